@@ -1,0 +1,159 @@
+"""Where a stage reads its answers: a store of what a model said, or an engine that needs no model.
+
+Parsing happens here, on reading, so a better parser costs no model call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ValidationError
+
+from echo_hf.engines.base import Completion, Engine, Request
+from echo_hf.reasons import Failed
+from echo_hf.store import Store, request_keys
+
+NEEDS_MODEL = "needs_model"
+LONGEST_DETAIL = 300
+JSON_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request without a usable answer.
+
+    Attributes:
+        reason: What kind of failure.
+        detail: What the engine or the parser said.
+        request: Key of the request in the store, in hexadecimal.
+    """
+
+    reason: Failed
+    detail: str
+    request: str
+
+
+class Answers(Protocol):
+    """Something that knows the answers to requests."""
+
+    @property
+    def signature(self) -> Mapping[str, Any]:
+        """Signature of the engine whose answers these are."""
+        ...
+
+    def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
+        """The answer to each request, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredAnswers:
+    """Answers that a model gave and a store kept."""
+
+    store: Store
+    signature: Mapping[str, Any]
+
+    def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
+        """The answer to each request, in order; nothing is asked."""
+        keys = request_keys(self.signature, requests)
+        known = self.store.get(keys)
+        return [
+            parse(request, known.get(key), key) for request, key in zip(requests, keys, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class DirectAnswers:
+    """Answers of an engine that computes them as cheaply as they could be read."""
+
+    engine: Engine
+    signature: Mapping[str, Any]
+
+    def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
+        """The answer to each request, in order, computed now."""
+        completions = dict(self.engine.stream(requests))
+        return [
+            parse(request, completions.get(number), b"") for number, request in enumerate(requests)
+        ]
+
+
+@dataclass(frozen=True)
+class NoAnswers:
+    """What a stage reads that was given neither engine nor store: every request is unanswered."""
+
+    @property
+    def signature(self) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
+
+    def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
+        """A failure for each request."""
+        return [parse(request, None, b"") for request in requests]
+
+
+def answers_of(engine: Engine, store: Store | None) -> Answers:
+    """Where answers of an engine are read from.
+
+    Args:
+        engine: The engine.
+        store: Where its answers are kept, if it is one whose answers are.
+
+    Returns:
+        The engine itself where it needs no model, else the store.
+
+    Raises:
+        ValueError: The engine's answers must be kept and there is no store.
+    """
+    if not engine.stored:
+        return DirectAnswers(engine, engine.signature())
+    if store is None:
+        raise ValueError(f"engine {type(engine).__name__!r} needs a store to keep its answers in")
+    return StoredAnswers(store, engine.signature())
+
+
+def parse(request: Request, completion: Completion | None, key: bytes) -> BaseModel | Failure:
+    """Reads a completion as the request's declared shape.
+
+    Args:
+        request: What was asked.
+        completion: What came back, null when nothing is known.
+        key: The request's key in the store.
+
+    Returns:
+        The answer, or why there is none.
+    """
+    if completion is None:
+        return Failure(Failed.NOT_ANSWERED, "no stored answer", key.hex())
+    if completion.text is None or not completion.is_answer:
+        return _no_answer(completion, key)
+    try:
+        return request.answer.model_validate_json(completion.text)
+    except ValidationError:
+        return _parse_within(request, completion.text, key)
+
+
+def _parse_within(request: Request, text: str, key: bytes) -> BaseModel | Failure:
+    # Models without enforced output wrap the object in prose or in a code fence.
+    found = JSON_OBJECT.search(text)
+    if found is None:
+        return Failure(Failed.UNREADABLE, f"no JSON object in {text[:LONGEST_DETAIL]!r}", key.hex())
+    try:
+        return request.answer.model_validate_json(found.group())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        unreadable = first["type"] == "json_invalid"
+        place = ".".join(str(part) for part in first["loc"])
+        detail = f"{place or 'answer'}: {first['msg']}, got {str(first['input'])[:80]!r}"
+        reason = Failed.UNREADABLE if unreadable else Failed.OFF_SCHEMA
+        return Failure(reason, detail[:LONGEST_DETAIL], key.hex())
+
+
+def _no_answer(completion: Completion, key: bytes) -> Failure:
+    said = (completion.error or completion.finish_reason)[:LONGEST_DETAIL]
+    if completion.error == NEEDS_MODEL:
+        return Failure(Failed.NEEDS_MODEL, Failed.NEEDS_MODEL.meaning, key.hex())
+    by_finish = {"length": Failed.CUT, "refusal": Failed.REFUSED}
+    return Failure(by_finish.get(completion.finish_reason, Failed.ENGINE_ERROR), said, key.hex())

@@ -1,0 +1,269 @@
+"""The one file that describes a benchmark: who people talk about, where the posts are, who reads them.
+
+Unknown keys are refused with the nearest known name, because a misspelt option that is silently
+ignored costs a run.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from echo_hf.errors import ConfigError, unknown
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")]
+Words = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+BUILTIN_KINDS = ("rules",)
+
+
+class Section(BaseModel):
+    """A part of the config: immutable, and closed to keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Target(Section):
+    """The model that people talk about; a second release is another one of these.
+
+    Attributes:
+        name: How it is called in prose.
+        developer: Who made it.
+        released: The day it was released.
+        aliases: Other names that people use for it.
+        others: Other image models, whose pictures are not its own.
+        chat_window: The application whose screenshots people share.
+    """
+
+    name: Words
+    developer: Words
+    released: datetime.date
+    aliases: tuple[Words, ...] = ()
+    others: tuple[Words, ...] = ()
+    chat_window: Words | None = None
+
+    @property
+    def prompt_fields(self) -> dict[str, str]:
+        """Values of the `$name` fields of prompt files."""
+        return {
+            "target": self.name,
+            "developer": self.developer,
+            "aliases": _listed((self.name, *self.aliases)),
+            "others": _listed(self.others) or "any other image model",
+            "chat_window": self.chat_window or f"{self.name}'s own window",
+        }
+
+
+class Posts(Section):
+    """One file of posts.
+
+    Attributes:
+        source: Name of the reader: jsonl, x, snscrape, or quickstart.
+        path: The file, relative to the config; readers of bundled posts need none.
+        keywords: The search terms that found these posts, when the file does not say.
+    """
+
+    source: str
+    path: Path | None = None
+    keywords: tuple[Words, ...] = ()
+
+
+class EngineChoice(BaseModel):
+    """Who answers: a kind of engine and its options, which the engine itself checks."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys beside `kind`."""
+        return dict(self.model_extra or {})
+
+
+class RelevanceOptions(Section):
+    """How relevance is judged.
+
+    Attributes:
+        engine: Name of one of the config's engines.
+        keep: Scores, of 1 to 5, that keep a thread.
+    """
+
+    engine: str = "text"
+    keep: tuple[Annotated[int, Field(ge=1, le=5)], ...] = (4, 5)
+
+
+class ExtractOptions(Section):
+    """How samples are extracted.
+
+    Attributes:
+        engine: Name of one of the config's engines.
+        context_characters: Longest rendered thread for one request; a longer one is split.
+    """
+
+    engine: str = "text"
+    context_characters: Annotated[int, Field(ge=2000)] = 24_000
+
+
+class Stages(Section):
+    """Options of each stage."""
+
+    relevance: RelevanceOptions = RelevanceOptions()
+    extract: ExtractOptions = ExtractOptions()
+
+
+class SplitOptions(Section):
+    """How the benchmark's splits are drawn.
+
+    Attributes:
+        seed: Of the order in which candidates are taken.
+        cap: Most samples of a split.
+    """
+
+    seed: int = 0
+    cap: Annotated[int, Field(ge=1)] = 1000
+
+
+class Config(Section):
+    """A benchmark, from posts to release.
+
+    Attributes:
+        name: Names the run's folder and the release's tag.
+        target: The model that people talk about.
+        posts: Where the posts are.
+        engines: Who answers, by a name that the stages use.
+        stages: Options of each stage.
+        splits: How the splits are drawn.
+        protocol: Whose arithmetic is used where the paper's released code and its text differ.
+    """
+
+    name: Name
+    target: Target
+    posts: Annotated[tuple[Posts, ...], Field(min_length=1)]
+    engines: Mapping[str, EngineChoice] = Field(
+        default_factory=lambda: {"text": EngineChoice(kind="rules")}
+    )
+    stages: Stages = Stages()
+    splits: SplitOptions = SplitOptions()
+    protocol: Literal["published", "corrected"] = "corrected"
+
+
+def load_config(path: Path | str) -> Config:
+    """Reads a config file.
+
+    Args:
+        path: A YAML file; the paths in it are relative to its folder.
+
+    Returns:
+        The config, its paths made absolute.
+
+    Raises:
+        ConfigError: The file cannot be read, is not YAML, or holds an unknown key or a bad value.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text("utf-8")
+        data = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+    except FileNotFoundError:
+        raise ConfigError(
+            f"no config {str(path)!r}: expected a YAML file, for example "
+            "eval_configs/quickstart.yaml"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read config {str(path)!r}: {error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    return _located(parse_config(data, str(path)), path.resolve().parent)
+
+
+def parse_config(data: Any, place: str) -> Config:
+    """Checks a config that is already data.
+
+    Args:
+        data: What the YAML file holds.
+        place: Where it came from, for messages.
+
+    Returns:
+        The config.
+
+    Raises:
+        ConfigError: It holds an unknown key or a bad value, or names an engine that it lacks.
+    """
+    if not isinstance(data, dict):
+        raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {data!r}")
+    try:
+        config = Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_first_error(error, place)) from None
+    for stage, options in config.stages:
+        if options.engine not in config.engines:
+            where = f"{place}: stages.{stage}.engine"
+            raise ConfigError(unknown("engine", options.engine, config.engines, where))
+    return config
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML without the silent loss of a key that is given twice."""
+
+
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen = [loader.construct_object(key) for key, _ in node.value]
+    twice = next((key for key in seen if seen.count(key) > 1), None)
+    if twice is not None:
+        raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {twice!r} is given twice")
+    return dict(_pairs(loader, node))
+
+
+def _pairs(loader: yaml.SafeLoader, node: yaml.MappingNode) -> Iterator[tuple[Any, Any]]:
+    for key, value in node.value:
+        yield loader.construct_object(key), loader.construct_object(value, deep=True)
+
+
+_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def _first_error(error: ValidationError, place: str) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        parent, key = first["loc"][:-1], first["loc"][-1]
+        kind = f"key in {'.'.join(map(str, parent))}" if parent else "key"
+        return unknown(kind, key, _known_keys(parent), place)
+    if first["type"] == "missing":
+        return f"{place}: {where} is missing: {first['msg'].lower()}"
+    said = re.sub(r"^Value error, ", "", first["msg"])
+    return f"{place}: {where} is {first['input']!r}: {said[:1].lower() + said[1:]}"
+
+
+def _known_keys(location: tuple[Any, ...]) -> list[str]:
+    section: Any = Config
+    for part in location:
+        if isinstance(part, int):
+            continue
+        annotation = section.model_fields[part].annotation
+        section = next(iter(_sections(annotation)), Section)
+    return list(section.model_fields)
+
+
+def _sections(annotation: Any) -> Iterator[type[Section]]:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from _sections(inner)
+
+
+def _located(config: Config, folder: Path) -> Config:
+    posts = tuple(
+        entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
+        for entry in config.posts
+    )
+    return config.model_copy(update={"posts": posts})
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(f'"{word}"' for word in words)

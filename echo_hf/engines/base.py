@@ -1,0 +1,188 @@
+"""What a model engine is given and gives back, and how engines are found by name.
+
+An engine is a context manager: the first `stream` loads its model, leaving the context frees it.
+`stream` takes any number of requests, lazily, and yields each completion as it is ready, in any
+order, with the number of its request; a failed call is a value, never an exception. `signature`
+says everything that decides an answer and nothing else, and can be had without loading the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, runtime_checkable
+
+from pydantic import BaseModel
+
+from echo_hf.errors import EngineError, unknown
+
+ENTRY_POINTS = "echo_hf.engines"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of text in a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRef:
+    """A picture in a message, by the sha256 of its bytes."""
+
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[Text | ImageRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model.
+
+    Attributes:
+        task: Name of the stage that asks.
+        messages: The conversation; instructions first, so that requests share a prefix.
+        answer: The declared shape of the answer, a pydantic model.
+        max_tokens: The longest answer allowed.
+        inputs: The same question as structured fields, for engines without a model.
+        sources: Addresses of the posts in it, so that a forgotten post's answers go too.
+    """
+
+    task: str
+    messages: tuple[Message, ...]
+    answer: type[BaseModel]
+    max_tokens: int
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of a call; `cached` prompt tokens were not computed again."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+            self.cached + other.cached,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What came back for a request.
+
+    Attributes:
+        text: The raw answer, null when there is none.
+        error: What went wrong; `needs_model` when an engine without a model abstains.
+        finish_reason: `stop`, `length` (cut at the token limit), `refusal` or `error`.
+        usage: Tokens.
+        cost_usd: Price in US dollars, null when unknown.
+    """
+
+    text: str | None
+    error: str | None = None
+    finish_reason: str = "stop"
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is worth keeping: errors, refusals and cut answers are not."""
+        return self.text is not None and self.error is None and self.finish_reason == "stop"
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Something that answers requests.
+
+    Attributes:
+        stored: Whether its answers are kept; false only where asking again is as cheap as reading.
+    """
+
+    stored: bool
+
+    def signature(self) -> Mapping[str, Any]:
+        """Everything that decides an answer: kind, model, revision, sampling, pixel budget."""
+        ...
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Yields (number of the request, completion) as they are ready, in any order."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+EngineFactory = Callable[..., Engine]
+_FACTORIES: dict[str, EngineFactory] = {}
+
+
+def register(name: str) -> Callable[[EngineFactory], EngineFactory]:
+    """Makes an engine known by a name; other packages use the `echo_hf.engines` entry points.
+
+    Args:
+        name: The `kind` that a config names it by.
+
+    Returns:
+        A decorator for a callable that takes the config's other keys and returns an engine.
+    """
+
+    def add(factory: EngineFactory) -> EngineFactory:
+        _FACTORIES[name] = factory
+        return factory
+
+    return add
+
+
+def engine_names() -> list[str]:
+    """The names that `make_engine` understands, in order."""
+    _load_ours()
+    return sorted({*_FACTORIES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+
+
+def make_engine(kind: str, **options: Any) -> Engine:
+    """Builds the engine that a config names.
+
+    Args:
+        kind: A registered name.
+        **options: The config's other keys.
+
+    Returns:
+        The engine; its model is not loaded before it is entered.
+
+    Raises:
+        EngineError: No engine has this name, or it does not take one of the options.
+    """
+    _load_ours()
+    factory = _FACTORIES.get(kind)
+    for point in entry_points(group=ENTRY_POINTS) if factory is None else ():
+        factory = point.load() if point.name == kind else factory
+    if factory is None:
+        raise EngineError(unknown("engine", kind, engine_names()))
+    try:
+        return factory(**options)
+    except TypeError as error:
+        raise EngineError(f"engine {kind!r} does not take {options!r}: {error}") from error
+
+
+def _load_ours() -> None:
+    import echo_hf.engines.rules  # noqa: F401, PLC0415 - importing it registers it

@@ -1,0 +1,88 @@
+"""What can go wrong by a user's doing, as a tree.
+
+Each message is one line: what was wrong (the value), what was expected, what to do next. The
+command line prints it and exits with 2.
+
+EchoError
+├── ConfigError        a config file, or one of its values
+├── SourceError        a file of posts that cannot be read at all
+├── TableError         a table that lacks what a stage needs
+├── PictureError       bytes that are not a usable picture
+├── EngineError        a model that cannot be reached or named
+├── StoreError         the file of stored answers
+├── RunError           a run folder in use, or damaged
+├── ReleaseError       a release folder that is missing or does not match its manifest
+└── MissingExtraError  a part whose packages are not installed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class EchoError(Exception):
+    """Something the user can mend; its message is shown without a traceback."""
+
+
+class ConfigError(EchoError):
+    """A config file, or one of its values, is not what the toolkit understands."""
+
+
+class SourceError(EchoError):
+    """A file of posts cannot be read at all."""
+
+
+class TableError(EchoError):
+    """A table lacks the columns or types that a stage declares."""
+
+
+class PictureError(EchoError):
+    """Bytes are not a picture that can be decoded safely."""
+
+
+class EngineError(EchoError):
+    """A model engine is unknown, unreachable, or cannot do what was asked."""
+
+
+class StoreError(EchoError):
+    """The file of stored answers is not readable, or was written by another version."""
+
+
+class RunError(EchoError):
+    """A run folder is used by another process, or is damaged."""
+
+
+class ReleaseError(EchoError):
+    """A release folder is missing, or does not match its manifest."""
+
+
+class MissingExtraError(EchoError):
+    """A part of the toolkit needs packages that are not installed."""
+
+    def __init__(self, part: str, extra: str) -> None:
+        super().__init__(f'{part} needs packages that are not here: pip install "echo-hf[{extra}]"')
+
+
+def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:
+    """One line for a name that is not in a list, with the nearest name that is.
+
+    Args:
+        kind: What the name names, in the singular.
+        name: The value that was given.
+        known: The names that would have been understood.
+        place: Where it stands, such as a file and a key; put first.
+
+    Returns:
+        The message.
+
+    Example:
+        >>> unknown("engine", "rulse", ["rules", "vllm"])
+        "unknown engine 'rulse'; did you mean 'rules'? known: rules, vllm"
+    """
+    import difflib
+
+    names = sorted(known)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    prefix = f"{place}: " if place else ""
+    return f"{prefix}unknown {kind} {name!r}; {hint}known: {', '.join(names) or 'none'}"

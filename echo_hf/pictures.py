@@ -1,0 +1,119 @@
+"""Pictures live once, as the bytes they were, under the sha256 of those bytes.
+
+Nothing here ever writes a picture again: a re-encoded JPEG is up to 20 of 255 levels off, and
+colour is one of the things this toolkit measures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image, UnidentifiedImageError
+
+from echo_hf.errors import PictureError
+
+FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "MPO", "PNG", "TIFF", "WEBP")
+MOST_PIXELS = 100_000_000
+MOST_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class PictureStore:
+    """A folder of pictures named by their digests.
+
+    Attributes:
+        root: The folder; made when the first picture is put.
+    """
+
+    root: Path
+
+    def put(self, data: bytes) -> str:
+        """Keeps a picture.
+
+        Args:
+            data: Bytes of an encoded picture.
+
+        Returns:
+            Their sha256, in hexadecimal.
+
+        Raises:
+            PictureError: They are no picture, a damaged one, or an oversized one.
+        """
+        check_picture(data)
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.path(digest)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+                file.write(data)
+            # A killed process leaves a stray temporary file, never half a picture.
+            os.replace(file.name, path)
+        return digest
+
+    def open(self, digest: str) -> bytes:
+        """The bytes of a picture.
+
+        Args:
+            digest: Their sha256, in hexadecimal.
+
+        Returns:
+            The very bytes that were put.
+
+        Raises:
+            PictureError: No such picture is here, or its bytes have changed.
+        """
+        try:
+            data = self.path(digest).read_bytes()
+        except FileNotFoundError:
+            raise PictureError(
+                f"no picture {digest!r} in {str(self.root)!r}: run `collect` again to fetch it"
+            ) from None
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise PictureError(
+                f"picture {digest!r} in {str(self.root)!r} has changed: delete the file and run "
+                "`collect` again"
+            )
+        return data
+
+    def path(self, digest: str) -> Path:
+        """Where a picture lies, whether or not it is there."""
+        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+            raise PictureError(f"{digest!r} is no sha256: expected 64 hexadecimal characters")
+        return self.root / digest[:2] / digest
+
+
+def check_picture(data: bytes) -> tuple[int, int]:
+    """Decodes a picture once, to know that it can be.
+
+    Args:
+        data: Bytes of an encoded picture.
+
+    Returns:
+        Width and height in pixels, as stored.
+
+    Raises:
+        PictureError: They are not a picture of a known format, damaged, or larger than
+            `MOST_BYTES` or `MOST_PIXELS`.
+    """
+    if len(data) > MOST_BYTES:
+        raise PictureError(f"{len(data)} bytes, expected at most {MOST_BYTES}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+                width, height = picture.size
+                if width * height > MOST_PIXELS:
+                    raise PictureError(f"{width} x {height}, expected at most {MOST_PIXELS} pixels")
+                picture.load()
+    except UnidentifiedImageError:
+        known = ", ".join(FORMATS)
+        raise PictureError(f"{data[:16]!r}... is no picture, expected one of {known}") from None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Warning) as error:
+        raise PictureError(f"cannot be decoded: {' '.join(str(error).split())}") from error
+    return width, height

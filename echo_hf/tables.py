@@ -1,0 +1,281 @@
+"""The tables every part of the toolkit reads and writes: columns, keys, and what each means.
+
+In a run, pictures are named by the sha256 of their bytes; a release holds the pictures themselves
+(`release_features`). Structured values that are not queried travel as JSON strings, because one
+`Json` column makes a whole repository unreadable for datasets before 4.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from datasets import Features, Image, List, Value
+
+STRING = Value("string")
+STRINGS = List(STRING)
+FLOAT = Value("float64")
+INTEGER = Value("int64")
+BOOLEAN = Value("bool")
+BOXES = List(List(FLOAT))
+USAGE = {"prompt_tokens": INTEGER, "completion_tokens": INTEGER, "cached_tokens": INTEGER}
+PICTURES = List({"sha256": STRING, "url": STRING, "alt_text": STRING})
+UTC = Value("timestamp[us, tz=UTC]")
+
+
+class Column(NamedTuple):
+    """A column's type and its meaning in one sentence."""
+
+    feature: Any
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A declared table.
+
+    Attributes:
+        name: Its name in folders, messages and documentation.
+        about: What one row is.
+        key: The columns that tell its rows apart.
+        columns: Type and meaning of each column, in order.
+    """
+
+    name: str
+    about: str
+    key: tuple[str, ...]
+    columns: Mapping[str, Column]
+
+    @property
+    def features(self) -> Features:
+        """The table's types, as datasets declares them."""
+        return Features({name: column.feature for name, column in self.columns.items()})
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's types, as Arrow declares them."""
+        return self.features.arrow_schema.remove_metadata()
+
+    def empty(self) -> pa.Table:
+        """The table with all its columns and no row."""
+        return self.schema.empty_table()
+
+
+POSTS = Table(
+    "posts",
+    "one public post",
+    ("url",),
+    {
+        "url": Column(STRING, "address of the post, without its author's name where possible"),
+        "post_id": Column(STRING, "the platform's own identifier"),
+        "platform": Column(STRING, "where it was posted: x, bluesky, mastodon, reddit, web, ..."),
+        "author": Column(STRING, "account name of the author"),
+        "text": Column(STRING, "the whole text, null when the content is missing"),
+        "timestamp": Column(UTC, "when it was posted, null when unknown"),
+        "lang": Column(STRING, "language code given by the platform"),
+        "keywords": Column(STRINGS, "search terms that found it; empty for posts found by replies"),
+        "pictures": Column(PICTURES, "its pictures: digest (null until fetched), address, alt text"),
+        "parent_url": Column(STRING, "the post it replies to"),
+        "quoted_url": Column(STRING, "the post it quotes, which is not its parent"),
+        "engagement": Column(
+            {
+                "likes": INTEGER,
+                "views": INTEGER,
+                "reposts": INTEGER,
+                "replies": INTEGER,
+                "bookmarks": INTEGER,
+            },
+            "counts at the time of collection; null where the platform gives none, never 0",
+        ),
+        "missing": Column(STRING, "why the content is missing, null when it is not"),
+        "relevance": Column(
+            {"score": Value("int8"), "note": STRING},
+            "1 (certainly not) to 5 (certainly about the target); null when not asked, "
+            "score null when the call failed",
+        ),
+    },
+)
+
+THREADS = Table(
+    "threads",
+    "one reply tree",
+    ("root_url",),
+    {
+        "root_url": Column(STRING, "the topmost known post, even when its content is missing"),
+        "posts": Column(
+            List(
+                {
+                    "url": STRING,
+                    "parent": Value("int32"),
+                    "depth": Value("int32"),
+                    "author": STRING,
+                    "text": STRING,
+                    "timestamp": UTC,
+                    "missing": STRING,
+                    "pictures": PICTURES,
+                }
+            ),
+            "its posts, depth first, children by (timestamp, url); parent is an index, -1 at the "
+            "root",
+        ),
+    },
+)
+
+SAMPLES = Table(
+    "samples",
+    "one task that somebody gave to the target, with what came of it",
+    ("id",),
+    {
+        "id": Column(STRING, "22 characters derived from the sample's sources alone"),
+        "post_id": Column(STRING, "identifier of the primary post"),
+        "post_urls": Column(STRINGS, "posts it was made from, the most important first"),
+        "target": Column(STRING, "the model that people talk about"),
+        "prompt": Column(STRING, "the instruction given to the model"),
+        "prompt_modified": Column(
+            BOOLEAN, "false only when the prompt is made of spans of the thread's text"
+        ),
+        "prompt_fill_blank": Column(BOOLEAN, "true when a template's blanks were completed"),
+        "quality": Column(STRING, "Benchmark, Analysis or Trash"),
+        "community_feedback": Column(
+            List({"post_id": STRING, "post_url": STRING, "feedback": STRING}),
+            "what the author and others said about the result",
+        ),
+        "input_images": Column(STRINGS, "pictures that belong to the instruction, ready to use"),
+        "output_images": Column(
+            STRINGS,
+            "pictures that the target made, ready to use; every picture of the sample's posts as "
+            "long as nothing has told inputs from outputs",
+        ),
+        "screenshot": Column(STRING, "the screenshot that the sample was read from"),
+        "is_screenshot": Column(BOOLEAN, "true when the pictures were cut from a screenshot"),
+        "input_bboxs": Column(BOXES, "x1, y1, x2, y2 of each input, in pixels of the screenshot"),
+        "output_bboxs": Column(BOXES, "x1, y1, x2, y2 of each output, in pixels of the screenshot"),
+        "has_nsfw": Column(BOOLEAN, "flagged as unsafe; null when not asked"),
+        "safety": Column(
+            {"flagged": BOOLEAN, "categories": STRINGS, "model": STRING},
+            "the safety model's verdict; null when not asked",
+        ),
+        "task": Column(STRING, "kind of task; null when not asked"),
+        "sample_digest": Column(STRING, "sha256 of the prompt and the inputs: what a system sees"),
+        "provenance": Column(STRING, "JSON: what made the row, stage by stage"),
+    },
+)
+
+OUTPUTS = Table(
+    "outputs",
+    "what one system made of one sample",
+    ("sample_id", "system"),
+    {
+        "sample_id": Column(STRING, "the sample"),
+        "system": Column(STRING, "the system under test"),
+        "sample_digest": Column(STRING, "`sample_digest` of the sample that the system saw"),
+        "image": Column(STRING, "the picture it made, null when it made none"),
+        "outcome": Column(STRING, "ok, refused, no_image, failed, unsupported or retired"),
+        "stage": Column(STRING, "where it ended when it made none"),
+        "code": Column(STRING, "the system's own error code"),
+        "text": Column(STRING, "text returned beside or instead of a picture"),
+        "seed": Column(INTEGER, "seed of the run, null when the system takes none"),
+        "revised_prompt": Column(STRING, "the prompt as the system rewrote it"),
+        "model_reported": Column(STRING, "model name in the system's answer"),
+        "latency_s": Column(FLOAT, "seconds from request to picture"),
+        "usage": Column(USAGE, "tokens"),
+        "cost_usd": Column(FLOAT, "price in US dollars, null when unknown"),
+        "provenance": Column(STRING, "JSON: what made the row"),
+    },
+)
+
+RATINGS = Table(
+    "ratings",
+    "one judge's rating of one output",
+    ("sample_id", "system", "judge", "rubric", "repeat"),
+    {
+        "sample_id": Column(STRING, "the sample"),
+        "system": Column(STRING, "the system whose output is rated"),
+        "judge": Column(STRING, "the judge"),
+        "rubric": Column(STRING, "overall, text_rendering or reference"),
+        "repeat": Column(INTEGER, "number of the repetition, from 0"),
+        "sample_digest": Column(STRING, "`sample_digest` of the sample that the judge saw"),
+        "output_sha256": Column(STRING, "digest of the picture that the judge saw"),
+        "prompt_digest": Column(STRING, "digest of the judge's instructions"),
+        "rating": Column(FLOAT, "on the judge's own scale, null when there is none"),
+        "explanation": Column(STRING, "the judge's reasons"),
+        "outcome": Column(STRING, "ok, or why there is no rating"),
+        "usage": Column(USAGE, "tokens"),
+        "cost_usd": Column(FLOAT, "price in US dollars, null when unknown"),
+        "provenance": Column(STRING, "JSON: what made the row"),
+    },
+)
+
+COMPARISONS = Table(
+    "comparisons",
+    "one judge's choice between two outputs",
+    ("sample_id", "system_a", "system_b", "judge", "order", "repeat"),
+    {
+        "sample_id": Column(STRING, "the sample"),
+        "system_a": Column(STRING, "the first system by name"),
+        "system_b": Column(STRING, "the second system by name"),
+        "judge": Column(STRING, "the judge"),
+        "order": Column(STRING, "ab or ba: which output was shown first"),
+        "repeat": Column(INTEGER, "number of the repetition, from 0"),
+        "winner": Column(STRING, "a, b or tie; null when there is no verdict"),
+        "provenance": Column(STRING, "JSON: what made the row"),
+    },
+)
+
+APPLICABILITY = Table(
+    "applicability",
+    "which specialised metrics fit a sample",
+    ("sample_id",),
+    {
+        "sample_id": Column(STRING, "the sample"),
+        "face_identity": Column(BOOLEAN, "faces should stay the same; null: not asked or failed"),
+        "color_shift": Column(BOOLEAN, "colours should stay the same; null: not asked or failed"),
+        "structure_distance": Column(
+            BOOLEAN, "the layout should stay the same; null: not asked or failed"
+        ),
+        "text_rendering": Column(BOOLEAN, "text should be rendered; null: not asked or failed"),
+        "rationale": Column(STRING, "the model's reasons"),
+        "outcome": Column(STRING, "ok, or why there is no answer"),
+    },
+)
+
+HUMAN = Table(
+    "human",
+    "one person's place for one system's output",
+    ("sample_id", "rater", "system"),
+    {
+        "sample_id": Column(STRING, "the sample"),
+        "rater": Column(STRING, "pseudonym of the person"),
+        "system": Column(STRING, "the system"),
+        "rank": Column(INTEGER, "1 is best, equal ranks are ties, null when it cannot be ranked"),
+        "cannot_rank": Column(BOOLEAN, "the person found the outputs impossible to rank"),
+    },
+)
+
+TABLES: Mapping[str, Table] = {
+    table.name: table
+    for table in (
+        POSTS,
+        THREADS,
+        SAMPLES,
+        OUTPUTS,
+        RATINGS,
+        COMPARISONS,
+        APPLICABILITY,
+        HUMAN,
+    )
+}
+
+RELEASED_IMAGES: Mapping[str, Any] = {
+    "input_images": List(Image()),
+    "output_images": List(Image()),
+    "screenshot": Image(),
+}
+
+
+def release_features() -> Features:
+    """Types of a released sample: those of `SAMPLES`, with pictures in place of digests."""
+    columns = {name: column.feature for name, column in SAMPLES.columns.items()}
+    return Features({**columns, **RELEASED_IMAGES})
