@@ -1,1 +1,61 @@
+"""Turn what people post about a new image model into a versioned benchmark.
 
+Names are loaded when they are used: `import echo_hf` alone imports neither datasets nor any model.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from echo_hf.apply import StageResult, run_stage
+    from echo_hf.config import Config, load_config
+    from echo_hf.errors import EchoError
+    from echo_hf.fill import fill
+    from echo_hf.hub.release import Release
+    from echo_hf.run import build
+    from echo_hf.stage import ModelStage, Stage
+    from echo_hf.store import Store
+
+_HOME = {
+    "Config": "echo_hf.config",
+    "EchoError": "echo_hf.errors",
+    "ModelStage": "echo_hf.stage",
+    "Release": "echo_hf.hub.release",
+    "Stage": "echo_hf.stage",
+    "StageResult": "echo_hf.apply",
+    "Store": "echo_hf.store",
+    "build": "echo_hf.run",
+    "fill": "echo_hf.fill",
+    "load_config": "echo_hf.config",
+    "run_stage": "echo_hf.apply",
+}
+
+__all__ = [
+    "Config",
+    "EchoError",
+    "ModelStage",
+    "Release",
+    "Stage",
+    "StageResult",
+    "Store",
+    "__version__",
+    "build",
+    "fill",
+    "load_config",
+    "run_stage",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("echo-hf")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'echo_hf' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -80,6 +80,7 @@ def run_stage(
     store: Store | None = None,
     cache_dir: Path | None = None,
     offline: bool = False,
+    anew: bool = False,
     progress: Progress | None = None,
 ) -> StageResult:
     """Runs a stage: asks the model what is missing, then maps without asking anything.
@@ -95,6 +96,7 @@ def run_stage(
         cache_dir: Folder for the mapped Arrow files; in memory, or beside the dataset's own
             cache files, when null.
         offline: Ask nothing; what no stored answer covers goes to the quarantine.
+        anew: Compute even what `cache_dir` holds, for stages that read files.
         progress: Called after each model call.
 
     Returns:
@@ -107,16 +109,17 @@ def run_stage(
     started, filled = time.perf_counter(), FillStats()
     check_columns(stage.inputs, dataset, stage.name)
     if not isinstance(stage, ModelStage) or engine is None:
-        return _result(stage, dataset, _map(stage, dataset, cache_dir), filled, started)
+        mapped = _map(stage, dataset, cache_dir, anew=anew)
+        return _result(stage, dataset, mapped, filled, started)
     stage = stage.answered_by(answers_of(engine, store))
     cached = _cache_file(stage, dataset, cache_dir)
-    fresh = cached is None or not cached.exists()
+    fresh = anew or cached is None or not cached.exists()
     mapped = None if fresh else _map(stage, dataset, cache_dir)
     wanted = dataset if mapped is None else _to_retry(stage, dataset, mapped)
     if store is not None and not offline and engine.stored and len(wanted):
         filled = fill(stage, wanted, engine, store, again=not fresh, progress=progress)
     if mapped is None or filled.calls:
-        mapped = _map(stage, dataset, cache_dir, anew=not fresh)
+        mapped = _map(stage, dataset, cache_dir, anew=anew or not fresh)
     return _result(stage, dataset, mapped, filled, started)
 
 

@@ -1,4 +1,4 @@
-"""The one file that describes a benchmark: who people talk about, where the posts are, who reads them.
+"""The one file that describes a benchmark: target, posts, engines, options.
 
 Unknown keys are refused with the nearest known name, because a misspelt option that is silently
 ignored costs a run.

@@ -44,7 +44,7 @@ class FillStats:
     store_hits: int = 0
     calls: int = 0
     failures: Counter[str] = field(default_factory=Counter)
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     seconds: float = 0.0
 
@@ -78,7 +78,7 @@ def fill(
     """
     stats, started = FillStats(), time.perf_counter()
     if engine.stored:
-        window = _Window(engine, store, stats, progress or (lambda stats: None), started)
+        window = _Window(engine, store, stats, progress or _unwatched, started)
         failed = window.ask(_missing(stage, dataset, window, again))
         second = [_with_room(request, key, reason) for request, key, reason in failed]
         retried = [tried for tried in second if tried is not None]
@@ -109,6 +109,10 @@ def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> P
         asked = [r for r, key in zip(requests, keys, strict=True) if key not in known]
         planned = extended(planned, asked, len(requests) - len(asked))
     return planned
+
+
+def _unwatched(stats: FillStats) -> None:
+    del stats
 
 
 Asked = tuple[Request, bytes]
@@ -163,9 +167,7 @@ def _chain(first: Asked, rest: Iterator[Asked]) -> Iterator[Asked]:
     yield from rest
 
 
-def _missing(
-    stage: ModelStage, dataset: Dataset, window: _Window, again: bool
-) -> Iterator[Asked]:
+def _missing(stage: ModelStage, dataset: Dataset, window: _Window, again: bool) -> Iterator[Asked]:
     signature = window.engine.signature()
     answers = StoredAnswers(window.store, signature)
     asked: set[bytes] = set()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import tempfile
 import warnings
 from dataclasses import dataclass
@@ -53,7 +52,7 @@ class PictureStore:
             with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
                 file.write(data)
             # A killed process leaves a stray temporary file, never half a picture.
-            os.replace(file.name, path)
+            Path(file.name).replace(path)
         return digest
 
     def open(self, digest: str) -> bytes:

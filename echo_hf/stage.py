@@ -15,12 +15,12 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
-
 from pydantic import BaseModel
 
 from echo_hf.answers import Answers, Failure, NoAnswers
@@ -106,7 +106,9 @@ class Stage(ABC):
         }
 
     def _parameters(self) -> dict[str, Any]:
-        counted = (field for field in dataclasses.fields(self) if field.metadata.get("digest", True))
+        counted = (
+            field for field in dataclasses.fields(self) if field.metadata.get("digest", True)
+        )
         return {field.name: _plain(getattr(self, field.name)) for field in counted}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -259,7 +261,7 @@ def ordered(pieces: Sequence[tuple[Sequence[int], pa.Table]]) -> pa.Table:
     """
     table = pa.concat_tables([piece for _, piece in pieces])
     numbers = [number for rows, _ in pieces for number in rows]
-    if all(a <= b for a, b in zip(numbers, numbers[1:], strict=False)):
+    if all(a <= b for a, b in pairwise(numbers)):
         return table
     order = sorted(range(len(numbers)), key=numbers.__getitem__)
     return table.take(pa.array(order, pa.int64()))

@@ -67,7 +67,7 @@ class Store:
 
     def answered(self, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that have an answer."""
-        return {key for key, _ in self._rows(KEY_ROWS, keys, lambda row: None)}
+        return {key for key, _ in self._rows(KEY_ROWS, keys, _nothing)}
 
     def put(
         self, key: bytes, request: Request, completion: Completion, signature: Mapping[str, Any]
@@ -163,6 +163,10 @@ ANSWER_ROWS = (
     "from answers where key in ({})"
 )
 FAILURE_ROWS = "select key, error, finish_reason from failures where key in ({})"
+
+
+def _nothing(row: tuple[Any, ...]) -> None:
+    del row
 
 
 def _answer(row: tuple[Any, ...]) -> Completion:

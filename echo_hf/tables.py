@@ -76,7 +76,9 @@ POSTS = Table(
         "timestamp": Column(UTC, "when it was posted, null when unknown"),
         "lang": Column(STRING, "language code given by the platform"),
         "keywords": Column(STRINGS, "search terms that found it; empty for posts found by replies"),
-        "pictures": Column(PICTURES, "its pictures: digest (null until fetched), address, alt text"),
+        "pictures": Column(
+            PICTURES, "its pictures: digest (null until fetched), address, alt text"
+        ),
         "parent_url": Column(STRING, "the post it replies to"),
         "quoted_url": Column(STRING, "the post it quotes, which is not its parent"),
         "engagement": Column(

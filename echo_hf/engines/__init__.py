@@ -1,0 +1,1 @@
+"""Model engines, and the contract they share."""

@@ -185,4 +185,4 @@ def make_engine(kind: str, **options: Any) -> Engine:
 
 
 def _load_ours() -> None:
-    import echo_hf.engines.rules  # noqa: F401, PLC0415 - importing it registers it
+    import echo_hf.engines.rules  # noqa: F401 - importing it registers it

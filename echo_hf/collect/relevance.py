@@ -1,0 +1,140 @@
+"""Score how likely a post is about images made with the target (section 3.1, figure D.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
+
+from echo_hf.answers import Failure
+from echo_hf.config import Target
+from echo_hf.engines.base import Message, Request, Text
+from echo_hf.prompts import Prompt, as_data, load_prompt
+from echo_hf.reasons import Status
+from echo_hf.stage import ModelStage, Remark, kept, keys_of, ordered, parents_of, remarks
+from echo_hf.tables import POSTS, Table
+
+LONGEST_NOTE = 300
+MOST_TOKENS = 160
+RELEVANCE = POSTS.schema.field("relevance").type
+
+
+class RelevanceAnswer(BaseModel):
+    """A score from 1 (certainly not) to 5 (certainly), with a note where it is unsure."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    score: Annotated[int, Field(ge=1, le=5)]
+    note: Annotated[str, Field(max_length=LONGEST_NOTE)] | None = None
+
+
+@dataclass(frozen=True)
+class Relevance(ModelStage):
+    """Scores the text of posts that a keyword found; all posts go on, scored or not.
+
+    A post whose call failed goes on with a null score, because it may be the context of another,
+    and stands in the quarantine as well.
+
+    Attributes:
+        target: The model that people talk about.
+        score_all: Score also posts without a keyword, for imports that have none.
+    """
+
+    name: ClassVar[str] = "relevance"
+    version: ClassVar[int] = 1
+    inputs: ClassVar[Table] = POSTS
+    outputs: ClassVar[Table] = POSTS
+    answer: ClassVar[type[BaseModel]] = RelevanceAnswer
+
+    target: Target
+    score_all: bool = False
+
+    @property
+    def prompt(self) -> Prompt:
+        """The scale, filled in for the target."""
+        return load_prompt("relevance", self.target)
+
+    def requests(self, table: pa.Table) -> list[list[Request]]:
+        """One call for each post with text or described pictures that is to be scored."""
+        system = Message("system", (Text(self.prompt.text),))
+        target = self.target.model_dump(mode="json")
+        asked = self._asked(table)
+        texts, urls = table["text"].to_pylist(), table["url"].to_pylist()
+        pictures = table["pictures"].to_pylist()
+        rows: list[list[Request]] = [[] for _ in urls]
+        for row in asked:
+            rows[row] = [_request(system, target, texts[row], pictures[row] or [], urls[row])]
+        return rows
+
+    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
+        """The posts with their scores; failed calls are quarantined beside them."""
+        posts = table.select(list(POSTS.columns))
+        given = [row[0] if row else None for row in answers]
+        at = posts.schema.get_field_index("relevance")
+        scored = pa.array([_scored(answer) for answer in given], RELEVANCE)
+        posts = posts.set_column(at, POSTS.schema.field(at), scored)
+        keys = keys_of(table, POSTS)
+        rows = [row for row, answer in enumerate(given) if isinstance(answer, Failure)]
+        if not rows:
+            return kept(posts, parents_of(keys))
+        urls = keys.take(pa.array(rows)).to_pylist()
+        failures = [answer for answer in given if isinstance(answer, Failure)]
+        failed = [
+            Remark(Status.QUARANTINED, [url], one.reason, one.detail, one.request)
+            for url, one in zip(urls, failures, strict=True)
+        ]
+        pieces = [
+            (range(len(given)), kept(posts, parents_of(keys))),
+            (rows, remarks(POSTS, failed)),
+        ]
+        return ordered(pieces)
+
+    def tally(self, kept: pa.Table) -> Mapping[str, int]:
+        """How many posts got each score."""
+        scores = pc.struct_field(kept["relevance"].combine_chunks(), "score")
+        counts = pc.value_counts(scores.drop_null()).to_pylist()
+        return {f"score_{count['values']}": count["counts"] for count in counts}
+
+    def _asked(self, table: pa.Table) -> list[int]:
+        readable = pc.or_(
+            pc.greater(pc.utf8_length(table["text"]).fill_null(0), 0),
+            pc.greater(pc.list_value_length(table["pictures"]).fill_null(0), 0),
+        )
+        found = pc.greater(pc.list_value_length(table["keywords"]).fill_null(0), 0)
+        asked = readable if self.score_all else pc.and_(readable, found)
+        rows: list[int] = pc.indices_nonzero(asked).to_pylist()
+        return rows
+
+
+def has_keywords(posts: pa.Table) -> bool:
+    """Whether any post was found by a keyword; where none was, all posts are to be scored."""
+    lengths = pc.list_value_length(posts["keywords"]).fill_null(0)
+    return bool(pc.any(pc.greater(lengths, 0), min_count=0).as_py())
+
+
+def _request(
+    system: Message, target: Mapping[str, Any], text: str | None, pictures: list[Any], url: str
+) -> Request:
+    alt_texts = [one["alt_text"] for one in pictures if one["alt_text"]]
+    post = {"text": text or "", "pictures": len(pictures), "alt_texts": alt_texts}
+    user = Message("user", (Text(as_data("post", post)),))
+    return Request(
+        "relevance",
+        (system, user),
+        RelevanceAnswer,
+        MOST_TOKENS,
+        {**post, "target": target},
+        (url,),
+    )
+
+
+def _scored(answer: BaseModel | Failure | None) -> dict[str, Any] | None:
+    if answer is None:
+        return None
+    if isinstance(answer, RelevanceAnswer):
+        return {"score": answer.score, "note": answer.note}
+    return {"score": None, "note": None}

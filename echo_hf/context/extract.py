@@ -1,0 +1,195 @@
+"""Turn reply trees into self-contained samples (section 3.2, figure D.3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+from echo_hf.answers import Failure
+from echo_hf.collect.urls import post_id_of
+from echo_hf.config import Target
+from echo_hf.context.answers import ExtractAnswer
+from echo_hf.context.drafts import Draft, Drafts, Post
+from echo_hf.context.parts import parts, rendered
+from echo_hf.context.sample_id import sample_digest, sample_id
+from echo_hf.context.spans import SpanIndex
+from echo_hf.engines.base import Message, Request, Text
+from echo_hf.prompts import Prompt, as_data, load_prompt
+from echo_hf.reasons import Reject, Status
+from echo_hf.stage import ModelStage, Remark, kept, ordered, remarks
+from echo_hf.tables import SAMPLES, THREADS, Table
+
+MOST_TOKENS = 8192
+
+
+@dataclass(frozen=True)
+class Extract(ModelStage):
+    """Finds the prompts of a thread, the posts that show them, and what was said about them.
+
+    Attributes:
+        target: The model that people talk about.
+        context_characters: Longest rendered thread for one request; a longer one is cut in parts.
+    """
+
+    name: ClassVar[str] = "extract"
+    version: ClassVar[int] = 1
+    inputs: ClassVar[Table] = THREADS
+    outputs: ClassVar[Table] = SAMPLES
+    answer: ClassVar[type[BaseModel]] = ExtractAnswer
+
+    target: Target
+    context_characters: int = 24_000
+
+    @property
+    def prompt(self) -> Prompt:
+        """What a sample is, filled in for the target."""
+        return load_prompt("extract", self.target)
+
+    def requests(self, table: pa.Table) -> list[list[Request]]:
+        """One call for each part of each thread."""
+        system = Message("system", (Text(self.prompt.text),))
+        target = self.target.model_dump(mode="json")
+        return [
+            [_request(system, target, posts, shown) for shown in self._parts(posts)]
+            for posts in table["posts"].to_pylist()
+        ]
+
+    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
+        """One row a sample; a thread stays in quarantine until all its parts are answered."""
+        digest = self.digest()
+        made = _Made()
+        roots = table["root_url"].to_pylist()
+        for row, (root, posts) in enumerate(zip(roots, table["posts"].to_pylist(), strict=True)):
+            failed = next((one for one in answers[row] if isinstance(one, Failure)), None)
+            if failed:
+                made.say(
+                    row, Status.QUARANTINED, root, failed.reason, failed.detail, failed.request
+                )
+                continue
+            drafts = self._drafts(posts, answers[row])
+            samples = drafts.finish()
+            for notice, detail in drafts.findings:
+                made.say(row, Status.NOTED, root, notice, detail)
+            if not samples:
+                made.say(row, Status.REJECTED, root, Reject.NO_SAMPLE)
+            for values in self._rows(posts, samples, digest):
+                made.keep(row, root, values)
+        return made.table()
+
+    def tally(self, kept: pa.Table) -> Mapping[str, int]:
+        """How many samples have each quality, and how many prompts were modified."""
+        counts = pc.value_counts(kept["quality"].combine_chunks()).to_pylist()
+        modified = pc.sum(kept["prompt_modified"].cast(pa.int64())).as_py() or 0
+        by_quality = {count["values"]: count["counts"] for count in counts}
+        return {**by_quality, "prompt_modified": modified}
+
+    def _parts(self, posts: list[Post]) -> list[list[int]]:
+        return parts(rendered(posts), self.context_characters)
+
+    def _drafts(self, posts: list[Post], answers: list[BaseModel | Failure]) -> Drafts:
+        drafts = Drafts(posts)
+        for shown, answer in zip(self._parts(posts), answers, strict=True):
+            if isinstance(answer, ExtractAnswer):
+                drafts.add(answer, shown)
+        return drafts
+
+    def _rows(
+        self, posts: list[Post], samples: list[Draft], digest: str
+    ) -> Iterator[dict[str, Any]]:
+        written = SpanIndex([text for post in posts for text in _texts(post)])
+        made_by = {"digest": digest, "engine": dict(self.answers.signature) if self.answers else {}}
+        for draft in samples:
+            primary = posts[draft.primary]["url"]
+            yield {
+                **NOT_YET,
+                "id": sample_id(primary, draft.place, draft.nth),
+                "post_id": post_id_of(primary),
+                "post_urls": [posts[number]["url"] for number in draft.posts],
+                "target": self.target.name,
+                "prompt": draft.prompt,
+                "prompt_modified": not written.holds(draft.prompt),
+                "quality": draft.quality,
+                "community_feedback": _feedback(posts, draft),
+                "output_images": _pictures(posts, draft),
+                "sample_digest": sample_digest(draft.prompt, ()),
+                "provenance": json.dumps({"extract": made_by}, sort_keys=True, default=str),
+            }
+
+
+NOT_YET: Mapping[str, Any] = {
+    "prompt_fill_blank": False,
+    "input_images": [],
+    "screenshot": None,
+    "is_screenshot": False,
+    "input_bboxs": [],
+    "output_bboxs": [],
+    "has_nsfw": None,
+    "safety": None,
+    "task": None,
+}
+
+
+class _Made:
+    """Output rows as they are found, each with the input row it came from."""
+
+    def __init__(self) -> None:
+        self._samples: list[tuple[int, list[str], dict[str, Any]]] = []
+        self._remarks: list[tuple[int, Remark]] = []
+
+    def keep(self, row: int, root: str, values: dict[str, Any]) -> None:
+        self._samples.append((row, [root], values))
+
+    def say(self, row: int, status: Status, root: str, *why: Any) -> None:
+        self._remarks.append((row, Remark(status, [root], *why)))
+
+    def table(self) -> pa.Table:
+        values = [values for _, _, values in self._samples]
+        parents = [parents for _, parents, _ in self._samples]
+        columns = pa.Table.from_pylist(values, schema=SAMPLES.schema)
+        samples = kept(columns, pa.array(parents, pa.list_(pa.string())))
+        said = remarks(SAMPLES, [remark for _, remark in self._remarks])
+        rows = ([row for row, *_ in self._samples], [row for row, _ in self._remarks])
+        return ordered(list(zip(rows, (samples, said), strict=True)))
+
+
+def _request(
+    system: Message, target: Mapping[str, Any], posts: list[Post], shown: list[int]
+) -> Request:
+    every = rendered(posts)
+    asked = [every[number] for number in shown]
+    user = Message("user", (Text(as_data("thread", asked)),))
+    return Request(
+        "extract",
+        (system, user),
+        ExtractAnswer,
+        MOST_TOKENS,
+        {"posts": asked, "target": target},
+        tuple(posts[number]["url"] for number in shown),
+    )
+
+
+def _texts(post: Post) -> Iterator[str]:
+    yield post["text"] or ""
+    yield from (one["alt_text"] for one in post["pictures"] or [] if one["alt_text"])
+
+
+def _feedback(posts: list[Post], draft: Draft) -> list[dict[str, str]]:
+    return [
+        {
+            "post_id": post_id_of(posts[number]["url"]),
+            "post_url": posts[number]["url"],
+            "feedback": text,
+        }
+        for number, text in draft.feedback.items()
+    ]
+
+
+def _pictures(posts: list[Post], draft: Draft) -> list[str]:
+    every = (one["sha256"] for number in draft.owned for one in posts[number]["pictures"] or [])
+    return list(dict.fromkeys(digest for digest in every if digest))

@@ -1,0 +1,148 @@
+"""Find a prompt in the text it was taken from.
+
+Whether a prompt was modified is computed here, never asked: it is unmodified only when it is made
+of spans of what people wrote, so a hallucinated prompt is visible. White space does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+# A word; or one character of a script that writes no spaces; or one mark.
+TOKEN = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u9fff\uac00-\ud7af]+|[^\w\s]"
+)
+SHORTEST_SPAN = 3
+MOST_SPANS = 8
+MOST_PLACES = 256
+
+
+class Span(NamedTuple):
+    """A run of tokens that a prompt shares with a text.
+
+    Attributes:
+        tokens: Length in tokens.
+        text: Number of the text.
+        start: Offset of its first character there.
+    """
+
+    tokens: int
+    text: int
+    start: int
+
+
+@dataclass
+class SpanIndex:
+    """Texts, ready for looking up spans.
+
+    Attributes:
+        texts: What people wrote, in order.
+    """
+
+    texts: Sequence[str]
+    _tokens: list[list[str]] = field(init=False, repr=False)
+    _starts: list[list[int]] = field(init=False, repr=False)
+    _places: dict[tuple[str, ...], list[tuple[int, int]]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        found = [list(TOKEN.finditer(text)) for text in self.texts]
+        self._tokens = [[match.group() for match in matches] for matches in found]
+        self._starts = [[match.start() for match in matches] for matches in found]
+        self._places = {}
+        for number, tokens in enumerate(self._tokens):
+            for at in range(len(tokens) - SHORTEST_SPAN + 1):
+                places = self._places.setdefault(tuple(tokens[at : at + SHORTEST_SPAN]), [])
+                if len(places) < MOST_PLACES:  # a text of one word a thousand times stays cheap
+                    places.append((number, at))
+
+    def spans(self, prompt: str) -> list[Span | None]:
+        """Cuts a prompt into the longest spans, greedily from its beginning.
+
+        Args:
+            prompt: Any text.
+
+        Returns:
+            The spans in the prompt's order; null for each token that begins none.
+        """
+        tokens, at = TOKEN.findall(prompt), 0
+        cut: list[Span | None] = []
+        while at < len(tokens):
+            span = self._longest(tokens, at)
+            cut.append(span)
+            at += span.tokens if span else 1
+        return cut
+
+    def holds(self, prompt: str) -> bool:
+        """Whether a prompt is made of spans of the texts.
+
+        Args:
+            prompt: Any text.
+
+        Returns:
+            True when it is one span of any length, or at most 8 spans of at least 3 tokens each.
+
+        Example:
+            >>> texts = SpanIndex(["My prompt: draw a red fox. Enjoy!", "... in the snow at night"])
+            >>> texts.holds("draw a red  fox"), texts.holds("draw a red fox in the snow")
+            (True, True)
+            >>> texts.holds("draw a blue fox")
+            False
+        """
+        if not prompt.split():
+            return False
+        if any(_squeezed(prompt) in _squeezed(text) for text in self.texts):
+            return True
+        cut = self.spans(prompt)
+        return len(cut) <= MOST_SPANS and all(cut)
+
+    def _longest(self, tokens: Sequence[str], at: int) -> Span | None:
+        places = self._places.get(tuple(tokens[at : at + SHORTEST_SPAN]), [])
+        length = SHORTEST_SPAN
+        while places and at + length < len(tokens):
+            longer = [
+                place for place in places if self._token(place, length) == tokens[at + length]
+            ]
+            if not longer:
+                break
+            places, length = longer, length + 1
+        if not places:
+            return None
+        number, start = places[0]
+        return Span(length, number, self._starts[number][start])
+
+    def _token(self, place: tuple[int, int], offset: int) -> str | None:
+        tokens = self._tokens[place[0]]
+        at = place[1] + offset
+        return tokens[at] if at < len(tokens) else None
+
+
+def anchor(prompt: str, text: str) -> int:
+    r"""Where in its post a prompt is rooted: the paragraph with its longest span.
+
+    It names the sample's source without depending on a model's choice of words: a better model
+    that cuts the prompt more cleanly leaves it where it is.
+
+    Args:
+        prompt: The prompt.
+        text: The text of the primary post.
+
+    Returns:
+        Offset of the first character of the paragraph, -1 when they share no span.
+
+    Example:
+        >>> anchor("a fox in the snow", "New trick!\nPrompt: a fox in the snow, at night")
+        11
+    """
+    spans = [span for span in SpanIndex([text]).spans(prompt) if span]
+    if not spans:
+        start = text.find(prompt) if prompt else -1
+    else:
+        start = max(spans, key=lambda span: span.tokens).start
+    return start if start < 0 else text.rfind("\n", 0, start) + 1
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,146 @@
+"""Join posts into unique reply trees, and keep those that are about the target (section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from echo_hf.collect.merge import merge_posts
+from echo_hf.context.forest import NO_PARENT, Forest, Moment, plant
+from echo_hf.reasons import Missing, Notice, Reject, Status
+from echo_hf.stage import Remark, Stage, kept, remarks
+from echo_hf.tables import POSTS, THREADS, Table
+
+POSTS_OF_TREE = THREADS.schema.field("posts").type
+
+
+@dataclass(frozen=True)
+class Threads(Stage):
+    """Joins posts into reply trees; a tree stays when one of its posts is relevant enough.
+
+    The root is the topmost known address, even when its content is missing. All posts of a kept
+    tree stay as context. A quoted post is no parent.
+
+    Attributes:
+        keep: Relevance scores that keep a tree.
+    """
+
+    name: ClassVar[str] = "threads"
+    version: ClassVar[int] = 1
+    inputs: ClassVar[Table] = POSTS
+    outputs: ClassVar[Table] = THREADS
+    whole: ClassVar[bool] = True
+
+    keep: tuple[int, ...] = (4, 5)
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Joins all posts at once; their order and repetitions do not matter."""
+        collected = merge_posts(table.select(list(POSTS.columns)))
+        trees = _Trees.of(_with_unknown_parents(collected), collected.num_rows)
+        score = pc.struct_field(trees.posts["relevance"].combine_chunks(), "score")
+        keeps = trees.any_of(pc.is_in(score, pa.array(self.keep, pa.int8())))
+        said = [*trees.rejected(keeps), *trees.cuts()]
+        return pa.concat_tables([trees.kept(keeps), remarks(THREADS, said)])
+
+    def tally(self, kept: pa.Table) -> Mapping[str, int]:
+        """Counts the posts of the kept trees, and those among them that were never collected."""
+        posts = pc.list_flatten(kept["posts"])
+        missing = pc.struct_field(posts, "missing")
+        return {"posts": len(posts), "posts_missing": len(posts) - missing.null_count}
+
+
+@dataclass(frozen=True)
+class _Trees:
+    posts: pa.Table
+    forest: Forest
+    urls: list[str]
+    collected: int
+
+    @classmethod
+    def of(cls, posts: pa.Table, collected: int) -> _Trees:
+        """Trees over posts of which those from `collected` on are only known by their address."""
+        return cls(posts, _plant(posts), posts["url"].to_pylist(), collected)
+
+    def any_of(self, of_post: pa.BooleanArray) -> list[bool]:
+        """For each tree, whether it holds for one of its posts."""
+        if not self.forest.order:
+            return []
+        in_order = of_post.to_numpy(zero_copy_only=False)[np.asarray(self.forest.order)]
+        holds: list[bool] = np.logical_or.reduceat(in_order, self.forest.starts[:-1]).tolist()
+        return holds
+
+    def kept(self, keeps: Sequence[bool]) -> pa.Table:
+        """One row a kept tree."""
+        spans = [span for span, keep in zip(self._spans(), keeps, strict=True) if keep]
+        places = np.array([p for start, end in spans for p in range(start, end)], dtype=np.int64)
+        offsets = pa.array(np.cumsum([0, *(end - start for start, end in spans)]), pa.int32())
+        rows = self.posts.take(pa.array(np.asarray(self.forest.order, dtype=np.int64)[places]))
+        posts = pa.ListArray.from_arrays(offsets, self._items(rows, places))
+        roots = rows["url"].combine_chunks().take(offsets[:-1])
+        parents = [self._urls(span) for span in spans]
+        columns = pa.table([roots, posts.cast(POSTS_OF_TREE)], schema=THREADS.schema)
+        return kept(columns, pa.array(parents, pa.list_(pa.string())))
+
+    def rejected(self, keeps: Sequence[bool]) -> Iterator[Remark]:
+        """One remark a tree that does not stay."""
+        relevance = self.posts["relevance"].combine_chunks()
+        failed = pc.and_(relevance.is_valid(), pc.struct_field(relevance, "score").is_null())
+        for span, keep, unsure in zip(self._spans(), keeps, self.any_of(failed), strict=True):
+            if not keep:
+                reason = Reject.NOT_SCORED if unsure else Reject.NOT_RELEVANT
+                yield Remark(Status.REJECTED, self._urls(span), reason)
+
+    def cuts(self) -> Iterator[Remark]:
+        """One remark a link that was cut."""
+        for post in self.forest.self_parents:
+            yield Remark(Status.NOTED, [self.urls[post]], Notice.SELF_PARENT)
+        for post in self.forest.cycles:
+            yield Remark(Status.NOTED, [self.urls[post]], Notice.CYCLE)
+
+    def _items(self, rows: pa.Table, places: np.ndarray) -> pa.StructArray:
+        shape = {"parent": self.forest.parent, "depth": self.forest.depth}
+        fields = list(POSTS_OF_TREE.value_type)
+        arrays = [
+            pa.array(np.asarray(shape[field.name], dtype=np.int32)[places])
+            if field.name in shape
+            else rows[field.name].combine_chunks()
+            for field in fields
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=fields)
+
+    def _urls(self, span: tuple[int, int]) -> list[str]:
+        posts = self.forest.order[span[0] : span[1]]
+        return [self.urls[post] for post in posts if post < self.collected]
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        return pairwise(self.forest.starts)
+
+
+def _with_unknown_parents(posts: pa.Table) -> pa.Table:
+    parents = pc.unique(posts["parent_url"].combine_chunks().drop_null())
+    unknown = parents.filter(pc.invert(pc.is_in(parents, posts["url"].combine_chunks())))
+    count = len(unknown)
+    columns = {
+        "url": unknown,
+        "missing": pa.repeat(pa.scalar(Missing.NOT_FETCHED.value), count),
+    }
+    arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in POSTS.schema]
+    stubs = pa.table(arrays, schema=POSTS.schema)
+    return pa.concat_tables([posts, stubs]).combine_chunks()
+
+
+def _plant(posts: pa.Table) -> Forest:
+    parents = pc.index_in(posts["parent_url"].combine_chunks(), posts["url"].combine_chunks())
+    parents = pc.if_else(posts["parent_url"].is_null().combine_chunks(), None, parents)
+    times = posts["timestamp"].cast(pa.int64()).to_pylist()
+    moments: list[Moment] = [
+        (time is None, time or 0, url)
+        for time, url in zip(times, posts["url"].to_pylist(), strict=True)
+    ]
+    return plant(parents.fill_null(NO_PARENT).to_pylist(), moments)

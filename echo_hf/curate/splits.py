@@ -1,0 +1,106 @@
+"""Draw the benchmark's splits from the samples (section 4)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasets import List, Value
+
+from echo_hf.reasons import Reject, Status
+from echo_hf.stage import Remark, Stage, kept, parents_of, remarks
+from echo_hf.tables import SAMPLES, Column, Table
+
+BENCHMARKS = ("image_to_image", "text_to_image")
+ANALYSIS = "analysis"
+CONFIGS = (*BENCHMARKS, ANALYSIS)
+RANK = {"Benchmark": 0, "Analysis": 1}
+
+SPLIT_SAMPLES = Table(
+    "splits",
+    "one sample with the parts of the release it belongs to",
+    ("id",),
+    {
+        **SAMPLES.columns,
+        "splits": Column(
+            List(Value("string")), "image_to_image or text_to_image, and analysis, in this order"
+        ),
+    },
+)
+
+
+@dataclass(frozen=True)
+class Splits(Stage):
+    """Gives each usable sample its place.
+
+    Samples of quality Benchmark are candidates of `image_to_image` when they have input pictures,
+    else of `text_to_image`. They are taken in the order of sha256("seed:id") until `cap` is
+    reached: adding samples later changes as little as possible. `analysis` holds every sample
+    that is neither Trash nor flagged. Of samples with equal prompt and inputs one stays: the one
+    of the best quality, then the first in the same order.
+
+    Attributes:
+        seed: Of the order.
+        cap: Most samples of a benchmark split.
+    """
+
+    name: ClassVar[str] = "splits"
+    version: ClassVar[int] = 1
+    inputs: ClassVar[Table] = SAMPLES
+    outputs: ClassVar[Table] = SPLIT_SAMPLES
+    whole: ClassVar[bool] = True
+
+    seed: int = 0
+    cap: int = 1000
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Places all samples at once; their order does not matter."""
+        columns = ("id", "quality", "sample_digest", "has_nsfw", "input_images")
+        rows = table.select(list(columns)).to_pylist()
+        order = sorted(range(len(rows)), key=lambda row: self._turn(rows[row]["id"]))
+        out = dict(_excluded(rows, order))
+        places = self._places(rows, [row for row in order if row not in out])
+        taken = [row for row in range(len(rows)) if row in places]
+        samples = table.select(list(SAMPLES.columns)).take(pa.array(taken, pa.int64()))
+        column = pa.array([places[row] for row in taken], pa.list_(pa.string()))
+        samples = pa.table([*samples.columns, column], schema=SPLIT_SAMPLES.schema)
+        said = [Remark(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in sorted(out)]
+        parents = parents_of(samples["id"].combine_chunks())
+        return pa.concat_tables([kept(samples, parents), remarks(SPLIT_SAMPLES, said)])
+
+    def tally(self, kept: pa.Table) -> Mapping[str, int]:
+        """How many samples each part of the release has."""
+        counts = pc.value_counts(pc.list_flatten(kept["splits"])).to_pylist()
+        return {count["values"]: count["counts"] for count in counts}
+
+    def _turn(self, sample: str) -> str:
+        return hashlib.sha256(f"{self.seed}:{sample}".encode()).hexdigest()
+
+    def _places(self, rows: list[dict[str, Any]], order: list[int]) -> dict[int, list[str]]:
+        room = dict.fromkeys(BENCHMARKS, self.cap)
+        places: dict[int, list[str]] = {}
+        for row in order:
+            split = BENCHMARKS[0] if rows[row]["input_images"] else BENCHMARKS[1]
+            drawn = rows[row]["quality"] == "Benchmark" and room[split] > 0
+            room[split] -= drawn
+            places[row] = [split, ANALYSIS] if drawn else [ANALYSIS]
+        return places
+
+
+Exclusion = tuple[Reject, str | None]
+
+
+def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[int, Exclusion]]:
+    first: dict[str, str] = {}
+    for row in sorted(order, key=lambda row: RANK.get(rows[row]["quality"], len(RANK))):
+        sample = rows[row]
+        if sample["quality"] not in RANK:
+            yield row, (Reject.TRASH, None)
+        elif sample["has_nsfw"]:
+            yield row, (Reject.FLAGGED, None)
+        elif first.setdefault(sample["sample_digest"], sample["id"]) != sample["id"]:
+            yield row, (Reject.DUPLICATE_OF, first[sample["sample_digest"]])

@@ -1,0 +1,1 @@
+"""A benchmark as a dataset repository: the release folder, its manifest and its card."""

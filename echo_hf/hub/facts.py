@@ -1,0 +1,48 @@
+"""What a release says of itself that its rows do not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from echo_hf.config import Target
+
+Counts = Mapping[str, int | Mapping[str, int]]
+LICENSE_NOTE = (
+    "The posts and pictures belong to the people who published them, and this dataset passes on "
+    "no right to them. Use them for research, and name the posts (`post_urls`) that you show."
+)
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """Facts about a release, as the run that built it knows them.
+
+    Attributes:
+        name: Names the release, and its tag on the Hub.
+        target: The model that people talk about.
+        protocol: Whose arithmetic the run used: `published` or `corrected`.
+        funnel: For each stage, in order, its counts: a number, or numbers by reason.
+        provenance: For each stage its `digest`, and the signature of its `engine` or null.
+        rules_built: Whether any stage's answers came from the `rules` engine.
+        languages: Language codes of the posts, as the table of posts gives them.
+        license: Identifier of the licence, as the Hub knows it.
+        license_name: Name of the licence where that identifier is `other`.
+        license_note: What the licence means, in Markdown.
+        repository: Address of the dataset on the Hub, null while it has none.
+        contact: Where to ask for the removal of a post, beside the repository's discussions.
+    """
+
+    name: str
+    target: Target
+    protocol: Literal["published", "corrected"] = "corrected"
+    funnel: Mapping[str, Counts] = field(default_factory=dict)
+    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rules_built: bool = False
+    languages: tuple[str, ...] = ()
+    license: str = "other"
+    license_name: str = "posts-belong-to-their-authors"
+    license_note: str = LICENSE_NOTE
+    repository: str | None = None
+    contact: str | None = None

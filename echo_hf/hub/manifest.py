@@ -1,0 +1,241 @@
+"""`manifest.json`: what a release holds and what made it, so that a copy of it can be checked.
+
+Nothing in it depends on the moment or the machine: the same rows and facts give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints, ValidationError
+
+from echo_hf.config import Name, Target
+from echo_hf.errors import ReleaseError
+from echo_hf.hub.facts import Counts, ReleaseFacts
+
+MANIFEST = "manifest.json"
+CARD = "README.md"
+SPLIT = "test"
+CONFIGS: Mapping[str, str] = {
+    "image_to_image": "benchmark samples that start from one or more pictures",
+    "text_to_image": "benchmark samples that start from words alone",
+    "analysis": "every sample with a clear task that was not flagged, to study what people do",
+}
+
+ConfigName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+# A manifest may come from anywhere: its paths must not leave the release.
+ReleasePath = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(?:README\.md|[a-z][a-z0-9_]{0,63}/test-[0-9]{5}-of-[0-9]{5}\.parquet)$"
+    ),
+]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Part(BaseModel):
+    """A part of the manifest: immutable, and closed to keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FileEntry(Part):
+    """One file of the release.
+
+    Attributes:
+        path: Where it lies, relative to the release, with forward slashes.
+        bytes: Its size.
+        sha256: Of its bytes, in hexadecimal.
+    """
+
+    path: ReleasePath
+    bytes: int
+    sha256: Sha256
+
+
+class ConfigEntry(Part):
+    """One config of the release.
+
+    Attributes:
+        rows: How many samples it has.
+        pictures: How many pictures are embedded, repetitions counted.
+        loaded_bytes: Its size as Arrow, as `load_dataset` keeps it.
+        digest: `content_digest` of its rows.
+        files: Its Parquet files, in order.
+    """
+
+    rows: int
+    pictures: int
+    loaded_bytes: int
+    digest: Sha256
+    files: tuple[FileEntry, ...]
+
+
+class StageCounts(Part):
+    """What one stage counted."""
+
+    stage: str
+    counts: Counts
+
+
+class StageOrigin(Part):
+    """What made a stage's result: the stage's digest, and who answered it (null: no model)."""
+
+    digest: str
+    engine: Mapping[str, JsonValue] | None = None
+
+
+class Manifest(Part):
+    """What a release holds and what made it.
+
+    Attributes:
+        format: Version of the manifest's own shape.
+        echo_hf: Version of the toolkit that wrote it.
+        name: Names the release.
+        target: The model that people talk about.
+        protocol: Whose arithmetic the run used.
+        rules_built: Whether any stage's answers came from the `rules` engine.
+        configs: The configs by name.
+        funnel: Counts of each stage, in order.
+        provenance: Digest and engine of each stage.
+        card: The dataset card; null only while the card is being made.
+    """
+
+    format: Literal[1] = 1
+    echo_hf: str
+    name: Name
+    target: Target
+    protocol: Literal["published", "corrected"]
+    rules_built: bool
+    configs: Mapping[ConfigName, ConfigEntry]
+    funnel: tuple[StageCounts, ...]
+    provenance: Mapping[str, StageOrigin]
+    card: FileEntry | None = None
+
+    @property
+    def files(self) -> list[FileEntry]:
+        """Every listed file, in the order of their paths."""
+        listed = [file for config in self.configs.values() for file in config.files]
+        return sorted([*listed, *filter(None, [self.card])], key=lambda file: file.path)
+
+    def text(self) -> str:
+        """The manifest as its file holds it: sorted keys, indented, nothing of the moment."""
+        data = self.model_dump(mode="json")
+        return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+
+
+def make_manifest(facts: ReleaseFacts, configs: Mapping[str, ConfigEntry]) -> Manifest:
+    """The manifest of a release whose card is not written yet.
+
+    Args:
+        facts: What the release says of itself.
+        configs: What was written, by config.
+
+    Returns:
+        The manifest.
+    """
+    counts = [StageCounts(stage=stage, counts=row) for stage, row in facts.funnel.items()]
+    origins = {stage: StageOrigin(**origin) for stage, origin in facts.provenance.items()}
+    return Manifest(
+        echo_hf=toolkit_version(),
+        name=facts.name,
+        target=facts.target,
+        protocol=facts.protocol,
+        rules_built=facts.rules_built,
+        configs=configs,
+        funnel=tuple(counts),
+        provenance=origins,
+    )
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads a release's manifest, which is checked as something that may come from anywhere.
+
+    Args:
+        folder: The release.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        ReleaseError: There is none, or it is not one that this version understands.
+    """
+    path = folder / MANIFEST
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise ReleaseError(
+            f"no release in {str(folder)!r}: expected a folder with {MANIFEST}, as `build` writes"
+        ) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ReleaseError(
+            f"{str(path)!r}: {place} is {str(first['input'])[:80]!r}, {first['msg'].lower()}: "
+            "write the release again, or read it with the version that wrote it"
+        ) from None
+
+
+def file_entry(folder: Path, path: str) -> FileEntry:
+    """Size and digest of one file of a release.
+
+    Args:
+        folder: The release.
+        path: The file, relative to it.
+
+    Returns:
+        The entry, computed from the file's bytes without holding them all.
+    """
+    with (folder / path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return FileEntry(path=path, bytes=(folder / path).stat().st_size, sha256=digest)
+
+
+def row_digest(row: Mapping[str, Any]) -> bytes:
+    """Sha256 of a row: its canonical JSON (sorted keys, no spaces, UTF-8), pictures by sha256.
+
+    Args:
+        row: Values by column; pictures are the hexadecimal sha256 of their bytes.
+
+    Returns:
+        32 bytes.
+
+    Example:
+        >>> row_digest({"b": None, "a": ["x"]}) == row_digest({"a": ["x"], "b": None})
+        True
+        >>> row_digest({"a": "x"}).hex()[:16]
+        'b8eb6b94b9d5c8ac'
+    """
+    text = json.dumps(row, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).digest()
+
+
+def content_digest(rows: Iterable[bytes]) -> str:
+    """Sha256 of the sorted digests of rows: what a config holds, whatever its order and encoding.
+
+    Args:
+        rows: `row_digest` of each row, in any order.
+
+    Returns:
+        64 hexadecimal characters.
+
+    Example:
+        >>> content_digest([b"b", b"a"]) == content_digest([b"a", b"b"])
+        True
+        >>> content_digest([])[:8]
+        'e3b0c442'
+    """
+    return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
+
+
+def toolkit_version() -> str:
+    """The installed version of the toolkit, `source` where it runs without being installed."""
+    try:
+        return version("echo-hf")
+    except PackageNotFoundError:
+        return "source"

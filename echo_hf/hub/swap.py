@@ -1,0 +1,79 @@
+"""Replace a folder as a whole: whoever is killed in between leaves the old one or the new one.
+
+Beside `release/` stand, while it is being replaced, `.release.partial/` (of no value to anyone)
+and `.release.previous/` (always complete).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from echo_hf.errors import ReleaseError
+
+
+@contextmanager
+def replaced_whole(folder: Path, ours: Collection[str]) -> Iterator[Path]:
+    """An empty folder that takes the place of `folder` when the block ends without an error.
+
+    Args:
+        folder: What to replace; it may be absent.
+        ours: Names that may be lost with it.
+
+    Yields:
+        Where to write.
+
+    Raises:
+        ReleaseError: `folder` is a file, or holds a name that is not ours.
+    """
+    restore(folder)
+    _check_replaceable(folder, ours)
+    partial = _aside(folder, "partial")
+    _discard(_aside(folder, "previous"), partial)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        _swap(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def restore(folder: Path) -> None:
+    """Puts the previous folder back if its replacement was killed between the two renames."""
+    previous = _aside(folder, "previous")
+    if previous.exists() and not folder.exists():
+        previous.rename(folder)
+
+
+def _check_replaceable(folder: Path, ours: Collection[str]) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ReleaseError(f"{str(folder)!r} is a file, expected a folder: name another place")
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    foreign = sorted(names - set(ours))
+    if foreign:
+        raise ReleaseError(
+            f"{str(folder)!r} holds {foreign[0]!r}, which is no part of a release and would be "
+            "lost: move it, or name another folder"
+        )
+
+
+def _swap(partial: Path, folder: Path) -> None:
+    previous = _aside(folder, "previous")
+    if folder.exists():
+        folder.rename(previous)
+    partial.rename(folder)
+    _discard(previous, partial)
+
+
+def _discard(previous: Path, partial: Path) -> None:
+    shutil.rmtree(partial, ignore_errors=True)
+    if previous.exists():
+        # Deleting takes a while: under this name nobody mistakes what is left for a release.
+        previous.rename(partial)
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _aside(folder: Path, role: str) -> Path:
+    return folder.with_name(f".{folder.name}.{role}")

@@ -1,0 +1,227 @@
+"""The stages in order over one config, each result saved before the next stage begins."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets import Dataset
+
+from echo_hf.apply import StageResult, run_stage
+from echo_hf.collect.collect import Collect
+from echo_hf.collect.merge import Merge
+from echo_hf.collect.records import read_records
+from echo_hf.collect.relevance import Relevance, has_keywords
+from echo_hf.config import Config
+from echo_hf.context.extract import Extract
+from echo_hf.context.threads import Threads
+from echo_hf.curate.splits import CONFIGS, Splits
+from echo_hf.engines.base import Engine
+from echo_hf.engines.loaded import Engines
+from echo_hf.errors import SourceError
+from echo_hf.fill import Progress
+from echo_hf.hub.release import Release, ReleaseFacts, read_release, write_release
+from echo_hf.run_folder import RunFolder, StageRecord
+from echo_hf.stage import Stage, combined_fingerprint
+from echo_hf.tables import SAMPLES
+
+STAGES = ("collect", "relevance", "threads", "extract", "splits")
+
+
+@dataclass
+class Pipeline:
+    """One run of the stages over one config.
+
+    Attributes:
+        config: What to build.
+        folder: Where.
+        engines: Who answers.
+        offline: Whether models may be asked.
+        progress: Called after each model call.
+    """
+
+    config: Config
+    folder: RunFolder
+    engines: Engines
+    offline: bool = False
+    progress: Progress | None = None
+
+    def results(self, until: str) -> Iterator[StageResult]:
+        """Runs the stages in order, each saved before the next begins."""
+        result = self._collect()
+        yield result
+        for name in STAGES[1 : STAGES.index(until) + 1]:
+            result = self._run(name, result.dataset)
+            yield result
+
+    def release(self, results: Sequence[StageResult]) -> Release:
+        """Writes the release from the results of all stages, unless it is there already."""
+        samples = results[-1].dataset
+        facts = self._facts(results)
+        built_from = combined_fingerprint(samples._fingerprint, repr(facts))
+        mark = self.folder.root / "release.built"
+        if not mark.exists() or mark.read_text() != built_from or not self.folder.release.exists():
+            mark.unlink(missing_ok=True)
+            write_release(self.folder.release, parts(samples), self.folder.pictures, facts)
+            mark.write_text(built_from)
+        return read_release(self.folder.release)
+
+    def stage(self, name: str, posts: pa.Table | None = None) -> tuple[Stage, str | None]:
+        """A stage as the config sets it up, with the name of its engine if it needs one."""
+        options = self.config.stages
+        target = self.config.target
+        if name == "relevance":
+            score_all = posts is not None and not has_keywords(posts)
+            return Relevance(target, score_all), options.relevance.engine
+        if name == "threads":
+            return Threads(options.relevance.keep), None
+        if name == "extract":
+            return Extract(target, options.extract.context_characters), options.extract.engine
+        return Splits(**self.config.splits.model_dump()), None
+
+    def described(self, name: str) -> dict[str, Any]:
+        """What would decide a stage's result now, as plain JSON values; nothing is run."""
+        if name == "collect":
+            return {**Collect(self.folder.pictures).describe(), "files": files_of(self.config)}
+        collected = self.folder.stage("collect") / "kept.parquet"
+        posts = pq.read_table(collected, columns=["keywords"]) if collected.exists() else None
+        stage, engine_name = self.stage(name, posts)
+        return description(stage, self.engines.use(engine_name) if engine_name else None)
+
+    def _collect(self) -> StageResult:
+        records = read_records(self.config.posts)
+        if not len(records):
+            names = ", ".join(repr(str(entry.path or entry.source)) for entry in self.config.posts)
+            raise SourceError(
+                f"{names} holds no record: expected one post a line, or pages of posts"
+            )
+        # Read anew each time: the pictures beside the posts may have changed.
+        read = run_stage(
+            Collect(self.folder.pictures), records, cache_dir=self.folder.cache, anew=True
+        )
+        merged = run_stage(Merge(), read.dataset, cache_dir=self.folder.cache, anew=True)
+        posts = merged.dataset
+        posts._fingerprint = content_fingerprint(posts)
+        tally = {
+            "posts": len(posts),
+            "merged": len(read.dataset) - len(posts),
+            "pictures": _pictures(posts),
+        }
+        stats = dataclasses.replace(read.stats, kept=len(posts), tally=tally)
+        stats.seconds += merged.stats.seconds
+        result = dataclasses.replace(read, dataset=posts, stats=stats)
+        self._save(result, self.described("collect"), records._fingerprint)
+        return result
+
+    def _run(self, name: str, dataset: Dataset) -> StageResult:
+        posts = _arrow(dataset, "keywords") if name == "relevance" else None
+        stage, engine_name = self.stage(name, posts)
+        engine = self.engines.use(engine_name) if engine_name else None
+        result = run_stage(
+            stage,
+            dataset,
+            engine=engine,
+            store=self.folder.store() if engine else None,
+            cache_dir=self.folder.cache,
+            offline=self.offline,
+            progress=self.progress,
+        )
+        self._save(result, description(stage, engine), dataset._fingerprint)
+        return result
+
+    def _save(self, result: StageResult, describe: Mapping[str, Any], read: str) -> None:
+        output = result.dataset._fingerprint
+        self.folder.save(result, StageRecord(result.stats.stage, describe, read, output))
+
+    def _facts(self, results: Sequence[StageResult]) -> ReleaseFacts:
+        records = {name: self.folder.record(name) for name in STAGES}
+        provenance = {
+            name: {"digest": record.digest, "engine": record.describe.get("engine")}
+            for name, record in records.items()
+            if record
+        }
+        return ReleaseFacts(
+            name=self.config.name,
+            target=self.config.target,
+            protocol=self.config.protocol,
+            funnel={result.stats.stage: _counts(result) for result in results},
+            provenance=provenance,
+            rules_built=any(_kind(record) == "rules" for record in records.values() if record),
+        )
+
+
+def description(stage: Stage, engine: Engine | None) -> dict[str, Any]:
+    """What decides a stage's result under an engine, as plain JSON values."""
+    described = stage.describe()
+    if engine is not None:
+        described["engine"] = dict(engine.signature())
+    plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
+    return plain
+
+
+def parts(samples: Dataset) -> dict[str, Dataset]:
+    """The samples of each part of the release, without the column that says so."""
+    member = _arrow(samples, "splits")["splits"].to_pylist()
+    columns = samples.select_columns(list(SAMPLES.columns))
+    return {
+        name: columns.select([row for row, splits in enumerate(member) if name in splits])
+        for name in CONFIGS
+    }
+
+
+def content_fingerprint(dataset: Dataset) -> str:
+    """A fingerprint of the rows themselves, whatever they were made from."""
+    digest = hashlib.sha256()
+    rows = dataset.with_format("arrow")
+    for start in range(0, len(rows), 10_000):
+        batch = rows[start : start + 10_000].combine_chunks().replace_schema_metadata(None)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_table(batch)
+        digest.update(sink.getvalue())
+    return digest.hexdigest()[:32]
+
+
+def _arrow(dataset: Dataset, column: str) -> pa.Table:
+    return dataset.select_columns([column]).with_format("arrow")[:]
+
+
+def _pictures(posts: Dataset) -> int:
+    return sum(len(chunk.flatten()) for chunk in _arrow(posts, "pictures")["pictures"].chunks)
+
+
+def _kind(record: StageRecord) -> str | None:
+    return (record.describe.get("engine") or {}).get("kind")
+
+
+def _counts(result: StageResult) -> dict[str, Any]:
+    stats = result.stats
+    return {
+        "rows_in": stats.rows_in,
+        "kept": stats.kept,
+        "rejected": dict(stats.rejected),
+        "quarantined": dict(stats.quarantined),
+        "noted": dict(stats.noted),
+        "tally": dict(stats.tally),
+    }
+
+
+def files_of(config: Config) -> list[dict[str, str]]:
+    """The files of posts that a config names, with the sha256 of their bytes."""
+    return [
+        {"path": str(entry.path), "sha256": _sha256(entry.path)}
+        for entry in config.posts
+        if entry.path
+    ]
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""The bundled corpus and the first thing a newcomer sees."""

@@ -1,0 +1,153 @@
+"""The folder of one run: config, answers, pictures, and the result of each stage.
+
+```
+runs/<name>/  config.yaml  answers.sqlite  pictures/  cache/  release/
+              stages/<stage>/{kept,rejects,quarantine,notices}.parquet  stats.json  digest.json
+```
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from datasets import Dataset
+from filelock import FileLock, Timeout
+
+from echo_hf.apply import StageResult
+from echo_hf.config import Config
+from echo_hf.errors import RunError
+from echo_hf.pictures import PictureStore
+from echo_hf.store import Store
+
+PARTS = ("kept", "rejects", "quarantine", "notices")
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """What made a stage's result, as `digest.json` keeps it.
+
+    Attributes:
+        stage: Name of the stage.
+        describe: The description: version, parameters, prompt, schema, engine.
+        input: Fingerprint of the rows it read.
+        output: Fingerprint of the rows it made.
+    """
+
+    stage: str
+    describe: Mapping[str, Any]
+    input: str
+    output: str
+
+    @property
+    def digest(self) -> str:
+        """Sha256 of the description."""
+        text = json.dumps(self.describe, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where a run keeps everything.
+
+    Attributes:
+        root: The folder.
+    """
+
+    root: Path
+
+    @property
+    def pictures(self) -> PictureStore:
+        """The pictures of its posts."""
+        return PictureStore(self.root / "pictures")
+
+    @property
+    def cache(self) -> Path:
+        """Memory-mapped copies of the results; safe to delete."""
+        return self.root / "cache"
+
+    @property
+    def release(self) -> Path:
+        """The benchmark as it would be published."""
+        return self.root / "release"
+
+    def store(self) -> Store:
+        """Opens the stored answers."""
+        return Store(self.root / "answers.sqlite")
+
+    def stage(self, name: str) -> Path:
+        """Folder of a stage's result."""
+        return self.root / "stages" / name
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes out while a run writes.
+
+        Raises:
+            RunError: Another process is at it.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.root / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise RunError(
+                f"another process is working in {str(self.root)!r}: wait for it, or choose another "
+                "folder with --runs"
+            ) from None
+        try:
+            self._sweep()
+            yield
+        finally:
+            lock.release()
+
+    def save_config(self, config: Config) -> None:
+        """Writes down the config that this run follows."""
+        text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        (self.root / "config.yaml").write_text(text, "utf-8")
+
+    def record(self, name: str) -> StageRecord | None:
+        """What made the result of a stage, null when it has none."""
+        path = self.stage(name) / "digest.json"
+        if not path.exists():
+            return None
+        try:
+            return StageRecord(**json.loads(path.read_text("utf-8")))
+        except (ValueError, TypeError) as error:
+            raise RunError(
+                f"{str(path)!r} is damaged ({error}): delete the folder it is in"
+            ) from None
+
+    def save(self, result: StageResult, record: StageRecord) -> None:
+        """Writes a stage's result, whole or not at all; an unchanged one is left as it is."""
+        stats = json.dumps(dataclasses.asdict(result.stats), indent=1, sort_keys=True)
+        folder = self.stage(record.stage)
+        if self.record(record.stage) == record:
+            return
+        partial = folder.with_name(f".{folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for part, dataset in zip(PARTS, _parts(result), strict=True):
+            dataset.with_format(None).to_parquet(partial / f"{part}.parquet", compression="zstd")
+        (partial / "stats.json").write_text(stats + "\n", "utf-8")
+        text = json.dumps(dataclasses.asdict(record), indent=1, sort_keys=True, default=str)
+        (partial / "digest.json").write_text(text + "\n", "utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+
+    def _sweep(self) -> None:
+        # What a killed run left half written.
+        for stray in self.cache.glob("tmp*"):
+            stray.unlink(missing_ok=True)
+
+
+def _parts(result: StageResult) -> tuple[Dataset, ...]:
+    return result.dataset, result.rejects, result.quarantine, result.notices

@@ -1,0 +1,374 @@
+"""What a picture is made of: brushes, each of which leaves one mark on a canvas.
+
+A scene is a list of brushes, painted in order. Positions and lengths are pixels of the finished
+picture; the canvas itself is larger by `OVERSIZE`, so that edges and letters come out smooth.
+Colours are whatever Pillow understands; `#rrggbbaa` is translucent.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from PIL import Image, ImageColor, ImageDraw, ImageFilter, ImageFont
+
+OVERSIZE = 4
+CURVE_STEPS = 12
+
+Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+
+
+class Brush(Protocol):
+    """Anything that can leave a mark."""
+
+    def paint(self, canvas: Canvas) -> None:
+        """Leaves the mark on the canvas."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One picture.
+
+    Attributes:
+        size: Width and height in pixels.
+        marks: Its brushes, the lowest first.
+    """
+
+    size: tuple[int, int]
+    marks: Sequence[Brush]
+
+    def draw(self) -> Image.Image:
+        """The picture, as RGB."""
+        width, height = self.size
+        image = Image.new("RGB", (width * OVERSIZE, height * OVERSIZE), "white")
+        canvas = Canvas(image, OVERSIZE)
+        for mark in self.marks:
+            mark.paint(canvas)
+        return image.reduce(OVERSIZE)
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Where brushes paint: an image, and how its pixels relate to those of the scene.
+
+    Attributes:
+        image: The oversized image.
+        scale: Its pixels for one of the scene.
+        x: Where the scene's origin lies on the image.
+        y: As `x`, downwards.
+    """
+
+    image: Image.Image
+    scale: float
+    x: float = 0
+    y: float = 0
+
+    @property
+    def pen(self) -> ImageDraw.ImageDraw:
+        """Pillow's own pen; on an opaque image, translucent colours blend."""
+        return ImageDraw.Draw(self.image, "RGBA")
+
+    def at(self, points: Iterable[Point]) -> list[Point]:
+        """The scene's points on the image."""
+        return [(self.x + x * self.scale, self.y + y * self.scale) for x, y in points]
+
+    def box(self, box: Box) -> Box:
+        """The scene's rectangle on the image."""
+        (left, top), (right, bottom) = self.at([box[:2], box[2:]])
+        return left, top, right, bottom
+
+    def length(self, value: float) -> int:
+        """The scene's length on the image, in whole pixels."""
+        return round(value * self.scale)
+
+
+@dataclass(frozen=True)
+class Fade:
+    """A rectangle whose colour changes from one side to the other; the whole scene without a box."""
+
+    start: str
+    end: str
+    box: Box | None = None
+    sideways: bool = False
+
+    def paint(self, canvas: Canvas) -> None:
+        """Fills the rectangle."""
+        box = canvas.box(self.box) if self.box else (0, 0, *canvas.image.size)
+        left, top, right, bottom = (round(side) for side in box)
+        ramp = Image.linear_gradient("L")
+        ramp = ramp.transpose(Image.Transpose.ROTATE_90) if self.sideways else ramp
+        ramp = ramp.resize((right - left, bottom - top))
+        ends = (Image.new("RGB", ramp.size, colour) for colour in (self.end, self.start))
+        canvas.image.paste(Image.composite(*ends, ramp), (left, top))
+
+
+@dataclass(frozen=True)
+class Glow:
+    """Light (or shade) that is strongest in the middle of a disc and gone at its edge."""
+
+    x: float
+    y: float
+    radius: float
+    fill: str
+    ry: float | None = None
+
+    def paint(self, canvas: Canvas) -> None:
+        """Lays the light over what is there."""
+        ry = self.ry or self.radius
+        box = (self.x - self.radius, self.y - ry, self.x + self.radius, self.y + ry)
+        left, top, right, bottom = (round(side) for side in canvas.box(box))
+        red, green, blue, *alpha = ImageColor.getrgb(self.fill)
+        strength = (alpha[0] if alpha else 255) / 255
+        mask = Image.radial_gradient("L").resize((right - left, bottom - top))
+        mask = mask.point([round(max(0, 255 - level * 1.42) * strength) for level in range(256)])
+        canvas.image.paste((red, green, blue), (left, top), mask)
+
+
+@dataclass(frozen=True)
+class Disc:
+    """A circle, or an ellipse when `ry` is given."""
+
+    x: float
+    y: float
+    radius: float
+    fill: str | None
+    ry: float | None = None
+    line: str | None = None
+    width: float = 0
+
+    def paint(self, canvas: Canvas) -> None:
+        """Draws it."""
+        ry = self.ry or self.radius
+        box = (self.x - self.radius, self.y - ry, self.x + self.radius, self.y + ry)
+        width = canvas.length(self.width)
+        canvas.pen.ellipse(canvas.box(box), self.fill, self.line, width)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A rectangle, with rounded corners when `radius` is given."""
+
+    box: Box
+    fill: str | None
+    radius: float = 0
+    line: str | None = None
+    width: float = 0
+
+    def paint(self, canvas: Canvas) -> None:
+        """Draws it."""
+        radius, width = canvas.length(self.radius), canvas.length(self.width)
+        canvas.pen.rounded_rectangle(canvas.box(self.box), radius, self.fill, self.line, width)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A filled outline through its points; `smooth` rounds every corner."""
+
+    points: Sequence[Point]
+    fill: str | None
+    line: str | None = None
+    width: float = 0
+    smooth: bool = False
+
+    def paint(self, canvas: Canvas) -> None:
+        """Draws it."""
+        points = curve(self.points, closed=True) if self.smooth else list(self.points)
+        if self.fill:
+            canvas.pen.polygon(canvas.at(points), self.fill)
+        if self.line:
+            Stroke([*points, points[0]], self.line, self.width).paint(canvas)
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A line through its points with round ends; `smooth` makes it a curve."""
+
+    points: Sequence[Point]
+    fill: str
+    width: float
+    smooth: bool = False
+
+    def paint(self, canvas: Canvas) -> None:
+        """Draws it."""
+        points = curve(self.points) if self.smooth else list(self.points)
+        canvas.pen.line(canvas.at(points), self.fill, canvas.length(self.width))
+        # Joints of a translucent line would show, and those of a thin one look like beads.
+        if len(self.fill) == len("#rrggbb") and self.width > 2:
+            for x, y in points:
+                Disc(x, y, self.width / 2, self.fill).paint(canvas)
+
+
+@dataclass(frozen=True)
+class Words:
+    """A line of text in Pillow's own font; `anchor` says which part of it lies at (x, y)."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    fill: str
+    anchor: str = "mm"
+    bold: float = 0
+
+    def paint(self, canvas: Canvas) -> None:
+        """Writes it."""
+        font = ImageFont.load_default(canvas.length(self.size))
+        [place], stroke = canvas.at([(self.x, self.y)]), canvas.length(self.bold)
+        canvas.pen.text(place, self.text, self.fill, font, self.anchor, stroke_width=stroke)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """The same small discs in the same accidental places, every time."""
+
+    count: int
+    box: Box
+    radius: float
+    fill: str
+    seed: int = 0
+
+    def paint(self, canvas: Canvas) -> None:
+        """Draws them."""
+        chance = random.Random(self.seed)  # noqa: S311 - for looks, not for secrets
+        left, top, right, bottom = self.box
+        for _ in range(self.count):
+            x, y = chance.uniform(left, right), chance.uniform(top, bottom)
+            Disc(x, y, self.radius * chance.uniform(0.5, 1), self.fill).paint(canvas)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Brushes somewhere else and in another size."""
+
+    marks: Sequence[Brush]
+    x: float = 0
+    y: float = 0
+    scale: float = 1
+
+    def paint(self, canvas: Canvas) -> None:
+        """Paints them there."""
+        [(x, y)] = canvas.at([(self.x, self.y)])
+        there = Canvas(canvas.image, canvas.scale * self.scale, x, y)
+        for mark in self.marks:
+            mark.paint(there)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Brushes on a sheet of glass: turned (degrees), blurred or mirrored before it is laid on.
+
+    On glass a translucent colour takes the place of what is below it, instead of blending.
+    """
+
+    marks: Sequence[Brush]
+    turn: float = 0
+    blur: float = 0
+    mirrored: bool = False
+
+    def paint(self, canvas: Canvas) -> None:
+        """Lays the sheet on."""
+        glass = Image.new("RGBA", canvas.image.size)
+        Placed(self.marks).paint(Canvas(glass, canvas.scale, canvas.x, canvas.y))
+        if self.mirrored:
+            glass = glass.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        # Premultiplied ("RGBa"), or clear glass would bleed black into the edges.
+        glass = glass.rotate(self.turn, Image.Resampling.BICUBIC).convert("RGBa")
+        glass = glass.filter(ImageFilter.GaussianBlur(self.blur * canvas.scale)).convert("RGBA")
+        canvas.image.paste(glass, (0, 0), glass)
+
+
+@dataclass(frozen=True)
+class Framed:
+    """Another scene, whole, inside a rectangle with rounded corners."""
+
+    scene: Scene
+    box: Box
+    radius: float = 0
+
+    def paint(self, canvas: Canvas) -> None:
+        """Shows it there."""
+        left, top, right, bottom = (round(side) for side in canvas.box(self.box))
+        picture = self.scene.draw().resize((right - left, bottom - top))
+        mask = Image.new("L", picture.size)
+        corner, edges = canvas.length(self.radius), (0, 0, right - left - 1, bottom - top - 1)
+        ImageDraw.Draw(mask).rounded_rectangle(edges, corner, 255)
+        canvas.image.paste(picture, (left, top), mask)
+
+
+@dataclass(frozen=True)
+class Tint:
+    """A colour cast: every pixel moves towards one colour by a share of 0 to 1."""
+
+    fill: str
+    share: float
+
+    def paint(self, canvas: Canvas) -> None:
+        """Tints the whole image."""
+        over = Image.new("RGB", canvas.image.size, self.fill)
+        canvas.image.paste(Image.blend(canvas.image, over, self.share))
+
+
+def xy(text: str) -> list[Point]:
+    """Points written as in a drawing file.
+
+    Example:
+        >>> xy("84,106 82.5,-28")
+        [(84.0, 106.0), (82.5, -28.0)]
+    """
+    pairs = (pair.split(",") for pair in text.split())
+    return [(float(x), float(y)) for x, y in pairs]
+
+
+def curve(points: Sequence[Point], closed: bool = False) -> list[Point]:
+    """Points of the smooth (Catmull-Rom) curve through the given ones.
+
+    Args:
+        points: At least two.
+        closed: Whether the curve returns to its start.
+
+    Returns:
+        `CURVE_STEPS` points for each stretch.
+    """
+    count = len(points)
+    ends = [points[-1], *points, points[0], points[1]]
+    if not closed:
+        ends = [points[0], *points, points[-1]]
+    stretches = range(count if closed else count - 1)
+    path = [
+        _between(ends[index : index + 4], step / CURVE_STEPS)
+        for index in stretches
+        for step in range(CURVE_STEPS)
+    ]
+    return path if closed else [*path, points[-1]]
+
+
+def _between(corners: Sequence[Point], share: float) -> Point:
+    before, start, end, after = corners
+    x, y = (
+        0.5
+        * (
+            2 * b
+            + (c - a) * share
+            + (2 * a - 5 * b + 4 * c - d) * share**2
+            + (3 * b - a - 3 * c + d) * share**3
+        )
+        for a, b, c, d in zip(before, start, end, after, strict=True)
+    )
+    return x, y
+
+
+def leaf(x: float, y: float, length: float, breadth: float, angle: float) -> list[Point]:
+    """Outline of a leaf that starts at (x, y) and points along `angle` (degrees, 0 is right)."""
+    along, across = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    profile = [(0, 0), (0.3, 0.42), (0.6, 0.5), (1, 0), (0.6, -0.5), (0.3, -0.42)]
+    return [
+        (
+            x + u * length * along - v * breadth * across,
+            y + u * length * across + v * breadth * along,
+        )
+        for u, v in profile
+    ]

@@ -1,0 +1,25 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import datasets
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def test_data() -> Path:
+    """The folder of real posts that tests may read and the repository may not hold."""
+    folder = Path(os.environ.get("ECHO_HF_TEST_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no real posts in {str(folder)!r}: set ECHO_HF_TEST_DATA to their folder")
+    return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quiet() -> None:
+    datasets.disable_progress_bars()

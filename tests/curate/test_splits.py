@@ -1,0 +1,134 @@
+"""Drawing the benchmark from the samples."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.curate.splits import Splits
+from echo_hf.tables import SAMPLES
+
+
+def sample(name: str, **values: Any) -> dict[str, Any]:
+    """A sample of its own, good enough for the benchmark unless told otherwise."""
+    plain = {"id": name, "quality": "Benchmark", "sample_digest": f"digest of {name}"}
+    return {**dict.fromkeys(SAMPLES.columns), "input_images": [], **plain, **values}
+
+
+def split(samples: list[dict[str, Any]], **options: Any) -> dict[str, list[str]]:
+    """Members of each split, and rejected samples by reason."""
+    rows = Splits(**options)(pa.Table.from_pylist(samples, schema=SAMPLES.schema)).to_pylist()
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for name in row["splits"] or []:
+            found.setdefault(name, []).append(row["id"])
+        if row["_status"] == "rejected":
+            why = f"{row['_reason']} {row['_detail'] or ''}".strip()
+            found.setdefault(why, []).extend(row["_parent"])
+    return found
+
+
+def test_inputs_decide_between_the_benchmarks() -> None:
+    """A candidate with input pictures is image to image, one without is text to image."""
+    found = split([sample("edit", input_images=["a" * 64]), sample("text")])
+
+    assert found == {
+        "image_to_image": ["edit"],
+        "text_to_image": ["text"],
+        "analysis": ["edit", "text"],
+    }
+
+
+def test_only_benchmark_quality_is_benchmarked() -> None:
+    """Moderate samples are for analysis, bad and flagged ones for nothing."""
+    found = split(
+        [
+            sample("good"),
+            sample("moderate", quality="Analysis"),
+            sample("bad", quality="Trash"),
+            sample("unsafe", has_nsfw=True),
+        ]
+    )
+
+    assert found == {
+        "text_to_image": ["good"],
+        "analysis": ["good", "moderate"],
+        "trash": ["bad"],
+        "flagged": ["unsafe"],
+    }
+
+
+def test_candidates_are_taken_in_the_order_of_their_hash() -> None:
+    """The first `cap` samples by sha256 of seed and id are drawn, the rest stay for analysis."""
+    names = [f"s{number}" for number in range(40)]
+    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"7:{name}".encode()).hexdigest())
+    found = split([sample(name) for name in names], seed=7, cap=5)
+
+    assert set(found["text_to_image"]) == set(by_hash[:5])
+    assert found["analysis"] == names
+
+
+def test_a_flagged_candidate_takes_no_place() -> None:
+    """What is excluded makes room for the next."""
+    names = [f"s{number}" for number in range(10)]
+    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
+    found = split([sample(n, has_nsfw=n == by_hash[0]) for n in names], cap=2)
+
+    assert set(found["text_to_image"]) == set(by_hash[1:3])
+
+
+def test_equal_tasks_are_one_sample() -> None:
+    """Of samples with the same digest the best quality stays, and the others name it."""
+    found = split(
+        [
+            sample("a", sample_digest="same", quality="Analysis"),
+            sample("b", sample_digest="same"),
+            sample("c", sample_digest="same", quality="Trash"),
+        ]
+    )
+
+    assert found == {
+        "text_to_image": ["b"],
+        "analysis": ["b"],
+        "duplicate_of b": ["a"],
+        "trash": ["c"],
+    }
+
+
+SAMPLE = st.tuples(
+    st.sampled_from(["Benchmark", "Analysis", "Trash"]),
+    st.sampled_from(["one", "two", "three", "four"]),
+    st.booleans(),
+)
+
+
+@given(st.lists(SAMPLE, max_size=12), st.randoms(use_true_random=False))
+def test_the_order_of_samples_does_not_matter(
+    drawn: list[tuple[str, str, bool]], random: Any
+) -> None:
+    """Shuffled samples get the same places, and each sample is placed or rejected once."""
+    samples = [
+        sample(f"s{number}", quality=quality, sample_digest=digest, has_nsfw=flagged)
+        for number, (quality, digest, flagged) in enumerate(drawn)
+    ]
+    shuffled = random.sample(samples, len(samples))
+    first, second = split(samples, cap=2), split(shuffled, cap=2)
+    placed = [name for where, names in first.items() if where != "text_to_image" for name in names]
+
+    assert {where: sorted(names) for where, names in first.items()} == {
+        where: sorted(names) for where, names in second.items()
+    }
+    assert sorted(placed) == sorted(row["id"] for row in samples)
+
+
+def test_no_samples_keep_the_declared_columns() -> None:
+    """An empty table has every column of the result."""
+    stage = Splits()
+    made = stage(SAMPLES.empty())
+
+    assert made.schema.names == list(stage.features)
+    assert made.num_rows == 0
