@@ -1,94 +1,23 @@
-"""What a picture is made of: brushes, each of which leaves one mark on a canvas.
+"""Brushes: each leaves one mark on a canvas.
 
-A scene is a list of brushes, painted in order. Positions and lengths are pixels of the finished
-picture; the canvas itself is larger by `OVERSIZE`, so that edges and letters come out smooth.
 Colours are whatever Pillow understands; `#rrggbbaa` is translucent.
 """
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from PIL import Image, ImageColor, ImageDraw, ImageFilter, ImageFont
 
-OVERSIZE = 4
-CURVE_STEPS = 12
-
-Point = tuple[float, float]
-Box = tuple[float, float, float, float]
-
-
-class Brush(Protocol):
-    """Anything that can leave a mark."""
-
-    def paint(self, canvas: Canvas) -> None:
-        """Leaves the mark on the canvas."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """One picture.
-
-    Attributes:
-        size: Width and height in pixels.
-        marks: Its brushes, the lowest first.
-    """
-
-    size: tuple[int, int]
-    marks: Sequence[Brush]
-
-    def draw(self) -> Image.Image:
-        """The picture, as RGB."""
-        width, height = self.size
-        image = Image.new("RGB", (width * OVERSIZE, height * OVERSIZE), "white")
-        canvas = Canvas(image, OVERSIZE)
-        for mark in self.marks:
-            mark.paint(canvas)
-        return image.reduce(OVERSIZE)
-
-
-@dataclass(frozen=True)
-class Canvas:
-    """Where brushes paint: an image, and how its pixels relate to those of the scene.
-
-    Attributes:
-        image: The oversized image.
-        scale: Its pixels for one of the scene.
-        x: Where the scene's origin lies on the image.
-        y: As `x`, downwards.
-    """
-
-    image: Image.Image
-    scale: float
-    x: float = 0
-    y: float = 0
-
-    @property
-    def pen(self) -> ImageDraw.ImageDraw:
-        """Pillow's own pen; on an opaque image, translucent colours blend."""
-        return ImageDraw.Draw(self.image, "RGBA")
-
-    def at(self, points: Iterable[Point]) -> list[Point]:
-        """The scene's points on the image."""
-        return [(self.x + x * self.scale, self.y + y * self.scale) for x, y in points]
-
-    def box(self, box: Box) -> Box:
-        """The scene's rectangle on the image."""
-        (left, top), (right, bottom) = self.at([box[:2], box[2:]])
-        return left, top, right, bottom
-
-    def length(self, value: float) -> int:
-        """The scene's length on the image, in whole pixels."""
-        return round(value * self.scale)
+from corpus_scenes.canvas import Box, Brush, Canvas, Point, Scene
+from corpus_scenes.outlines import curve
 
 
 @dataclass(frozen=True)
 class Fade:
-    """A rectangle whose colour changes from one side to the other; the whole scene without a box."""
+    """A rectangle that goes from one colour to another; without a box, the whole scene."""
 
     start: str
     end: str
@@ -310,65 +239,3 @@ class Tint:
         """Tints the whole image."""
         over = Image.new("RGB", canvas.image.size, self.fill)
         canvas.image.paste(Image.blend(canvas.image, over, self.share))
-
-
-def xy(text: str) -> list[Point]:
-    """Points written as in a drawing file.
-
-    Example:
-        >>> xy("84,106 82.5,-28")
-        [(84.0, 106.0), (82.5, -28.0)]
-    """
-    pairs = (pair.split(",") for pair in text.split())
-    return [(float(x), float(y)) for x, y in pairs]
-
-
-def curve(points: Sequence[Point], closed: bool = False) -> list[Point]:
-    """Points of the smooth (Catmull-Rom) curve through the given ones.
-
-    Args:
-        points: At least two.
-        closed: Whether the curve returns to its start.
-
-    Returns:
-        `CURVE_STEPS` points for each stretch.
-    """
-    count = len(points)
-    ends = [points[-1], *points, points[0], points[1]]
-    if not closed:
-        ends = [points[0], *points, points[-1]]
-    stretches = range(count if closed else count - 1)
-    path = [
-        _between(ends[index : index + 4], step / CURVE_STEPS)
-        for index in stretches
-        for step in range(CURVE_STEPS)
-    ]
-    return path if closed else [*path, points[-1]]
-
-
-def _between(corners: Sequence[Point], share: float) -> Point:
-    before, start, end, after = corners
-    x, y = (
-        0.5
-        * (
-            2 * b
-            + (c - a) * share
-            + (2 * a - 5 * b + 4 * c - d) * share**2
-            + (3 * b - a - 3 * c + d) * share**3
-        )
-        for a, b, c, d in zip(before, start, end, after, strict=True)
-    )
-    return x, y
-
-
-def leaf(x: float, y: float, length: float, breadth: float, angle: float) -> list[Point]:
-    """Outline of a leaf that starts at (x, y) and points along `angle` (degrees, 0 is right)."""
-    along, across = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    profile = [(0, 0), (0.3, 0.42), (0.6, 0.5), (1, 0), (0.6, -0.5), (0.3, -0.42)]
-    return [
-        (
-            x + u * length * along - v * breadth * across,
-            y + u * length * across + v * breadth * along,
-        )
-        for u, v in profile
-    ]

@@ -1,0 +1,316 @@
+"""Measure the pipeline's own cost: microseconds a row and peak memory of each stage.
+
+    python scripts/bench_pipeline.py [--sizes 10000 100000]
+
+Posts are generated; models answer at once, so that what is measured is ours. Every size is
+compared, in the same run, with a bare copy of the same rows through `Dataset.map`. Each measure
+runs in a process of its own; memory is the peak of its anonymous pages, over what it held before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import datasets
+import pyarrow as pa
+from datasets import Dataset
+from echo_hf.collect.collect import Collect
+from echo_hf.collect.merge import Merge
+from echo_hf.collect.records import read_records
+from rich.console import Console
+from rich.table import Table as Shown
+
+from echo_hf.apply import StageResult, run_stage
+from echo_hf.collect.relevance import Relevance
+from echo_hf.config import Posts, Target
+from echo_hf.context.extract import Extract
+from echo_hf.context.threads import Threads
+from echo_hf.curate.splits import Splits
+from echo_hf.engines.base import Completion, Engine, Request, make_engine
+from echo_hf.pictures import PictureStore
+from echo_hf.stage import Stage, kept, keys_of, parents_of
+from echo_hf.store import Store
+from echo_hf.tables import POSTS, Table
+
+TARGET = Target(
+    name="Lumen Image",
+    developer="Northlight",
+    released="2026-03-02",
+    aliases=("lumen", "lumen-img"),
+    others=("Paintbox",),
+)
+AIMS = {
+    "pass (rule stage)": "2 us over the copy",
+    "relevance, instant model": "40 us",
+    "relevance, read back": "20 ms at 68,000 rows",
+    "relevance, all stored": "3 s at 68,000 rows",
+    "threads": "seconds at 100,000 posts",
+}
+
+
+@dataclass(frozen=True)
+class Pass(Stage):
+    """Lets every row through: what remains is the cost of the frame."""
+
+    name: ClassVar[str] = "pass"
+    version: ClassVar[int] = 1
+    inputs: ClassVar[Table] = POSTS
+    outputs: ClassVar[Table] = POSTS
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Every row, kept."""
+        return kept(table.select(list(POSTS.columns)), parents_of(keys_of(table, POSTS)))
+
+
+class InstantEngine:
+    """A model that answers at once and always the same."""
+
+    stored = True
+
+    def signature(self) -> Mapping[str, Any]:
+        """Fixed."""
+        return {"kind": "instant"}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """One answer a request, in order."""
+        texts = {
+            "relevance": '{"score": 5, "note": null}',
+            "extract": '{"samples": [{"prompt": "draw a small red boat", '
+            '"quality": "Benchmark", "posts": [0], "feedback": []}]}',
+        }
+        for number, request in enumerate(requests):
+            yield number, Completion(texts[request.task])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What one measured step took."""
+
+    name: str
+    rows: int
+    seconds: float
+    megabytes: float
+
+    @property
+    def microseconds(self) -> float:
+        """Time for one row."""
+        return 1e6 * self.seconds / self.rows
+
+
+def write_posts(path: Path, count: int, seed: int = 0) -> None:
+    """Writes posts: a third are roots, the rest reply to a recent post."""
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    words = ["make", "draw", "a", "small", "red", "boat", "paper", "fox", "castle", "in", "great"]
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            post: dict[str, Any] = {
+                "url": f"https://example.org/post/{number}",
+                "author": f"author{rng.randrange(count // 10 + 1)}",
+                "text": f"{number} " + " ".join(rng.choices(words, k=30)),
+                "timestamp": 1_772_000_000 + number,
+                "keywords": ["lumen"],
+                "engagement": {"likes": rng.randrange(1000)},
+            }
+            if number and rng.random() < 2 / 3:
+                above = rng.randrange(max(0, number - 30), number)
+                post["parent_url"] = f"https://example.org/post/{above}"
+            file.write(json.dumps(post) + "\n")
+
+
+def _anonymous_megabytes() -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+class _Peak(threading.Thread):
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.before = self.peak = _anonymous_megabytes()
+        self._stop_asked = threading.Event()
+
+    def run(self) -> None:
+        while not self._stop_asked.wait(0.005):
+            self.peak = max(self.peak, _anonymous_megabytes())
+
+    def finish(self) -> float:
+        self._stop_asked.set()
+        self.join()
+        return max(self.peak, _anonymous_megabytes()) - self.before
+
+
+Step = Callable[[Path], int]
+
+
+def measured(name: str, step: Step, folder: Path) -> Measure:
+    """Runs a step in a fresh process and returns what it took."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def child() -> None:
+        peak, started = _Peak(), None
+        peak.start()
+        started = time.perf_counter()
+        rows = step(folder)
+        seconds = time.perf_counter() - started
+        sender.send(Measure(name, rows, seconds, peak.finish()))
+
+    process = context.Process(target=child)
+    process.start()
+    result: Measure = receiver.recv()
+    process.join()
+    return result
+
+
+def _rows(folder: Path, name: str) -> Dataset:
+    dataset = Dataset.load_from_disk(str(folder / name))
+    dataset._fingerprint = name
+    return dataset
+
+
+def _keep(folder: Path, name: str, result: StageResult) -> int:
+    result.dataset.save_to_disk(str(folder / name))
+    return result.stats.rows_in
+
+
+def copy(folder: Path) -> int:
+    """The bare copy that the others are compared with."""
+    posts = _rows(folder, "posts")
+    posts.with_format("arrow").map(
+        _same,
+        batched=True,
+        features=posts.features,
+        new_fingerprint="copied",
+        cache_file_name=str(folder / "copied.arrow"),
+    )
+    return len(posts)
+
+
+def _same(table: pa.Table) -> pa.Table:
+    return table
+
+
+def through(stage: Stage, reads: str, engine: Engine | None = None, fresh: bool = True) -> Step:
+    """A step that runs a stage over saved rows."""
+
+    def step(folder: Path) -> int:
+        rows = _rows(folder, reads)
+        cache = folder / f"cache-{stage.name}"
+        if fresh:
+            shutil.rmtree(cache, ignore_errors=True)
+        store = Store(folder / f"{stage.name}.sqlite") if engine else None
+        result = run_stage(stage, rows, engine=engine, store=store, cache_dir=cache)
+        return result.stats.rows_in
+
+    return step
+
+
+def collect(folder: Path) -> int:
+    """Reads and merges a file of posts."""
+    records = read_records([Posts(source="jsonl", path=folder / "posts.jsonl")])
+    read = run_stage(Collect(PictureStore(folder / "pictures")), records, cache_dir=folder / "c")
+    run_stage(Merge(), read.dataset, cache_dir=folder / "c")
+    return len(records)
+
+
+def prepare(folder: Path, count: int) -> None:
+    """Writes the rows that the steps read."""
+    write_posts(folder / "posts.jsonl", count)
+    records = read_records([Posts(source="jsonl", path=folder / "posts.jsonl")])
+    read = run_stage(Collect(PictureStore(folder / "pictures")), records)
+    posts = run_stage(Merge(), read.dataset)
+    _keep(folder, "posts", posts)
+    store = Store(folder / "prepare.sqlite")
+    scored = run_stage(Relevance(TARGET), posts.dataset, engine=InstantEngine(), store=store)
+    _keep(folder, "scored", scored)
+    threads = run_stage(Threads(), scored.dataset)
+    _keep(folder, "threads", threads)
+    _keep(
+        folder,
+        "samples",
+        run_stage(Extract(TARGET), threads.dataset, engine=InstantEngine(), store=store),
+    )
+
+
+def bench(count: int) -> list[Measure]:
+    """All measures at one size."""
+    folder = Path(tempfile.mkdtemp(prefix="bench-pipeline-"))
+    relevance, instant = Relevance(TARGET), InstantEngine()
+    rules = make_engine("rules")
+    steps: list[tuple[str, Step]] = [
+        ("copy through Dataset.map", copy),
+        ("collect", collect),
+        ("pass (rule stage)", through(Pass(), "posts")),
+        ("relevance, instant model", through(relevance, "posts", instant)),
+        ("relevance, all stored", through(relevance, "posts", instant)),
+        ("relevance, read back", through(relevance, "posts", instant, fresh=False)),
+        ("relevance, rules", through(relevance, "posts", rules)),
+        ("threads", through(Threads(), "scored")),
+        ("extract, instant model", through(Extract(TARGET), "threads", instant)),
+        ("extract, rules", through(Extract(TARGET), "threads", rules)),
+        ("splits", through(Splits(), "samples")),
+    ]
+    try:
+        prepare(folder, count)
+        return [measured(name, step, folder) for name, step in steps]
+    finally:
+        shutil.rmtree(folder)
+
+
+def shown(measures: list[Measure]) -> Shown:
+    """The measures as a table, with the ratio to the copy."""
+    base = measures[0].microseconds
+    table = Shown(title=f"{measures[0].rows:,} posts")
+    for heading in ("step", "rows", "s", "us a row", "over copy, us", "peak MB", "aim"):
+        table.add_column(heading, justify="left" if heading in ("step", "aim") else "right")
+    for one in measures:
+        table.add_row(
+            one.name,
+            f"{one.rows:,}",
+            f"{one.seconds:.3f}",
+            f"{one.microseconds:.2f}",
+            f"{one.microseconds - base:+.2f}",
+            f"{one.megabytes:.0f}",
+            AIMS.get(one.name, ""),
+        )
+    return table
+
+
+def main() -> None:
+    """Prints a table for each size."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 68_000, 100_000])
+    datasets.disable_progress_bars()
+    console = Console(width=110)
+    for count in parser.parse_args().sizes:
+        console.print(shown(bench(count)))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Write the parts of the documentation that are made from the code, or check that they are current.
+
+    python scripts/write_docs.py [--check]
+
+`dataset_card/tables.md` lists every table and column, with the names used by the paper's table D.1
+and by the official dataset.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from echo_hf.curate.splits import SPLIT_SAMPLES
+from echo_hf.field_names import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED
+from echo_hf.reasons import Failed, Missing, Notice, Reject
+from echo_hf.tables import TABLES, Table
+
+ROOT = Path(__file__).resolve().parent.parent
+INTRODUCTION = """# Tables
+
+Made by `scripts/write_docs.py` from `echo_hf/tables.py` and `echo_hf/reasons.py`: change those.
+
+In a run, pictures are named by the sha256 of their bytes; in a release the columns
+`input_images`, `output_images` and `screenshot` hold the pictures themselves. Keys are in bold.
+"""
+
+
+def type_name(feature: Any) -> str:
+    """A column's type in a word or two."""
+    if isinstance(feature, Mapping):
+        inner = ", ".join(f"{name}: {type_name(value)}" for name, value in feature.items())
+        return f"{{{inner}}}"
+    if hasattr(feature, "feature"):
+        return f"list of {type_name(feature.feature)}"
+    return str(feature.dtype).replace("timestamp[us, tz=UTC]", "time (UTC)")
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """One table as Markdown."""
+    yield f"## {table.name}\n"
+    yield f"One row is {table.about}.\n"
+    yield "| column | type | meaning |"
+    yield "|---|---|---|"
+    for name, column in table.columns.items():
+        shown = f"**`{name}`**" if name in table.key else f"`{name}`"
+        yield f"| {shown} | {type_name(column.feature)} | {column.meaning} |"
+    yield ""
+
+
+def name_lines() -> Iterator[str]:
+    """The paper's and the official dataset's names beside ours."""
+    yield "## Names in the paper and in the official dataset\n"
+    yield "| table D.1 | here | official dataset |"
+    yield "|---|---|---|"
+    for paper, ours in {**PAPER_RETRIEVED, **PAPER_PROCESSED}.items():
+        yield f"| `{paper}` | `{ours}` | {_official(ours)} |"
+    named = {path.removeprefix("samples.") for path in PAPER_PROCESSED.values()}
+    every = dict.fromkeys(name for names in OFFICIAL_DATASET.values() for name in names)
+    for name in every:
+        if name not in named:
+            yield f"| | `samples.{name}` | {_official(f'samples.{name}')} |"
+    yield ""
+
+
+def _official(ours: str) -> str:
+    table, _, name = ours.partition(".")
+    if table != "samples":
+        return ""
+    return ", ".join(config for config, names in OFFICIAL_DATASET.items() if name in names)
+
+
+def reason_lines() -> Iterator[str]:
+    """The closed lists of reasons."""
+    yield "## Reasons\n"
+    kinds = {
+        "rejects": Reject,
+        "quarantine": Failed,
+        "notices": Notice,
+        "`posts.missing`": Missing,
+    }
+    for where, kind in kinds.items():
+        yield f"| {where} | meaning |"
+        yield "|---|---|"
+        yield from (f"| `{reason}` | {reason.meaning} |" for reason in kind)
+        yield ""
+
+
+def tables_page() -> str:
+    """The whole page of tables."""
+    lines = [INTRODUCTION]
+    for table in (*TABLES.values(), SPLIT_SAMPLES):
+        if table is SPLIT_SAMPLES:
+            lines.append("## splits\n")
+            lines.append("As `samples`, with one more column.\n")
+            lines.append("| column | type | meaning |\n|---|---|---|")
+            column = table.columns["splits"]
+            lines.append(f"| `splits` | {type_name(column.feature)} | {column.meaning} |\n")
+        else:
+            lines.extend(table_lines(table))
+    return "\n".join([*lines, *name_lines(), *reason_lines()]).rstrip() + "\n"
+
+
+def main() -> None:
+    """Writes the pages, or names those that are not current and exits with 1."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if stale")
+    check = parser.parse_args().check
+    pages = {ROOT / "dataset_card" / "tables.md": tables_page()}
+    stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        print(f"{'stale' if check else 'wrote'}: {path.relative_to(ROOT)}")
+        if not check:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(pages[path])
+    sys.exit(1 if check and stale else 0)
+
+
+if __name__ == "__main__":
+    main()
