@@ -1,0 +1,109 @@
+"""Scoring posts: who is asked, what becomes of the answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from echo_hf.answers import Failure
+from echo_hf.collect.relevance import Relevance, RelevanceAnswer, has_keywords
+from echo_hf.config import Target
+from echo_hf.engines.base import Text
+from echo_hf.reasons import Failed
+from echo_hf.tables import POSTS
+
+TARGET = Target(
+    name="Lumen Image", developer="Northlight", released="2026-03-02", aliases=("lumen",)
+)
+
+
+def posts(*rows: dict[str, Any]) -> pa.Table:
+    """A table of posts, their urls numbered."""
+    plain = {**dict.fromkeys(POSTS.columns), "keywords": [], "pictures": []}
+    full = [{**plain, "url": f"u{number}", **row} for number, row in enumerate(rows)]
+    return pa.Table.from_pylist(full, schema=POSTS.schema)
+
+
+FOUND = {"keywords": ["lumen"]}
+PICTURE = {"sha256": None, "url": "https://example.org/a.png", "alt_text": "a paper fox"}
+
+
+def asked(stage: Relevance, table: pa.Table) -> list[str]:
+    """Urls of the posts that a model is asked about."""
+    return [url for row in stage.requests(table) for request in row for url in request.sources]
+
+
+def test_only_posts_that_a_keyword_found_are_scored() -> None:
+    """Replies that came along are context: nothing is asked about them."""
+    table = posts({"text": "a", **FOUND}, {"text": "b"}, {"text": "", **FOUND}, FOUND)
+
+    assert asked(Relevance(TARGET), table) == ["u0"]
+
+
+def test_without_keywords_all_posts_are_scored() -> None:
+    """An import that names no search term has every post scored."""
+    table = posts({"text": "a"}, {"text": None, "pictures": [PICTURE]}, {"text": None})
+
+    assert not has_keywords(table)
+    assert asked(Relevance(TARGET, score_all=True), table) == ["u0", "u1"]
+
+
+def test_descriptions_of_pictures_are_shown() -> None:
+    """Prompt sharers put prompts into the ALT text: the model sees it."""
+    table = posts({"text": "look", "pictures": [PICTURE], **FOUND})
+    ((request,),) = Relevance(TARGET).requests(table)
+    part = request.messages[1].parts[0]
+    assert isinstance(part, Text)
+    block = part.text.splitlines()
+
+    assert (block[0], block[2]) == ("<post>", "</post>")
+    assert json.loads(block[1]) == {"text": "look", "pictures": 1, "alt_texts": ["a paper fox"]}
+
+
+def test_instructions_are_the_same_for_all_posts_and_name_the_target() -> None:
+    """The prefix is shared, holds no post, and is filled in for the target."""
+    rows = Relevance(TARGET).requests(posts({"text": "x1", **FOUND}, {"text": "x2", **FOUND}))
+    first, second = rows[0][0].messages[0], rows[1][0].messages[0]
+    part = first.parts[0]
+    assert isinstance(part, Text)
+
+    assert first is second
+    assert "Lumen Image" in part.text
+    assert "Northlight" in part.text
+    assert "x1" not in part.text
+    assert "$" not in part.text
+
+
+def test_all_posts_go_on_scored_or_not() -> None:
+    """A failed call leaves a null score and a quarantined row beside the post."""
+    table = posts({"text": "a", **FOUND}, {"text": "b"}, {"text": "c", **FOUND})
+    failure = Failure(Failed.CUT, "length", "abcd")
+    made = Relevance(TARGET).finish(table, [[RelevanceAnswer(score=3, note="n")], [], [failure]])
+    rows = made.select(
+        ["url", "relevance", "_status", "_parent", "_reason", "_request"]
+    ).to_pylist()
+
+    assert [tuple(row.values()) for row in rows] == [
+        ("u0", {"score": 3, "note": "n"}, "kept", ["u0"], None, None),
+        ("u1", None, "kept", ["u1"], None, None),
+        ("u2", {"score": None, "note": None}, "kept", ["u2"], None, None),
+        (None, None, "quarantined", ["u2"], "cut", "abcd"),
+    ]
+
+
+def test_scores_are_counted() -> None:
+    """The tally has the number of posts of each score that occurs."""
+    relevance = [{"score": 5, "note": None}, {"score": 5, "note": None}, {"score": 1, "note": None}]
+    table = posts(*({"relevance": one} for one in [*relevance, None]))
+
+    assert Relevance(TARGET).tally(table) == {"score_5": 2, "score_1": 1}
+
+
+@pytest.mark.parametrize("score", [0, 6, 2.5, "five"])
+def test_a_score_off_the_scale_is_no_answer(score: object) -> None:
+    """The scale is 1 to 5 in whole numbers."""
+    with pytest.raises(ValueError, match="score"):
+        RelevanceAnswer.model_validate({"score": score})

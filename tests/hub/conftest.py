@@ -1,0 +1,138 @@
+"""Small releases of drawn pictures and invented posts."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from datasets import Dataset
+from PIL import Image, ImageDraw
+
+from echo_hf.config import Target
+from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.pictures import PictureStore
+from echo_hf.tables import SAMPLES
+
+Samples = Callable[..., Dataset]
+Configs = Mapping[str, Dataset]
+
+
+def drawing(kind: str, **options: Any) -> bytes:
+    """A picture whose bytes would change if it were ever encoded again."""
+    picture = Image.new("RGB", (48, 32), "navy")
+    draw = ImageDraw.Draw(picture)
+    for x in range(0, 48, 3):
+        draw.line((x, 0, 47 - x, 31), fill=(5 * x, 255 - 4 * x, 3 * x))
+    sink = io.BytesIO()
+    picture.save(sink, kind, **options)
+    return sink.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> PictureStore:
+    """An empty store of pictures."""
+    return PictureStore(tmp_path / "pictures")
+
+
+@pytest.fixture
+def drawings(pictures: PictureStore) -> dict[str, bytes]:
+    """Three stored pictures by the ending that their format asks for."""
+    drawn = {
+        "png": drawing("PNG"),
+        "jpg": drawing("JPEG", quality=85),
+        "webp": drawing("WEBP", quality=70),
+    }
+    for data in drawn.values():
+        pictures.put(data)
+    return drawn
+
+
+@pytest.fixture
+def digests(drawings: Mapping[str, bytes]) -> dict[str, str]:
+    """The sha256 of each drawing."""
+    return {name: hashlib.sha256(data).hexdigest() for name, data in drawings.items()}
+
+
+def sample(number: int, **values: Any) -> dict[str, Any]:
+    """A row of the table of samples; what is not given is empty or null."""
+    row: dict[str, Any] = dict.fromkeys(SAMPLES.columns)
+    lists = ("post_urls", "community_feedback", "input_images", "output_images")
+    row.update({name: [] for name in lists}, id=f"sample{number}", target="Pixelbloom")
+    return {**row, **values}
+
+
+@pytest.fixture
+def samples() -> Samples:
+    """A function that makes a dataset of samples from the values that matter."""
+
+    def build(*rows: Mapping[str, Any]) -> Dataset:
+        full = [sample(number, **row) for number, row in enumerate(rows)]
+        columns = {name: [row[name] for row in full] for name in SAMPLES.columns}
+        return Dataset.from_dict(columns, features=SAMPLES.features)
+
+    return build
+
+
+@pytest.fixture
+def configs(samples: Samples, digests: Mapping[str, str]) -> Configs:
+    """Every config, with each kind of picture in each place; `image_to_image` has no row."""
+    png, jpg, webp = digests["png"], digests["jpg"], digests["webp"]
+    edit = {
+        "prompt": "Make it\n\"rain\" | 雨 \u2028 --- '$x'",
+        "post_urls": ["https://example.org/@mira_draws/1"],
+        "input_images": [jpg],
+        "output_images": [png, webp],
+        "screenshot": png,
+        "is_screenshot": True,
+        "input_bboxs": [[0.0, 1.5, 20.0, 30.0]],
+        "community_feedback": [{"post_id": "2", "post_url": None, "feedback": "too blue"}],
+        "safety": {"flagged": False, "categories": ["none"], "model": "guard"},
+    }
+    plain = {"prompt": "A fox", "output_images": [webp, jpg]}
+    return {
+        "image_to_image": samples(),
+        "text_to_image": samples(plain, {"prompt": "A hat"}),
+        "analysis": samples(edit, plain, {"output_images": [png]}),
+    }
+
+
+@pytest.fixture
+def target() -> Target:
+    """The model that the invented posts talk about."""
+    return Target(
+        name="Pixelbloom",
+        developer="Bloomworks",
+        released=datetime.date(2025, 3, 25),
+        aliases=("pbloom",),
+        others=("Otherbrush",),
+    )
+
+
+@pytest.fixture
+def facts(target: Target) -> ReleaseFacts:
+    """Facts with every field filled."""
+    return ReleaseFacts(
+        name="pixelbloom-2025-03",
+        target=target,
+        funnel={
+            "relevance": {"rows_in": 1200, "kept": 340, "rejected": {"repost": 60}},
+            "extract": {"rows_in": 340, "kept": 3, "rejected": {}},
+        },
+        provenance={
+            "relevance": {"digest": "ab" * 32, "engine": {"kind": "vllm", "model": "m|n"}},
+            "splits": {"digest": "cd" * 32, "engine": None},
+        },
+        languages=("en", "no", "und"),
+        contact="requests@example.org",
+    )

@@ -1,0 +1,168 @@
+"""The manifest says what a release holds, and is not trusted when it is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from datasets import Dataset
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.curate.splits import CONFIGS as SPLIT_CONFIGS
+from echo_hf.errors import ReleaseError
+from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.manifest import CONFIGS, content_digest, read_manifest, row_digest
+from echo_hf.hub.release import write_release
+from echo_hf.pictures import PictureStore
+
+Configs = Mapping[str, Dataset]
+
+
+@pytest.fixture
+def release(tmp_path: Path, configs: Configs, pictures: PictureStore, facts: ReleaseFacts) -> Path:
+    """A written release."""
+    return write_release(tmp_path / "release", configs, pictures, facts).path
+
+
+def by_hand(path: Path) -> str:
+    """The documented digest of a Parquet file's rows, from the file alone."""
+    rows = []
+    for row in pq.read_table(path).to_pylist():
+        for name in ("input_images", "output_images"):
+            row[name] = [hashlib.sha256(each["bytes"]).hexdigest() for each in row[name]]
+        if row["screenshot"]:
+            row["screenshot"] = hashlib.sha256(row["screenshot"]["bytes"]).hexdigest()
+        text = json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        rows.append(hashlib.sha256(text.encode("utf-8")).digest())
+    return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
+
+
+def test_the_manifest_counts_what_is_in_the_files(release: Path) -> None:
+    """Rows, pictures, sizes and digests are those of the files themselves."""
+    manifest = json.loads((release / "manifest.json").read_text("utf-8"))
+    assert {name: entry["rows"] for name, entry in manifest["configs"].items()} == {
+        "analysis": 3,
+        "image_to_image": 0,
+        "text_to_image": 2,
+    }
+    assert manifest["configs"]["analysis"]["pictures"] == 7
+    files = [file for entry in manifest["configs"].values() for file in entry["files"]]
+    for file in [*files, manifest["card"]]:
+        data = (release / file["path"]).read_bytes()
+        assert file["bytes"] == len(data)
+        assert file["sha256"] == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("config", ["analysis", "image_to_image", "text_to_image"])
+def test_the_content_digest_can_be_computed_from_the_released_rows(
+    release: Path, config: str
+) -> None:
+    """Who has only the Parquet file can check a config's digest as it is documented."""
+    found = read_manifest(release).configs[config].digest
+    assert found == by_hand(release / config / "test-00000-of-00001.parquet")
+
+
+def test_the_manifest_is_stable_text(release: Path) -> None:
+    """Keys are sorted, the text is indented, and reading it back loses nothing."""
+    text = (release / "manifest.json").read_text("utf-8")
+    assert text == json.dumps(json.loads(text), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    assert read_manifest(release).text() == text
+
+
+def test_the_manifest_says_what_the_run_knew(release: Path) -> None:
+    """Name, target, protocol, funnel in order, and provenance are those of the facts."""
+    manifest = json.loads((release / "manifest.json").read_text("utf-8"))
+    assert manifest["name"] == "pixelbloom-2025-03"
+    assert manifest["target"]["released"] == "2025-03-25"
+    assert (manifest["protocol"], manifest["rules_built"]) == ("corrected", False)
+    assert [row["stage"] for row in manifest["funnel"]] == ["relevance", "extract"]
+    assert manifest["funnel"][0]["counts"]["rejected"] == {"repost": 60}
+    assert manifest["provenance"]["relevance"]["engine"] == {"kind": "vllm", "model": "m|n"}
+    assert manifest["provenance"]["splits"] == {"digest": "cd" * 32, "engine": None}
+
+
+def _edited(release: Path, edit: Any) -> None:
+    path = release / "manifest.json"
+    data = json.loads(path.read_text("utf-8"))
+    edit(data)
+    path.write_text(json.dumps(data), "utf-8")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../outside.parquet",
+        "/etc/hostname",
+        "text_to_image/../../x/test-00000-of-00001.parquet",
+        "text_to_image/test-00000-of-00001.parquet\n",
+        "",
+    ],
+)
+def test_a_manifest_cannot_name_a_file_outside_the_release(release: Path, path: str) -> None:
+    """A path that is not one a release can have is refused, on one line that shows it."""
+    _edited(release, lambda data: data["card"].update(path=path))
+    with pytest.raises(ReleaseError, match="card.path") as raised:
+        read_manifest(release)
+    assert "\n" not in str(raised.value)
+    assert repr(path) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda data: data.update(format=2), "format is '2'"),
+        (lambda data: data.pop("configs"), "configs"),
+        (lambda data: data.update(surprise=1), "surprise"),
+        (lambda data: data["configs"].update({"../x": {}}), "configs"),
+    ],
+)
+def test_a_manifest_of_another_shape_is_refused(release: Path, edit: Any, said: str) -> None:
+    """Another format, a missing or an unknown key stops the reading, and is named."""
+    _edited(release, edit)
+    with pytest.raises(ReleaseError, match=said):
+        read_manifest(release)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, "\udcff"])
+def test_a_manifest_that_is_no_json_object_is_refused(release: Path, text: str) -> None:
+    """Broken, deep or foreign JSON is one line for the user, never a crash."""
+    (release / "manifest.json").write_text(text, "utf-8", errors="surrogateescape")
+    with pytest.raises(ReleaseError, match="manifest.json"):
+        read_manifest(release)
+
+
+def test_a_folder_without_manifest_is_no_release(tmp_path: Path) -> None:
+    """The message names the folder and what was expected in it."""
+    with pytest.raises(ReleaseError, match="no release in .*nowhere.*manifest.json"):
+        read_manifest(tmp_path / "nowhere")
+
+
+def test_the_configs_are_those_that_the_splits_fill() -> None:
+    """A release has a place for each part that the splits stage makes, and no other."""
+    assert tuple(CONFIGS) == tuple(SPLIT_CONFIGS)
+
+
+VALUES = st.dictionaries(st.text(max_size=5), st.none() | st.text(max_size=5) | st.booleans())
+
+
+@given(st.lists(VALUES, max_size=6), st.randoms(use_true_random=False))
+def test_row_order_does_not_change_the_content_digest(rows: list[dict[str, Any]], rng: Any) -> None:
+    """Any order of the same rows has the same digest."""
+    shuffled = list(rows)
+    rng.shuffle(shuffled)
+    assert content_digest(map(row_digest, rows)) == content_digest(map(row_digest, shuffled))
+
+
+@given(st.lists(VALUES, max_size=6), VALUES)
+def test_another_row_changes_the_content_digest(
+    rows: list[dict[str, Any]], further: dict[str, Any]
+) -> None:
+    """A row more changes the digest, also one that repeats another."""
+    digests = [row_digest(row) for row in rows]
+    assert content_digest(digests) != content_digest([*digests, row_digest(further)])

@@ -1,0 +1,67 @@
+"""Build a benchmark with an engine that takes its time, to be killed in the middle.
+
+    python slow_build.py CONFIG RUNS LOG SECONDS
+
+The engine keeps eight requests in flight and answers them last first. It writes a line to LOG for
+each request that it is asked. Its answers are those of the plain rules, kept like a model's.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import datasets
+
+import echo_hf
+from echo_hf.engines.base import Completion, Engine, Request, make_engine, register
+
+IN_FLIGHT = 8
+
+
+class SlowEngine:
+    """Answers like the rules do, slowly, and remembers what it was asked."""
+
+    stored = True
+
+    def __init__(self, log: str, seconds: float) -> None:
+        self.log, self.seconds = Path(log), seconds
+        self.rules: Engine = make_engine("rules")
+
+    def signature(self) -> Mapping[str, Any]:
+        """Its speed and its log do not change an answer."""
+        return {**self.rules.signature(), "kind": "slow"}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Answers groups of requests, each group last first."""
+        waiting = enumerate(requests)
+        while group := list(islice(waiting, IN_FLIGHT)):
+            for number, request in reversed(group):
+                with self.log.open("a") as log:
+                    log.write(f"{request.task} {hash(request.messages)}\n")
+                time.sleep(self.seconds)
+                for _, completion in self.rules.stream([request]):
+                    yield number, completion
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    config, runs, log, seconds = sys.argv[1:]
+    datasets.disable_progress_bars()
+    register("slow")(lambda **_: SlowEngine(log, float(seconds)))
+    echo_hf.build(config, runs=runs)
