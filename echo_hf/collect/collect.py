@@ -1,0 +1,125 @@
+"""Read records into posts (section 3.1); what is wrong with one is said, and costs no other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from echo_hf.collect.records import RECORDS
+from echo_hf.collect.sources.base import Finding, Picture, Post, Source, make_source
+from echo_hf.collect.urls import platform_of, post_id_of
+from echo_hf.errors import PictureError
+from echo_hf.pictures import PictureStore
+from echo_hf.reasons import Notice, Reject, Status
+from echo_hf.stage import Remark, Stage, kept, ordered, remarks
+from echo_hf.tables import POSTS, Table
+
+NAMES = tuple(POSTS.columns)
+
+
+@dataclass(frozen=True)
+class Collect(Stage):
+    """Reads each record as its source's format says, and takes in the pictures beside it.
+
+    Attributes:
+        pictures: Where the bytes of local pictures go.
+    """
+
+    name: ClassVar[str] = "collect"
+    version: ClassVar[int] = 1
+    inputs: ClassVar[Table] = RECORDS
+    outputs: ClassVar[Table] = POSTS
+
+    pictures: PictureStore = field(metadata={"digest": False})
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """The posts of the records, and a remark for all that is wrong with them."""
+        posts: list[tuple[int, list[str], dict[str, Any]]] = []
+        said: list[tuple[int, Remark]] = []
+        for row, record in enumerate(table.select(list(RECORDS.columns)).to_pylist()):
+            place = [record["place"]]
+            for parsed in self._parsed(record):
+                if isinstance(parsed, Finding):
+                    said.append((row, _remark(place, parsed)))
+                else:
+                    posts.append((row, place, parsed))
+        columns = pa.Table.from_pylist([values for *_, values in posts], schema=POSTS.schema)
+        parents = pa.array([place for _, place, _ in posts], pa.list_(pa.string()))
+        remarked = remarks(POSTS, [remark for _, remark in said])
+        rows = ([row for row, *_ in posts], [row for row, _ in said])
+        return ordered([(rows[0], kept(columns, parents)), (rows[1], remarked)])
+
+    def _parsed(self, record: dict[str, Any]) -> Iterator[dict[str, Any] | Finding]:
+        try:
+            data = json.loads(record["record"])
+        except (ValueError, RecursionError) as error:
+            yield Finding(Reject.NOT_JSON, f"{str(error)[:120]}: {record['record'][:80]!r}")
+            return
+        empty = True
+        for parsed in _source(record["source"]).posts(data, record["keywords"]):
+            empty = False
+            if isinstance(parsed, Post):
+                findings: list[Finding] = []
+                yield self._row(parsed, record["folder"], findings)
+                yield from findings
+            else:
+                yield parsed
+        if empty:
+            yield Finding(Reject.NOT_A_POST, "the record holds no post")
+
+    def _row(self, post: Post, folder: str | None, findings: list[Finding]) -> dict[str, Any]:
+        pictures = [self._picture(one, folder, findings) for one in post.pictures]
+        values = {name: getattr(post, name, None) for name in NAMES}
+        return {
+            **values,
+            "post_id": post.post_id or post_id_of(post.url),
+            "platform": post.platform or platform_of(post.url),
+            "keywords": list(post.keywords),
+            "pictures": _distinct(pictures),
+        }
+
+    def _picture(
+        self, picture: Picture, folder: str | None, findings: list[Finding]
+    ) -> dict[str, str | None]:
+        digest = None
+        if picture.path is not None:
+            digest = self._taken_in(picture.path, folder, findings)
+        return {"sha256": digest, "url": picture.url, "alt_text": picture.alt_text}
+
+    def _taken_in(self, path: str, folder: str | None, findings: list[Finding]) -> str | None:
+        root = Path(folder or ".").resolve()
+        try:
+            file = (root / path).resolve()
+            if Path(path).is_absolute() or not file.is_relative_to(root):
+                findings.append(
+                    Finding(Notice.PICTURE_OUTSIDE, f"{path!r}, expected within {folder!r}")
+                )
+                return None
+            return self.pictures.put(file.read_bytes())
+        except PictureError as error:
+            findings.append(Finding(Notice.BROKEN_PICTURE, f"{path!r}: {error}"))
+        except (OSError, ValueError) as error:
+            findings.append(Finding(Notice.PICTURE_NOT_FOUND, f"{path!r}: {error}"))
+        return None
+
+
+def _remark(place: Sequence[str], finding: Finding) -> Remark:
+    status = Status.REJECTED if isinstance(finding.reason, Reject) else Status.NOTED
+    return Remark(status, place, finding.reason, finding.detail)
+
+
+def _distinct(pictures: Sequence[dict[str, str | None]]) -> list[dict[str, str | None]]:
+    # Inside one post equal bytes are one picture; nothing less than equal is.
+    by_identity = {one["sha256"] or one["url"] or str(n): one for n, one in enumerate(pictures)}
+    return list(by_identity.values())
+
+
+@lru_cache(maxsize=32)
+def _source(name: str) -> Source:
+    return make_source(name)

@@ -1,0 +1,149 @@
+"""Read single fields of a record: what fits is taken, what does not is a finding."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from echo_hf.collect.sources.base import Finding
+from echo_hf.collect.urls import canonical_url
+from echo_hf.reasons import Notice
+
+LONGEST_SHOWN = 80
+LARGEST = 2**63 - 1
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass
+class Fields:
+    """The fields of one record.
+
+    Attributes:
+        record: The record.
+        findings: What was wrong with fields read so far.
+    """
+
+    record: Mapping[str, Any]
+    findings: list[Finding] = field(default_factory=list)
+
+    def text(self, name: str) -> str | None:
+        """A text; null when absent, or not a text."""
+        value = self.record.get(name)
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return self.clean(name, value)
+        self._bad(name, value, "a text")
+        return None
+
+    def clean(self, name: str, value: str) -> str:
+        """A text without what no table can hold: half characters and NUL."""
+        cleaned = value.encode("utf-8", "replace").decode().replace("\x00", "")
+        if cleaned != value:
+            self._bad(name, value, "a text without NUL or half characters")
+        return cleaned
+
+    def address(self, name: str) -> str | None:
+        """The canonical address of another post; null when absent or unusable."""
+        value = self.text(name)
+        if value is None:
+            return None
+        address = canonical_url(value)
+        if address is None:
+            self._bad(name, value, "an address")
+        return address
+
+    def moment(self, name: str) -> datetime.datetime | None:
+        """A time in UTC; null when absent or unreadable."""
+        value = self.record.get(name)
+        if value is None:
+            return None
+        read = read_moment(value)
+        if read is None:
+            self.find(Notice.BAD_TIMESTAMP, name, value, "an ISO 8601 date or seconds since 1970")
+        return read
+
+    def count(self, name: str) -> int | None:
+        """A count of zero or more; null when absent or not one."""
+        value = self.record.get(name)
+        if value is None:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
+            return value
+        self._bad(name, value, "a whole number")
+        return None
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts; empty when absent, without the items that are none."""
+        value = self.record.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self._bad(name, value, "a list of texts")
+            return []
+        good = [self.clean(name, item) for item in value if isinstance(item, str) and item.strip()]
+        if len(good) < len(value):
+            self._bad(name, value, "a list of texts")
+        return good
+
+    def objects(self, name: str) -> list[Mapping[str, Any]]:
+        """A list of objects; empty when absent, without the items that are none."""
+        value = self.record.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self._bad(name, value, "a list of objects")
+            return []
+        good: list[Mapping[str, Any]] = [item for item in value if isinstance(item, dict)]
+        if len(good) < len(value):
+            self._bad(name, value, "a list of objects")
+        return good
+
+    def object(self, name: str) -> Mapping[str, Any]:
+        """An object; empty when absent or none."""
+        value = self.record.get(name)
+        if value is None:
+            return {}
+        if isinstance(value, dict):
+            return value
+        self._bad(name, value, "an object")
+        return {}
+
+    def find(self, notice: Notice, name: str, value: Any, expected: str) -> None:
+        """Notes what was wrong with a field."""
+        shown = repr(value)
+        shown = shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
+        shown = shown.encode("utf-8", "backslashreplace").decode()
+        self.findings.append(Finding(notice, f"{name} is {shown}, expected {expected}"))
+
+    def _bad(self, name: str, value: Any, expected: str) -> None:
+        self.find(Notice.BAD_FIELD, name, value, expected)
+
+
+def read_moment(value: Any) -> datetime.datetime | None:
+    """Reads a time as people and programs write it.
+
+    Args:
+        value: An ISO 8601 text, or seconds since 1970; without a zone it is UTC.
+
+    Returns:
+        The time in UTC, null when it is none.
+
+    Example:
+        >>> read_moment("2026-03-02T17:12:40+02:00").isoformat()
+        '2026-03-02T15:12:40+00:00'
+    """
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if not math.isfinite(value):
+                return None
+            return EPOCH + datetime.timedelta(seconds=value)
+        if not isinstance(value, str):
+            return None
+        read = datetime.datetime.fromisoformat(value.strip())
+        return (read if read.tzinfo else read.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        return None

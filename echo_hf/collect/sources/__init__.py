@@ -1,0 +1,1 @@
+"""Formats of posts, each a file."""

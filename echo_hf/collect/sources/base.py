@@ -1,0 +1,164 @@
+"""Where posts come from: what a source is, and how sources are found by name."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Protocol, TypeVar
+
+from echo_hf.errors import ConfigError, unknown
+from echo_hf.reasons import Notice, Reject
+
+ENTRY_POINTS = "echo_hf.sources"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that a post names: a file beside the posts, or an address."""
+
+    path: str | None = None
+    url: str | None = None
+    alt_text: str | None = None
+
+
+@dataclass(slots=True)
+class Post:
+    """A post as a source reads it, with the columns of the posts table."""
+
+    url: str
+    post_id: str | None = None
+    platform: str | None = None
+    author: str | None = None
+    text: str | None = None
+    timestamp: datetime.datetime | None = None
+    lang: str | None = None
+    keywords: Sequence[str] = ()
+    pictures: Sequence[Picture] = ()
+    parent_url: str | None = None
+    quoted_url: str | None = None
+    engagement: Mapping[str, int | None] | None = None
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was wrong with a record, or with a part of it.
+
+    Attributes:
+        reason: A `Reject` when no post comes of it, a `Notice` when one does.
+        detail: What a person needs to see the cause.
+    """
+
+    reason: Reject | Notice
+    detail: str
+
+
+Parsed = Post | Finding
+
+
+class Source(Protocol):
+    """A format of posts.
+
+    `split` takes a file apart into records without judging them; `posts` reads one record. Both
+    are pure, and neither raises on bad content.
+    """
+
+    def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yields (place within the file, record as text)."""
+        ...
+
+    def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
+        """Yields the posts of a decoded JSON record, and what was wrong with it.
+
+        Args:
+            record: The record, decoded.
+            keywords: Search terms of the whole file, for formats that do not say their own.
+        """
+        ...
+
+
+_SOURCES: dict[str, type[Source]] = {}
+Kind = TypeVar("Kind", bound=type[Source])
+
+
+def register(name: str) -> Callable[[Kind], Kind]:
+    """Makes a source known by a name; other packages use the `echo_hf.sources` entry points.
+
+    Args:
+        name: The `source` that a config names it by.
+
+    Returns:
+        A decorator for a class without constructor arguments.
+    """
+
+    def add(source: Kind) -> Kind:
+        _SOURCES[name] = source
+        return source
+
+    return add
+
+
+def source_names() -> list[str]:
+    """The names that `make_source` understands, in order."""
+    _load_ours()
+    return sorted({*_SOURCES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+
+
+def make_source(name: str) -> Source:
+    """The source of a name.
+
+    Args:
+        name: A registered name.
+
+    Returns:
+        The source.
+
+    Raises:
+        ConfigError: No source has this name.
+    """
+    _load_ours()
+    found = _SOURCES.get(name)
+    for point in entry_points(group=ENTRY_POINTS) if found is None else ():
+        found = point.load() if point.name == name else found
+    if found is None:
+        raise ConfigError(unknown("source", name, source_names()))
+    return found()
+
+
+def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each line that is not blank, with its number as its place."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield f":{number}", line.strip()
+
+
+def json_documents(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """One JSON document a line; or the whole file, when its first line is not one by itself."""
+    numbered = numbered_lines(lines)
+    first = next(numbered, None)
+    if first is None:
+        return
+    if _is_json(first[1]):
+        yield first
+        yield from numbered
+        return
+    every = [first, *numbered]
+    whole = "\n".join(text for _, text in every)
+    yield from [(first[0], whole)] if _is_json(whole) else every
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _load_ours() -> None:
+    for name in ("jsonl", "quickstart", "snscrape", "x"):
+        import_module(f"echo_hf.collect.sources.{name}")

@@ -1,0 +1,98 @@
+"""Our own format: one JSON object a line, with the columns of the posts table.
+
+| field | value |
+|---|---|
+| `url` | address of the post (required) |
+| `text`, `author`, `lang`, `post_id`, `platform` | texts; the last two follow from the address |
+| `timestamp` | ISO 8601, or seconds since 1970; without a zone it is UTC |
+| `keywords` | list of the search terms that found it; leave it out for replies |
+| `pictures` | list of `{"path": ...}`, relative to the file, or `{"url": ...}`; with `alt_text` |
+| `parent_url`, `quoted_url` | the post it replies to; the post it quotes |
+| `engagement` | `{"likes", "views", "reposts", "replies", "bookmarks"}`, whole numbers |
+| `missing` | why the content is not there: deleted, protected, blocked, not_found, not_fetched |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from echo_hf.collect.fields import Fields
+from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, numbered_lines, register
+from echo_hf.collect.urls import canonical_url
+from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.tables import POSTS
+
+KNOWN = frozenset(POSTS.columns) - {"relevance"}
+PICTURE_FIELDS = frozenset({"path", "url", "alt_text"})
+COUNTS = tuple(POSTS.schema.field("engagement").type.names)
+
+
+@register("jsonl")
+class JsonLines:
+    """Posts in our own format."""
+
+    split = staticmethod(numbered_lines)
+
+    def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
+        """The post of a line, and what was wrong with it."""
+        if not isinstance(record, dict):
+            yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
+            return
+        fields = Fields(record)
+        url = canonical_url(record["url"]) if isinstance(record.get("url"), str) else None
+        if url is None:
+            yield Finding(
+                Reject.NO_URL, f"url is {record.get('url')!r:.80}, expected a web address"
+            )
+            return
+        unknown = sorted(str(name) for name in set(record) - KNOWN)
+        if unknown:
+            fields.findings.append(Finding(Notice.UNKNOWN_FIELD, ", ".join(unknown)[:200]))
+        yield _post(url, fields, keywords)
+        yield from fields.findings
+
+
+def _post(url: str, fields: Fields, keywords: Sequence[str]) -> Post:
+    missing = fields.text("missing")
+    if missing is not None and missing not in list(Missing):
+        fields.find(Notice.BAD_FIELD, "missing", missing, f"one of {', '.join(Missing)}")
+        missing = None
+    return Post(
+        url=url,
+        post_id=fields.text("post_id"),
+        platform=fields.text("platform"),
+        author=fields.text("author"),
+        text=fields.text("text"),
+        timestamp=fields.moment("timestamp"),
+        lang=fields.text("lang"),
+        keywords=fields.texts("keywords") or list(keywords),
+        pictures=[_picture(fields, one) for one in fields.objects("pictures")],
+        parent_url=fields.address("parent_url"),
+        quoted_url=fields.address("quoted_url"),
+        engagement=_engagement(fields),
+        missing=missing,
+    )
+
+
+def _picture(fields: Fields, record: Mapping[str, Any]) -> Picture:
+    inner = Fields(record, fields.findings)
+    unknown = sorted(str(name) for name in set(record) - PICTURE_FIELDS)
+    if unknown:
+        fields.findings.append(
+            Finding(Notice.UNKNOWN_FIELD, f"pictures: {', '.join(unknown)}"[:200])
+        )
+    path, url = inner.text("path"), inner.text("url")
+    if not path and not url:
+        inner.find(Notice.BAD_FIELD, "pictures", dict(record), "a path or a url")
+    return Picture(path=path, url=url, alt_text=inner.text("alt_text"))
+
+
+def _engagement(fields: Fields) -> dict[str, int | None] | None:
+    given = Fields(fields.object("engagement"), fields.findings)
+    unknown = sorted(str(name) for name in set(given.record) - set(COUNTS))
+    if unknown:
+        fields.findings.append(
+            Finding(Notice.UNKNOWN_FIELD, f"engagement: {', '.join(unknown)}"[:200])
+        )
+    return {name: given.count(name) for name in COUNTS} if given.record else None
