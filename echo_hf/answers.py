@@ -5,7 +5,6 @@ Parsing happens here, on reading, so a better parser costs no model call.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,7 +17,6 @@ from echo_hf.store import Store, request_keys
 
 NEEDS_MODEL = "needs_model"
 LONGEST_DETAIL = 300
-JSON_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +135,11 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
 
 def _parse_within(request: Request, text: str, key: bytes) -> BaseModel | Failure:
     # Models without enforced output wrap the object in prose or in a code fence.
-    found = JSON_OBJECT.search(text)
-    if found is None:
+    start, end = text.find("{"), text.rfind("}")
+    if not 0 <= start < end:
         return Failure(Failed.UNREADABLE, f"no JSON object in {text[:LONGEST_DETAIL]!r}", key.hex())
     try:
-        return request.answer.model_validate_json(found.group())
+        return request.answer.model_validate_json(text[start : end + 1])
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         unreadable = first["type"] == "json_invalid"
@@ -153,6 +151,7 @@ def _parse_within(request: Request, text: str, key: bytes) -> BaseModel | Failur
 
 def _no_answer(completion: Completion, key: bytes) -> Failure:
     said = (completion.error or completion.finish_reason)[:LONGEST_DETAIL]
+    said = said.encode("utf-8", "backslashreplace").decode()
     if completion.error == NEEDS_MODEL:
         return Failure(Failed.NEEDS_MODEL, Failed.NEEDS_MODEL.meaning, key.hex())
     by_finish = {"length": Failed.CUT, "refusal": Failed.REFUSED}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset
+from datasets import Dataset, DatasetInfo, Features
 
 from echo_hf.answers import answers_of
 from echo_hf.engines.base import Engine
@@ -24,6 +25,7 @@ from echo_hf.store import Store
 from echo_hf.tables import Table
 
 HOPELESS = frozenset({Failed.NEEDS_MODEL.value})
+SAID = ("_reason", "_detail", "_request")
 
 
 @dataclass
@@ -85,8 +87,8 @@ def run_stage(
 ) -> StageResult:
     """Runs a stage: asks the model what is missing, then maps without asking anything.
 
-    A result that is already in `cache_dir` is read back; of a result with quarantined rows only
-    those are asked again.
+    A result that is already in `cache_dir` is read back. Of a result with quarantined rows only
+    those are asked again, and their stored answers read again.
 
     Args:
         stage: The stage.
@@ -108,18 +110,16 @@ def run_stage(
     """
     started, filled = time.perf_counter(), FillStats()
     check_columns(stage.inputs, dataset, stage.name)
-    if not isinstance(stage, ModelStage) or engine is None:
-        mapped = _map(stage, dataset, cache_dir, anew=anew)
-        return _result(stage, dataset, mapped, filled, started)
-    stage = stage.answered_by(answers_of(engine, store))
-    cached = _cache_file(stage, dataset, cache_dir)
-    fresh = anew or cached is None or not cached.exists()
-    mapped = None if fresh else _map(stage, dataset, cache_dir)
+    if isinstance(stage, ModelStage) and engine is not None:
+        stage = stage.answered_by(answers_of(engine, store))
+    mapped = None if anew else _cached(stage, dataset, cache_dir)
     wanted = dataset if mapped is None else _to_retry(stage, dataset, mapped)
-    if store is not None and not offline and engine.stored and len(wanted):
-        filled = fill(stage, wanted, engine, store, again=not fresh, progress=progress)
-    if mapped is None or filled.calls:
-        mapped = _map(stage, dataset, cache_dir, anew=anew or not fresh)
+    asked = len(wanted) > 0 and not offline
+    if asked and isinstance(stage, ModelStage) and engine is not None and store is not None:
+        filled = fill(stage, wanted, engine, store, again=mapped is not None, progress=progress)
+    if mapped is None or len(wanted):
+        # No digest tells which answers a store holds, so what was read from one is read again.
+        mapped = _map(stage, dataset, cache_dir, anew=anew or isinstance(stage, ModelStage))
     return _result(stage, dataset, mapped, filled, started)
 
 
@@ -156,6 +156,11 @@ def _cache_file(stage: Stage, dataset: Dataset, cache_dir: Path | None) -> Path 
     return cache_dir / f"{stage.name}-{fingerprint}.arrow"
 
 
+def _cached(stage: Stage, dataset: Dataset, cache_dir: Path | None) -> Dataset | None:
+    file = _cache_file(stage, dataset, cache_dir)
+    return _map(stage, dataset, cache_dir) if file is not None and file.exists() else None
+
+
 def _map(stage: Stage, dataset: Dataset, cache_dir: Path | None, *, anew: bool = False) -> Dataset:
     if not len(dataset):  # datasets.map returns an empty dataset with its old columns
         empty = Dataset(stage.features.arrow_schema.empty_table())
@@ -164,12 +169,21 @@ def _map(stage: Stage, dataset: Dataset, cache_dir: Path | None, *, anew: bool =
     file = _cache_file(stage, dataset, cache_dir)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-    return dataset.with_format("arrow").map(
+    computed = anew or file is None or not file.exists()
+    mapped = dataset.with_format("arrow").map(
         stage,
         **stage.map_arguments(dataset),
         cache_file_name=str(file) if file else None,
         load_from_cache_file=not anew,
     )
+    if computed:
+        try:
+            _check_total(stage, dataset, mapped)
+        except TableError:
+            if file is not None:
+                file.unlink(missing_ok=True)
+            raise
+    return mapped
 
 
 def _to_retry(stage: Stage, dataset: Dataset, mapped: Dataset) -> Dataset:
@@ -196,42 +210,54 @@ def _result(
     stage: Stage, dataset: Dataset, mapped: Dataset, filled: FillStats, started: float
 ) -> StageResult:
     control = mapped.select_columns(list(CONTROL)).with_format("arrow")[:]
-    _check_total(stage, dataset, control)
     by_status = {status: pc.equal(control["_status"], status.value) for status in Status}
     rest = control.filter(pc.invert(by_status[Status.KEPT]))
     of = {status: rest.filter(pc.equal(rest["_status"], status.value)) for status in Status}
     kept = _kept(stage, mapped, by_status[Status.KEPT], rest)
+    rejects = _with_rows(stage, dataset, of[Status.REJECTED])
+    quarantine = _with_rows(stage, dataset, of[Status.QUARANTINED])
+    notices = of[Status.NOTED].drop_columns(["_status", "_request"])
     stats = StageStats(
         stage=stage.name,
         rows_in=len(dataset),
         kept=len(kept),
-        rejected=_count(of[Status.REJECTED]),
-        quarantined=_count(of[Status.QUARANTINED]),
-        noted=_count(of[Status.NOTED]),
+        rejected=_count(rejects),
+        quarantined=_count(quarantine),
+        noted=_count(notices),
         tally=_tally(stage, kept),
         fill=filled,
     )
-    result = StageResult(
-        kept,
-        _with_rows(stage, dataset, of[Status.REJECTED]),
-        _with_rows(stage, dataset, of[Status.QUARANTINED]),
-        Dataset(of[Status.NOTED].drop_columns(["_status", "_request"])),
-        stats,
-    )
+    noted = _aside(notices, Features.from_arrow_schema(notices.schema), mapped, notices)
     stats.seconds = time.perf_counter() - started
-    return result
+    return StageResult(kept, rejects, quarantine, noted, stats)
 
 
-def _check_total(stage: Stage, dataset: Dataset, control: pa.Table) -> None:
+def _check_total(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
+    control = mapped.select_columns(["_parent", "_status"]).with_format("arrow")[:]
     parents = pc.unique(pc.list_flatten(control["_parent"]).combine_chunks())
     keys = _keys(stage, dataset)
-    known = pc.is_in(keys, parents)
-    if not pc.all(known, min_count=0).as_py():
-        lost = keys.filter(pc.invert(known))
+    lost = keys.filter(pc.invert(pc.is_in(keys, parents)))
+    if len(lost):
         raise TableError(
             f"stage {stage.name!r} lost {len(lost)} rows, the first is {lost[0].as_py()!r}: "
             "every input row must be the _parent of an output row"
         )
+    strange = parents.filter(pc.invert(pc.is_in(parents, keys)))
+    if len(strange) or pc.min(pc.list_value_length(control["_parent"])).as_py() == 0:
+        named = repr(strange[0].as_py()) if len(strange) else "none"
+        raise TableError(
+            f"stage {stage.name!r} made a row with _parent {named}: expected keys of input rows"
+        )
+    _check_statuses(stage, control["_status"])
+
+
+def _check_statuses(stage: Stage, statuses: pa.ChunkedArray) -> None:
+    known = [status.value for status in Status]
+    for status in pc.unique(statuses).to_pylist():
+        if status not in known:
+            raise TableError(
+                f"stage {stage.name!r} made a row with _status {status!r}: expected one of {known}"
+            )
 
 
 def _kept(stage: Stage, mapped: Dataset, mask: Any, rest: pa.Table) -> Dataset:
@@ -251,20 +277,42 @@ def _with_rows(stage: Stage, dataset: Dataset, remarks: pa.Table) -> Dataset:
     said = remarks.drop_columns(["_status"])
     parents = pc.list_flatten(said["_parent"]).combine_chunks()
     owner = pc.list_parent_indices(said["_parent"]).combine_chunks()
-    at = pc.index_in(parents, value_set=_keys(stage, dataset)).to_pylist() if len(parents) else []
-    rows = dataset.with_format("arrow").select(at)[:] if at else _no_rows(dataset)
-    table = rows
-    for name in ("_reason", "_detail", "_request"):
+    at = list(_places(_keys(stage, dataset), parents))
+    # An earlier quarantine may be what is run again: what is said now replaces what was said then.
+    own = [name for name in dataset.column_names if name not in SAID]
+    features = Features({name: dataset.features[name] for name in own})
+    rows = dataset.select_columns(own).with_format("arrow")
+    table = rows.select(at)[:] if at else features.arrow_schema.empty_table()
+    for name in SAID:
         table = table.append_column(name, said[name].take(owner) if at else said[name])
-    return Dataset(table.replace_schema_metadata(None))
+    features = Features({**features, **{name: CONTROL[name] for name in SAID}})
+    return _aside(table.replace_schema_metadata(None), features, dataset, said)
 
 
-def _no_rows(dataset: Dataset) -> pa.Table:
-    return dataset.features.arrow_schema.remove_metadata().empty_table()
+def _places(keys: pa.Array, parents: pa.Array) -> Iterator[int]:
+    if len(pc.unique(keys)) == len(keys):
+        yield from pc.index_in(parents, value_set=keys).to_pylist()
+        return
+    rows: dict[str | None, list[int]] = {}
+    for row, key in enumerate(keys.to_pylist()):
+        rows.setdefault(key, []).append(row)
+    for key in parents.to_pylist():
+        yield rows[key].pop(0) if len(rows[key]) > 1 else rows[key][0]
 
 
-def _count(remarks: pa.Table) -> dict[str, int]:
-    return dict(sorted(Counter(remarks["_reason"].to_pylist()).items()))
+def _aside(table: pa.Table, features: Features, beside: Dataset, said: pa.Table) -> Dataset:
+    # datasets would pickle the whole table to make a fingerprint of its own.
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, said.schema) as writer:
+        writer.write_table(said.combine_chunks())
+    content = hashlib.sha256(sink.getvalue()).hexdigest()
+    fingerprint = combined_fingerprint(beside._fingerprint, content)
+    return Dataset(table, DatasetInfo(features=features), fingerprint=fingerprint)
+
+
+def _count(said: Dataset | pa.Table) -> dict[str, int]:
+    reasons = said.with_format("arrow")[:] if isinstance(said, Dataset) else said
+    return dict(sorted(Counter(reasons["_reason"].to_pylist()).items()))
 
 
 def _tally(stage: Stage, kept: Dataset) -> dict[str, int]:

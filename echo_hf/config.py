@@ -19,7 +19,8 @@ from echo_hf.errors import ConfigError, unknown
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")]
 Words = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
-BUILTIN_KINDS = ("rules",)
+Whole = Annotated[int, Field(strict=True)]
+LONGEST_VALUE = 200
 
 
 class Section(BaseModel):
@@ -95,7 +96,7 @@ class RelevanceOptions(Section):
     """
 
     engine: str = "text"
-    keep: tuple[Annotated[int, Field(ge=1, le=5)], ...] = (4, 5)
+    keep: tuple[Annotated[Whole, Field(ge=1, le=5)], ...] = (4, 5)
 
 
 class ExtractOptions(Section):
@@ -107,7 +108,7 @@ class ExtractOptions(Section):
     """
 
     engine: str = "text"
-    context_characters: Annotated[int, Field(ge=2000)] = 24_000
+    context_characters: Annotated[Whole, Field(ge=2000)] = 24_000
 
 
 class Stages(Section):
@@ -125,8 +126,8 @@ class SplitOptions(Section):
         cap: Most samples of a split.
     """
 
-    seed: int = 0
-    cap: Annotated[int, Field(ge=1)] = 1000
+    seed: Whole = 0
+    cap: Annotated[Whole, Field(ge=1)] = 1000
 
 
 class Config(Section):
@@ -176,7 +177,8 @@ def load_config(path: Path | str) -> Config:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read config {str(path)!r}: {error}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, AttributeError, RecursionError) as error:
+        # PyYAML lets through what its constructors raise, such as for the 30th of February.
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
     return _located(parse_config(data, str(path)), path.resolve().parent)
 
@@ -195,7 +197,8 @@ def parse_config(data: Any, place: str) -> Config:
         ConfigError: It holds an unknown key or a bad value, or names an engine that it lacks.
     """
     if not isinstance(data, dict):
-        raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {data!r}")
+        given = _shortened(data)
+        raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {given}")
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
@@ -207,28 +210,29 @@ def parse_config(data: Any, place: str) -> Config:
     return config
 
 
+MERGE_TAG = "tag:yaml.org,2002:merge"
+
+
 class _UniqueKeys(yaml.SafeLoader):
     """YAML without the silent loss of a key that is given twice."""
 
 
 def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen = [loader.construct_object(key) for key, _ in node.value]
+    own = [key for key, _ in node.value if key.tag != MERGE_TAG]
+    seen = [loader.construct_object(key, deep=True) for key in own]
     twice = next((key for key in seen if seen.count(key) > 1), None)
     if twice is not None:
         raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {twice!r} is given twice")
-    return dict(_pairs(loader, node))
-
-
-def _pairs(loader: yaml.SafeLoader, node: yaml.MappingNode) -> Iterator[tuple[Any, Any]]:
-    for key, value in node.value:
-        yield loader.construct_object(key), loader.construct_object(value, deep=True)
+    return loader.construct_mapping(node, deep=True)
 
 
 _UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def _first_error(error: ValidationError, place: str) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
+    every = error.errors(include_url=False, include_context=False)
+    # A misspelt key is also a missing one; its own message says more.
+    first = next((one for one in every if one["type"] == "extra_forbidden"), every[0])
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         parent, key = first["loc"][:-1], first["loc"][-1]
@@ -237,7 +241,12 @@ def _first_error(error: ValidationError, place: str) -> str:
     if first["type"] == "missing":
         return f"{place}: {where} is missing: {first['msg'].lower()}"
     said = re.sub(r"^Value error, ", "", first["msg"])
-    return f"{place}: {where} is {first['input']!r}: {said[:1].lower() + said[1:]}"
+    return f"{place}: {where} is {_shortened(first['input'])}: {said[:1].lower() + said[1:]}"
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 
 
 def _known_keys(location: tuple[Any, ...]) -> list[str]:

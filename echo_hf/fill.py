@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from echo_hf.answers import Failure, StoredAnswers, parse
 from echo_hf.engines.base import Completion, Engine, Request, Usage
 from echo_hf.engines.planner import Plan, extended, plan_order
+from echo_hf.errors import EngineError
 from echo_hf.reasons import Failed
 from echo_hf.stage import ModelStage
 from echo_hf.store import Store, request_keys
@@ -103,11 +104,13 @@ def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> P
         Numbers of calls, pictures and, estimated, tokens.
     """
     planned, signature = Plan(), engine.signature()
+    seen: set[bytes] = set()
     for requests in _segments(stage, dataset):
         keys = request_keys(signature, requests)
         known = store.answered(keys) if engine.stored else set(keys)
-        asked = [r for r, key in zip(requests, keys, strict=True) if key not in known]
-        planned = extended(planned, asked, len(requests) - len(asked))
+        new = {k: r for r, k in zip(requests, keys, strict=True) if k not in known | seen}
+        seen.update(new)
+        planned = extended(planned, new.values(), len(requests) - len(new))
     return planned
 
 
@@ -136,7 +139,7 @@ class _Window:
         if first is None:
             return []
         for number, completion in self.engine.stream(_numbered(first, wanted, in_flight)):
-            request, key = in_flight.pop(number)
+            request, key = self._reported(number, in_flight)
             self.store.put(key, request, completion, signature)
             self._count(completion)
             answer = parse(request, completion, key)
@@ -144,6 +147,15 @@ class _Window:
                 failed.append((request, key, answer.reason))
         unreported = [(*asked, Failed.NOT_ANSWERED) for asked in in_flight.values()]
         return failed + unreported
+
+    def _reported(self, number: int, in_flight: dict[int, Asked]) -> Asked:
+        asked = in_flight.pop(number, None)
+        if asked is None:
+            raise EngineError(
+                f"engine {type(self.engine).__name__!r} answered request {number!r}, which it was "
+                "not given or had answered: each number may be reported once"
+            )
+        return asked
 
     def _count(self, completion: Completion) -> None:
         self.stats.calls += 1

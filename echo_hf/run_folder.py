@@ -92,17 +92,21 @@ class RunFolder:
         """Keeps other processes out while a run writes.
 
         Raises:
-            RunError: Another process is at it.
+            RunError: Another process is at it, or it cannot be made.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.root / ".lock")
         try:
+            self.root.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
         except Timeout:
             raise RunError(
                 f"another process is working in {str(self.root)!r}: wait for it, or choose another "
                 "folder with --runs"
             ) from None
+        except OSError as error:
+            raise RunError(
+                f"cannot write in {str(self.root)!r} ({error}): choose another folder with --runs"
+            ) from error
         try:
             self._sweep()
             yield
@@ -128,15 +132,16 @@ class RunFolder:
 
     def save(self, result: StageResult, record: StageRecord) -> None:
         """Writes a stage's result, whole or not at all; an unchanged one is left as it is."""
+        # A call that failed again leaves the same rows, but may tell another reason.
+        if not result.stats.fill.calls and self.record(record.stage) == record:
+            return
         stats = json.dumps(dataclasses.asdict(result.stats), indent=1, sort_keys=True)
         folder = self.stage(record.stage)
-        if self.record(record.stage) == record:
-            return
         partial = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         for part, dataset in zip(PARTS, _parts(result), strict=True):
-            dataset.with_format(None).to_parquet(partial / f"{part}.parquet", compression="zstd")
+            dataset.with_format(None).to_parquet(partial / f"{part}.parquet")
         (partial / "stats.json").write_text(stats + "\n", "utf-8")
         text = json.dumps(dataclasses.asdict(record), indent=1, sort_keys=True, default=str)
         (partial / "digest.json").write_text(text + "\n", "utf-8")

@@ -173,6 +173,8 @@ class ModelStage(Stage):
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, (set, frozenset)):  # their order differs from process to process
+        return sorted(map(str, value))
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,17 +25,18 @@ from echo_hf.errors import StoreError
 
 FORMAT = 1
 MOST_VARIABLES = 500
-TABLES = """
-create table if not exists answers (
+LONGEST_WAIT_S = 60
+TABLES = (
+    """create table answers (
     key blob primary key, task text not null, model text not null, text text not null,
     finish_reason text not null, prompt_tokens integer not null, completion_tokens integer not null,
     cached_tokens integer not null, cost_usd real, sources text not null
-) without rowid;
-create table if not exists failures (
-    key blob primary key, error text, finish_reason text not null
-) without rowid;
-create table if not exists models (digest text primary key, signature text not null) without rowid;
-"""
+) without rowid""",
+    """create table failures (
+    key blob primary key, error text, finish_reason text not null, sources text not null
+) without rowid""",
+    "create table models (digest text primary key, signature text not null) without rowid",
+)
 
 
 class Store:
@@ -43,13 +46,13 @@ class Store:
         path: The SQLite file; made when it does not exist.
 
     Raises:
-        StoreError: The file is not a store, or was written by a newer version.
+        StoreError: The file is not a store, is damaged, or was written by another version.
     """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._connection: sqlite3.Connection | None = None
-        self._models: set[str] = set()
+        self._last_model: tuple[Mapping[str, Any], str] | None = None
         self._open()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
@@ -80,35 +83,15 @@ class Store:
             completion: What came back; anything but an answer is remembered as a failure.
             signature: Signature of the engine.
         """
-        connection = self._open()
-        if not completion.is_answer:
-            row = (key, completion.error, completion.finish_reason)
-            connection.execute("insert or replace into failures values (?, ?, ?)", row)
-            return
-        model = signature_digest(signature).hex()[:16]
-        if model not in self._models:
-            text = json.dumps(signature, sort_keys=True, default=str)
-            connection.execute("insert or ignore into models values (?, ?)", (model, text))
-            self._models.add(model)
-        usage = completion.usage
-        connection.execute(
-            "insert or replace into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                key,
-                request.task,
-                model,
-                completion.text,
-                completion.finish_reason,
-                usage.prompt,
-                usage.completion,
-                usage.cached,
-                completion.cost_usd,
-                json.dumps(request.sources),
-            ),
-        )
+        with self._opened() as connection:
+            if completion.is_answer:
+                row = _answer_row(key, request, completion, self._model(signature))
+                connection.execute(INSERT_ANSWER, row)
+            else:
+                connection.execute(INSERT_FAILURE, _failure_row(key, request, completion))
 
     def forget(self, urls: Iterable[str]) -> int:
-        """Deletes every answer that a post went into.
+        """Deletes every answer and failure that a post went into, from the file's bytes as well.
 
         Args:
             urls: Addresses of posts.
@@ -116,17 +99,17 @@ class Store:
         Returns:
             How many answers were deleted.
         """
-        connection = self._open()
-        wanted = json.dumps(sorted(set(urls)))
-        cursor = connection.execute(
-            "delete from answers where exists (select 1 from json_each(answers.sources) s "
-            "join json_each(?) w on s.value = w.value)",
-            (wanted,),
-        )
-        return cursor.rowcount
+        wanted = (json.dumps(sorted(set(urls))),)
+        with self._opened() as connection:
+            connection.execute("pragma secure_delete = on")
+            connection.execute(FORGET.format("failures"), wanted)
+            deleted = connection.execute(FORGET.format("answers"), wanted).rowcount
+            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+        return deleted
 
     def __len__(self) -> int:
-        return int(self._open().execute("select count(*) from answers").fetchone()[0])
+        with self._opened() as connection:
+            return int(connection.execute("select count(*) from answers").fetchone()[0])
 
     def close(self) -> None:
         """Closes the file; it opens again when used."""
@@ -140,20 +123,33 @@ class Store:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.path = state["path"]
         self._connection = None
-        self._models = set()
+        self._last_model = None
+
+    def _model(self, signature: Mapping[str, Any]) -> str:
+        if self._last_model is None or self._last_model[0] is not signature:
+            model = signature_digest(signature).hex()[:16]
+            text = json.dumps(signature, sort_keys=True, default=str)
+            self._open().execute("insert or ignore into models values (?, ?)", (model, text))
+            self._last_model = signature, model
+        return self._last_model[1]
 
     def _rows(self, query: str, keys: Sequence[bytes], read: Any) -> Iterable[tuple[bytes, Any]]:
-        connection = self._open()
-        for start in range(0, len(keys), MOST_VARIABLES):
-            some = keys[start : start + MOST_VARIABLES]
-            marks = ",".join("?" * len(some))
-            for row in connection.execute(query.format(marks), some):
-                yield row[0], read(row)
+        with self._opened() as connection:
+            for start in range(0, len(keys), MOST_VARIABLES):
+                some = keys[start : start + MOST_VARIABLES]
+                marks = ",".join("?" * len(some))
+                for row in connection.execute(query.format(marks), some):
+                    yield row[0], read(row)
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        with _explained(self.path):
+            yield self._open()
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = _connect(self.path)
+            with _explained(self.path):
+                self._connection = _connect(self.path)
         return self._connection
 
 
@@ -163,6 +159,12 @@ ANSWER_ROWS = (
     "from answers where key in ({})"
 )
 FAILURE_ROWS = "select key, error, finish_reason from failures where key in ({})"
+INSERT_ANSWER = "insert or replace into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_FAILURE = "insert or replace into failures values (?, ?, ?, ?)"
+FORGET = (
+    "delete from {0} where exists (select 1 from json_each({0}.sources) s "
+    "join json_each(?) w on s.value = w.value)"
+)
 
 
 def _nothing(row: tuple[Any, ...]) -> None:
@@ -170,34 +172,115 @@ def _nothing(row: tuple[Any, ...]) -> None:
 
 
 def _answer(row: tuple[Any, ...]) -> Completion:
-    return Completion(row[1], None, row[2], Usage(row[3], row[4], row[5]), row[6])
+    return Completion(_said(row[1]), None, row[2], Usage(row[3], row[4], row[5]), row[6])
 
 
 def _failure(row: tuple[Any, ...]) -> Completion:
-    return Completion(None, row[1], row[2])
+    return Completion(None, _said(row[1]), row[2])
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+def _answer_row(
+    key: bytes, request: Request, completion: Completion, model: str
+) -> tuple[Any, ...]:
+    usage = completion.usage
+    return (
+        key,
+        request.task,
+        model,
+        _storable(completion.text),
+        completion.finish_reason,
+        usage.prompt,
+        usage.completion,
+        usage.cached,
+        completion.cost_usd,
+        json.dumps(request.sources),
+    )
+
+
+def _failure_row(key: bytes, request: Request, completion: Completion) -> tuple[Any, ...]:
+    sources = json.dumps(request.sources)
+    return key, _storable(completion.error), completion.finish_reason, sources
+
+
+def _storable(text: str | None) -> str | bytes | None:
+    # An answer cut inside a character may end in half of it, which SQLite takes as bytes only.
     try:
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = normal")
-        connection.execute("pragma wal_autocheckpoint = 16384")
-        version = connection.execute("pragma user_version").fetchone()[0]
-        if version not in (0, FORMAT):
-            raise StoreError(
-                f"{str(path)!r} has store format {version}, this version reads {FORMAT}: "
-                "upgrade echo-hf, or move the file away to ask the model again"
-            )
-        connection.executescript(TABLES)
-        connection.execute(f"pragma user_version = {FORMAT}")
+        text is None or text.encode()
+    except UnicodeEncodeError:
+        return (text or "").encode("utf-8", "surrogatepass")
+    return text
+
+
+def _said(stored: str | bytes | None) -> str | None:
+    return stored.decode("utf-8", "surrogatepass") if isinstance(stored, bytes) else stored
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        raise StoreError(
+            f"cannot use the store of answers {str(path)!r} ({error}): its folder must be writable "
+            "and have room, and no other program may hold the file"
+        ) from error
     except sqlite3.DatabaseError as error:
-        connection.close()
         raise StoreError(
             f"{str(path)!r} is not a readable store of answers ({error}): "
             "move it away to ask the model again"
         ) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(
+        path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        if not _version(connection):
+            _create(connection, path)
+        if _version(connection) != FORMAT:
+            raise StoreError(
+                f"{str(path)!r} has store format {_version(connection)}, this version reads "
+                f"{FORMAT}: upgrade echo-hf, or move the file away to ask the model again"
+            )
+        _write_ahead(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("pragma user_version").fetchone()[0])
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("begin immediate")
+    if not _version(connection):  # else another process was faster
+        if connection.execute("select count(*) from sqlite_master").fetchone()[0]:
+            raise StoreError(
+                f"{str(path)!r} is another program's database: choose another place for the answers"
+            )
+        for table in TABLES:
+            connection.execute(table)
+        connection.execute(f"pragma user_version = {FORMAT}")
+    connection.execute("commit")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    until = time.monotonic() + LONGEST_WAIT_S
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+            break
+        except sqlite3.OperationalError:
+            # This switch alone does not wait for other processes by itself.
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+    connection.execute("pragma synchronous = normal")
+    connection.execute("pragma wal_autocheckpoint = 16384")
 
 
 def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:

@@ -42,18 +42,8 @@ def canonical_url(text: str | None) -> str | None:
     status = X_STATUS.fullmatch(parts.path) if host in X_HOSTS else None
     if status:
         return f"https://x.com/i/status/{int(status[1])}"
-    query = parse_qsl(parts.query, keep_blank_values=True)
-    kept = [
-        (name, value)
-        for name, value in parse_qsl(parts.query, keep_blank_values=True)
-        if not TRACKING.fullmatch(name)
-    ]
-    query = (
-        parts.query
-        if len(kept) == len(parse_qsl(parts.query, keep_blank_values=True))
-        else urlencode(kept)
-    )
-    return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), parts.path, query, ""))
+    path = (parts.scheme.lower(), parts.netloc.lower(), parts.path)
+    return urlunsplit((*path, _without_tracking(parts.query), ""))
 
 
 def platform_of(url: str) -> str:
@@ -105,6 +95,13 @@ def post_id_of(url: str) -> str:
         if found and platform_of(url) in ("x", "bluesky", "mastodon"):
             return found[group]
     return url
+
+
+def _without_tracking(query: str) -> str:
+    every = parse_qsl(query, keep_blank_values=True)
+    kept = [(name, value) for name, value in every if not TRACKING.fullmatch(name)]
+    # Spelling a query anew could change it: only where something goes.
+    return query if len(kept) == len(every) else urlencode(kept)
 
 
 def _split(text: str) -> SplitResult | None:

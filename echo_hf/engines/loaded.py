@@ -28,6 +28,7 @@ class Engines:
         """The engine of this name; another one's model is freed first."""
         choice = self.choices[name]
         if self._current is None or self._current[0] != choice:
+            self._current = None
             self._loaded.close()
             engine = self._loaded.enter_context(make_engine(choice.kind, **choice.options))
             self._current = (choice, engine)

@@ -28,8 +28,8 @@ TASKS = {"text_to_image": "text-to-image", "image_to_image": "image-to-image"}
 TAGS = ["benchmark", "echo", "image-editing", "image-generation", "social-media"]
 SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 RULES_WARNING = (
-    "> **Built with plain rules, not with a model.** Relevance, prompts and roles were guessed "
-    "from words and file names: good for a trial, not for measuring anything.\n\n"
+    "> **Built with plain rules, not with a model.** Word lists and simple patterns decided what "
+    "is a sample and what its prompt is: good for a trial, not for measuring anything.\n\n"
 )
 EMPTY_NOTE = (
     "A config without rows has its file and columns, but datasets prepares no split without rows: "
@@ -65,12 +65,13 @@ def front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
     Returns:
         YAML without its delimiters.
     """
+    tasks = [task for config, task in TASKS.items() if config in manifest.configs]
     data = DatasetCardData(
         pretty_name=_title(facts),
         language=languages(facts.languages) or None,
         license=facts.license,
         license_name=facts.license_name if facts.license == "other" else None,
-        task_categories=[task for config, task in TASKS.items() if config in manifest.configs],
+        task_categories=tasks or None,
         size_categories=[size_category(sum(each.rows for each in manifest.configs.values()))],
         tags=TAGS,
     )

@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw
 
 from echo_hf.config import Target
 from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.release import Release, write_release
 from echo_hf.pictures import PictureStore
 from echo_hf.tables import SAMPLES
 
@@ -136,3 +137,11 @@ def facts(target: Target) -> ReleaseFacts:
         languages=("en", "no", "und"),
         contact="requests@example.org",
     )
+
+
+@pytest.fixture
+def release(
+    tmp_path: Path, configs: Configs, pictures: PictureStore, facts: ReleaseFacts
+) -> Release:
+    """A written release."""
+    return write_release(tmp_path / "release", configs, pictures, facts)

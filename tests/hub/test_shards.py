@@ -114,7 +114,7 @@ def test_a_missing_picture_stops_the_writing(
 
 
 def test_the_schema_carries_the_released_features() -> None:
-    """datasets reads the features of a release back from the schema alone."""
+    """The features of a release are read back by datasets from the schema alone."""
     assert Features.from_arrow_schema(released_schema()) == release_features()
 
 

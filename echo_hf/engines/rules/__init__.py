@@ -1,0 +1,83 @@
+"""No model: plain rules over the words of posts, for the quickstart, tests, and whoever asks.
+
+They see words, not meaning, and abstain where their word lists do not cover the language; what
+they abstain from waits for a run with a model. Instructions inside a post have no effect on them:
+a post is only ever matched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from echo_hf.engines.base import Completion, Request, register
+from echo_hf.engines.rules.extract import extract
+from echo_hf.engines.rules.relevance import relevance
+from echo_hf.reasons import Failed
+
+Rule = Callable[[Mapping[str, Any]], str | None]
+RULES: Mapping[str, Rule] = {"relevance": relevance, "extract": extract}
+ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="error")
+
+
+@register("rules")
+class RulesEngine:
+    """Answers requests by rules over their structured fields; needs no model and no network.
+
+    Attributes:
+        stored: False: computing an answer again is as cheap as reading a kept one.
+    """
+
+    stored = False
+
+    def signature(self) -> dict[str, Any]:
+        """The kind, and a digest of the rules' own source."""
+        return {"kind": "rules", "source": self._source}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Yields (number of the request, completion) in order.
+
+        Args:
+            requests: Any requests.
+
+        Yields:
+            The answer as JSON, or `needs_model` where the rules abstain or none fits the task.
+        """
+        for number, request in enumerate(requests):
+            yield number, answered(request)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Does nothing: there is nothing to free."""
+
+    @cached_property
+    def _source(self) -> str:
+        digest = hashlib.sha256()
+        for file in sorted(Path(__file__).parent.glob("*.py")):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+        return digest.hexdigest()
+
+
+def answered(request: Request) -> Completion:
+    """The rules' answer to one request.
+
+    Args:
+        request: Any request.
+
+    Returns:
+        The answer, or `needs_model`.
+    """
+    rule = RULES.get(request.task)
+    text = rule(request.inputs) if rule else None
+    return ABSTAINED if text is None else Completion(text)

@@ -1,0 +1,330 @@
+"""Small real stages, an engine that does what its questions say, and invented posts.
+
+They keep the public contracts and stand in for nothing: what is proved with them holds for any
+stage and any engine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any, ClassVar, Self
+
+import pyarrow as pa
+from datasets import Dataset
+from pydantic import BaseModel, ConfigDict, Field
+
+from echo_hf.answers import Failure
+from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
+from echo_hf.prompts import Prompt
+from echo_hf.reasons import Notice, Reject, Status
+from echo_hf.stage import ModelStage, Remark, Stage, kept, keys_of, ordered, parents_of, remarks
+from echo_hf.tables import POSTS, STRING, STRINGS, Column, Table
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_TOKENS = 16
+
+
+def url(number: int) -> str:
+    """Address of the post with this number."""
+    return f"https://example.org/{number}"
+
+
+def posts(*texts: str | None, authors: Sequence[str] = ()) -> Dataset:
+    """Posts with these texts, numbered from 0."""
+    authors = authors or ["mira_draws"] * len(texts)
+    rows = [
+        {"url": url(number), "author": author, "text": text}
+        for number, (text, author) in enumerate(zip(texts, authors, strict=True))
+    ]
+    return Dataset(pa.Table.from_pylist(rows, schema=POSTS.features.arrow_schema))
+
+
+@dataclass(frozen=True)
+class Echo(Stage):
+    """Keeps posts and adds an ending to their text; a word in it says what else becomes of them.
+
+    Attributes:
+        ending: Added to each text.
+        scratch: Where it might keep notes; decides nothing.
+    """
+
+    name: ClassVar[str] = "echo"
+    version: ClassVar[int] = 1
+    inputs: ClassVar[Table] = POSTS
+    outputs: ClassVar[Table] = POSTS
+
+    ending: str = ""
+    scratch: str = field(default="", metadata={"digest": False})
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Drops a post that says `drop`, notes one that says `note`, doubles one with `twice`."""
+        urls = keys_of(table, POSTS).to_pylist()
+        words = [(text or "").split() for text in table["text"].to_pylist()]
+        stay = [row for row, said in enumerate(words) if "drop" not in said and "lose" not in said]
+        stay = [row for row in stay for _ in range(2 if "twice" in words[row] else 1)]
+        dropped = [row for row, said in enumerate(words) if "drop" in said]
+        noted = [row for row, said in enumerate(words) if "note" in said]
+        gone = [Remark(Status.REJECTED, [urls[r]], Reject.TRASH, words[r][-1]) for r in dropped]
+        seen = [Remark(Status.NOTED, [urls[row]], Notice.BAD_FIELD) for row in noted]
+        return ordered(
+            [
+                (stay, self._kept(table.take(pa.array(stay, pa.int64())))),
+                (dropped, remarks(POSTS, gone)),
+                (noted, remarks(POSTS, seen)),
+            ]
+        )
+
+    def tally(self, kept: pa.Table) -> Mapping[str, int]:
+        """How many texts there are."""
+        return {"texts": kept.num_rows - kept["text"].null_count}
+
+    def _kept(self, table: pa.Table) -> pa.Table:
+        texts = [None if t is None else t + self.ending for t in table["text"].to_pylist()]
+        columns = table.select(list(POSTS.columns))
+        at = columns.schema.get_field_index("text")
+        columns = columns.set_column(at, POSTS.schema.field(at), pa.array(texts, pa.string()))
+        return kept(columns, parents_of(keys_of(table, POSTS)))
+
+
+@dataclass(frozen=True)
+class EchoAgain(Echo):
+    """The same stage after its code was changed."""
+
+    version: ClassVar[int] = 2
+
+
+AUTHORS = Table(
+    "authors",
+    "one author",
+    ("author",),
+    {
+        "author": Column(STRING, "account name"),
+        "urls": Column(STRINGS, "addresses of the author's posts, in order"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class ByAuthor(Stage):
+    """Joins the posts of each author, which needs all of them at once."""
+
+    name: ClassVar[str] = "by_author"
+    version: ClassVar[int] = 1
+    inputs: ClassVar[Table] = POSTS
+    outputs: ClassVar[Table] = AUTHORS
+    whole: ClassVar[bool] = True
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """One row an author, in the order of their first posts; posts without one are rejected."""
+        by: dict[str | None, list[str]] = {}
+        authors, urls = table["author"].to_pylist(), table["url"].to_pylist()
+        for author, address in zip(authors, urls, strict=True):
+            by.setdefault(author, []).append(address)
+        nameless = by.pop(None, [])
+        parents = pa.array(list(by.values()), pa.list_(pa.string()))
+        columns = pa.table([pa.array(list(by), pa.string()), parents], schema=AUTHORS.schema)
+        said = [Remark(Status.REJECTED, nameless, Reject.NO_URL)] if nameless else []
+        return pa.concat_tables([kept(columns, parents), remarks(AUTHORS, said)])
+
+
+class Colour(BaseModel):
+    """A colour and a digit."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: Annotated[str, Field(max_length=20)]
+    number: Annotated[int, Field(ge=0, le=9)]
+
+
+class Shade(BaseModel):
+    """A colour alone."""
+
+    name: Annotated[str, Field(max_length=20)]
+
+
+GUESSES = Table(
+    "guesses",
+    "what a model made of one post",
+    ("url",),
+    {
+        "url": Column(STRING, "address of the post"),
+        "names": Column(STRINGS, "the colours it named, one for each line of the post"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class Guess(ModelStage):
+    """Asks for a colour for each line of a post; a post without lines needs no model.
+
+    Attributes:
+        instructions: The prompt's text; counts in the digest as the prompt, not as a parameter.
+        loud: Whether the colours are written in capitals.
+    """
+
+    name: ClassVar[str] = "guess"
+    version: ClassVar[int] = 1
+    inputs: ClassVar[Table] = POSTS
+    outputs: ClassVar[Table] = GUESSES
+    answer: ClassVar[type[BaseModel]] = Colour
+
+    instructions: str = field(default="Name a colour.", metadata={"digest": False})
+    loud: bool = False
+
+    @property
+    def prompt(self) -> Prompt:
+        """The instructions."""
+        return Prompt("guess", self.instructions)
+
+    def requests(self, table: pa.Table) -> list[list[Request]]:
+        """One request a line."""
+        rows = zip(table["url"].to_pylist(), table["text"].to_pylist(), strict=True)
+        return [
+            [
+                request(line, self.prompt.text, answer=self.answer, sources=(address,))
+                for line in (text or "").splitlines()
+            ]
+            for address, text in rows
+        ]
+
+    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
+        """The colours of each post whose lines are all answered."""
+        urls = keys_of(table, POSTS).to_pylist()
+        done: list[int] = []
+        names: list[list[str]] = []
+        said: list[tuple[int, Remark]] = []
+        for row, given in enumerate(answers):
+            failed = next((one for one in given if isinstance(one, Failure)), None)
+            if failed is None:
+                done.append(row)
+                names.append([self._name(one) for one in given])
+            else:
+                why = (failed.reason, failed.detail, failed.request)
+                said.append((row, Remark(Status.QUARANTINED, [urls[row]], *why)))
+        keys = pa.array([urls[row] for row in done], pa.string())
+        columns = pa.table([keys, pa.array(names, pa.list_(pa.string()))], schema=GUESSES.schema)
+        failures = remarks(GUESSES, [remark for _, remark in said])
+        return ordered([(done, kept(columns, parents_of(keys))), ([r for r, _ in said], failures)])
+
+    def _name(self, answer: BaseModel | Failure) -> str:
+        name = str(getattr(answer, "name", ""))
+        return name.upper() if self.loud else name
+
+
+@dataclass(frozen=True)
+class GuessShade(Guess):
+    """The same stage with another shape of answer."""
+
+    answer: ClassVar[type[BaseModel]] = Shade
+
+
+def request(
+    line: str,
+    instructions: str = "Name a colour.",
+    *,
+    answer: type[BaseModel] = Colour,
+    max_tokens: int = MOST_TOKENS,
+    pictures: Sequence[str] = (),
+    sources: tuple[str, ...] = (),
+    inputs: Mapping[str, Any] | None = None,
+) -> Request:
+    """A question as `Guess` asks it."""
+    system = Message("system", (Text(instructions),))
+    user = Message("user", (*map(ImageRef, pictures), Text(line)))
+    return Request("guess", (system, user), answer, max_tokens, inputs or {}, sources)
+
+
+def line_of(asked: Request) -> str:
+    """The last text of a question."""
+    part = asked.messages[-1].parts[-1]
+    assert isinstance(part, Text)
+    return part.text
+
+
+class EngineLostError(Exception):
+    """What the engine below raises where its question says so."""
+
+
+@dataclass
+class Scripted:
+    """Answers with the last word of a question, or fails in the way its first word names.
+
+    It keeps up to `window` questions waiting and answers the latest first. The first words:
+    `error`, `once` (an error the first time), `cut` (unless there is twice the usual room),
+    `short` (always cut), `refuse`, `prose`, `off` (off schema), `babble` (no JSON), `silent`
+    (never reported), `raise`.
+
+    Attributes:
+        model: Part of the signature.
+        window: Most questions waiting at a time.
+        cost_usd: Price of each call.
+        asked: Every question, in the order it was taken.
+        streams: How often `stream` was called.
+        in_flight: Number of questions waiting at each answer.
+    """
+
+    model: str = "one"
+    window: int = 4
+    cost_usd: float | None = None
+    stored: bool = True
+    asked: list[Request] = field(default_factory=list)
+    streams: int = 0
+    in_flight: list[int] = field(default_factory=list)
+
+    def signature(self) -> Mapping[str, Any]:
+        """What decides an answer."""
+        return {"kind": "scripted", "model": self.model}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Answers out of order."""
+        self.streams += 1
+        waiting: list[tuple[int, Request]] = []
+        for numbered in enumerate(requests):
+            self.asked.append(numbered[1])
+            waiting.append(numbered)
+            if len(waiting) == self.window:
+                yield from self._answered(waiting)
+        while waiting:
+            yield from self._answered(waiting)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+    def lines(self) -> list[str]:
+        """The questions, in the order they were taken."""
+        return [line_of(asked) for asked in self.asked]
+
+    def _answered(self, waiting: list[tuple[int, Request]]) -> Iterator[tuple[int, Completion]]:
+        self.in_flight.append(len(waiting))
+        number, asked = waiting.pop()
+        if line_of(asked).split()[0] != "silent":
+            yield number, self._completion(asked)
+
+    def _completion(self, asked: Request) -> Completion:
+        line = line_of(asked)
+        first, name = line.split()[0], line.split()[-1]
+        answer = json.dumps({"name": name, "number": len(name) % 10})
+        usage = Usage(10, 3, 2)
+        cut = first == "short" or (first == "cut" and asked.max_tokens < 2 * MOST_TOKENS)
+        if first == "raise":
+            raise EngineLostError(line)
+        if first == "error" or (first == "once" and self.lines().count(line) == 1):
+            return Completion(None, f"no power for {name}", "error", usage, self.cost_usd)
+        if first == "refuse":
+            return Completion("I will not.", None, "refusal", usage, self.cost_usd)
+        if cut:
+            return Completion(answer[:9], None, "length", usage, self.cost_usd)
+        texts = {"prose": f"Sure!\n```json\n{answer}\n```", "off": '{"name": 5}', "babble": "Hm."}
+        return Completion(texts.get(first, answer), usage=usage, cost_usd=self.cost_usd)

@@ -1,0 +1,54 @@
+"""The closed lists of reasons."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+
+import pytest
+
+from echo_hf.reasons import Failed, Missing, Notice, Reason, Reject, Status
+
+LISTS = (Reject, Failed, Notice, Missing)
+EVERY = [reason for kind in LISTS for reason in kind]
+
+
+@pytest.mark.parametrize("reason", EVERY, ids=str)
+def test_a_reason_is_its_lower_case_name_with_a_meaning(reason: Reason) -> None:
+    """What tables hold is the name in small letters, and reports can print what it means."""
+    assert str(reason) == reason.value == reason.name.lower()
+    assert json.dumps(reason) == f'"{reason.name.lower()}"'
+    assert reason.meaning.strip() == reason.meaning
+    assert len(reason.meaning) > 10
+    assert "\n" not in reason.meaning
+
+
+@pytest.mark.parametrize("reason", EVERY, ids=str)
+def test_a_reason_is_found_by_its_value_and_survives_pickling(reason: Reason) -> None:
+    """Reading a table back gives the same member, meaning included."""
+    assert type(reason)(str(reason)) is reason
+    assert pickle.loads(pickle.dumps(reason)) is reason  # noqa: S301 - our own bytes
+
+
+def test_no_value_stands_in_two_lists() -> None:
+    """Reports look a meaning up by value alone, so a value may mean one thing only."""
+    assert [value for value, times in Counter(map(str, EVERY)).items() if times > 1] == []
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_an_unknown_reason_is_refused(kind: type[Reason]) -> None:
+    """The lists are closed."""
+    with pytest.raises(ValueError, match="gone_fishing"):
+        kind("gone_fishing")
+
+
+def test_the_reasons_for_missing_posts_are_the_five_of_the_design() -> None:
+    """`posts.missing` has exactly the values that sources may give."""
+    values = {"deleted", "protected", "blocked", "not_found", "not_fetched"}
+    assert {str(reason) for reason in Missing} == values
+
+
+def test_a_row_has_one_of_four_fates() -> None:
+    """`_status` has exactly these values."""
+    assert [str(status) for status in Status] == ["kept", "rejected", "quarantined", "noted"]
