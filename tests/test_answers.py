@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,14 @@ KEY = bytes.fromhex("ab" * 32)
 ANYTHING = st.text(st.characters(exclude_categories=()))
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    made = Store(tmp_path / "answers.sqlite")
+    yield made
+    made.close()
+
+
 def _failure(text: str | None, **more: Any) -> Failure:
     answer = parse(request("red"), Completion(text, **more), KEY)
     assert isinstance(answer, Failure)
@@ -44,7 +53,7 @@ def _failure(text: str | None, **more: Any) -> Failure:
         f"\n {RED} \n",
         f"```json\n{RED}\n```",
         f"Sure, here it is: {RED} I hope that helps.",
-        f'{{"number": 3,\n "name": "red", "why": "it {{said}} so"}}\n',
+        '{"number": 3,\n "name": "red", "why": "it {said} so"}\n',
     ],
     ids=["bare", "spaced", "fenced", "in prose", "with further keys"],
 )
@@ -138,9 +147,9 @@ def test_reading_takes_no_time_worth_naming(text: str) -> None:
     assert time.process_time() - started < 1
 
 
-def test_stored_answers_come_in_the_order_of_the_requests(tmp_path: Path) -> None:
+def test_stored_answers_come_in_the_order_of_the_requests(store: Store) -> None:
     """Answered, failed and unasked requests each get their own, repeated ones as often."""
-    store, signature = Store(tmp_path / "a.sqlite"), {"model": "one"}
+    signature = {"model": "one"}
     asked = [request("red"), request("blue"), request("green")]
     keys = request_keys(signature, asked)
     store.put(keys[0], asked[0], Completion(RED), signature)
@@ -155,9 +164,8 @@ def test_stored_answers_come_in_the_order_of_the_requests(tmp_path: Path) -> Non
     assert StoredAnswers(store, signature).read([]) == []
 
 
-def test_answers_of_another_model_are_not_read(tmp_path: Path) -> None:
+def test_answers_of_another_model_are_not_read(store: Store) -> None:
     """The signature is part of the question."""
-    store = Store(tmp_path / "a.sqlite")
     [key] = request_keys({"model": "one"}, [request("red")])
     store.put(key, request("red"), Completion(RED), {"model": "one"})
     [given] = StoredAnswers(store, {"model": "two"}).read([request("red")])
@@ -177,14 +185,11 @@ def test_an_engine_without_a_store_answers_directly() -> None:
     assert failed == [Failed.NOT_ANSWERED, Failed.OFF_SCHEMA]
 
 
-def test_an_engine_whose_answers_are_kept_needs_a_store(tmp_path: Path) -> None:
+def test_an_engine_whose_answers_are_kept_needs_a_store(store: Store) -> None:
     """Without one its answers would be lost, so it is not used."""
     with pytest.raises(ValueError, match="'Scripted' needs a store"):
         answers_of(Scripted(), None)
-    assert answers_of(Scripted(), Store(tmp_path / "a.sqlite")).signature == {
-        "kind": "scripted",
-        "model": "one",
-    }
+    assert answers_of(Scripted(), store).signature == {"kind": "scripted", "model": "one"}
 
 
 def test_without_engine_and_store_nothing_is_answered() -> None:

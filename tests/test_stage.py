@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -172,11 +173,14 @@ def test_what_decides_nothing_does_not_change_the_digest() -> None:
 
 def test_the_engine_counts_in_the_digest_and_the_store_does_not(tmp_path: Path) -> None:
     """Another model gives other results; the same answers in another file do not."""
-    stores = [Store(tmp_path / name) for name in ("a.sqlite", "b.sqlite")]
-    digests = [
-        Guess().answered_by(StoredAnswers(store, {"model": model})).digest()
-        for store, model in ((stores[0], "one"), (stores[1], "one"), (stores[0], "two"))
-    ]
+    with (
+        closing(Store(tmp_path / "a.sqlite")) as store,
+        closing(Store(tmp_path / "b.sqlite")) as other,
+    ):
+        digests = [
+            Guess().answered_by(StoredAnswers(place, {"model": model})).digest()
+            for place, model in ((store, "one"), (other, "one"), (store, "two"))
+        ]
     assert digests[0] == digests[1]
     assert len({Guess().digest(), digests[0], digests[2]}) == 3
 
@@ -274,7 +278,8 @@ def test_a_fingerprint_depends_on_all_parts() -> None:
 def test_a_stage_is_not_changed_by_its_answers(tmp_path: Path) -> None:
     """`answered_by` returns another stage with the same parameters."""
     stage = Guess(loud=True)
-    answers = StoredAnswers(Store(tmp_path / "a.sqlite"), {"model": "one"})
+    with closing(Store(tmp_path / "a.sqlite")) as store:
+        answers = StoredAnswers(store, {"model": "one"})
     answered = stage.answered_by(answers)
     assert stage.answers is None
     assert isinstance(answered, Guess)

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -285,7 +286,8 @@ def test_a_killed_process_loses_no_answer_that_put_returned_for(tmp_path: Path) 
         printed += writer.stdout.read().splitlines()
     assert writer.returncode == -signal.SIGKILL
     keys = [bytes.fromhex(line) for line in printed if len(line.strip()) == 64]
-    known = Store(path).get(keys)
+    with closing(Store(path)) as store:
+        known = store.get(keys)
     assert len(keys) >= 300
     assert [known[key].text for key in keys] == [str(at) * 500 for at in range(len(keys))]
 
@@ -297,15 +299,15 @@ def test_processes_write_into_one_file_at_once(tmp_path: Path) -> None:
     keys = [line for writer in writers for line in writer.communicate()[0].split()]
     assert [writer.returncode for writer in writers] == [0, 0, 0, 0]
     assert len(set(keys)) == 400
-    assert len(Store(path)) == 400
+    with closing(Store(path)) as store:
+        assert len(store) == 400
 
 
 def test_an_open_store_sees_what_others_write(store: Store) -> None:
     """A second connection's answers are read without opening anew."""
     assert store.get([_key(RED)]) == {}
-    other = Store(store.path)
-    _put(other, RED)
-    other.close()
+    with closing(Store(store.path)) as other:
+        _put(other, RED)
     assert store.get([_key(RED)]) == {_key(RED): ANSWER}
 
 
@@ -314,11 +316,10 @@ def test_a_pickled_store_opens_the_same_file(store: Store) -> None:
     key = _put(store, RED)
     data = pickle.dumps(store)
     assert len(data) < 200 + len(str(store.path))
-    copy: Store = pickle.loads(data)  # noqa: S301 - our own bytes
-    assert copy.get([key]) == {key: ANSWER}
-    _put(copy, request("blue"))
+    with closing(pickle.loads(data)) as copy:  # noqa: S301 - our own bytes
+        assert copy.get([key]) == {key: ANSWER}
+        _put(copy, request("blue"))
     assert len(store) == 2
-    copy.close()
 
 
 def test_a_closed_store_opens_again(store: Store) -> None:
@@ -405,4 +406,5 @@ def test_a_copied_store_is_a_store(store: Store, tmp_path: Path) -> None:
     key = _put(store, RED)
     store.close()
     shutil.copy(store.path, tmp_path / "copy.sqlite")
-    assert Store(tmp_path / "copy.sqlite").get([key]) == {key: ANSWER}
+    with closing(Store(tmp_path / "copy.sqlite")) as copy:
+        assert copy.get([key]) == {key: ANSWER}

@@ -130,6 +130,8 @@ def _with_unknown_parents(posts: pa.Table) -> pa.Table:
         "url": unknown,
         "missing": pa.repeat(pa.scalar(Missing.NOT_FETCHED.value), count),
     }
+    for name in ("keywords", "pictures"):
+        columns[name] = pa.array([[]] * count, POSTS.schema.field(name).type)
     arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in POSTS.schema]
     stubs = pa.table(arrays, schema=POSTS.schema)
     return pa.concat_tables([posts, stubs]).combine_chunks()

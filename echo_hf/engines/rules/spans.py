@@ -73,18 +73,20 @@ def trimmed(text: str, span: Span, names: Names) -> Span | None:
 
 
 def _end(text: str, span: Span, names: Names) -> int:
-    lines = [Span(*line.span()) for line in LINE.finditer(text, *span)]
-    chatter = 0
-    while lines:
-        end = _line_end(text, lines[-1])
-        if end > lines[-1].start and (
-            len(lines) == 1
-            or chatter == MOST_CHATTER_LINES
-            or not _is_chatter(text[lines[-1].start : end], names)
-        ):
-            return end
-        chatter += end > lines[-1].start
-        lines.pop()
+    chatter, end = 0, span.end
+    while end > span.start:
+        line = Span(max(span.start, text.rfind("\n", span.start, end) + 1), end)
+        last = _line_end(text, line)
+        if last > line.start:
+            only = not text[span.start : line.start].strip()
+            if (
+                only
+                or chatter == MOST_CHATTER_LINES
+                or not _is_chatter(text[line.start : last], names)
+            ):
+                return last
+            chatter += 1
+        end = line.start - 1
     return span.start
 
 
@@ -95,8 +97,8 @@ def _line_end(text: str, line: Span) -> int:
     return words[-1].end() if words else line.start
 
 
-def _is_chatter(line: str, names: Names) -> bool:
-    said = Reading(line, names)
+def _is_chatter(text: str, names: Names) -> bool:
+    said = Reading(text, names)
     if said.length > MOST_WORDS_OF_CHATTER:
         return False
     if CHATTER.search(said.folded):

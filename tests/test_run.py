@@ -1,0 +1,229 @@
+"""Whole builds: the bundled corpus, the accounting, a killed run, a run repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from datasets import Image, load_dataset
+
+from echo_hf.errors import RunError, SourceError
+from echo_hf.pipeline import STAGES
+from echo_hf.quickstart.show import shipped_config
+from echo_hf.run import build, opened, run_until
+from echo_hf.store import Store
+
+HERE = Path(__file__).parent
+
+
+def rows(run: Path, stage: str, part: str = "kept") -> list[dict[str, Any]]:
+    """Rows of a part of a stage's result."""
+    return list(pq.read_table(run / "stages" / stage / f"{part}.parquet").to_pylist())
+
+
+@pytest.fixture(scope="module")
+def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of the bundled corpus."""
+    runs = tmp_path_factory.mktemp("runs")
+    build(shipped_config(), runs=runs)
+    return runs / "quickstart"
+
+
+def test_the_release_loads_as_a_user_would_load_it(quickstart: Path) -> None:
+    """`load_dataset` on the release folder gives the samples with their pictures."""
+    loaded = load_dataset(str(quickstart / "release"), "text_to_image", split="test")
+    drawn = [row["id"] for row in rows(quickstart, "splits") if "text_to_image" in row["splits"]]
+
+    assert sorted(loaded["id"]) == sorted(drawn)
+    assert len(drawn) >= 8
+    assert all(picture.size[0] >= 200 for row in loaded for picture in row["output_images"])
+
+
+def test_no_stage_changes_a_picture(quickstart: Path) -> None:
+    """The bytes in the release are the bytes beside the posts."""
+    corpus = HERE.parent / "echo_hf" / "quickstart" / "pictures"
+    given = {hashlib.sha256(path.read_bytes()).hexdigest() for path in corpus.iterdir()}
+    loaded = load_dataset(str(quickstart / "release"), "analysis", split="test")
+    loaded = loaded.cast_column("output_images", [Image(decode=False)])
+    released = {
+        hashlib.sha256(picture["bytes"]).hexdigest()
+        for row in loaded
+        for picture in row["output_images"]
+    }
+
+    assert released
+    assert released <= given
+
+
+def test_every_post_is_accounted_for(quickstart: Path) -> None:
+    """A post is context of a kept thread or in the rejects; none is in both or in neither."""
+    collected = {row["url"] for row in rows(quickstart, "collect")}
+    context = {post["url"] for row in rows(quickstart, "threads") for post in row["posts"]}
+    rejected = {row["url"] for row in rows(quickstart, "threads", "rejects")}
+    unknown = {
+        post["url"]
+        for row in rows(quickstart, "threads")
+        for post in row["posts"]
+        if post["missing"] == "not_fetched"
+    }
+
+    assert collected == (context - unknown) | rejected
+    assert not context & rejected
+
+
+def test_every_thread_and_sample_is_accounted_for(quickstart: Path) -> None:
+    """A thread gives samples or stands aside with a reason; a sample is released or rejected."""
+    home = {
+        post["url"]: row["root_url"] for row in rows(quickstart, "threads") for post in row["posts"]
+    }
+    roots = {row["root_url"] for row in rows(quickstart, "threads")}
+    sampled = {home[row["post_urls"][0]] for row in rows(quickstart, "extract")}
+    aside = {
+        row["root_url"]
+        for part in ("rejects", "quarantine")
+        for row in rows(quickstart, "extract", part)
+    }
+    samples = [row["id"] for row in rows(quickstart, "extract")]
+    placed = [row["id"] for part in ("kept", "rejects") for row in rows(quickstart, "splits", part)]
+
+    assert roots == sampled | aside
+    assert not sampled & aside
+    assert sorted(samples) == sorted(placed)
+    assert len(set(samples)) == len(samples)
+
+
+def test_pictures_and_words_belong_to_one_sample(quickstart: Path) -> None:
+    """A post's picture is in one sample at most, and its words are feedback of one at most."""
+    samples = rows(quickstart, "extract")
+    urls = {row["url"]: row for row in rows(quickstart, "collect")}
+    shown = [digest for row in samples for digest in row["input_images"] + row["output_images"]]
+    said = [one["post_url"] for row in samples for one in row["community_feedback"]]
+
+    assert len(shown) == len(set(shown))
+    assert len(said) == len(set(said))
+    for row in samples:
+        of_posts = {one["sha256"] for url in row["post_urls"] for one in urls[url]["pictures"]}
+        assert set(row["output_images"]) <= of_posts
+
+
+def test_an_unmodified_prompt_stands_in_its_thread(quickstart: Path) -> None:
+    """Where `prompt_modified` is false every three words stand in the posts, but at one join."""
+    home = {post["url"]: row for row in rows(quickstart, "threads") for post in row["posts"]}
+    for sample in rows(quickstart, "extract"):
+        posts = home[sample["post_urls"][0]]["posts"]
+        texts = [post["text"] or "" for post in posts]
+        texts += [one["alt_text"] or "" for post in posts for one in post["pictures"]]
+        written = "\n".join(" ".join(text.split()) for text in texts)
+        words = sample["prompt"].split()
+        runs = [" ".join(words[at : at + 3]) for at in range(max(len(words) - 2, 1))]
+        strange = sum(run not in written for run in runs)
+        assert (strange <= 2) is not sample["prompt_modified"]
+
+
+def test_a_repeated_build_changes_nothing(quickstart: Path) -> None:
+    """An unchanged config rewrites no file of the stages or the release."""
+
+    def stamps() -> dict[Path, int]:
+        files = [*quickstart.glob("stages/**/*"), *quickstart.glob("release/**/*")]
+        return {path: path.stat().st_mtime_ns for path in files if path.is_file()}
+
+    before = stamps()
+    build(shipped_config(), runs=quickstart.parent)
+
+    assert stamps() == before
+
+
+def test_two_builds_are_equal(quickstart: Path, tmp_path: Path) -> None:
+    """The same config in another folder gives byte for byte the same release."""
+    build(shipped_config(), runs=tmp_path)
+
+    def digests(run: Path) -> dict[str, str]:
+        files = [path for path in (run / "release").rglob("*") if path.is_file()]
+        return {
+            str(path.relative_to(run)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in files
+        }
+
+    assert digests(tmp_path / "quickstart") == digests(quickstart)
+
+
+def test_a_second_process_is_kept_out(quickstart: Path) -> None:
+    """While one build works in a folder another is refused in one line."""
+    with (
+        opened(shipped_config(), quickstart.parent),
+        pytest.raises(RunError, match="another process is working"),
+    ):
+        build(shipped_config(), runs=quickstart.parent)
+
+
+def test_a_stage_can_be_run_alone(tmp_path: Path) -> None:
+    """`run_until` runs the stages before, and leaves those behind."""
+    results = run_until(shipped_config(), "threads", runs=tmp_path)
+
+    assert [result.stats.stage for result in results] == ["collect", "relevance", "threads"]
+    assert not (tmp_path / "quickstart" / "stages" / "extract").exists()
+
+
+def slow_build(config: Path, runs: Path, log: Path, seconds: float) -> subprocess.Popen[bytes]:
+    """Starts a build with an engine that takes this long for a request."""
+    script = HERE / "slow_build.py"
+    arguments = [str(config), str(runs), str(log), str(seconds)]
+    return subprocess.Popen([sys.executable, str(script), *arguments])
+
+
+def asked(log: Path) -> int:
+    """Number of requests that an engine was asked."""
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+@pytest.mark.parametrize("requests_before", [4, 22])
+def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, requests_before: int) -> None:
+    """After kill -9 the same command gives the rows of a whole run, and asks nothing twice."""
+    config = tmp_path / "config.yaml"
+    text = shipped_config().read_text().replace("kind: rules", "kind: slow")
+    config.write_text(text, "utf-8")
+    logs = {name: tmp_path / f"{name}.log" for name in ("first", "second", "whole")}
+
+    process = slow_build(config, tmp_path / "killed", logs["first"], 0.03)
+    deadline = time.monotonic() + 60
+    while asked(logs["first"]) < requests_before and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    answered = len(Store(tmp_path / "killed" / "quickstart" / "answers.sqlite"))
+
+    assert slow_build(config, tmp_path / "killed", logs["second"], 0).wait() == 0
+    assert slow_build(config, tmp_path / "whole", logs["whole"], 0).wait() == 0
+
+    assert requests_before - 1 <= answered < asked(logs["whole"])
+    assert answered + asked(logs["second"]) == asked(logs["whole"])
+    for stage in STAGES:
+        for part in ("kept", "rejects", "quarantine", "notices"):
+            killed = rows(tmp_path / "killed" / "quickstart", stage, part)
+            assert killed == rows(tmp_path / "whole" / "quickstart", stage, part)
+
+
+def test_an_empty_source_is_refused(tmp_path: Path) -> None:
+    """Posts files without a record are a mistake, and the message names them."""
+    (tmp_path / "posts.jsonl").write_text("\n\n")
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        json.dumps(
+            {
+                "name": "empty",
+                "target": {"name": "A", "developer": "B", "released": "2026-01-01"},
+                "posts": [{"source": "jsonl", "path": "posts.jsonl"}],
+            }
+        )
+    )
+
+    with pytest.raises(SourceError, match=r"posts\.jsonl' holds no record"):
+        build(config, runs=tmp_path / "runs")
