@@ -42,6 +42,8 @@ class StageStats:
         tally: Counts of the stage's own, such as relevance scores.
         fill: Model calls, store hits, tokens, cost.
         seconds: Wall-clock time.
+        reads: Name of the table it reads.
+        makes: Name of the table it makes.
     """
 
     stage: str
@@ -53,6 +55,8 @@ class StageStats:
     tally: Mapping[str, int] = field(default_factory=dict)
     fill: FillStats = field(default_factory=FillStats)
     seconds: float = 0.0
+    reads: str = "rows"
+    makes: str = "rows"
 
 
 @dataclass(frozen=True)
@@ -226,6 +230,8 @@ def _result(
         noted=_count(notices),
         tally=_tally(stage, kept),
         fill=filled,
+        reads=stage.inputs.name,
+        makes=stage.outputs.name,
     )
     noted = _aside(notices, Features.from_arrow_schema(notices.schema), mapped, notices)
     stats.seconds = time.perf_counter() - started
@@ -302,9 +308,10 @@ def _places(keys: pa.Array, parents: pa.Array) -> Iterator[int]:
 
 def _aside(table: pa.Table, features: Features, beside: Dataset, said: pa.Table) -> Dataset:
     # datasets would pickle the whole table to make a fingerprint of its own.
+    plain = said.replace_schema_metadata(None).combine_chunks()
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, said.schema) as writer:
-        writer.write_table(said.combine_chunks())
+    with pa.ipc.new_stream(sink, plain.schema) as writer:
+        writer.write_table(plain)
     content = hashlib.sha256(sink.getvalue()).hexdigest()
     fingerprint = combined_fingerprint(beside._fingerprint, content)
     return Dataset(table, DatasetInfo(features=features), fingerprint=fingerprint)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import Dataset
 
@@ -153,6 +154,7 @@ class Pipeline:
             protocol=self.config.protocol,
             funnel={result.stats.stage: _counts(result) for result in results},
             provenance=provenance,
+            languages=_languages(results[0].dataset),
             rules_built=any(_kind(record) == "rules" for record in records.values() if record),
         )
 
@@ -201,6 +203,10 @@ def _kind(record: StageRecord) -> str | None:
     return (record.describe.get("engine") or {}).get("kind")
 
 
+def _languages(posts: Dataset) -> tuple[str, ...]:
+    return tuple(sorted(pc.unique(_arrow(posts, "lang")["lang"].drop_null()).to_pylist()))
+
+
 def _counts(result: StageResult) -> dict[str, Any]:
     stats = result.stats
     return {
@@ -216,7 +222,7 @@ def _counts(result: StageResult) -> dict[str, Any]:
 def files_of(config: Config) -> list[dict[str, str]]:
     """The files of posts that a config names, with the sha256 of their bytes."""
     return [
-        {"path": str(entry.path), "sha256": _sha256(entry.path)}
+        {"name": entry.path.name, "sha256": _sha256(entry.path)}
         for entry in config.posts
         if entry.path
     ]

@@ -64,14 +64,15 @@ class Watch:
         self.stats.append(stats)
         line = Text.assemble(
             (f"{stats.stage:<10}", "bold"),
-            f"{stats.rows_in:>8,} in {stats.kept:>8,} kept",
+            f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
             (f"{stats.seconds:>8.1f} s", "dim"),
         )
         if stats.fill.requests:
             line.append(f"   {_calls(stats.fill)}", "dim")
         self.console.print(line)
         for reason, count, meaning in losses(stats):
-            self.console.print(Text(f"{'':<10}{count:>8,} {reason}: {meaning}", "dim"))
+            line = Text(f"{'':<10}{count:>9,} {reason}: {meaning}", "dim")
+            self.console.print(line, soft_wrap=True)
 
     def call_done(self, stats: FillStats) -> None:
         """Shows calls, rate, tokens and cost so far."""

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -27,13 +27,13 @@ from typing import Any, ClassVar, Self
 import datasets
 import pyarrow as pa
 from datasets import Dataset
-from echo_hf.collect.collect import Collect
-from echo_hf.collect.merge import Merge
-from echo_hf.collect.records import read_records
 from rich.console import Console
 from rich.table import Table as Shown
 
 from echo_hf.apply import StageResult, run_stage
+from echo_hf.collect.collect import Collect
+from echo_hf.collect.merge import Merge
+from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config import Posts, Target
 from echo_hf.context.extract import Extract
@@ -167,24 +167,21 @@ class _Peak(threading.Thread):
 Step = Callable[[Path], int]
 
 
-def measured(name: str, step: Step, folder: Path) -> Measure:
-    """Runs a step in a fresh process and returns what it took."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
+def measured(name: str, folder: Path, count: int) -> Measure:
+    """Runs a step in a process of its own and returns what it took."""
+    command = [sys.executable, __file__, "--step", name, "--folder", str(folder)]
+    done = subprocess.run([*command, "--sizes", str(count)], capture_output=True, check=True)
+    return Measure(**json.loads(done.stdout))
 
-    def child() -> None:
-        peak, started = _Peak(), None
-        peak.start()
-        started = time.perf_counter()
-        rows = step(folder)
-        seconds = time.perf_counter() - started
-        sender.send(Measure(name, rows, seconds, peak.finish()))
 
-    process = context.Process(target=child)
-    process.start()
-    result: Measure = receiver.recv()
-    process.join()
-    return result
+def measure_here(name: str, folder: Path, count: int) -> Measure:
+    """Runs a step in this process."""
+    step = steps(count)[name]
+    peak = _Peak()
+    peak.start()
+    started = time.perf_counter()
+    rows = step(folder)
+    return Measure(name, rows, time.perf_counter() - started, peak.finish())
 
 
 def _rows(folder: Path, name: str) -> Dataset:
@@ -257,27 +254,35 @@ def prepare(folder: Path, count: int) -> None:
     )
 
 
+def steps(count: int) -> dict[str, Step]:
+    """All steps by name, in the order they run."""
+    relevance, instant, rules = Relevance(TARGET), InstantEngine(), make_engine("rules")
+
+    def prepared(folder: Path) -> int:
+        prepare(folder, count)
+        return count
+
+    return {
+        "prepare": prepared,
+        "copy through Dataset.map": copy,
+        "collect": collect,
+        "pass (rule stage)": through(Pass(), "posts"),
+        "relevance, instant model": through(relevance, "posts", instant),
+        "relevance, all stored": through(relevance, "posts", instant),
+        "relevance, read back": through(relevance, "posts", instant, fresh=False),
+        "relevance, rules": through(relevance, "posts", rules),
+        "threads": through(Threads(), "scored"),
+        "extract, instant model": through(Extract(TARGET), "threads", instant),
+        "extract, rules": through(Extract(TARGET), "threads", rules),
+        "splits": through(Splits(), "samples"),
+    }
+
+
 def bench(count: int) -> list[Measure]:
     """All measures at one size."""
     folder = Path(tempfile.mkdtemp(prefix="bench-pipeline-"))
-    relevance, instant = Relevance(TARGET), InstantEngine()
-    rules = make_engine("rules")
-    steps: list[tuple[str, Step]] = [
-        ("copy through Dataset.map", copy),
-        ("collect", collect),
-        ("pass (rule stage)", through(Pass(), "posts")),
-        ("relevance, instant model", through(relevance, "posts", instant)),
-        ("relevance, all stored", through(relevance, "posts", instant)),
-        ("relevance, read back", through(relevance, "posts", instant, fresh=False)),
-        ("relevance, rules", through(relevance, "posts", rules)),
-        ("threads", through(Threads(), "scored")),
-        ("extract, instant model", through(Extract(TARGET), "threads", instant)),
-        ("extract, rules", through(Extract(TARGET), "threads", rules)),
-        ("splits", through(Splits(), "samples")),
-    ]
     try:
-        prepare(folder, count)
-        return [measured(name, step, folder) for name, step in steps]
+        return [measured(name, folder, count) for name in steps(count)][1:]
     finally:
         shutil.rmtree(folder)
 
@@ -305,11 +310,15 @@ def main() -> None:
     """Prints a table for each size."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 68_000, 100_000])
+    parser.add_argument("--step", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
     datasets.disable_progress_bars()
-    console = Console(width=110)
-    for count in parser.parse_args().sizes:
-        console.print(shown(bench(count)))
-    sys.stdout.flush()
+    if given.step:
+        print(json.dumps(asdict(measure_here(given.step, given.folder, given.sizes[0]))))
+        return
+    for count in given.sizes:
+        Console(width=110).print(shown(bench(count)))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def tables_page() -> str:
     lines = [INTRODUCTION]
     for table in (*TABLES.values(), SPLIT_SAMPLES):
         if table is SPLIT_SAMPLES:
-            lines.append("## splits\n")
+            lines.append("## samples after splits\n")
             lines.append("As `samples`, with one more column.\n")
             lines.append("| column | type | meaning |\n|---|---|---|")
             column = table.columns["splits"]

@@ -7,14 +7,33 @@ change of name.
 from __future__ import annotations
 
 import re
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import Any
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 X_HOSTS = frozenset({"x.com", "twitter.com"})
-TRACKING = re.compile(r"utm_\w+|fbclid|gclid|igshid|igsh|mc_cid|mc_eid|ref_src|ref_url|si|xmt")
-X_STATUS = re.compile(r"/(?:i/web|i|@?\w{1,50})/status(?:es)?/(\d{1,25})(?:/.*)?", re.ASCII)
-BLUESKY_POST = re.compile(r"/profile/([\w.:%-]+)/post/(\w+)/?", re.ASCII)
-BLUESKY_URI = re.compile(r"at://([\w.:%-]+)/app\.bsky\.feed\.post/(\w+)", re.ASCII)
+# Only names that nobody but a tracker uses: what tells two posts apart must stay.
+TRACKING = re.compile(
+    r"utm_\w+|fbclid|gclid|igshid|igsh|mc_cid|mc_eid|ref_src|ref_url|xmt", re.ASCII | re.IGNORECASE
+)
+X_STATUS = re.compile(r"/(?:i/web|i|@?\w{1,50})/status(?:es)?/0*(\d{1,25})(?:/.*)?", re.ASCII)
+BLUESKY_POST = re.compile(r"/profile/([\w.:%-]+)/post/([\w.:~-]+)(?:/.*)?", re.ASCII)
+BLUESKY_URI = re.compile(r"at://([\w.:%-]+)/app\.bsky\.feed\.post/([\w.:~-]+)", re.ASCII)
 MASTODON_STATUS = re.compile(r"/(?:@[\w.@-]+|users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII)
+HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?|\[[0-9a-f:.]+\]", re.ASCII)
+PLATFORMS = {
+    "x.com": "x",
+    "twitter.com": "x",
+    "bsky.app": "bluesky",
+    "reddit.com": "reddit",
+    "old.reddit.com": "reddit",
+    "redd.it": "reddit",
+    "news.ycombinator.com": "hackernews",
+    "discord.com": "discord",
+}
+POST_IDS = {"x": (X_STATUS, 1), "bluesky": (BLUESKY_POST, 2), "mastodon": (MASTODON_STATUS, 1)}
+DEFAULT_PORTS = {"http": 80, "https": 443}
+PATH_CHARACTERS = "/%:@!$&'()*+,;=~-._"
+QUERY_CHARACTERS = PATH_CHARACTERS + "?"
 LONGEST = 2048
 
 
@@ -25,25 +44,82 @@ def canonical_url(text: str | None) -> str | None:
         text: An address as somebody wrote it.
 
     Returns:
-        Its canonical form; null when it is no usable web address.
+        Its canonical form, in ASCII; null when it is no usable web address.
 
     Example:
         >>> canonical_url("https://mobile.twitter.com/mira/status/99?s=20#reply")
         'https://x.com/i/status/99'
     """
     text = (text or "").strip()
-    found = BLUESKY_URI.fullmatch(text)
-    if found:
-        return f"https://bsky.app/profile/{found[1]}/post/{found[2]}"
-    parts = _split(text)
-    if parts is None:
+    found = BLUESKY_URI.fullmatch(text) if len(text) <= LONGEST else None
+    address = _bluesky(found) if found else web_url(text)
+    if address is None:
         return None
+    parts = urlsplit(address)
     host = _host(parts)
     status = X_STATUS.fullmatch(parts.path) if host in X_HOSTS else None
     if status:
-        return f"https://x.com/i/status/{int(status[1])}"
-    path = (parts.scheme.lower(), parts.netloc.lower(), parts.path)
-    return urlunsplit((*path, _without_tracking(parts.query), ""))
+        return f"https://x.com/i/status/{status[1]}"
+    post = BLUESKY_POST.fullmatch(parts.path) if host == "bsky.app" else None
+    if post:
+        return _bluesky(post)
+    return urlunsplit((*parts[:3], _without_tracking(parts.query), ""))
+
+
+def web_url(text: str | None) -> str | None:
+    """A web address that is safe to keep: http or https, in ASCII, without credentials.
+
+    Args:
+        text: An address as somebody wrote it.
+
+    Returns:
+        The address with its host in lower case and its default port and fragment left out; null
+        when it is none, such as `javascript:`, `file:` and `data:`.
+
+    Example:
+        >>> web_url("HTTPS://mira:secret@Bücher.example:443/fox?b=1#top")
+        'https://xn--bcher-kva.example/fox?b=1'
+    """
+    text = (text or "").strip()
+    # urlsplit would remove tabs and line ends, and browsers read a backslash as a slash.
+    if not text or len(text) > LONGEST or any(c.isspace() or c < "!" or c == "\\" for c in text):
+        return None
+    try:
+        parts = urlsplit(text)
+        host = _ascii_host(parts)
+        scheme, port = parts.scheme.lower(), parts.port
+        path = quote(parts.path, safe=PATH_CHARACTERS) or "/"
+        query = quote(parts.query, safe=QUERY_CHARACTERS)
+    except ValueError:
+        return None
+    if scheme not in DEFAULT_PORTS or host is None:
+        return None
+    place = host if port in (None, DEFAULT_PORTS[scheme]) else f"{host}:{port}"
+    address = urlunsplit((scheme, place, path, query, ""))
+    return address if len(address) <= LONGEST else None
+
+
+def x_status_url(number: Any) -> str | None:
+    """The address of a post of X.
+
+    Args:
+        number: Its identifier, as a number or a text.
+
+    Returns:
+        The canonical address; null when it is no such identifier.
+
+    Example:
+        >>> x_status_url(99), x_status_url("99"), x_status_url("ninety-nine")
+        ('https://x.com/i/status/99', 'https://x.com/i/status/99', None)
+    """
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        return None
+    if isinstance(number, int) and not 0 <= number < 10**25:
+        return None
+    digits = str(number)
+    if not re.fullmatch(r"\d{1,25}", digits, re.ASCII):
+        return None
+    return f"https://x.com/i/status/{digits.lstrip('0') or '0'}"
 
 
 def platform_of(url: str) -> str:
@@ -60,20 +136,8 @@ def platform_of(url: str) -> str:
         'bluesky'
     """
     parts = urlsplit(url)
-    host = _host(parts)
-    known = {
-        "x.com": "x",
-        "twitter.com": "x",
-        "bsky.app": "bluesky",
-        "reddit.com": "reddit",
-        "old.reddit.com": "reddit",
-        "redd.it": "reddit",
-        "news.ycombinator.com": "hackernews",
-        "discord.com": "discord",
-    }
-    if host in known:
-        return known[host]
-    return "mastodon" if MASTODON_STATUS.fullmatch(parts.path) else "web"
+    other = "mastodon" if MASTODON_STATUS.fullmatch(parts.path) else "web"
+    return PLATFORMS.get(_host(parts), other)
 
 
 def post_id_of(url: str) -> str:
@@ -83,39 +147,35 @@ def post_id_of(url: str) -> str:
         url: A canonical address.
 
     Returns:
-        The status number, record key or item; the whole address where it has none.
+        The status number or record key; the whole address where it has none.
 
     Example:
         >>> post_id_of("https://x.com/i/status/99"), post_id_of("https://example.org/a")
         ('99', 'https://example.org/a')
     """
-    path = urlsplit(url).path
-    for pattern, group in ((X_STATUS, 1), (BLUESKY_POST, 2), (MASTODON_STATUS, 1)):
-        found = pattern.fullmatch(path)
-        if found and platform_of(url) in ("x", "bluesky", "mastodon"):
-            return found[group]
-    return url
+    pattern, group = POST_IDS.get(platform_of(url), (None, 0))
+    found = pattern.fullmatch(urlsplit(url).path) if pattern else None
+    return found[group] if found else url
+
+
+def _bluesky(found: re.Match[str]) -> str:
+    return f"https://bsky.app/profile/{found[1]}/post/{found[2]}"
 
 
 def _without_tracking(query: str) -> str:
-    every = parse_qsl(query, keep_blank_values=True)
-    kept = [(name, value) for name, value in every if not TRACKING.fullmatch(name)]
-    # Spelling a query anew could change it: only where something goes.
-    return query if len(kept) == len(every) else urlencode(kept)
+    fields = query.split("&")
+    return "&".join(one for one in fields if not TRACKING.fullmatch(unquote(one.split("=")[0])))
 
 
-def _split(text: str) -> SplitResult | None:
-    if not text or len(text) > LONGEST or any(c.isspace() or ord(c) < 32 for c in text):
-        return None
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme.lower() in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
-        return None
-    return parts if usable else None
+def _ascii_host(parts: SplitResult) -> str | None:
+    host = parts.hostname or ""
+    if not host.isascii():
+        host = host.encode("idna").decode("ascii")
+    host = f"[{host}]" if ":" in host else host
+    return host if HOST.fullmatch(host) else None
 
 
 def _host(parts: SplitResult) -> str:
-    host = parts.hostname or ""
+    # A server at a port of its own is another one.
+    host = parts.netloc if ":" in parts.netloc else parts.hostname or ""
     return host.removeprefix("www.").removeprefix("mobile.").removeprefix("m.")

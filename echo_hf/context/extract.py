@@ -55,10 +55,7 @@ class Extract(ModelStage):
         """One call for each part of each thread."""
         system = Message("system", (Text(self.prompt.text),))
         target = self.target.model_dump(mode="json")
-        return [
-            [_request(system, target, posts, shown) for shown in self._parts(posts)]
-            for posts in table["posts"].to_pylist()
-        ]
+        return [self._requests_of(posts, system, target) for posts in table["posts"].to_pylist()]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """One row a sample; a thread stays in quarantine until all its parts are answered."""
@@ -89,12 +86,19 @@ class Extract(ModelStage):
         by_quality = {count["values"]: count["counts"] for count in counts}
         return {**by_quality, "prompt_modified": modified}
 
-    def _parts(self, posts: list[Post]) -> list[list[int]]:
-        return parts(rendered(posts), self.context_characters)
+    def _requests_of(
+        self, posts: list[Post], system: Message, target: Mapping[str, Any]
+    ) -> list[Request]:
+        every = rendered(posts)
+        return [
+            _request(system, target, [every[number] for number in shown], posts, shown)
+            for shown in parts(every, self.context_characters)
+        ]
 
     def _drafts(self, posts: list[Post], answers: list[BaseModel | Failure]) -> Drafts:
         drafts = Drafts(posts)
-        for shown, answer in zip(self._parts(posts), answers, strict=True):
+        every = parts(rendered(posts), self.context_characters)
+        for shown, answer in zip(every, answers, strict=True):
             if isinstance(answer, ExtractAnswer):
                 drafts.add(answer, shown)
         return drafts
@@ -159,10 +163,12 @@ class _Made:
 
 
 def _request(
-    system: Message, target: Mapping[str, Any], posts: list[Post], shown: list[int]
+    system: Message,
+    target: Mapping[str, Any],
+    asked: list[dict[str, Any]],
+    posts: list[Post],
+    shown: list[int],
 ) -> Request:
-    every = rendered(posts)
-    asked = [every[number] for number in shown]
     user = Message("user", (Text(as_data("thread", asked)),))
     return Request(
         "extract",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from pydantic_core import to_json
 
 Post = Mapping[str, Any]
 
@@ -48,7 +49,7 @@ def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
     Returns:
         Numbers of the posts of each part, ascending; one part when the whole thread fits.
     """
-    sizes = [len(json.dumps(post, ensure_ascii=False)) for post in shown]
+    sizes = [len(to_json(post).decode()) for post in shown]
     if sum(sizes) <= longest:
         return [list(range(len(shown)))]
     author = next((post["author"] for post in shown if post["author"]), None)

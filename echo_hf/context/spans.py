@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 # A word; or one character of a script that writes no spaces; or one mark.
@@ -43,20 +44,21 @@ class SpanIndex:
     """
 
     texts: Sequence[str]
-    _tokens: list[list[str]] = field(init=False, repr=False)
-    _starts: list[list[int]] = field(init=False, repr=False)
-    _places: dict[tuple[str, ...], list[tuple[int, int]]] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _found(self) -> list[tuple[list[str], list[int]]]:
         found = [list(TOKEN.finditer(text)) for text in self.texts]
-        self._tokens = [[match.group() for match in matches] for matches in found]
-        self._starts = [[match.start() for match in matches] for matches in found]
-        self._places = {}
-        for number, tokens in enumerate(self._tokens):
+        return [([one.group() for one in every], [one.start() for one in every]) for every in found]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, ...], list[tuple[int, int]]]:
+        index: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+        for number, (tokens, _) in enumerate(self._found):
             for at in range(len(tokens) - SHORTEST_SPAN + 1):
-                places = self._places.setdefault(tuple(tokens[at : at + SHORTEST_SPAN]), [])
+                places = index.setdefault(tuple(tokens[at : at + SHORTEST_SPAN]), [])
                 if len(places) < MOST_PLACES:  # a text of one word a thousand times stays cheap
                     places.append((number, at))
+        return index
 
     def spans(self, prompt: str) -> list[Span | None]:
         """Cuts a prompt into the longest spans, greedily from its beginning.
@@ -111,10 +113,10 @@ class SpanIndex:
         if not places:
             return None
         number, start = places[0]
-        return Span(length, number, self._starts[number][start])
+        return Span(length, number, self._found[number][1][start])
 
     def _token(self, place: tuple[int, int], offset: int) -> str | None:
-        tokens = self._tokens[place[0]]
+        tokens, _ = self._found[place[0]]
         at = place[1] + offset
         return tokens[at] if at < len(tokens) else None
 
@@ -136,11 +138,10 @@ def anchor(prompt: str, text: str) -> int:
         >>> anchor("a fox in the snow", "New trick!\nPrompt: a fox in the snow, at night")
         11
     """
-    spans = [span for span in SpanIndex([text]).spans(prompt) if span]
-    if not spans:
-        start = text.find(prompt) if prompt else -1
-    else:
-        start = max(spans, key=lambda span: span.tokens).start
+    start = text.find(prompt) if prompt else -1
+    if start < 0:
+        spans = [span for span in SpanIndex([text]).spans(prompt) if span]
+        start = max(spans, key=lambda span: span.tokens).start if spans else -1
     return start if start < 0 else text.rfind("\n", 0, start) + 1
 
 

@@ -21,7 +21,7 @@ CONFIGS = (*BENCHMARKS, ANALYSIS)
 RANK = {"Benchmark": 0, "Analysis": 1}
 
 SPLIT_SAMPLES = Table(
-    "splits",
+    "samples",
     "one sample with the parts of the release it belongs to",
     ("id",),
     {

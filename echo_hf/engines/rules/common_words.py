@@ -9,7 +9,7 @@ FAMILIAR = words(
     en="""the and of to is are was were in on for with that this it you not what how why who when
     they we he she his her my your our from by at as be have has had will would can do does did
     just so but or if all about like more no than then there their them been out up get got one
-    new now""",
+    new now too almost against after before""",
     es="""el la los las del que y en un una por con para es no se su lo como más pero sus le ya este
     esta sí porque cuando muy sin sobre también me hasta hay donde quien desde todo nos esto les
     hoy""",

@@ -24,7 +24,7 @@ SIGNS = frozenset[str]().union(
     *(
         {latin.PICTURE, latin.LOOK, latin.MAKING, latin.ORDER, latin.WEAK_ORDER, latin.ARTIFICIAL}
         | {latin.ABBREVIATIONS, latin.GENERATION, latin.GENERATION_HEADS, latin.PROMPT}
-        | {latin.PROMPT_BY_COLON, latin.TEXT_USE, latin.LOOKING}
+        | {latin.PROMPT_BY_COLON, latin.TEXT_USE, latin.LOOKING, latin.MODEL}
         | {verdicts.PRAISE, verdicts.COMPLAINT, verdicts.TRIED}
     )
 )
@@ -128,6 +128,11 @@ class Reading:
         return (short or self.has_han) and phrases.ABBREVIATED.search(self.text) is not None
 
     @sign
+    def model(self) -> bool:
+        """It has the word "model"."""
+        return self._any(latin.MODEL, han.MODEL)
+
+    @sign
     def prompt(self) -> bool:
         """It gives, offers or asks for a prompt."""
         if self.has_han and han.PROMPT.search(self.folded):
@@ -202,6 +207,15 @@ class Reading:
     def wonder(self) -> bool:
         """It is amazed."""
         return self._any(verdicts.WONDER, han.WONDER) or self._has(phrases.EMOJI_WONDER)
+
+    @sign
+    def verdict(self) -> bool:
+        """It has a word of praise or complaint."""
+        return (
+            self.wonder
+            or self._any(verdicts.PRAISE, han.PRAISE)
+            or self._any(verdicts.COMPLAINT, han.COMPLAINT)
+        )
 
     def _any(self, of: Set[str], of_han: re.Pattern[str]) -> bool:
         if not self.signs.isdisjoint(of):

@@ -93,7 +93,8 @@ def _target_and_making(signs: Signs) -> bool:
     said = signs.said
     if said.target:
         return _generation_shown(said) or (said.picture and _made_or_judged(said))
-    return said.developer and (said.generation or (said.picture and said.artificial))
+    a_model = said.artificial or said.model
+    return said.developer and (said.generation or (said.picture and a_model))
 
 
 def _generation_shown(said: Reading) -> bool:
@@ -101,7 +102,7 @@ def _generation_shown(said: Reading) -> bool:
 
 
 def _made_or_judged(said: Reading) -> bool:
-    return said.prompt or ((said.making or said.wonder) and not said.looking)
+    return said.prompt or ((said.making or said.verdict) and not said.looking)
 
 
 def _looks_only(signs: Signs) -> bool:

@@ -26,7 +26,7 @@ CHATTER = re.compile(
     r"|(?:share|post|drop|show) (?:me )?yours?\b|bookmark|save (?:this|it) for|inspired by"
     r"|thanks to|credits?(?: to|:| goes)|\bh/t\b|prompt by|your turn|link in"
     r"|subscribe|try it (?:yourself|out|with)|have fun|^enjoy"
-    r"|^\W*mine (?:is|was)\b|more prompts|^\W*results?\W*$|can'?t wait|let'?s see"
+    r"|^\W*mine(?: is| was|\W*$)|more prompts|^\W*results?\W*$|can'?t wait|let'?s see"
     r"|sígueme|qué (?:os|te|les) parece|comparte|abonnez|suivez|qu'en pensez|folgt mir"
     r"|was (?:meint|denkt) ihr|me siga|o que (?:vocês )?acha|seguimi|che ne pensate"
     r"|关注我|點讚|点赞|转发|评论区|收藏|フォロー|いいね|シェアして|参考に"

@@ -34,7 +34,7 @@ COMPLAINT = words(
     worst blurry distorted inaccurate refuse refuses refused refusal horrible garbage slop meh
     disappointing disappointed boring lame mess messed unusable uncanny yellowish overcooked
     misspelled typo typos garbled lost hate hated hates ruined mangled plastic unfortunately
-    struggles struggled hallucinated ignored ignores ignore cropped
+    struggles struggled hallucinated ignored ignores cropped
     drift drifts missing""",
     es="malo mala feo fea falla falló fallo borroso peor rechazó decepcionante",
     fr="mauvais mauvaise moche raté ratée échoue échoué flou pire décevant affreux",

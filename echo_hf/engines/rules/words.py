@@ -109,12 +109,14 @@ OPENERS = words(
 )
 # Models in general. "AI", "IA", "KI" are looked for apart: in small letters they are other words.
 ARTIFICIAL = words(
-    en="""aiart genai gpt gpts llm llms chatbot chatbots neural diffusion model models artificial
-    aigenerated generativeai imagegen""",
-    es="modelo modelos inteligencia",
-    fr="modèle artificielle",
-    de="modell modelle künstliche künstlicher",
+    en="""aiart genai gpt gpts llm llms chatbot chatbots neural diffusion artificial aigenerated
+    generativeai imagegen""",
+    es="inteligencia",
+    fr="artificielle",
+    de="künstliche künstlicher",
 )
+# Means a model only beside the name of one's maker.
+MODEL = words(en="model models", es="modelo modelos", fr="modèle modèles", de="modell modelle")
 ABBREVIATIONS = words(en="ai", es="ia", de="ki")
 # One word, mostly a hashtag, that says pictures are generated.
 GENERATION = words(

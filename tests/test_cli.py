@@ -1,0 +1,123 @@
+"""The command line, as a user meets it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from echo_hf.quickstart.show import shipped_config
+
+BAD_CONFIGS = {
+    "name: x\ntarget: {name: A, developer: B, released: 2026-01-01}\nposts: [{source: jsonl}]\n"
+    "splitz: {}\n": "unknown key 'splitz'; did you mean 'splits'?",
+    "name: x\ntarget: {name: A, developer: B, released: 2026-01-01}\n"
+    "posts: [{source: jsnl, path: p.jsonl}]\n": "unknown source 'jsnl'; did you mean 'jsonl'?",
+    "name: x\ntarget: {name: A, developer: B, released: 2026-01-01}\n"
+    "posts: [{source: jsonl, path: none.jsonl}]\n": "none.jsonl",
+    "name: x\ntarget: {name: A, developer: B, released: 2026-01-01}\n"
+    "posts: [{source: quickstart}]\nengines: {text: {kind: ruels}}\n": "did you mean 'rules'?",
+}
+
+
+def echo_hf(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the command line in a folder."""
+    command = [sys.executable, "-m", "echo_hf", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the bundled config, in which it has been built."""
+    folder = tmp_path_factory.mktemp("work")
+    shutil.copy(shipped_config(), folder / "config.yaml")
+    built = echo_hf("build", "config.yaml", cwd=folder)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_the_quickstart_shows_funnel_thread_and_what_next(tmp_path: Path) -> None:
+    """One command builds, loads back, and shows a thread beside the sample it became."""
+    done = echo_hf("quickstart", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for words in ("44 posts collected", "loaded back: 12 rows", "one thread", "became", "next"):
+        assert words in done.stdout
+
+
+@pytest.mark.parametrize("stage", ["collect", "relevance", "threads", "extract", "splits"])
+def test_every_stage_has_its_verb(folder: Path, stage: str) -> None:
+    """A stage's verb runs the stages up to it."""
+    done = echo_hf(stage, "config.yaml", cwd=folder)
+    last = done.stdout.splitlines()
+
+    assert done.returncode == 0, done.stderr
+    assert any(line.startswith(stage) for line in last)
+
+
+def test_why_names_what_changed(folder: Path) -> None:
+    """A changed option is named with both values, and so is what follows from it."""
+    changed = folder / "changed.yaml"
+    changed.write_text((folder / "config.yaml").read_text().replace("keep: [4, 5]", "keep: [5]"))
+    done = echo_hf("why", "changed.yaml", cwd=folder)
+
+    assert echo_hf("why", "config.yaml", cwd=folder).stdout.strip() == (
+        "every result is up to date: nothing would run"
+    )
+    assert done.stdout.splitlines() == [
+        "threads runs because parameters.keep changed",
+        "  - [4, 5]",
+        "  + [5]",
+        "extract runs because input changed",
+        "  - its last input",
+        "  + what 'threads' makes when it runs",
+        "splits runs because input changed",
+        "  - its last input",
+        "  + what 'threads' makes when it runs",
+    ]
+    assert echo_hf("why", "changed.yaml", "threads", cwd=folder).stdout.count("runs because") == 1
+
+
+def test_why_before_any_run(tmp_path: Path) -> None:
+    """Nothing has run yet: every stage says so, and nothing is written."""
+    shutil.copy(shipped_config(), tmp_path / "config.yaml")
+    done = echo_hf("why", "config.yaml", cwd=tmp_path)
+
+    assert done.stdout.count("has not run yet") == 5
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("config", BAD_CONFIGS, ids=["key", "source", "path", "engine"])
+def test_a_users_mistake_is_one_line(tmp_path: Path, config: str) -> None:
+    """Bad input ends with exit code 2 and one line that names it."""
+    (tmp_path / "config.yaml").write_text(config)
+    done = echo_hf("build", "config.yaml", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("echo-hf: ")
+    assert BAD_CONFIGS[config] in done.stderr
+
+
+def test_a_missing_config_is_one_line(tmp_path: Path) -> None:
+    """A config that does not exist is named."""
+    done = echo_hf("build", "nope.yaml", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "'nope.yaml'" in done.stderr
+
+
+def test_engines_are_listed(tmp_path: Path) -> None:
+    """The names a config may use are one a line."""
+    assert "rules" in echo_hf("engines", cwd=tmp_path).stdout.splitlines()
+
+
+def test_the_version_is_the_packages(tmp_path: Path) -> None:
+    """`--version` prints what the installed package says."""
+    from importlib.metadata import version
+
+    assert echo_hf("--version", cwd=tmp_path).stdout.strip() == version("echo-hf")
