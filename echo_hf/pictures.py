@@ -109,7 +109,9 @@ def check_picture(data: bytes) -> tuple[int, int]:
         raise
     except UnidentifiedImageError:
         known = ", ".join(FORMATS)
-        raise PictureError(f"{data[:16]!r}... is no picture, expected one of {known}") from None
+        raise PictureError(
+            f"{data[:16]!r}... is no readable picture, expected one of {known}"
+        ) from None
     except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
         said = " ".join(str(error).split()) or type(error).__name__
         raise PictureError(f"cannot be decoded: {said}") from error

@@ -3,23 +3,32 @@
     python scripts/write_docs.py [--check]
 
 `dataset_card/tables.md` lists every table and column, with the names used by the paper's table D.1
-and by the official dataset.
+and by the official dataset. `dataset_card/README.md` is the card of the bundled benchmark. The
+README shows what the quickstart prints, without the times.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import datasets
+from rich.console import Console
+
 from echo_hf.curate.splits import SPLIT_SAMPLES
 from echo_hf.field_names import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED
+from echo_hf.quickstart.show import show
 from echo_hf.reasons import Failed, Missing, Notice, Reject
 from echo_hf.tables import TABLES, Table
 
 ROOT = Path(__file__).resolve().parent.parent
+WIDTH = 110
 INTRODUCTION = """# Tables
 
 Made by `scripts/write_docs.py` from `echo_hf/tables.py` and `echo_hf/reasons.py`: change those.
@@ -104,13 +113,41 @@ def tables_page() -> str:
     return "\n".join([*lines, *name_lines(), *reason_lines()]).rstrip() + "\n"
 
 
+def quickstart_pages() -> dict[Path, str]:
+    """The README with what the quickstart prints, and the card of what it builds."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = io.StringIO()
+        show(Console(file=out, width=WIDTH, force_terminal=False), Path(folder) / "runs")
+        card = (Path(folder) / "runs" / "quickstart" / "release" / "README.md").read_text("utf-8")
+        printed = out.getvalue().replace(f"{folder}/", "").replace(f"{ROOT}/", "")
+    printed = re.sub(r" +\d+\.\d s$", "", printed, flags=re.MULTILINE)
+    printed = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
+    readme = (ROOT / "README.md").read_text("utf-8")
+    before, start, rest = readme.partition("<!-- quickstart -->")
+    _, end, after = rest.partition("<!-- /quickstart -->")
+    block = f"\n```text\n{printed}\n```\n"
+    return {
+        ROOT / "README.md": f"{before}{start}{block}{end}{after}",
+        ROOT / "dataset_card" / "README.md": card,
+    }
+
+
+def _is_current(path: Path, text: str) -> bool:
+    # Sizes depend on the version of Parquet's writer, digests on every word of a prompt.
+    def comparable(page: str) -> str:
+        return re.sub(r"_(size|bytes): \d+|\b[0-9a-f]{16,64}\b", "", page)
+
+    return path.exists() and comparable(path.read_text("utf-8")) == comparable(text)
+
+
 def main() -> None:
     """Writes the pages, or names those that are not current and exits with 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if stale")
     check = parser.parse_args().check
-    pages = {ROOT / "dataset_card" / "tables.md": tables_page()}
-    stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    datasets.disable_progress_bars()
+    pages = {ROOT / "dataset_card" / "tables.md": tables_page(), **quickstart_pages()}
+    stale = [path for path, text in pages.items() if not _is_current(path, text)]
     for path in stale:
         print(f"{'stale' if check else 'wrote'}: {path.relative_to(ROOT)}")
         if not check:

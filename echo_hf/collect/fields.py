@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from reprlib import Repr
 from typing import Any
 
 from echo_hf.collect.sources.base import Finding
-from echo_hf.collect.urls import canonical_url
+from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.reasons import Notice
 
 LONGEST_SHOWN = 80
+LONGEST_LIST = 200
+# repr itself recurses into what a record nests, and a record may nest as deep as Python can go.
+SHORT = Repr()
+SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, LONGEST_SHOWN, LONGEST_SHOWN
 LARGEST = 2**63 - 1
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -54,6 +59,16 @@ class Fields:
         address = canonical_url(value)
         if address is None:
             self._bad(name, value, "an address")
+        return address
+
+    def link(self, name: str) -> str | None:
+        """The web address of a picture; null when absent or unusable."""
+        value = self.text(name)
+        if value is None:
+            return None
+        address = web_url(value)
+        if address is None:
+            self._bad(name, value, "a web address")
         return address
 
     def moment(self, name: str) -> datetime.datetime | None:
@@ -114,13 +129,28 @@ class Fields:
 
     def find(self, notice: Notice, name: str, value: Any, expected: str) -> None:
         """Notes what was wrong with a field."""
-        shown = repr(value)
-        shown = shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 3] + "..."
-        shown = shown.encode("utf-8", "backslashreplace").decode()
-        self.findings.append(Finding(notice, f"{name} is {shown}, expected {expected}"))
+        self.findings.append(Finding(notice, f"{name} is {shown(value)}, expected {expected}"))
+
+    def closed(self, known: Collection[str], place: str = "") -> None:
+        """Notes the names of fields that the format does not have."""
+        unknown = sorted(name for name in self.record if name not in known)
+        if unknown:
+            detail = f"{place}{', '.join(unknown)}"[:LONGEST_LIST]
+            self.findings.append(Finding(Notice.UNKNOWN_FIELD, detail))
 
     def _bad(self, name: str, value: Any, expected: str) -> None:
         self.find(Notice.BAD_FIELD, name, value, expected)
+
+
+def shown(value: Any) -> str:
+    """A value in at most `LONGEST_SHOWN` characters, whatever it is.
+
+    Example:
+        >>> shown([["a"] * 100, 5])
+        "[['a', 'a', 'a', 'a', 'a', 'a', ...], 5]"
+    """
+    text = SHORT.repr(value)
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
 
 
 def read_moment(value: Any) -> datetime.datetime | None:

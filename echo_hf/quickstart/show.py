@@ -49,8 +49,13 @@ def show(console: Console, runs: Path) -> None:
     console.print(f"\nloaded back: {len(loaded)} rows of text_to_image\n", highlight=False)
     thread, samples = telling_thread(RunFolder(release.path.parent))
     console.print(thread_beside_samples(thread, samples, console.width))
-    shown = {"release": release.path, "config": shipped_config()}
+    shown = {"release": _short(release.path), "config": _short(shipped_config())}
     console.print(NEXT.format(**shown), markup=False, highlight=False, soft_wrap=True)
+
+
+def _short(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def telling_thread(folder: RunFolder) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:

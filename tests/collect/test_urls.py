@@ -169,7 +169,7 @@ def test_the_number_alone_names_a_post_of_x(number: int, spelling: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [None, True, 1.0, -1, 10**25, 10**5000, "", "²", "٩", "9" * 26, "1 ", [1], {}]
+    "number", [None, True, 1.0, -1, 10**25, 10**4000, "", "²", "٩", "9" * 26, "1 ", [1], {}]
 )
 def test_what_is_no_identifier_has_no_address(number: object) -> None:
     """Truth values, fractions, digits of other scripts and endless numbers name no post."""

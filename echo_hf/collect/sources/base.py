@@ -132,8 +132,10 @@ def make_source(name: str) -> Source:
 def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Each line that is not blank, with its number as its place."""
     for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield f":{number}", line.strip()
+        # Files that were put together one after the other have a byte order mark inside.
+        text = line.strip().removeprefix("\ufeff")
+        if text:
+            yield f":{number}", text
 
 
 def json_documents(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@
 | `url` | address of the post (required) |
 | `text`, `author`, `lang`, `post_id`, `platform` | texts; the last two follow from the address |
 | `timestamp` | ISO 8601, or seconds since 1970; without a zone it is UTC |
-| `keywords` | list of the search terms that found it; leave it out for replies |
+| `keywords` | list of the search terms that found it, empty for replies; without it the config's |
 | `pictures` | list of `{"path": ...}`, relative to the file, or `{"url": ...}`; with `alt_text` |
 | `parent_url`, `quoted_url` | the post it replies to; the post it quotes |
 | `engagement` | `{"likes", "views", "reposts", "replies", "bookmarks"}`, whole numbers |
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields
+from echo_hf.collect.fields import Fields, shown
 from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, numbered_lines, register
 from echo_hf.collect.urls import canonical_url
 from echo_hf.reasons import Missing, Notice, Reject
@@ -42,22 +42,15 @@ class JsonLines:
         fields = Fields(record)
         url = canonical_url(record["url"]) if isinstance(record.get("url"), str) else None
         if url is None:
-            yield Finding(
-                Reject.NO_URL, f"url is {record.get('url')!r:.80}, expected a web address"
-            )
+            given = shown(record.get("url"))
+            yield Finding(Reject.NO_URL, f"url is {given}, expected a web address")
             return
-        unknown = sorted(str(name) for name in set(record) - KNOWN)
-        if unknown:
-            fields.findings.append(Finding(Notice.UNKNOWN_FIELD, ", ".join(unknown)[:200]))
+        fields.closed(KNOWN)
         yield _post(url, fields, keywords)
         yield from fields.findings
 
 
 def _post(url: str, fields: Fields, keywords: Sequence[str]) -> Post:
-    missing = fields.text("missing")
-    if missing is not None and missing not in list(Missing):
-        fields.find(Notice.BAD_FIELD, "missing", missing, f"one of {', '.join(Missing)}")
-        missing = None
     return Post(
         url=url,
         post_id=fields.text("post_id"),
@@ -66,33 +59,38 @@ def _post(url: str, fields: Fields, keywords: Sequence[str]) -> Post:
         text=fields.text("text"),
         timestamp=fields.moment("timestamp"),
         lang=fields.text("lang"),
-        keywords=fields.texts("keywords") or list(keywords),
+        keywords=_keywords(fields, keywords),
         pictures=[_picture(fields, one) for one in fields.objects("pictures")],
         parent_url=fields.address("parent_url"),
         quoted_url=fields.address("quoted_url"),
         engagement=_engagement(fields),
-        missing=missing,
+        missing=_missing(fields),
     )
+
+
+def _keywords(fields: Fields, of_file: Sequence[str]) -> Sequence[str]:
+    own = fields.texts("keywords")
+    return own if isinstance(fields.record.get("keywords"), list) else list(of_file)
+
+
+def _missing(fields: Fields) -> str | None:
+    missing = fields.text("missing")
+    if missing is None or missing in list(Missing):
+        return missing
+    fields.find(Notice.BAD_FIELD, "missing", missing, f"one of {', '.join(Missing)}")
+    return None
 
 
 def _picture(fields: Fields, record: Mapping[str, Any]) -> Picture:
     inner = Fields(record, fields.findings)
-    unknown = sorted(str(name) for name in set(record) - PICTURE_FIELDS)
-    if unknown:
-        fields.findings.append(
-            Finding(Notice.UNKNOWN_FIELD, f"pictures: {', '.join(unknown)}"[:200])
-        )
-    path, url = inner.text("path"), inner.text("url")
-    if not path and not url:
-        inner.find(Notice.BAD_FIELD, "pictures", dict(record), "a path or a url")
-    return Picture(path=path, url=url, alt_text=inner.text("alt_text"))
+    inner.closed(PICTURE_FIELDS, "pictures: ")
+    picture = Picture(inner.text("path") or None, inner.link("url"), inner.text("alt_text"))
+    if not record.get("path") and not record.get("url"):
+        inner.find(Notice.BAD_FIELD, "pictures", record, "a path or a url")
+    return picture
 
 
 def _engagement(fields: Fields) -> dict[str, int | None] | None:
     given = Fields(fields.object("engagement"), fields.findings)
-    unknown = sorted(str(name) for name in set(given.record) - set(COUNTS))
-    if unknown:
-        fields.findings.append(
-            Finding(Notice.UNKNOWN_FIELD, f"engagement: {', '.join(unknown)}"[:200])
-        )
+    given.closed(COUNTS, "engagement: ")
     return {name: given.count(name) for name in COUNTS} if given.record else None

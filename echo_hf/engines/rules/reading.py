@@ -167,7 +167,7 @@ class Reading:
     @sign
     def looks(self) -> int:
         """How many different words for pictures and their looks it has."""
-        count = sum(sign in latin.PICTURE or sign in latin.LOOK for sign in self.signs)
+        count = sum(word in latin.PICTURE or word in latin.LOOK for word in self.signs)
         if not self.has_han:
             return count
         return count + sum(len(set(one.findall(self.folded))) for one in (han.PICTURE, han.LOOK))

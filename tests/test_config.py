@@ -1,0 +1,337 @@
+"""The one file that describes a benchmark: what is read, and what is refused in which words."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from echo_hf.config import Config, load_config, parse_config
+from echo_hf.errors import ConfigError
+from tests.stages_for_tests import ROOT
+
+LEAST: dict[str, Any] = {
+    "name": "lumen-2026-03",
+    "target": {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"},
+    "posts": [{"source": "jsonl", "path": "posts.jsonl"}],
+}
+TOP = "engines, name, posts, protocol, splits, stages, target"
+
+
+def _with(path: str, value: Any, data: Any = None) -> Any:
+    """The least config with one value set; the path's parts are keys and numbers."""
+    data = LEAST if data is None else data
+    if not path:
+        return value
+    first, _, rest = path.partition(".")
+    if isinstance(data, list):
+        return [_with(rest, value, one) if at == int(first) else one for at, one in enumerate(data)]
+    return {**data, first: _with(rest, value, data.get(first, {}))}
+
+
+def _without(key: str) -> dict[str, Any]:
+    return {name: value for name, value in LEAST.items() if name != key}
+
+
+def _refused(path: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 600
+    return message
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where a config may be written."""
+    return tmp_path / "c.yaml"
+
+
+class TestReading:
+    """What a config says."""
+
+    def test_the_least_config_has_all_defaults(self, file: Path) -> None:
+        """Name, target and posts are enough; the rest is what the documentation says."""
+        file.write_text(yaml.safe_dump(LEAST), "utf-8")
+        config = load_config(file)
+        assert config.target.released == datetime.date(2026, 3, 2)
+        assert {name: choice.kind for name, choice in config.engines.items()} == {"text": "rules"}
+        assert (config.stages.relevance.engine, config.stages.relevance.keep) == ("text", (4, 5))
+        assert (config.splits.seed, config.splits.cap) == (0, 1000)
+        assert config.protocol == "corrected"
+
+    @pytest.mark.parametrize("path", sorted((ROOT / "eval_configs").glob("*.yaml")), ids=str)
+    def test_the_configs_that_come_along_can_be_read(self, path: Path) -> None:
+        """Every bundled config is a valid one."""
+        assert load_config(path).name
+
+    def test_paths_are_relative_to_the_config(self, file: Path, tmp_path: Path) -> None:
+        """A config means the same from every folder; absolute paths stay as they are."""
+        more = [{"source": "jsonl", "path": "/data/x.jsonl"}, {"source": "quickstart"}]
+        file.write_text(yaml.safe_dump({**LEAST, "posts": [*LEAST["posts"], *more]}), "utf-8")
+        paths = [entry.path for entry in load_config(file).posts]
+        assert paths == [tmp_path / "posts.jsonl", Path("/data/x.jsonl"), None]
+
+    def test_a_relative_config_gives_absolute_paths(
+        self, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also where the config itself was named relatively."""
+        file.write_text(yaml.safe_dump(LEAST), "utf-8")
+        monkeypatch.chdir(tmp_path)
+        assert load_config("c.yaml").posts[0].path == tmp_path.resolve() / "posts.jsonl"
+
+    def test_engine_options_are_passed_on(self) -> None:
+        """Whatever stands beside `kind` is for the engine to check."""
+        choice = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "max_num_seqs": 64}
+        config = parse_config(_with("engines.text", choice), "c.yaml")
+        assert config.engines["text"].kind == "vllm"
+        assert config.engines["text"].options == {
+            "model": "Qwen/Qwen2.5-VL-32B-Instruct",
+            "max_num_seqs": 64,
+        }
+
+    def test_anchors_and_merge_keys_work(self, file: Path) -> None:
+        """Shared options may be written once; a key beside the merge wins, whatever the order."""
+        file.write_text(
+            yaml.safe_dump(LEAST)
+            + "engines:\n"
+            + "  text: &shared {kind: vllm, model: a, seed: 1}\n"
+            + "  vision: {<<: *shared, model: b}\n"
+            + "  guard: {model: c, <<: [*shared, {kind: openai, more: 2}]}\n",
+            "utf-8",
+        )
+        engines = load_config(file).engines
+        said = {name: {"kind": one.kind, **one.options} for name, one in engines.items()}
+        assert said == {
+            "text": {"kind": "vllm", "model": "a", "seed": 1},
+            "vision": {"kind": "vllm", "model": "b", "seed": 1},
+            "guard": {"kind": "vllm", "model": "c", "seed": 1, "more": 2},
+        }
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+    def test_names_in_any_script_are_read(self, file: Path, encoding: str) -> None:
+        """The file is UTF-8, with or without the mark that some editors put first."""
+        text = yaml.safe_dump(_with("target.aliases", ["画像", "ü"]), allow_unicode=True)
+        file.write_text(text, encoding)
+        assert load_config(file).target.aliases == ("画像", "ü")
+
+    def test_prompt_fields_name_the_target(self) -> None:
+        """Names in quotes; what the config leaves out has words of its own."""
+        data = _with("target.aliases", ["lumen", "l-image"])
+        assert parse_config(data, "c.yaml").target.prompt_fields == {
+            "target": "Lumen Image",
+            "developer": "Northlight",
+            "aliases": '"Lumen Image", "lumen", "l-image"',
+            "others": "any other image model",
+            "chat_window": "Lumen Image's own window",
+        }
+
+    @pytest.mark.parametrize(
+        ("section", "field"), [("", "name"), ("target", "name"), ("splits", "cap"), ("stages", "x")]
+    )
+    def test_a_config_cannot_be_changed(self, section: str, field: str) -> None:
+        """What was read is what a whole run goes by."""
+        config = parse_config(LEAST, "c.yaml")
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(getattr(config, section) if section else config, field, "other")
+
+    def test_a_config_reads_back_from_its_own_dump(self) -> None:
+        """A run writes its config down: it means the same when read again."""
+        data = _with("engines.text", {"kind": "vllm", "model": "m"})
+        config = parse_config(data, "c.yaml")
+        assert parse_config(
+            yaml.safe_load(yaml.safe_dump(config.model_dump(mode="json"))), "c"
+        ) == (config)
+
+
+# Where something is wrong, and the whole message after the file's name.
+REFUSED = {
+    "nmae": ("x", f"unknown key 'nmae'; did you mean 'name'? known: {TOP}"),
+    "zzz": (1, f"unknown key 'zzz'; known: {TOP}"),
+    "target.realeased": (
+        1,
+        "unknown key in target 'realeased'; did you mean 'released'? known: aliases, chat_window, "
+        "developer, name, others, released",
+    ),
+    "posts.0.pth": (
+        1,
+        "unknown key in posts.0 'pth'; did you mean 'path'? known: keywords, path, source",
+    ),
+    "stages.relevence": (
+        {},
+        "unknown key in stages 'relevence'; did you mean 'relevance'? known: extract, relevance",
+    ),
+    "stages.relevance.keeep": (
+        [4],
+        "unknown key in stages.relevance 'keeep'; did you mean 'keep'? known: engine, keep",
+    ),
+    "splits.cpa": (1, "unknown key in splits 'cpa'; did you mean 'cap'? known: cap, seed"),
+    "splits.cap": (0, "splits.cap is 0: input should be greater than or equal to 1"),
+    "splits.seed": ("zero", "splits.seed is 'zero': input should be a valid integer"),
+    "stages.relevance.keep": (
+        [6],
+        "stages.relevance.keep.0 is 6: input should be less than or equal to 5",
+    ),
+    "stages.extract.context_characters": (
+        10,
+        "stages.extract.context_characters is 10: input should be greater than or equal to 2000",
+    ),
+    "protocol": ("publshed", "protocol is 'publshed': input should be 'published' or 'corrected'"),
+    "name": (
+        "../x",
+        "name is '../x': string should match pattern '^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$'",
+    ),
+    "target.name": ("  ", "target.name is '  ': string should have at least 1 character"),
+    "target.aliases": ("lumen", "target.aliases is 'lumen': input should be a valid tuple"),
+    "target.released": (
+        "in spring",
+        "target.released is 'in spring': input should be a valid date or datetime, invalid "
+        "character in year",
+    ),
+    "posts": ([], "posts is []: tuple should have at least 1 item after validation, not 0"),
+    "engines": ([], "engines is []: input should be a valid dictionary"),
+    "engines.text": ({"model": "m"}, "engines.text.kind is missing: field required"),
+    "stages.extract.engine": (
+        "tetx",
+        "stages.extract.engine: unknown engine 'tetx'; did you mean 'text'? known: text",
+    ),
+}
+
+
+class TestRefusing:
+    """What a config may not say; each time one line, with the value and the way on."""
+
+    @pytest.mark.parametrize("path", REFUSED)
+    def test_what_is_wrong_is_named(self, file: Path, path: str) -> None:
+        """Unknown keys with the nearest at each level, bad values with what was expected."""
+        value, message = REFUSED[path]
+        file.write_text(yaml.safe_dump(_with(path, value)), "utf-8")
+        assert _refused(file) == f"{file}: {message}"
+
+    @pytest.mark.parametrize("key", sorted(LEAST))
+    def test_a_missing_key_is_named(self, file: Path, key: str) -> None:
+        """Name, target and posts have no default."""
+        file.write_text(yaml.safe_dump(_without(key)), "utf-8")
+        assert _refused(file) == f"{file}: {key} is missing: field required"
+
+    def test_a_missing_key_inside_is_named(self, file: Path) -> None:
+        """With the path that leads to it."""
+        file.write_text(yaml.safe_dump(_with("target", {"name": "Lumen"})), "utf-8")
+        assert _refused(file) == f"{file}: target.developer is missing: field required"
+
+    def test_a_stage_needs_an_engine_that_is_there(self, file: Path) -> None:
+        """The default name counts like a written one."""
+        file.write_text(yaml.safe_dump(_with("engines", {"main": {"kind": "rules"}})), "utf-8")
+        assert _refused(file) == (
+            f"{file}: stages.relevance.engine: unknown engine 'text'; known: main"
+        )
+
+    @pytest.mark.parametrize("value", [True, 1.0, "1"])
+    def test_a_number_is_written_as_a_number(self, value: object) -> None:
+        """`cap: yes` is not one sample: nothing is turned into a number that is none."""
+        with pytest.raises(
+            ConfigError, match=r"splits\.cap is .*: input should be a valid integer"
+        ):
+            parse_config(_with("splits.cap", value), "c.yaml")
+
+    @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\n", "-a", "a" * 97, "a b", "ä"])
+    def test_a_name_is_a_folder_and_a_tag(self, name: str) -> None:
+        """It leads to no other folder, and the Hub takes it as a tag."""
+        with pytest.raises(ConfigError, match="name is"):
+            parse_config(_with("name", name), "c.yaml")
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("", "expected a mapping with name, target and posts, got None"),
+            ("- a\n- b\n", "expected a mapping with name, target and posts, got ['a', 'b']"),
+            ("name: a\nname: b\n", "not valid YAML: line 1: key 'name' is given twice"),
+            (
+                "name: a\ntarget: {name: b, developer: c, name: d}\n",
+                "not valid YAML: line 2: key 'name' is given twice",
+            ),
+            (
+                "posts:\n- {source: a, source: b}\n",
+                "not valid YAML: line 2: key 'source' is given twice",
+            ),
+            ("target: {released: 2026-02-30}\n", "not valid YAML: day is out of range for month"),
+        ],
+    )
+    def test_yaml_that_says_something_else_is_refused(
+        self, file: Path, text: str, message: str
+    ) -> None:
+        """No mapping, a key twice at any depth, a day that is none."""
+        file.write_text(text, "utf-8")
+        assert _refused(file) == f"{file}: {message}"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a: [1\n",
+            "a: b: c\n",
+            "\tname: a\n",
+            "a: 1\n---\nb: 2\n",
+            "a: *nobody\n",
+            "a: &a [*a]\nb: {<<: 3}\n",
+            "? [a, b]\n: 1\n",
+            "? {a: b}\n: 1\n",
+            "=: 1\n",
+            "a: !!int many\n",
+            "a: !!timestamp soon\n",
+            "a: !!float much\n",
+            "a: \x00\n",
+            "[" * 5000,
+            "a: !!python/object/apply:os.system ['true']\n",
+            "a: !!python/name:os.system\n",
+            "!!python/object/new:tuple [[1]]\n",
+        ],
+    )
+    def test_what_is_not_plain_yaml_is_refused(self, file: Path, text: str) -> None:
+        """Broken syntax, odd keys, endless nesting, and above all tags that would run code."""
+        file.write_text(text, "utf-8")
+        assert _refused(file).startswith(f"{file}: not valid YAML: ")
+
+    def test_a_tag_runs_nothing(self, file: Path, tmp_path: Path) -> None:
+        """The command in the file is not executed."""
+        mark = tmp_path / "mark"
+        file.write_text(f"a: !!python/object/apply:os.system ['touch {mark}']\n", "utf-8")
+        _refused(file)
+        assert not mark.exists()
+
+    def test_a_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
+        """With an example of one that is."""
+        path = tmp_path / "none.yaml"
+        assert _refused(path) == (
+            f"no config {str(path)!r}: expected a YAML file, for example "
+            "eval_configs/quickstart.yaml"
+        )
+
+    def test_a_folder_is_no_config(self, tmp_path: Path) -> None:
+        """The message says that it is one."""
+        assert _refused(tmp_path).startswith(f"cannot read config {str(tmp_path)!r}: ")
+        assert "directory" in _refused(tmp_path)
+
+    def test_a_binary_file_is_no_config(self, file: Path) -> None:
+        """A picture, say, is not text."""
+        file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+        assert _refused(file).startswith(f"cannot read config {str(file)!r}: 'utf-8' codec can't")
+
+    def test_a_long_file_makes_no_long_message(self, file: Path) -> None:
+        """Posts given in place of a config are not printed in full."""
+        file.write_text("all the posts of a day, in one line " * 5000, "utf-8")
+        assert "got 'all the posts" in _refused(file)
+
+    @given(st.dictionaries(st.sampled_from([*LEAST, "splits", "a"]), st.integers() | st.text()))
+    def test_no_mapping_breaks_the_reading(self, data: dict[str, Any]) -> None:
+        """Whatever the values are, there is a config or one line."""
+        try:
+            assert isinstance(parse_config(data, "c.yaml"), Config)
+        except ConfigError as error:
+            assert str(error).splitlines() == [str(error)]  # noqa: PT017 - both are right
