@@ -57,9 +57,7 @@ def build(config: ConfigFile, runs: Runs = DEFAULT_RUNS, offline: Offline = Fals
     from echo_hf import run
 
     watch = _watch()
-    release = run.build(
-        config, runs=runs, offline=offline, watch=watch.stage_done, progress=watch.call_done
-    )
+    release = run.build(config, runs=runs, offline=offline, watch=watch)
     watch.funnel()
     watch.console.print(f"\nrelease: {release.path}", highlight=False, markup=False)
 
@@ -68,15 +66,7 @@ def _stage_command(stage: StageName, about: str) -> None:
     def command(config: ConfigFile, runs: Runs = DEFAULT_RUNS, offline: Offline = False) -> None:
         from echo_hf import run
 
-        watch = _watch()
-        run.run_until(
-            config,
-            stage.value,
-            runs=runs,
-            offline=offline,
-            watch=watch.stage_done,
-            progress=watch.call_done,
-        )
+        run.run_until(config, stage.value, runs=runs, offline=offline, watch=_watch())
 
     command.__doc__ = about
     app.command(stage.value)(command)

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,12 @@ from echo_hf.curate.splits import CONFIGS, Splits
 from echo_hf.engines.base import Engine
 from echo_hf.engines.loaded import Engines
 from echo_hf.errors import SourceError
-from echo_hf.fill import Progress
+from echo_hf.fill import plan
 from echo_hf.hub.release import Release, ReleaseFacts, read_release, write_release
 from echo_hf.run_folder import RunFolder, StageRecord
-from echo_hf.stage import Stage, combined_fingerprint
+from echo_hf.stage import ModelStage, Stage, combined_fingerprint
 from echo_hf.tables import SAMPLES
+from echo_hf.watch import Unwatched, Watcher
 
 STAGES = ("collect", "relevance", "threads", "extract", "splits")
 
@@ -45,21 +46,23 @@ class Pipeline:
         folder: Where.
         engines: Who answers.
         offline: Whether models may be asked.
-        progress: Called after each model call.
+        watch: Told of each plan, call and result.
     """
 
     config: Config
     folder: RunFolder
     engines: Engines
     offline: bool = False
-    progress: Progress | None = None
+    watch: Watcher = field(default_factory=Unwatched)
 
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
         result = self._collect()
+        self.watch.finished(result)
         yield result
         for name in STAGES[1 : STAGES.index(until) + 1]:
             result = self._run(name, result.dataset)
+            self.watch.finished(result)
             yield result
 
     def release(self, results: Sequence[StageResult]) -> Release:
@@ -125,14 +128,18 @@ class Pipeline:
         posts = _arrow(dataset, "keywords") if name == "relevance" else None
         stage, engine_name = self.stage(name, posts)
         engine = self.engines.use(engine_name) if engine_name else None
+        store = self.folder.store() if engine else None
+        asks = engine is not None and engine.stored and not self.offline
+        if isinstance(stage, ModelStage) and engine and store and asks:
+            self.watch.planned(name, plan(stage, dataset, engine, store))
         result = run_stage(
             stage,
             dataset,
             engine=engine,
-            store=self.folder.store() if engine else None,
+            store=store,
             cache_dir=self.folder.cache,
             offline=self.offline,
-            progress=self.progress,
+            progress=self.watch.called,
         )
         self._save(result, description(stage, engine), dataset._fingerprint)
         return result

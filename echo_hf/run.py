@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -10,13 +10,12 @@ from echo_hf.apply import StageResult
 from echo_hf.config import Config, load_config
 from echo_hf.engines.loaded import Engines
 from echo_hf.errors import unknown
-from echo_hf.fill import Progress
 from echo_hf.hub.release import Release
 from echo_hf.pipeline import STAGES, Pipeline
 from echo_hf.run_folder import RunFolder
+from echo_hf.watch import Unwatched, Watcher
 
 RUNS = Path("runs")
-Watcher = Callable[[StageResult], None]
 
 
 def build(
@@ -25,7 +24,6 @@ def build(
     runs: Path | str = RUNS,
     offline: bool = False,
     watch: Watcher | None = None,
-    progress: Progress | None = None,
 ) -> Release:
     """Builds a benchmark; what an earlier run has done already is not done again.
 
@@ -33,8 +31,7 @@ def build(
         config: The config, or the path of its file.
         runs: Folder of runs; this one goes into the sub-folder of the config's name.
         offline: Ask no model: answer from the store alone.
-        watch: Called with each stage's result as it is there.
-        progress: Called after each model call.
+        watch: Told of each plan, call and result.
 
     Returns:
         The release, on disk and readable with `datasets.load_dataset`.
@@ -42,8 +39,8 @@ def build(
     Raises:
         EchoError: The config, a source, or an engine is not usable; the message says how to go on.
     """
-    with opened(config, runs, offline=offline, progress=progress) as pipeline:
-        return pipeline.release(_watched(pipeline, STAGES[-1], watch))
+    with opened(config, runs, offline=offline, watch=watch) as pipeline:
+        return pipeline.release(list(pipeline.results(STAGES[-1])))
 
 
 def run_until(
@@ -53,7 +50,6 @@ def run_until(
     runs: Path | str = RUNS,
     offline: bool = False,
     watch: Watcher | None = None,
-    progress: Progress | None = None,
 ) -> list[StageResult]:
     """Runs the stages up to one of them.
 
@@ -62,8 +58,7 @@ def run_until(
         until: Name of the last stage to run.
         runs: Folder of runs.
         offline: Ask no model: answer from the store alone.
-        watch: Called with each stage's result as it is there.
-        progress: Called after each model call.
+        watch: Told of each plan, call and result.
 
     Returns:
         The results in order.
@@ -74,8 +69,8 @@ def run_until(
     """
     if until not in STAGES:
         raise ValueError(unknown("stage", until, STAGES))
-    with opened(config, runs, offline=offline, progress=progress) as pipeline:
-        return _watched(pipeline, until, watch)
+    with opened(config, runs, offline=offline, watch=watch) as pipeline:
+        return list(pipeline.results(until))
 
 
 @contextmanager
@@ -85,7 +80,7 @@ def opened(
     *,
     offline: bool = False,
     writes: bool = True,
-    progress: Progress | None = None,
+    watch: Watcher | None = None,
 ) -> Iterator[Pipeline]:
     """A pipeline over a config, with its run folder locked and its engines freed at the end.
 
@@ -94,7 +89,7 @@ def opened(
         runs: Folder of runs.
         offline: Ask no model.
         writes: Lock the folder and write the config down; false to look only.
-        progress: Called after each model call.
+        watch: Told of each plan, call and result.
 
     Yields:
         The pipeline.
@@ -104,13 +99,4 @@ def opened(
     with folder.locked() if writes else nullcontext(), Engines(config.engines) as engines:
         if writes:
             folder.save_config(config)
-        yield Pipeline(config, folder, engines, offline, progress)
-
-
-def _watched(pipeline: Pipeline, until: str, watch: Watcher | None) -> list[StageResult]:
-    results = []
-    for result in pipeline.results(until):
-        results.append(result)
-        if watch:
-            watch(result)
-    return results
+        yield Pipeline(config, folder, engines, offline, watch or Unwatched())

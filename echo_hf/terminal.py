@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow.compute as pc
+from datasets import Dataset
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -18,10 +20,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from echo_hf.apply import StageResult, StageStats
+from echo_hf.engines.planner import Plan
 from echo_hf.fill import FillStats
 from echo_hf.funnel import headlines, losses
 
 LONGEST_TEXT = 160
+LONGEST_PLACE = 60
+MOST_PLACES = 2
 
 
 def plain(text: str | None, longest: int = LONGEST_TEXT) -> str:
@@ -45,6 +50,30 @@ def plain(text: str | None, longest: int = LONGEST_TEXT) -> str:
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
+def places(result: StageResult, reason: str) -> str:
+    """Where a stage met a reason: the first places, so that a user knows where to look.
+
+    Args:
+        result: What the stage made.
+        reason: One of its reasons.
+
+    Returns:
+        Up to two places in brackets, or nothing where there is none.
+    """
+    noted = (parent for row in _with(result.notices, reason) for parent in row["_parent"])
+    rows = (*_with(result.rejects, reason), *_with(result.quarantine, reason))
+    every = dict.fromkeys([*(next(iter(row.values())) for row in rows), *noted])
+    shown = [plain(place, LONGEST_PLACE) for place in list(every)[:MOST_PLACES]]
+    more = ", ..." if len(every) > MOST_PLACES else ""
+    return f" ({', '.join(shown)}{more})" if shown else ""
+
+
+def _with(rows: Dataset, reason: str) -> list[dict[str, Any]]:
+    table = rows.with_format("arrow")[:]
+    some = table.filter(pc.equal(table["_reason"], reason)).slice(0, MOST_PLACES + 1)
+    return list(some.to_pylist())
+
+
 class Watch:
     """Shows a run while it goes on.
 
@@ -57,7 +86,7 @@ class Watch:
         self.stats: list[StageStats] = []
         self._spinner: Spinner | None = None
 
-    def stage_done(self, result: StageResult) -> None:
+    def finished(self, result: StageResult) -> None:
         """Prints a line for a finished stage, and one for each kind of loss."""
         self._stop()
         stats = result.stats
@@ -71,10 +100,20 @@ class Watch:
             line.append(f"   {_calls(stats.fill)}", "dim")
         self.console.print(line)
         for reason, count, meaning in losses(stats):
-            line = Text(f"{'':<10}{count:>9,} {reason}: {meaning}", "dim")
-            self.console.print(line, soft_wrap=True)
+            loss = f"{'':<10}{count:>9,} {reason}: {meaning}{places(result, reason)}"
+            self.console.print(Text(loss, "dim"), soft_wrap=True)
 
-    def call_done(self, stats: FillStats) -> None:
+    def planned(self, stage: str, plan: Plan) -> None:
+        """Says what a stage is about to ask, where it asks anything."""
+        if plan.calls:
+            line = (
+                f"{stage:<10}{plan.calls:>9,} calls to make, {plan.stored:,} answered before; "
+                f"about {plan.prompt_tokens:,} prompt tokens ({plan.shared_tokens:,} shared), "
+                f"{plan.pictures:,} pictures"
+            )
+            self.console.print(Text(line, "dim"), soft_wrap=True)
+
+    def called(self, stats: FillStats) -> None:
         """Shows calls, rate, tokens and cost so far."""
         if self._spinner is None:
             self._spinner = self.console.status("")

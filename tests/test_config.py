@@ -190,11 +190,7 @@ REFUSED = {
     ),
     "target.name": ("  ", "target.name is '  ': string should have at least 1 character"),
     "target.aliases": ("lumen", "target.aliases is 'lumen': input should be a valid tuple"),
-    "target.released": (
-        "in spring",
-        "target.released is 'in spring': input should be a valid date or datetime, invalid "
-        "character in year",
-    ),
+    "target.released": (["soon"], "target.released is ['soon']: input should be a valid date"),
     "posts": ([], "posts is []: tuple should have at least 1 item after validation, not 0"),
     "engines": ([], "engines is []: input should be a valid dictionary"),
     "engines.text": ({"model": "m"}, "engines.text.kind is missing: field required"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,12 +16,13 @@ from echo_hf.collect.records import RECORDS
 from echo_hf.collect.sources.base import Finding, Picture, Post, Source, make_source
 from echo_hf.collect.urls import platform_of, post_id_of
 from echo_hf.errors import PictureError
-from echo_hf.pictures import PictureStore
+from echo_hf.pictures import MOST_BYTES, PictureStore
 from echo_hf.reasons import Notice, Reject, Status
 from echo_hf.stage import Remark, Stage, kept, ordered, remarks
 from echo_hf.tables import POSTS, Table
 
 NAMES = tuple(POSTS.columns)
+Values = dict[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Collect(Stage):
         if empty:
             yield Finding(Reject.NOT_A_POST, "the record holds no post")
 
-    def _row(self, post: Post, folder: str | None, findings: list[Finding]) -> dict[str, Any]:
+    def _row(self, post: Post, folder: str, findings: list[Finding]) -> dict[str, Any]:
         pictures = [self._picture(one, folder, findings) for one in post.pictures]
         values = {name: getattr(post, name, None) for name in NAMES}
         return {
@@ -84,40 +86,65 @@ class Collect(Stage):
             "pictures": _distinct(pictures),
         }
 
-    def _picture(
-        self, picture: Picture, folder: str | None, findings: list[Finding]
-    ) -> dict[str, str | None]:
-        digest = None
-        if picture.path is not None:
-            digest = self._taken_in(picture.path, folder, findings)
+    def _picture(self, picture: Picture, folder: str, findings: list[Finding]) -> Values:
+        digest = self._taken_in(picture.path, folder, findings) if picture.path else None
         return {"sha256": digest, "url": picture.url, "alt_text": picture.alt_text}
 
-    def _taken_in(self, path: str, folder: str | None, findings: list[Finding]) -> str | None:
-        root = Path(folder or ".").resolve()
+    def _taken_in(self, path: str, folder: str, findings: list[Finding]) -> str | None:
         try:
-            file = (root / path).resolve()
-            if Path(path).is_absolute() or not file.is_relative_to(root):
-                findings.append(
-                    Finding(Notice.PICTURE_OUTSIDE, f"{path!r}, expected within {folder!r}")
-                )
-                return None
-            return self.pictures.put(file.read_bytes())
+            read = _read_picture(path, folder)
+            if isinstance(read, bytes):
+                return self.pictures.put(read)
+            findings.append(read)
         except PictureError as error:
             findings.append(Finding(Notice.BROKEN_PICTURE, f"{path!r}: {error}"))
-        except (OSError, ValueError) as error:
-            findings.append(Finding(Notice.PICTURE_NOT_FOUND, f"{path!r}: {error}"))
         return None
+
+
+def _read_picture(path: str, folder: str) -> bytes | Finding:
+    root = Path(folder)
+    try:
+        # A link inside the folder may lead out of it: what counts is where it ends.
+        file = (root / path).resolve()
+        if Path(path).is_absolute() or not file.is_relative_to(root.resolve()):
+            return Finding(Notice.PICTURE_OUTSIDE, f"{path!r}, expected within the posts' folder")
+        found = file.stat()
+        # To read a pipe is to wait for ever.
+        if not stat.S_ISREG(found.st_mode):
+            return Finding(Notice.PICTURE_NOT_FOUND, f"{path!r} is no regular file")
+        if found.st_size > MOST_BYTES:
+            raise PictureError(f"{found.st_size} bytes, expected at most {MOST_BYTES}")
+        return file.read_bytes()
+    except OSError as error:
+        return Finding(Notice.PICTURE_NOT_FOUND, f"{path!r}: {error.strerror}")
+    except (ValueError, RuntimeError) as error:  # a NUL in the path; a link that leads to itself
+        return Finding(Notice.PICTURE_NOT_FOUND, f"{path!r}: {type(error).__name__}")
 
 
 def _remark(place: Sequence[str], finding: Finding) -> Remark:
     status = Status.REJECTED if isinstance(finding.reason, Reject) else Status.NOTED
-    return Remark(status, place, finding.reason, finding.detail)
+    # What is quoted from a record may hold half characters, which no table can.
+    detail = finding.detail.encode("utf-8", "backslashreplace").decode()
+    return Remark(status, place, finding.reason, detail)
 
 
-def _distinct(pictures: Sequence[dict[str, str | None]]) -> list[dict[str, str | None]]:
-    # Inside one post equal bytes are one picture; nothing less than equal is.
-    by_identity = {one["sha256"] or one["url"] or str(n): one for n, one in enumerate(pictures)}
-    return list(by_identity.values())
+def _distinct(pictures: Sequence[Values]) -> list[Values]:
+    """Inside one post equal bytes are one picture, and nothing less than equal is."""
+    found: dict[object, Values] = {}
+    for number, one in enumerate(pictures):
+        if any(value is not None for value in one.values()):
+            key = one["sha256"] or (one["url"] and ("url", one["url"])) or number
+            found[key] = _both(found[key], one) if key in found else one
+    return list(found.values())
+
+
+def _both(first: Values, second: Values) -> Values:
+    texts = [one["alt_text"] for one in (first, second) if one["alt_text"]]
+    return {
+        "sha256": first["sha256"] or second["sha256"],
+        "url": first["url"] or second["url"],
+        "alt_text": "\n".join(dict.fromkeys(texts)) or None,
+    }
 
 
 @lru_cache(maxsize=32)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import pyarrow as pa
 from datasets import Dataset, List, Value
@@ -18,6 +19,9 @@ from echo_hf.errors import ConfigError, SourceError
 from echo_hf.tables import Column, Table
 
 BATCH = 10_000
+BATCH_CHARACTERS = 2**26
+# Not the folder: the same files elsewhere are the same records.
+CONTENT = ["place", "source", "keywords", "record"]
 
 RECORDS = Table(
     "records",
@@ -40,7 +44,8 @@ def read_records(posts: Sequence[Posts]) -> Dataset:
         posts: The config's entries.
 
     Returns:
-        The records of all files in order, with a fingerprint made from their content.
+        The records of all files in order, with a fingerprint made from their content; the
+        pictures beside them do not count in it.
 
     Raises:
         ConfigError: A source is unknown or lacks its path, or a file is named twice.
@@ -56,8 +61,7 @@ def read_records(posts: Sequence[Posts]) -> Dataset:
     table = pa.Table.from_batches(batches, schema=RECORDS.schema)
     digest = hashlib.sha256()
     for batch in batches:
-        for name in ("place", "record"):
-            digest.update(b"".join(memoryview(part) for part in batch[name].buffers() if part))
+        digest.update(batch.select(CONTENT).serialize())
     return Dataset(table, fingerprint=digest.hexdigest()[:32])
 
 
@@ -70,40 +74,53 @@ def _located(entry: Posts) -> tuple[Source, Path]:
 
 
 def _names(paths: Sequence[Path]) -> dict[Path, str]:
-    counts = Counter(path.resolve() for path in paths)
-    twice = next((path for path, count in counts.items() if count > 1), None)
+    whole = [path.resolve() for path in paths]
+    twice = next((path for path, count in Counter(whole).items() if count > 1), None)
     if twice is not None:
         raise ConfigError(f"posts: {str(twice)!r} is named twice: name each file once")
-    short = Counter(path.name for path in paths)
-    return {path: path.name if short[path.name] == 1 else str(path) for path in paths}
+    # No more of a path than tells the files apart: places must not depend on the machine.
+    parts = 1
+    while len({path.parts[-parts:] for path in whole}) < len(whole):
+        parts += 1
+    return {given: "/".join(path.parts[-parts:]) for given, path in zip(paths, whole, strict=True)}
 
 
 def _batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa.RecordBatch]:
-    rows: list[dict[str, Any]] = []
-    same = {
-        "source": entry.source,
-        "folder": str(path.resolve().parent),
-        "keywords": list(entry.keywords),
-    }
+    same = (entry.source, str(path.resolve().parent), list(entry.keywords))
+    places: list[str] = []
+    records: list[str] = []
+    size = 0
     try:
         with _opened(path) as lines:
             for place, record in source.split(lines):
-                rows.append({"place": f"{name}{place}", "record": record, **same})
-                if len(rows) == BATCH:
-                    yield pa.RecordBatch.from_pylist(rows, schema=RECORDS.schema)
-                    rows = []
+                places.append(f"{name}{place}")
+                records.append(record)
+                size += len(record)
+                if len(records) == BATCH or size > BATCH_CHARACTERS:
+                    yield _batch(places, records, *same)
+                    places, records, size = [], [], 0
     except FileNotFoundError:
         raise SourceError(
             f"no file {str(path)!r}: expected posts for source {entry.source!r}"
         ) from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"cannot read {str(path)!r}: {error}") from error
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=RECORDS.schema)
+    if records:
+        yield _batch(places, records, *same)
+
+
+def _batch(
+    places: list[str], records: list[str], source: str, folder: str, keywords: list[str]
+) -> pa.RecordBatch:
+    count = len(records)
+    columns = [places, [source] * count, [folder] * count, [keywords] * count, records]
+    arrays = [pa.array(*one) for one in zip(columns, RECORDS.schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS.schema)
 
 
 def _opened(path: Path) -> TextIO:
-    # A byte that is no UTF-8 spoils its own line, not the file: the line is then no valid post.
+    # A byte that is no UTF-8 becomes an escape that JSON does not know: it spoils its own line,
+    # which is rejected with the byte shown, and no other.
     if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace")
-    return path.open(encoding="utf-8-sig", errors="replace", newline="\n")
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="backslashreplace", newline="\n")
+    return path.open(encoding="utf-8-sig", errors="backslashreplace", newline="\n")

@@ -19,7 +19,7 @@ X_STATUS = re.compile(r"/(?:i/web|i|@?\w{1,50})/status(?:es)?/0*(\d{1,25})(?:/.*
 BLUESKY_POST = re.compile(r"/profile/([\w.:%-]+)/post/([\w.:~-]+)(?:/.*)?", re.ASCII)
 BLUESKY_URI = re.compile(r"at://([\w.:%-]+)/app\.bsky\.feed\.post/([\w.:~-]+)", re.ASCII)
 MASTODON_STATUS = re.compile(r"/(?:@[\w.@-]+|users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII)
-HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?|\[[0-9a-f:.]+\]", re.ASCII)
+HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?|\[[0-9a-f.]*:[0-9a-f:.]*\]", re.ASCII)
 PLATFORMS = {
     "x.com": "x",
     "twitter.com": "x",
@@ -31,6 +31,19 @@ PLATFORMS = {
     "discord.com": "discord",
 }
 POST_IDS = {"x": (X_STATUS, 1), "bluesky": (BLUESKY_POST, 2), "mastodon": (MASTODON_STATUS, 1)}
+# Nearly all addresses are plain already, and taking one apart costs more than all else of a post.
+PLAIN_X = re.compile(
+    r"https://(?:www\.|mobile\.|m\.)?(?:x|twitter)\.com"
+    + X_STATUS.pattern.removesuffix("(?:/.*)?")
+    # any visible character but a backslash
+    + r"(?:[/?#][!-\[\]-~]*)?",
+    re.ASCII,
+)
+PLAIN = re.compile(
+    r"https?://[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?/[\w/%:@!$&'()*+,;=~.-]*"
+    r"(?:\?[\w/%:@!$&'()*+,;=~.?-]+)?",
+    re.ASCII,
+)
 DEFAULT_PORTS = {"http": 80, "https": 443}
 PATH_CHARACTERS = "/%:@!$&'()*+,;=~-._"
 QUERY_CHARACTERS = PATH_CHARACTERS + "?"
@@ -51,19 +64,14 @@ def canonical_url(text: str | None) -> str | None:
         'https://x.com/i/status/99'
     """
     text = (text or "").strip()
-    found = BLUESKY_URI.fullmatch(text) if len(text) <= LONGEST else None
-    address = _bluesky(found) if found else web_url(text)
-    if address is None:
+    if len(text) > LONGEST:
         return None
-    parts = urlsplit(address)
-    host = _host(parts)
-    status = X_STATUS.fullmatch(parts.path) if host in X_HOSTS else None
+    status = PLAIN_X.fullmatch(text)
     if status:
         return f"https://x.com/i/status/{status[1]}"
-    post = BLUESKY_POST.fullmatch(parts.path) if host == "bsky.app" else None
-    if post:
-        return _bluesky(post)
-    return urlunsplit((*parts[:3], _without_tracking(parts.query), ""))
+    found = BLUESKY_URI.fullmatch(text)
+    address = _bluesky(found) if found else web_url(text)
+    return _canonical(address) if address else None
 
 
 def web_url(text: str | None) -> str | None:
@@ -81,6 +89,8 @@ def web_url(text: str | None) -> str | None:
         'https://xn--bcher-kva.example/fox?b=1'
     """
     text = (text or "").strip()
+    if len(text) <= LONGEST and PLAIN.fullmatch(text):
+        return text
     # urlsplit would remove tabs and line ends, and browsers read a backslash as a slash.
     if not text or len(text) > LONGEST or any(c.isspace() or c < "!" or c == "\\" for c in text):
         return None
@@ -158,6 +168,18 @@ def post_id_of(url: str) -> str:
     return found[group] if found else url
 
 
+def _canonical(address: str) -> str:
+    parts = urlsplit(address)
+    host = _host(parts)
+    status = X_STATUS.fullmatch(parts.path) if host in X_HOSTS else None
+    if status:
+        return f"https://x.com/i/status/{status[1]}"
+    post = BLUESKY_POST.fullmatch(parts.path) if host == "bsky.app" else None
+    if post:
+        return _bluesky(post)
+    return urlunsplit((*parts[:3], _without_tracking(parts.query), ""))
+
+
 def _bluesky(found: re.Match[str]) -> str:
     return f"https://bsky.app/profile/{found[1]}/post/{found[2]}"
 
@@ -171,7 +193,7 @@ def _ascii_host(parts: SplitResult) -> str | None:
     host = parts.hostname or ""
     if not host.isascii():
         host = host.encode("idna").decode("ascii")
-    host = f"[{host}]" if ":" in host else host
+    host = f"[{host}]" if "[" in parts.netloc else host
     return host if HOST.fullmatch(host) else None
 
 

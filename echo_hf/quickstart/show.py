@@ -43,7 +43,7 @@ def show(console: Console, runs: Path) -> None:
         runs: Folder of runs.
     """
     watch = Watch(console)
-    release = build(shipped_config(), runs=runs, watch=watch.stage_done, progress=watch.call_done)
+    release = build(shipped_config(), runs=runs, watch=watch)
     watch.funnel()
     loaded = load_dataset(str(release.path), "text_to_image", split="test")
     console.print(f"\nloaded back: {len(loaded)} rows of text_to_image\n", highlight=False)

@@ -1,0 +1,38 @@
+"""What somebody who watches a run is told, as it happens."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from echo_hf.apply import StageResult
+from echo_hf.engines.planner import Plan
+from echo_hf.fill import FillStats
+
+
+class Watcher(Protocol):
+    """Told of a run's steps; `echo_hf.terminal.Watch` prints them."""
+
+    def planned(self, stage: str, plan: Plan) -> None:
+        """A stage is about to ask a model this much."""
+        ...
+
+    def called(self, stats: FillStats) -> None:
+        """A model call has ended; the stats are those of the stage so far."""
+        ...
+
+    def finished(self, result: StageResult) -> None:
+        """A stage has its result."""
+        ...
+
+
+class Unwatched:
+    """A watcher that tells nobody."""
+
+    def planned(self, stage: str, plan: Plan) -> None:
+        """Says nothing."""
+
+    def called(self, stats: FillStats) -> None:
+        """Says nothing."""
+
+    def finished(self, result: StageResult) -> None:
+        """Says nothing."""

@@ -1,0 +1,162 @@
+"""What engines are given and give back, and how they are found by name."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from echo_hf.engines import base
+from echo_hf.engines.base import (
+    Completion,
+    Engine,
+    ImageRef,
+    Message,
+    Text,
+    Usage,
+    engine_names,
+    make_engine,
+    register,
+)
+from echo_hf.errors import EngineError
+from tests.stages_for_tests import Scripted, request
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that are registered in a test are forgotten after it."""
+    engine_names()
+    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        (Completion("yes"), True),
+        (Completion(""), True),
+        (Completion(None), False),
+        (Completion("yes", error="lost"), False),
+        (Completion("ye", finish_reason="length"), False),
+        (Completion("no", finish_reason="refusal"), False),
+        (Completion(None, "lost", "error"), False),
+        (Completion("yes", finish_reason="tool_calls"), False),
+    ],
+)
+def test_only_a_whole_answer_is_an_answer(completion: Completion, answer: bool) -> None:
+    """Errors, refusals, cut answers and endings nobody knows are not worth keeping."""
+    assert completion.is_answer is answer
+
+
+def test_tokens_add_up() -> None:
+    """Each kind of token for itself; nothing used is the neutral element."""
+    assert Usage(1, 20, 300) + Usage(4, 50, 600) == Usage(5, 70, 900)
+    assert Usage() + Usage(1, 2, 3) == Usage(1, 2, 3)
+
+
+def test_a_text_is_not_a_picture() -> None:
+    """Parts of different kinds are different, even when their strings are equal."""
+    assert len({Text("a"), ImageRef("a"), Text("a")}) == 2
+    assert Message("user", (Text("a"),)) != Message("user", (ImageRef("a"),))
+
+
+def test_requests_and_messages_cannot_be_changed() -> None:
+    """A key that was computed stays true."""
+    asked = request("red")
+    with pytest.raises(FrozenInstanceError):
+        asked.max_tokens = 3  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        asked.messages[0].role = "user"  # type: ignore[misc]
+
+
+def test_an_engine_is_known_by_what_it_can_do() -> None:
+    """Whatever has the five members is an engine; a class of ours is not needed."""
+    assert isinstance(Scripted(), Engine)
+    assert not isinstance(object(), Engine)
+
+
+def test_a_registered_engine_is_made_by_its_name(registry: None) -> None:
+    """The config's other keys are its arguments."""
+    register("scripted")(Scripted)
+    engine = make_engine("scripted", model="two", window=2)
+    assert engine == Scripted("two", 2)
+    assert "scripted" in engine_names()
+
+
+def test_register_returns_what_it_decorates(registry: None) -> None:
+    """A decorated class stays usable by its own name."""
+    assert register("scripted")(Scripted) is Scripted
+
+
+def test_names_are_listed_in_order() -> None:
+    """Each once, and the rules among them."""
+    names = engine_names()
+    assert names == sorted(set(names))
+    assert "rules" in names
+
+
+def test_an_unknown_engine_is_told_with_the_nearest() -> None:
+    """One line with the names that are known."""
+    with pytest.raises(EngineError) as caught:
+        make_engine("rulse")
+    known = ", ".join(engine_names())
+    assert str(caught.value) == f"unknown engine 'rulse'; did you mean 'rules'? known: {known}"
+
+
+def test_an_option_that_an_engine_does_not_take_is_told(registry: None) -> None:
+    """One line with the engine, the options and what is wrong with them."""
+    register("scripted")(Scripted)
+    with pytest.raises(EngineError) as caught:
+        make_engine("scripted", modle="two")
+    message = str(caught.value)
+    assert message.startswith("engine 'scripted' does not take {'modle': 'two'}: ")
+    assert "unexpected keyword argument 'modle'" in message
+    assert "\n" not in message
+
+
+MODULE = """
+from echo_hf.engines.base import Completion
+
+class Parrot:
+    stored = True
+    def __init__(self, words="hello"):
+        self.words = words
+    def signature(self):
+        return {"kind": "parrot"}
+    def stream(self, requests):
+        for number, _ in enumerate(requests):
+            yield number, Completion(self.words)
+    def __enter__(self):
+        return self
+    def __exit__(self, kind, error, trace):
+        pass
+"""
+
+
+def test_another_package_brings_an_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: None
+) -> None:
+    """An entry point of an installed package is found by its name, and no import registers it."""
+    (tmp_path / "parrot_engine.py").write_text(MODULE)
+    metadata = tmp_path / "parrot_engine-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: parrot-engine\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[echo_hf.engines]\nparrot = parrot_engine:Parrot\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "parrot" in engine_names()
+    engine = make_engine("parrot", words="hi")
+    assert list(engine.stream([request("red")])) == [(0, Completion("hi"))]
+
+
+def test_the_rules_need_no_options() -> None:
+    """The engine without a model is made as it is, keeps nothing, and says what it is."""
+    engine = make_engine("rules")
+    assert engine.stored is False
+    assert engine.signature()["kind"] == "rules"
+    assert engine.signature() == make_engine("rules").signature()
+
+
+def test_an_answer_is_declared_by_a_pydantic_model() -> None:
+    """A request carries the class itself, so that an engine can enforce its schema."""
+    assert issubclass(request("red").answer, BaseModel)

@@ -1,0 +1,117 @@
+"""The order of requests, and what they will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.engines.base import Request
+from echo_hf.engines.planner import Plan, estimate_tokens, extended, plan_order
+from tests.stages_for_tests import request
+
+SHAPES = st.lists(
+    st.tuples(st.sampled_from("ABC"), st.lists(st.sampled_from("xy"), max_size=2)), max_size=14
+)
+
+
+def _asked(shapes: Sequence[tuple[str, Sequence[str]]]) -> list[Request]:
+    return [
+        request(f"line {at}", f"Prompt {prompt}", pictures=pictures)
+        for at, (prompt, pictures) in enumerate(shapes)
+    ]
+
+
+def _runs(values: Sequence[object]) -> list[object]:
+    return [value for value, _ in groupby(values)]
+
+
+@given(SHAPES)
+def test_every_request_is_sent_once(shapes: list[tuple[str, list[str]]]) -> None:
+    """The order is a permutation."""
+    assert sorted(plan_order(_asked(shapes))) == list(range(len(shapes)))
+
+
+@given(SHAPES)
+def test_shared_beginnings_follow_each_other(shapes: list[tuple[str, list[str]]]) -> None:
+    """No instructions come up again after others, nor pictures under the same instructions."""
+    order = plan_order(_asked(shapes))
+    prompts = _runs([shapes[number][0] for number in order])
+    assert len(prompts) == len(set(map(str, prompts)))
+    pictures = _runs([(shapes[number][0], tuple(shapes[number][1])) for number in order])
+    assert len(pictures) == len(set(pictures))
+
+
+@given(SHAPES)
+def test_otherwise_the_given_order_holds(shapes: list[tuple[str, list[str]]]) -> None:
+    """Groups stand where their first request stood, and requests of a group as given."""
+    order = plan_order(_asked(shapes))
+
+    def first(*shape: object) -> int:
+        length = len(shape)
+        return next(
+            at
+            for at, (prompt, pictures) in enumerate(shapes)
+            if (prompt, tuple(pictures))[:length] == shape
+        )
+
+    places = [
+        (first(shapes[at][0]), first(shapes[at][0], tuple(shapes[at][1])), at) for at in order
+    ]
+    assert places == sorted(places)
+
+
+def test_pictures_are_told_apart_by_their_order() -> None:
+    """The same two pictures in another order are another beginning."""
+    shapes = [("A", "xy"), ("A", "yx"), ("A", "xy")]
+    assert plan_order(_asked(shapes)) == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("ünïcödé", 2), ("画像", 2), ("画像 ab", 3)],
+)
+def test_tokens_are_estimated_by_script(text: str, tokens: int) -> None:
+    """Four Latin characters a token, rounded up, and one for each character of other scripts."""
+    assert estimate_tokens(text) == tokens
+
+
+@given(st.text(), st.text())
+def test_an_estimate_grows_with_the_text(one: str, other: str) -> None:
+    """More text is never fewer tokens, and two texts are never more than their sum."""
+    both = estimate_tokens(one + other)
+    assert max(estimate_tokens(one), estimate_tokens(other)) <= both
+    assert both <= estimate_tokens(one) + estimate_tokens(other)
+
+
+def test_a_plan_counts_text_and_pictures() -> None:
+    """Prompts by the estimate, a picture as 1280 tokens; instructions are the shared part."""
+    asked = [
+        request("abcd", "instructions", pictures=["x", "y"]),
+        request("abcdefgh", "instructions"),
+    ]
+    planned = extended(Plan(), asked, 3)
+    assert planned == Plan(
+        requests=5,
+        stored=3,
+        prompt_tokens=(3 + 1 + 2 * 1280) + (3 + 2),
+        shared_tokens=3 + 3,
+        pictures=2,
+    )
+    assert planned.calls == 2
+
+
+def test_plans_add_up() -> None:
+    """Planning in pieces is planning at once."""
+    asked = _asked([("A", "x"), ("B", ""), ("A", "xy")])
+    at_once = extended(Plan(), asked, 4)
+    assert extended(extended(Plan(), asked[:1], 3), asked[1:], 1) == at_once
+
+
+def test_the_price_of_prompts() -> None:
+    """Two million tokens at three dollars a million are six dollars."""
+    assert Plan(prompt_tokens=2_000_000).cost_usd(3.0) == 6.0
+    assert Plan().cost_usd(3.0) == 0.0
