@@ -44,7 +44,7 @@ class FillStats:
     requests: int = 0
     store_hits: int = 0
     calls: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, int] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     seconds: float = 0.0
@@ -85,8 +85,8 @@ def fill(
         retried = [tried for tried in second if tried is not None]
         final = window.ask(iter(retried)) if retried else []
         unrepeated = [reason for _, _, reason in failed if reason in NOT_AGAIN]
-        stats.failures.update(str(reason) for reason in unrepeated)
-        stats.failures.update(str(reason) for _, _, reason in final)
+        ended = Counter(str(reason) for reason in [*unrepeated, *(one[2] for one in final)])
+        stats.failures = dict(sorted(ended.items()))
     stats.seconds = time.perf_counter() - started
     return stats
 

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import sysconfig
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -77,9 +78,15 @@ def test_the_public_names_are_these() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", echo_hf.__all__)
+HIDDEN = pytest.mark.xfail(reason="the module echo_hf.fill hides the function of the same name")
+NAMES = [pytest.param(n, marks=HIDDEN) if n == "fill" else n for n in echo_hf.__all__]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_public_name_loads(name: str) -> None:
-    """Each is there, calls itself by that name, and comes from this package."""
+    """Each is there, calls itself by that name, whatever was imported before."""
+    for home in set(echo_hf._HOME.values()):
+        import_module(home)
     value = getattr(echo_hf, name)
     if name == "__version__":
         assert value.split(".")[0].isdigit()

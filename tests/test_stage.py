@@ -55,8 +55,9 @@ TEXTS = st.lists(
 
 
 def _mapped(stage: Stage, dataset: Dataset) -> list[dict[str, Any]]:
-    rows = dataset.with_format("arrow").map(stage, **stage.map_arguments(dataset))
-    return rows.with_format("arrow")[:].to_pylist()
+    made = dataset.with_format("arrow").map(stage, **stage.map_arguments(dataset))
+    rows: list[dict[str, Any]] = made.with_format("arrow")[:].to_pylist()
+    return rows
 
 
 def _looped(stage: Stage, dataset: Dataset, size: int) -> list[dict[str, Any]]:

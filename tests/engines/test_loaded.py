@@ -125,8 +125,7 @@ def test_an_engine_that_fails_leaves_none_behind(
 def test_an_error_in_a_run_frees_the_model(life: Life) -> None:
     """Whatever ends the run, nothing stays loaded."""
     with pytest.raises(KeyError), Engines(CHOICES) as engines:
-        engines.use("text")
-        raise KeyError
+        raise KeyError(engines.use("text"))
     assert life.events == ["+one", "-one"]
 
 

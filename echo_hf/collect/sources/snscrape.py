@@ -1,18 +1,22 @@
 """Posts of X as command-line archiving tools write them: one JSON object a line.
 
 Both dialects are read: `rawContent` or `content`, pictures under `media.photos` or as a list of
-media with `fullUrl` and `altText`, numbers as numbers or as texts.
+media with `fullUrl` and `altText`, identifiers as numbers or as texts. Posts of other people that
+are nested in one carry no keyword.
 """
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields
+from echo_hf.collect.fields import Fields, shown
+from echo_hf.collect.links import plain_text
 from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, numbered_lines, register
-from echo_hf.collect.urls import canonical_url
-from echo_hf.reasons import Reject
+from echo_hf.collect.urls import canonical_url, x_status_url
+from echo_hf.reasons import Missing, Notice, Reject
 
 COUNTS = {
     "likes": ("likeCount",),
@@ -21,6 +25,9 @@ COUNTS = {
     "replies": ("replyCount",),
     "bookmarks": ("bookmarkedCount", "bookmarkCount"),
 }
+NESTED = ("retweetedTweet", "quotedTweet")
+CONTENT = frozenset({"rawContent", "content", "date"})
+LAST_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
 Json = Mapping[str, Any]
 
 
@@ -35,59 +42,87 @@ class Snscrape:
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return
-        waiting: list[tuple[Json, Sequence[str]]] = [(record, keywords)]
+        waiting: deque[tuple[Json, Sequence[str]]] = deque([(record, keywords)])
         while waiting:
-            post, found = waiting.pop(0)
+            post, found = waiting.popleft()
             yield from _read(post, found)
-            nested = (post.get(name) for name in ("retweetedTweet", "quotedTweet"))
+            nested = (post.get(name) for name in NESTED)
             waiting.extend((one, ()) for one in nested if isinstance(one, dict))
 
 
 def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
     url = _url(record)
     if url is None:
-        yield Finding(Reject.NO_URL, f"url is {record.get('url')!r:.80}, expected a web address")
+        given = f"id is {shown(record.get('id'))}, url {shown(record.get('url'))}"
+        yield Finding(Reject.NO_URL, f"{given}, expected a post's number or address")
         return
     if isinstance(record.get("retweetedTweet"), dict):
         yield Finding(Reject.REPOST, f"of {_url(record['retweetedTweet'])}")
         return
     fields = Fields(record)
-    text = fields.text("rawContent") or fields.text("content")
     quoted = fields.object("quotedTweet")
     yield Post(
         url=url,
         platform="x",
         author=Fields(fields.object("user"), fields.findings).text("username"),
-        text=text,
+        text=_text(fields),
         timestamp=fields.moment("date"),
         lang=fields.text("lang"),
         keywords=list(keywords),
         pictures=_pictures(fields),
-        parent_url=_status(record.get("inReplyToTweetIdStr") or record.get("inReplyToTweetId")),
+        parent_url=_parent(fields),
         quoted_url=_url(quoted) if quoted else None,
         engagement=_engagement(fields),
+        # Of a quoted post that is gone only its number is written.
+        missing=None if CONTENT & record.keys() else Missing.NOT_FETCHED,
     )
     yield from fields.findings
 
 
 def _url(record: Json) -> str | None:
-    number = _status(record.get("id_str") or record.get("id"))
     given = record.get("url")
+    number = x_status_url(record.get("id_str")) or x_status_url(record.get("id"))
     return number or (canonical_url(given) if isinstance(given, str) else None)
 
 
-def _status(number: Any) -> str | None:
-    return canonical_url(f"https://x.com/i/status/{number}") if str(number).isdigit() else None
+def _parent(fields: Fields) -> str | None:
+    given = fields.record.get("inReplyToTweetIdStr") or fields.record.get("inReplyToTweetId")
+    parent = x_status_url(given)
+    if given is not None and parent is None:
+        fields.find(Notice.BAD_FIELD, "inReplyToTweetId", given, "the number of a post")
+    return parent
+
+
+def _text(fields: Fields) -> str | None:
+    text = fields.text("rawContent") or fields.text("content")
+    if text is None:
+        return None
+    links = {}
+    for one in fields.objects("links"):
+        link = Fields(one, fields.findings)
+        short, long = link.text("tcourl"), link.text("url")
+        if short and long:
+            links[short] = long
+    last = LAST_LINK.search(text)
+    # X puts a link to a post's own pictures at the end of its text, and lists it nowhere.
+    if last and _has_media(fields) and last[0].strip() not in links:
+        text = text[: last.start()]
+    return plain_text(text, links)
+
+
+def _has_media(fields: Fields) -> bool:
+    media = fields.record.get("media")
+    return any(media.values()) if isinstance(media, dict) else bool(media)
 
 
 def _pictures(fields: Fields) -> list[Picture]:
     media = fields.record.get("media")
     if isinstance(media, dict):
-        photos = [Fields(one, fields.findings) for one in Fields(media).objects("photos")]
-        return [Picture(url=one.text("url"), alt_text=one.text("altText")) for one in photos]
-    every = [Fields(one, fields.findings) for one in fields.objects("media")]
-    photos = [one for one in every if one.record.get("fullUrl")]
-    return [Picture(url=one.text("fullUrl"), alt_text=one.text("altText")) for one in photos]
+        every, address = Fields(media, fields.findings).objects("photos"), "url"
+    else:
+        every, address = fields.objects("media"), "fullUrl"
+    photos = [Fields(one, fields.findings) for one in every if one.get(address)]
+    return [Picture(url=one.link(address), alt_text=one.text("altText")) for one in photos]
 
 
 def _engagement(fields: Fields) -> dict[str, int | None]:

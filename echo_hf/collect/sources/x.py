@@ -8,17 +8,18 @@ search: they carry no keyword. Videos and animations are no pictures here.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from echo_hf.collect.fields import Fields
+from echo_hf.collect.fields import Fields, shown
+from echo_hf.collect.links import plain_text
 from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, json_documents, register
-from echo_hf.collect.urls import canonical_url
-from echo_hf.reasons import Missing, Reject
+from echo_hf.collect.sources.x_pages import REFERENCES, flattened, is_page, name_of
+from echo_hf.collect.urls import x_status_url
+from echo_hf.reasons import Missing, Notice, Reject
 
 COUNTS = {
     "likes": "like_count",
@@ -28,8 +29,8 @@ COUNTS = {
     "bookmarks": "bookmark_count",
 }
 NOTES = ("note_tweet", "note_post")
-REFERENCES = ("referenced_tweets", "referenced_posts")
-INCLUDED = ("tweets", "posts")
+HISTORIES = ("edit_history_tweet_ids", "edit_history_post_ids")
+OWN_MEDIA = re.compile(r"/status/(\d+)/(?:photo|video)/\d+/?", re.ASCII)
 Json = Mapping[str, Any]
 
 
@@ -41,82 +42,115 @@ class XPages:
         """One flattened post a record; what is no JSON stays as it is, to be rejected by name."""
         for place, text in json_documents(lines):
             page = _loaded(text)
-            if not isinstance(page, dict) or not ({"data", "includes", "errors"} & set(page)):
+            if not is_page(page):
                 yield place, text
                 continue
-            for part, post in _flattened(page):
-                yield f"{place}{part}", json.dumps(post)
+            for part, post in flattened(page):
+                yield f"{place}{part}", _dumped(post)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The post of a record and those nested in it."""
-        if isinstance(record, dict) and "_missing" in record:
-            yield from _missing(record["_missing"])
-            return
-        if not isinstance(record, dict) or not _status(record.get("id")):
-            yield Finding(
-                Reject.NO_URL if isinstance(record, dict) else Reject.NOT_A_POST,
-                "no post with an id, expected the X API's form",
-            )
-            return
-        found = () if record.get("_included") else (*keywords, *_query(record))
-        yield from _read(record, found)
-        for nested in _references(record):
-            if "text" in nested:
-                yield from _read(nested, ())
+        if not isinstance(record, dict):
+            yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected a post of the X API")
+        elif "_findings" in record:
+            for detail in Fields(record).texts("_findings"):
+                yield Finding(Notice.BAD_FIELD, detail)
+        elif isinstance(record.get("_missing"), dict):
+            yield from _missing(Fields(record["_missing"]))
+        else:
+            found = () if record.get("_included") else (*keywords, *_query(record))
+            yield from _read(record, found)
+            for nested in _references(Fields(record)):
+                if "text" in nested:
+                    yield from _read(nested, ())
 
 
 def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
-    reposted = next((one for one in _references(record) if one.get("type") == "retweeted"), None)
-    if reposted is not None:
-        yield Finding(Reject.REPOST, f"of {_status(reposted.get('id'))}")
-        return
     fields = Fields(record)
-    referenced = {one.get("type"): _status(one.get("id")) for one in _references(record)}
-    url = _status(record.get("id"))
+    references = _references(fields)
+    reposted = _of_type("retweeted", references)
+    url = x_status_url(record.get("id"))
+    if reposted is not None:
+        yield Finding(Reject.REPOST, f"of {x_status_url(reposted.get('id'))}")
+        return
     if url is None:
-        yield Finding(Reject.NO_URL, f"id is {record.get('id')!r:.80}, expected a number")
+        given = f"id is {shown(record.get('id'))}, expected the number of a post"
+        yield Finding(Reject.NO_URL, f"{given}: {shown(record)}")
         return
     yield Post(
         url=url,
-        post_id=str(record["id"]),
         platform="x",
-        author=Fields(fields.object("author")).text("username"),
+        author=Fields(fields.object("author"), fields.findings).text("username"),
         text=_text(fields),
         timestamp=fields.moment("created_at"),
         lang=fields.text("lang"),
         keywords=list(dict.fromkeys(keywords)),
         pictures=_pictures(fields),
-        parent_url=referenced.get("replied_to"),
-        quoted_url=referenced.get("quoted"),
+        parent_url=_address(fields, _of_type("replied_to", references)),
+        quoted_url=_address(fields, _of_type("quoted", references)),
         engagement=_engagement(fields),
     )
     yield from fields.findings
 
 
+def _references(fields: Fields) -> list[Json]:
+    return [one for name in REFERENCES for one in fields.objects(name)]
+
+
+def _of_type(kind: str, references: Sequence[Json]) -> Json | None:
+    return next((one for one in references if one.get("type") == kind), None)
+
+
+def _address(fields: Fields, reference: Json | None) -> str | None:
+    if reference is None:
+        return None
+    url = x_status_url(reference.get("id"))
+    if url is None:
+        name = f"id of {reference['type']}"
+        fields.find(Notice.BAD_FIELD, name, reference.get("id"), "the number of a post")
+    return url
+
+
 def _text(fields: Fields) -> str | None:
-    note: Json = next((fields.object(name) for name in NOTES if fields.record.get(name)), {})
-    holder = Fields(note, fields.findings) if note.get("text") else fields
-    text = holder.text("text")
+    note = _note(fields)
+    # The text is cut where a note goes on.
+    text = note.text("text") or fields.text("text")
     if text is None:
         return None
-    media_keys = set(Fields(fields.object("attachments")).texts("media_keys"))
-    for link in Fields(holder.object("entities")).objects("urls"):
-        short, long = link.get("url"), link.get("expanded_url")
-        if not isinstance(short, str) or not short:
-            continue
-        picture = link.get("media_key") in media_keys or _is_own_picture(long)
-        text = text.replace(short, "" if picture or not isinstance(long, str) else long)
-    return html.unescape(text).strip()
+    return plain_text(text, {**_links(fields, fields), **_links(note, fields)})
 
 
-def _is_own_picture(url: Any) -> bool:
-    return isinstance(url, str) and bool(re.search(r"/status/\d+/(photo|video)/\d+/?$", url))
+def _note(fields: Fields) -> Fields:
+    name = next((name for name in NOTES if fields.record.get(name) is not None), NOTES[0])
+    return Fields(fields.object(name), fields.findings)
+
+
+def _links(holder: Fields, post: Fields) -> dict[str, str]:
+    links = {}
+    for one in Fields(holder.object("entities"), post.findings).objects("urls"):
+        link = Fields(one, post.findings)
+        short, long = link.text("url"), link.text("expanded_url")
+        if short and long:
+            links[short] = "" if _is_own_media(one, long, post.record) else long
+    return links
+
+
+def _is_own_media(link: Json, long: str, post: Json) -> bool:
+    attached = post.get("attachments")
+    keys = attached.get("media_keys") if isinstance(attached, dict) else None
+    if link.get("media_key") is not None and isinstance(keys, list):
+        return link["media_key"] in keys
+    found = OWN_MEDIA.search(long)
+    # The link of an edited post may name its first version.
+    versions = (post.get(name) for name in HISTORIES)
+    own = [post.get("id"), *(one for some in versions if isinstance(some, list) for one in some)]
+    return found is not None and found[1] in map(name_of, own)
 
 
 def _pictures(fields: Fields) -> list[Picture]:
     media = Fields(fields.object("attachments"), fields.findings).objects("media")
-    shown = [Fields(one, fields.findings) for one in media if one.get("type") == "photo"]
-    return [Picture(url=one.text("url"), alt_text=one.text("alt_text")) for one in shown]
+    photos = [Fields(one, fields.findings) for one in media if one.get("type") == "photo"]
+    return [Picture(url=one.link("url"), alt_text=one.text("alt_text")) for one in photos]
 
 
 def _engagement(fields: Fields) -> dict[str, int | None] | None:
@@ -124,30 +158,26 @@ def _engagement(fields: Fields) -> dict[str, int | None] | None:
     return {ours: given.count(theirs) for ours, theirs in COUNTS.items()} if given.record else None
 
 
-def _references(record: Json) -> list[Json]:
-    return [one for name in REFERENCES for one in Fields(record).objects(name)]
+def _query(record: Json) -> list[str]:
+    url = Fields(Fields(record).object("__twarc")).text("url") or ""
+    try:
+        return parse_qs(urlsplit(url).query).get("query", [])
+    except ValueError:
+        return []
 
 
-def _query(record: Json) -> Iterator[str]:
-    url = Fields(Fields(record).object("__twarc")).text("url")
-    if url:
-        yield from parse_qs(urlsplit(url).query).get("query", [])
-
-
-def _status(number: Any) -> str | None:
-    return canonical_url(f"https://x.com/i/status/{number}") if str(number).isdigit() else None
-
-
-def _missing(error: Json) -> Iterator[Parsed]:
-    url = _status(error.get("resource_id") or error.get("value"))
+def _missing(error: Fields) -> Iterator[Parsed]:
+    given = error.record.get("resource_id") or error.record.get("value")
+    url = x_status_url(given)
     if url is None:
-        yield Finding(Reject.NO_URL, "an error that names no post")
+        yield Finding(Reject.NO_URL, f"an error about {shown(given)}, expected a post's number")
         return
     yield Post(url=url, platform="x", missing=_why(error))
+    yield from error.findings
 
 
-def _why(error: Json) -> str:
-    said = f"{error.get('title')} {error.get('detail')} {error.get('type')}".lower()
+def _why(error: Fields) -> str:
+    said = " ".join(error.text(name) or "" for name in ("title", "detail", "type")).lower()
     if "suspend" in said or "withheld" in said or "blocked" in said:
         return Missing.BLOCKED
     if "authoriz" in said or "protected" in said:
@@ -155,47 +185,15 @@ def _why(error: Json) -> str:
     return Missing.DELETED if "deleted" in said else Missing.NOT_FOUND
 
 
-def _flattened(page: Json) -> Iterator[tuple[str, dict[str, Any]]]:
-    includes = Fields(Fields(page).object("includes"))
-    users = {one.get("id"): one for one in includes.objects("users")}
-    media = {one.get("media_key"): one for one in includes.objects("media")}
-    every = [one for name in INCLUDED for one in includes.objects(name)]
-    by_id = {one.get("id"): one for one in every}
-    data = page.get("data")
-    found = data if isinstance(data, list) else [data] if isinstance(data, dict) else []
-    nested: set[Any] = set()
-
-    def flat(post: Json) -> dict[str, Any]:
-        keys = Fields(Fields(post).object("attachments")).texts("media_keys")
-        own = {"media_keys": keys, "media": [media[key] for key in keys if key in media]}
-        return {**post, "author": users.get(post.get("author_id")), "attachments": own}
-
-    def with_references(post: Json) -> dict[str, Any]:
-        whole = flat(post)
-        for name in REFERENCES:
-            if name in post:
-                whole[name] = [
-                    {**flat(by_id.get(one.get("id"), {})), **one}
-                    for one in Fields(post).objects(name)
-                ]
-                nested.update(one.get("id") for one in Fields(post).objects(name))
-        return whole
-
-    for number, post in enumerate(found):
-        if isinstance(post, dict):
-            yield f"#{number}", {**with_references(post), "__twarc": page.get("__twarc")}
-        else:
-            yield f"#{number}", {"not a post": post}
-    for number, post in enumerate(every):
-        if post.get("id") not in nested:
-            yield f"#includes.{number}", {**flat(post), "_included": True}
-    for number, error in enumerate(Fields(page).objects("errors")):
-        if error.get("resource_type") in ("tweet", "post"):
-            yield f"#errors.{number}", {"_missing": error}
-
-
 def _loaded(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _dumped(post: Any) -> str:
+    try:
+        return json.dumps(post)
+    except RecursionError:
+        return json.dumps(f"nested too deeply: {shown(post)}")

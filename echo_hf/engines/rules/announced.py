@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from echo_hf.engines.rules.feedback import judges
-from echo_hf.engines.rules.prompts import Found
+from echo_hf.engines.rules.labelled import Found
 from echo_hf.engines.rules.samples import Draft, Samples
 from echo_hf.engines.rules.spans import LONGEST_PROMPT, Span, trimmed
 from echo_hf.engines.rules.thread import Post, same_author

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from echo_hf.engines.rules.feedback import feedback_text, judges_own
+from echo_hf.engines.rules.labelled import Found
 from echo_hf.engines.rules.names import Names
 from echo_hf.engines.rules.phrases import BLANK
-from echo_hf.engines.rules.prompts import Found
 from echo_hf.engines.rules.reading import Reading
 from echo_hf.engines.rules.spans import LONGEST_PROMPT
 from echo_hf.engines.rules.thread import Post, Thread

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from echo_hf.engines.rules.labelled import Found
 from echo_hf.engines.rules.markers import points_elsewhere
 from echo_hf.engines.rules.names import Names
-from echo_hf.engines.rules.prompts import Found, find_prompt
+from echo_hf.engines.rules.prompts import find_prompt
 from echo_hf.engines.rules.reading import Reading
 
 

@@ -103,6 +103,8 @@ FOX = "Turn the fox in the photo into a felt toy, pastel background"
         (f"✨ PROMPT ✨\n\n{FOX}\n\nFollow me for more!", FOX),
         (f"Prompt 👇\n{FOX}\n\nWhat do you think?", FOX),
         (f"**Prompt:** {FOX}", FOX),
+        (f"Prompt: {FOX}\nmine!", FOX),
+        (f"Prompt: {FOX}\nMade with ChatGPT and love", FOX),
         (f"𝗣𝗿𝗼𝗺𝗽𝘁: {FOX}", FOX),
         (f"prompt used → {FOX}", FOX),
         (f"Here is the one for ChatGPT\n```\n{FOX}\n```\nenjoy!", FOX),
@@ -152,12 +154,51 @@ def test_a_prompt_may_speak_of_prompts() -> None:
     text = "Make a poster from my photo, using the following prompt:\nNeon city, rain, 35mm"
     assert only(post(0, -1, "a", text, 1)).prompt == text
     assert only(post(0, -1, "a", f"Prompt: {text}", 1)).prompt == text
+    sign = "A friendly robot who is holding up a big sign with the prompt: draw me, photo"
+    spoken = only(post(0, -1, "a", f"Prompt: {sign}", 1))
+    assert (spoken.prompt, spoken.quality) == (sign, "Benchmark")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a red fox, photo\nNegative prompt: blur",
+        '{\n  "prompt": "a red fox",\n  "style": "clay"\n}',
+    ],
+)
+def test_a_part_of_a_prompt_is_no_prompt(text: str) -> None:
+    """What a prompt excludes, and a key of its JSON, begin no second prompt."""
+    sample = only(post(0, -1, "a", f"Prompt: {text}", 1))
+    assert (sample.prompt, sample.quality) == (text, "Benchmark")
 
 
 def test_a_prompt_may_begin_with_a_quotation() -> None:
     """Quotation marks around a title are part of the prompt; around all of it they are not."""
-    text = '"Tea Time" poster in bold retro letters, cream background'
-    assert only(post(0, -1, "a", f"Prompt: {text}", 1)).prompt == text
+    for text in (
+        '"Tea Time" poster in bold retro letters, cream background',
+        "“Tea Time” – a poster in bold retro letters, cream background",
+    ):
+        assert only(post(0, -1, "a", f"Prompt: {text}", 1)).prompt == text
+
+
+def test_a_description_above_an_instruction_is_part_of_it() -> None:
+    """A bare prompt begins where the picture begins to be described."""
+    text = (
+        "A neon street in the rain, cinematic light, 35mm lens.\nMake the background pink, please."
+    )
+    assert only(post(0, -1, "a", text, 1)).prompt == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Create your own AI avatar images at https://example.org today",
+        "My watercolor portrait of a fox, pastel palette, soft light, paper texture, vintage look",
+    ],
+)
+def test_no_bare_prompt_in_what_is_said_to_people(text: str) -> None:
+    """An advertisement, and talk of one's own picture, look like prompts but are comments."""
+    assert only(post(0, -1, "a", text, 1)).quality == "Analysis"
 
 
 def test_several_prompts_in_one_post_are_no_single_task() -> None:
@@ -201,6 +242,7 @@ def test_prompt_below_is_found_in_the_reply() -> None:
 @pytest.mark.parametrize(
     ("announcement", "words"),
     [
+        ("New 4o trick. Prompt: in the comments 👇", "A tiny island inside a light bulb"),
         ("New 4o trick. Prompt in the comments", "A tiny island inside a light bulb, golden hour"),
         ("Nuevo truco. Prompt en los comentarios", "Una isla diminuta dentro de una bombilla"),
         ("Neuer Trick mit 4o. Prompt unten 👇", "Eine winzige Insel in einer Glühbirne"),
@@ -234,7 +276,7 @@ def test_every_variation_is_a_sample() -> None:
         post(0, -1, "mira_draws", "Prompt: a lighthouse at night, oil painting", 1),
         post(1, 0, "tomo_k", 'I changed it: "Make a lighthouse in the snow, oil painting"', 1),
         post(2, 1, "lena_p", "this one is better"),
-        post(3, 0, "ravi_s", "Prompt: a lighthouse at night, oil painting\n\nmine!", 1),
+        post(3, 0, "ravi_s", "Prompt: a lighthouse at night, oil painting #4o", 1),
     )
     assert found is not None
     assert [one.posts for one in found] == [[0, 3], [1]]
@@ -272,6 +314,7 @@ def test_a_comment_gathers_its_replies() -> None:
         post(2, 1, "c", "@a @b It works for me"),
         post(3, 0, "d", "what about lunch?"),
         post(4, 0, "e", "prompt please?"),
+        post(5, 0, "f", "is it any good with letters?"),
     )
     assert sample.prompt == "GPT-4o image generation still cannot count fingers"
     assert (sample.quality, sample.posts) == ("Analysis", [0])
@@ -294,6 +337,7 @@ def test_relevant_questions_are_analysis() -> None:
         ("Midjourney v7.\nPrompt: a cat in a hat, studio photo", "Trash"),
         ("Prompt for DALL·E 3: a cat in a hat, studio photo", "Trash"),
         ("Way better than Midjourney!\nPrompt: a cat in a hat, studio photo", "Benchmark"),
+        ("First Midjourney, now 4o.\nPrompt: a cat in a hat, studio photo", "Benchmark"),
         ("4o vs Midjourney.\nPrompt: a cat in a hat, studio photo", "Benchmark"),
         ("midjourneyed out.\nPrompt: a cat in a hat, studio photo", "Benchmark"),
         ("Prompt: a cat in a hat, Midjourney style studio photo", "Benchmark"),
@@ -303,6 +347,15 @@ def test_relevant_questions_are_analysis() -> None:
 def test_trash_is_another_model_or_no_picture(text: str, quality: str) -> None:
     """What was made with another model is Trash, what is only compared with one is not."""
     assert only(post(0, -1, "a", text, 1)).quality == quality
+
+
+def test_the_announcement_tells_the_model() -> None:
+    """A prompt is Trash as well when the post that announces it names another model."""
+    sample = only(
+        post(0, -1, "a", "Midjourney test, prompt below", 1),
+        post(1, 0, "a", "Prompt: a cat in a hat, studio photo"),
+    )
+    assert (sample.quality, sample.posts) == ("Trash", [1, 0])
 
 
 def test_off_topic_threads_are_trash() -> None:
@@ -324,7 +377,7 @@ def test_own_verdict_counts_outside_the_prompt_only() -> None:
     """The author's judgement beside the prompt is feedback; words inside the prompt never are."""
     beside = only(post(0, -1, "a", f"It nailed the ears!\n\nPrompt: {FOX}", 1))
     assert beside.said == {0: "It nailed the ears!"}
-    inside = only(post(0, -1, "a", f"Felt toy\n\nPrompt: {FOX}, it is beautiful and perfect", 1))
+    inside = only(post(0, -1, "a", f"Beautiful felt toy\n\nPrompt: {FOX}, it is perfect", 1))
     assert inside.said == {}
 
 
