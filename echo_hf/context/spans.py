@@ -7,7 +7,7 @@ of spans of what people wrote, so a hallucinated prompt is visible. White space 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -18,7 +18,8 @@ TOKEN = re.compile(
 )
 SHORTEST_SPAN = 3
 MOST_SPANS = 8
-MOST_PLACES = 256
+MOST_PLACES = 256  # of one span in the texts: a word a thousand times stays cheap
+Place = tuple[int, int]
 
 
 class Span(NamedTuple):
@@ -50,16 +51,6 @@ class SpanIndex:
         found = [list(TOKEN.finditer(text)) for text in self.texts]
         return [([one.group() for one in every], [one.start() for one in every]) for every in found]
 
-    @cached_property
-    def _places(self) -> dict[tuple[str, ...], list[tuple[int, int]]]:
-        index: dict[tuple[str, ...], list[tuple[int, int]]] = {}
-        for number, (tokens, _) in enumerate(self._found):
-            for at in range(len(tokens) - SHORTEST_SPAN + 1):
-                places = index.setdefault(tuple(tokens[at : at + SHORTEST_SPAN]), [])
-                if len(places) < MOST_PLACES:  # a text of one word a thousand times stays cheap
-                    places.append((number, at))
-        return index
-
     def spans(self, prompt: str) -> list[Span | None]:
         """Cuts a prompt into the longest spans, greedily from its beginning.
 
@@ -70,9 +61,10 @@ class SpanIndex:
             The spans in the prompt's order; null for each token that begins none.
         """
         tokens, at = TOKEN.findall(prompt), 0
+        places = self._places(tokens)
         cut: list[Span | None] = []
         while at < len(tokens):
-            span = self._longest(tokens, at)
+            span = self._longest(tokens, at, places)
             cut.append(span)
             at += span.tokens if span else 1
         return cut
@@ -100,8 +92,18 @@ class SpanIndex:
         cut = self.spans(prompt)
         return len(cut) <= MOST_SPANS and all(cut)
 
-    def _longest(self, tokens: Sequence[str], at: int) -> Span | None:
-        places = self._places.get(tuple(tokens[at : at + SHORTEST_SPAN]), [])
+    def _places(self, prompt: Sequence[str]) -> dict[tuple[str, ...], list[Place]]:
+        places: dict[tuple[str, ...], list[Place]] = {gram: [] for gram in _grams(prompt)}
+        for number, (tokens, _) in enumerate(self._found):
+            for at, gram in enumerate(_grams(tokens)):
+                if gram in places and len(places[gram]) < MOST_PLACES:
+                    places[gram].append((number, at))
+        return places
+
+    def _longest(
+        self, tokens: Sequence[str], at: int, known: Mapping[tuple[str, ...], list[Place]]
+    ) -> Span | None:
+        places = known.get(tuple(tokens[at : at + SHORTEST_SPAN]), [])
         length = SHORTEST_SPAN
         while places and at + length < len(tokens):
             longer = [
@@ -115,10 +117,14 @@ class SpanIndex:
         number, start = places[0]
         return Span(length, number, self._found[number][1][start])
 
-    def _token(self, place: tuple[int, int], offset: int) -> str | None:
+    def _token(self, place: Place, offset: int) -> str | None:
         tokens, _ = self._found[place[0]]
         at = place[1] + offset
         return tokens[at] if at < len(tokens) else None
+
+
+def _grams(tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return zip(*(tokens[start:] for start in range(SHORTEST_SPAN)), strict=False)
 
 
 def anchor(prompt: str, text: str) -> int:
