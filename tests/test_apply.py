@@ -301,6 +301,16 @@ class TestLaterRuns:
         assert _reasons(second) == {url(2): "not_answered", url(3): "refused"}
         assert second.dataset._fingerprint != first.dataset._fingerprint
 
+    def test_what_could_not_be_read_is_asked_again_later(self, store: Store, cache: Path) -> None:
+        """Once within its first run, and again in the next, for a model that is not always odd."""
+        engine = Scripted()
+        for calls in (2, 4):
+            result = run_stage(
+                Guess(), posts("babble red"), engine=engine, store=store, cache_dir=cache
+            )
+            assert _reasons(result) == {url(0): "unreadable"}
+            assert len(engine.asked) == calls
+
     def test_answers_that_came_in_between_are_read(self, store: Store, cache: Path) -> None:
         """A run that was killed after its last answer, and before its map, loses nothing."""
         rows = posts("red", "error blue")

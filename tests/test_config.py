@@ -217,6 +217,11 @@ class TestRefusing:
         file.write_text(yaml.safe_dump(_without(key)), "utf-8")
         assert _refused(file) == f"{file}: {key} is missing: field required"
 
+    def test_a_misspelt_key_is_not_told_as_a_missing_one(self, file: Path) -> None:
+        """Both are true; the one that helps is said."""
+        file.write_text(yaml.safe_dump({**_without("name"), "nmae": "x"}), "utf-8")
+        assert _refused(file) == f"{file}: {REFUSED['nmae'][1]}"
+
     def test_a_missing_key_inside_is_named(self, file: Path) -> None:
         """With the path that leads to it."""
         file.write_text(yaml.safe_dump(_with("target", {"name": "Lumen"})), "utf-8")

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
@@ -50,7 +50,6 @@ def _put(store: Store, asked: Request, completion: Completion = ANSWER) -> bytes
 
 
 def _bytes_of(store: Store) -> bytes:
-    store.close()
     return b"".join(path.read_bytes() for path in sorted(store.path.parent.iterdir()))
 
 
@@ -216,6 +215,11 @@ def test_different_conversations_have_different_keys(
     assert (_key(ours) == _key(theirs)) == (ours.messages == theirs.messages)
 
 
+@example(["a", "b"], ["atb"])
+@example(["a", "b"], ["ab"])
+@example(["", "a"], ["a", ""])
+@example(["a"], ["a", ""])
+@example(["1:a", "b"], ["1:at1:b"])
 @given(PIECES, PIECES)
 def test_cutting_a_text_elsewhere_makes_another_question(one: list[str], other: list[str]) -> None:
     """Parts are framed: equal concatenations that are split differently have different keys."""
@@ -247,7 +251,7 @@ def test_a_source_is_matched_as_a_whole(store: Store) -> None:
 
 
 def test_a_forgotten_answer_is_gone_from_the_files(store: Store) -> None:
-    """No byte of it stays in the database, its log or its free pages."""
+    """No byte of it stays in the database, its log or its free pages, while it is still open."""
     _put(store, RED, Completion("a very secret colour " * 400))
     _put(store, request("pink", sources=RED.sources), Completion(None, "a very secret error"))
     _put(store, request("blue"), Completion("a plain colour"))

@@ -28,13 +28,13 @@ def merge_pictures(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
         Each picture once, in the order of the row that has most, the rest by digest and address;
         of several descriptions the longest.
     """
-    longest = max(rows, key=_most, default=[])
-    every = [*longest, *sorted((one for row in rows for one in row), key=_spelt)]
+    fullest = min(rows, key=_fewest, default=[])
+    every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
     named = [one for one in every if one["url"] is not None or one["sha256"] is not None]
     alt_texts = _alt_texts(named)
     pictures = [
         {"sha256": name.sha256, "url": name.url, "alt_text": alt_texts[name]}
-        for name in _fullest(_name(one) for one in named)
+        for name in _whole(_name(one) for one in named)
     ]
     # A picture that could not be read may still be described.
     described = dict.fromkeys(
@@ -46,7 +46,7 @@ def merge_pictures(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
     return pictures + bare or [dict(one) for one in every[:1]]
 
 
-def _fullest(given: Iterable[_Name]) -> list[_Name]:
+def _whole(given: Iterable[_Name]) -> list[_Name]:
     names = list(dict.fromkeys(given))
     whole: dict[_Name, list[_Name]] = {}
     for name in names:
@@ -94,8 +94,8 @@ def _by_length(text: str | None) -> tuple[bool, int, str]:
     return text is not None, len(text or ""), text or ""
 
 
-def _most(pictures: Sequence[Entry]) -> tuple[int, list[tuple[tuple[bool, str], ...]]]:
-    return len(pictures), [_spelt(one) for one in pictures]
+def _fewest(pictures: Sequence[Entry]) -> tuple[int, list[tuple[tuple[bool, str], ...]]]:
+    return -len(pictures), [_spelt(one) for one in pictures]
 
 
 def _spelt(entry: Entry) -> tuple[tuple[bool, str], ...]:

@@ -1,0 +1,70 @@
+"""Collecting from lines and from files, as the tests of all sources do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from echo_hf.apply import StageResult, run_stage
+from echo_hf.collect.collect import Collect
+from echo_hf.collect.merge import Merge
+from echo_hf.collect.records import RECORDS, read_records
+from echo_hf.collect.sources.base import make_source
+from echo_hf.config import Posts
+from echo_hf.pictures import PictureStore
+
+RecordTable = Callable[..., pa.Table]
+CollectLines = Callable[..., list[dict[str, Any]]]
+CollectFile = Callable[..., tuple[list[dict[str, Any]], StageResult]]
+
+
+@pytest.fixture(scope="session")
+def collect(tmp_path_factory: pytest.TempPathFactory) -> Collect:
+    """The stage, with an empty picture store."""
+    return Collect(PictureStore(tmp_path_factory.mktemp("pictures")))
+
+
+def _record_table(
+    source: str, lines: Iterable[str], keywords: Sequence[str] = (), folder: Path | None = None
+) -> pa.Table:
+    """The records of a file with these lines."""
+    where = str(folder or Path("no such folder"))
+    rows = [
+        {"place": f"f{place}", "source": source, "folder": where, "record": record}
+        for place, record in make_source(source).split(lines)
+    ]
+    full = [{**row, "keywords": list(keywords)} for row in rows]
+    return pa.Table.from_pylist(full, schema=RECORDS.schema)
+
+
+@pytest.fixture(scope="session")
+def record_table() -> RecordTable:
+    """The records of (source, lines, keywords, folder)."""
+    return _record_table
+
+
+@pytest.fixture(scope="session")
+def collect_lines(collect: Collect) -> CollectLines:
+    """Rows that the stage makes of (source, lines, keywords, folder)."""
+
+    def run(*arguments: Any, **named: Any) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = collect(_record_table(*arguments, **named)).to_pylist()
+        return rows
+
+    return run
+
+
+@pytest.fixture
+def collect_file(collect: Collect) -> CollectFile:
+    """Merged posts of (source, path, keywords), and what the stage said on the way."""
+
+    def run(source: str, path: Path, *keywords: str) -> tuple[list[dict[str, Any]], StageResult]:
+        records = read_records([Posts(source=source, path=path, keywords=keywords)])
+        read = run_stage(collect, records)
+        return run_stage(Merge(), read.dataset).dataset.to_list(), read
+
+    return run

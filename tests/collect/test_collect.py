@@ -1,0 +1,326 @@
+"""Collection: every record accounted for, pictures taken in from beside the posts and only there."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from datasets import Dataset
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from echo_hf.collect.collect import Collect
+from echo_hf.pictures import MOST_BYTES, PictureStore
+from echo_hf.reasons import Missing
+from echo_hf.tables import POSTS
+
+Rows = list[dict[str, Any]]
+CollectLines = Callable[..., Rows]
+URL = "https://example.org/a"
+
+
+def png(color: str = "teal") -> bytes:
+    """A small picture."""
+    file = io.BytesIO()
+    Image.new("RGB", (3, 2), color).save(file, "PNG")
+    return file.getvalue()
+
+
+def post(**fields: Any) -> str:
+    """A line of our own format."""
+    return json.dumps({"url": URL, **fields})
+
+
+def of_pictures(collect_lines: CollectLines, folder: Path, *pictures: Any) -> tuple[Rows, Rows]:
+    """Pictures and remarks of a post that names these."""
+    first, *rest = collect_lines("jsonl", [post(pictures=list(pictures))], folder=folder)
+    return first["pictures"], rest
+
+
+def said(rows: Rows) -> list[tuple[str, str]]:
+    """Status and reason of each remark."""
+    return [(row["_status"], row["_reason"]) for row in rows]
+
+
+def test_good_lines_survive_the_bad_ones_around_them(
+    collect_lines: CollectLines, tmp_path: Path
+) -> None:
+    """Each bad input is told with its place and a reason, and costs only what is bad in it."""
+    (tmp_path / "broken.png").write_bytes(png()[:30])
+    lines = [
+        json.dumps({"url": "https://example.org/first", "text": "a"}),
+        '{"url": "https://example.org/cut',
+        json.dumps({"text": "no address"}),
+        json.dumps({"url": "https://example.org/p", "pictures": [{"path": "broken.png"}]}),
+        json.dumps({"url": "https://example.org/d", "timestamp": "tomorrow", "text": "b"}),
+        "null",
+        "",
+        json.dumps({"url": "https://example.org/last", "text": "c"}),
+    ]
+    rows = collect_lines("jsonl", lines, folder=tmp_path)
+
+    assert [(row["_parent"], row["_status"], row["_reason"], row["url"]) for row in rows] == [
+        (["f:1"], "kept", None, "https://example.org/first"),
+        (["f:2"], "rejected", "not_json", None),
+        (["f:3"], "rejected", "no_url", None),
+        (["f:4"], "kept", None, "https://example.org/p"),
+        (["f:4"], "noted", "broken_picture", None),
+        (["f:5"], "kept", None, "https://example.org/d"),
+        (["f:5"], "noted", "bad_timestamp", None),
+        (["f:6"], "rejected", "not_a_post", None),
+        (["f:8"], "kept", None, "https://example.org/last"),
+    ]
+    details = [row["_detail"] for row in rows if row["_detail"]]
+    assert details[0].startswith("Unterminated string")
+    assert details[0].endswith("""'{"url": "https://example.org/cut'""")
+    assert details[1] == "url is None, expected a web address"
+    assert details[2].startswith("'broken.png': ")
+    assert details[3] == (
+        "timestamp is 'tomorrow', expected an ISO 8601 date or seconds since 1970"
+    )
+    assert details[4] == "NoneType, expected an object"
+    assert rows[5]["text"] == "b"
+
+
+def test_a_local_picture_is_kept_as_the_bytes_it_was(
+    collect: Collect, collect_lines: CollectLines, tmp_path: Path
+) -> None:
+    """Its name is the sha256 of its bytes, and the store gives these very bytes back."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "fox.png").write_bytes(png())
+    picture = {"path": "in/fox.png", "url": "https://p.example/fox", "alt_text": "a fox"}
+    pictures, rest = of_pictures(collect_lines, tmp_path, picture)
+    digest = hashlib.sha256(png()).hexdigest()
+
+    assert pictures == [{"sha256": digest, "url": "https://p.example/fox", "alt_text": "a fox"}]
+    assert rest == []
+    assert collect.pictures.open(digest) == png()
+
+
+@pytest.mark.parametrize("kind", ["absolute", "up", "up and back", "link", "link to folder"])
+def test_a_picture_outside_the_folder_is_not_read(
+    kind: str, collect: Collect, collect_lines: CollectLines, tmp_path: Path
+) -> None:
+    """Neither an absolute path nor dots nor a link leads out of the folder of the posts."""
+    folder, outside = tmp_path / "posts", tmp_path / "secret"
+    folder.mkdir()
+    outside.mkdir()
+    secret = png("#123456")
+    (outside / "s.png").write_bytes(secret)
+    (folder / "link.png").symlink_to(outside / "s.png")
+    (folder / "sub").symlink_to(outside)
+    path = {
+        "absolute": str(outside / "s.png"),
+        "up": "../secret/s.png",
+        "up and back": "sub/../../secret/s.png",
+        "link": "link.png",
+        "link to folder": "sub/s.png",
+    }[kind]
+    pictures, rest = of_pictures(collect_lines, folder, {"path": path, "alt_text": "a"})
+
+    assert pictures == [{"sha256": None, "url": None, "alt_text": "a"}]
+    assert said(rest) == [("noted", "picture_outside")]
+    assert rest[0]["_detail"] == f"{path!r}, expected within the posts' folder"
+    assert not collect.pictures.path(hashlib.sha256(secret).hexdigest()).exists()
+
+
+def test_a_link_that_stays_within_the_folder_is_followed(
+    collect_lines: CollectLines, tmp_path: Path
+) -> None:
+    """What counts is where a path ends; the folder itself may be a link."""
+    real = tmp_path / "real"
+    real.mkdir()
+    (real / "fox.png").write_bytes(png())
+    (real / "link.png").symlink_to(real / "fox.png")
+    (tmp_path / "folder").symlink_to(real)
+    pictures, rest = of_pictures(collect_lines, tmp_path / "folder", {"path": "sub/../link.png"})
+
+    assert pictures[0]["sha256"] == hashlib.sha256(png()).hexdigest()
+    assert rest == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none.png", "picture_not_found"),
+        ("folder", "picture_not_found"),
+        (".", "picture_not_found"),
+        ("pipe", "picture_not_found"),
+        ("circle", "picture_not_found"),
+        ("x" * 5000, "picture_not_found"),
+        ("fox.png/inner", "picture_not_found"),
+        ("empty.png", "broken_picture"),
+        ("text.png", "broken_picture"),
+        ("cut.png", "broken_picture"),
+        ("huge.png", "broken_picture"),
+    ],
+)
+def test_a_picture_that_cannot_be_read_is_noted(
+    name: str, reason: str, collect_lines: CollectLines, tmp_path: Path
+) -> None:
+    """The post stays, with the picture's description; nothing hangs, and no huge file is read."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "fox.png").write_bytes(png())
+    (tmp_path / "empty.png").write_bytes(b"")
+    (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "cut.png").write_bytes(png()[:40])
+    with (tmp_path / "huge.png").open("wb") as file:
+        file.truncate(2**40)
+    pictures, rest = of_pictures(collect_lines, tmp_path, {"path": name, "alt_text": "a fox"})
+
+    assert pictures == [{"sha256": None, "url": None, "alt_text": "a fox"}]
+    assert said(rest) == [("noted", reason)]
+    assert rest[0]["_detail"].startswith(repr(name))
+    assert str(tmp_path) not in rest[0]["_detail"]
+
+
+def test_a_picture_too_large_is_told_with_its_size(
+    collect_lines: CollectLines, tmp_path: Path
+) -> None:
+    """The size on disk is enough to know."""
+    with (tmp_path / "huge.png").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    _, rest = of_pictures(collect_lines, tmp_path, {"path": "huge.png"})
+
+    assert rest[0]["_detail"] == (
+        f"'huge.png': {MOST_BYTES + 1} bytes, expected at most {MOST_BYTES}"
+    )
+
+
+def test_a_full_disk_is_not_taken_for_a_missing_picture(
+    record_table: Callable[..., pa.Table], tmp_path: Path
+) -> None:
+    """What fails while a picture is stored is no fault of the post, and stops the run."""
+    (tmp_path / "fox.png").write_bytes(png())
+    (tmp_path / "store").write_text("a file where the folder should be")
+    table = record_table("jsonl", [post(pictures=[{"path": "fox.png"}])], folder=tmp_path)
+
+    with pytest.raises(OSError, match="store"):
+        Collect(PictureStore(tmp_path / "store"))(table)
+
+
+def test_inside_a_post_equal_bytes_are_one_picture(
+    collect_lines: CollectLines, tmp_path: Path
+) -> None:
+    """Nothing but equal bytes or an equal address collapses, and no description goes."""
+    for name, color in (("a.png", "teal"), ("b.png", "teal"), ("c.png", "navy")):
+        (tmp_path / name).write_bytes(png(color))
+    pictures, rest = of_pictures(
+        collect_lines,
+        tmp_path,
+        {"path": "a.png", "alt_text": "one"},
+        {"path": "c.png"},
+        {"path": "b.png", "url": "https://p.example/b", "alt_text": "two"},
+        {"url": "https://p.example/c"},
+        {"url": "https://p.example/c", "alt_text": "three"},
+        {"path": "none.png", "alt_text": "lost 1"},
+        {"path": "none.png", "alt_text": "lost 2"},
+    )
+    teal, navy = (hashlib.sha256(png(color)).hexdigest() for color in ("teal", "navy"))
+
+    assert [tuple(one.values()) for one in pictures] == [
+        (teal, "https://p.example/b", "one\ntwo"),
+        (navy, None, None),
+        (None, "https://p.example/c", "three"),
+        (None, None, "lost 1"),
+        (None, None, "lost 2"),
+    ]
+    assert said(rest) == [("noted", "picture_not_found")] * 2
+
+
+def test_a_detail_holds_only_what_a_table_can(collect_lines: CollectLines) -> None:
+    """Half characters that a record is quoted with are escaped."""
+    rows = collect_lines("jsonl", [r'{"url": "https://example.org/a", "x\ud83d": 1}'])
+
+    assert [row["_detail"] for row in rows] == [None, r"x\ud83d"]
+
+
+def test_platform_and_identifier_follow_from_the_address(collect_lines: CollectLines) -> None:
+    """A line need not say them, and is believed when it does."""
+    lines = [
+        post(url="https://x.com/mira_draws/status/7"),
+        post(url="https://art.example/2", platform="forum", post_id="two"),
+    ]
+    rows = collect_lines("jsonl", lines)
+
+    assert [(row["platform"], row["post_id"], row["url"]) for row in rows] == [
+        ("x", "7", "https://x.com/i/status/7"),
+        ("forum", "two", "https://art.example/2"),
+    ]
+
+
+def test_missing_reasons_are_those_of_the_closed_list(collect_lines: CollectLines) -> None:
+    """Each of them is kept as it is."""
+    lines = [post(url=f"https://example.org/{reason}", missing=reason) for reason in Missing]
+
+    assert [row["missing"] for row in collect_lines("jsonl", lines)] == list(Missing)
+
+
+LINES = st.lists(
+    st.sampled_from(
+        [
+            post(text="a"),
+            post(url="https://x.com/m/status/1", timestamp="never"),
+            post(pictures=[{"path": "../x.png"}], text="b"),
+            "{",
+            "[]",
+            '{"data": [{"id": "1", "text": "c"}], "meta": {}}',
+        ]
+    ),
+    max_size=12,
+)
+
+
+@given(LINES, st.integers(1, 5))
+def test_batches_make_no_difference(
+    collect: Collect, record_table: Callable[..., pa.Table], lines: list[str], size: int
+) -> None:
+    """All at once, in batches of any size by a plain loop or by `map`: the same rows."""
+    table = record_table("jsonl", lines)
+    whole = collect(table)
+    pieces = [collect(table.slice(at, size)) for at in range(0, len(lines), size)]
+
+    assert pa.concat_tables([whole.slice(0, 0), *pieces]).equals(whole)
+    if lines:
+        dataset = Dataset(table)
+        arguments = {**collect.map_arguments(dataset), "batch_size": size}
+        mapped = dataset.with_format("arrow").map(collect, **arguments)
+        assert mapped.with_format("arrow")[:].replace_schema_metadata(None).equals(whole)
+
+
+def test_no_record_is_no_row_with_all_columns(
+    collect: Collect, record_table: Callable[..., pa.Table]
+) -> None:
+    """An empty batch keeps the declared columns."""
+    made = collect(record_table("jsonl", []))
+
+    assert made.num_rows == 0
+    assert made.select(list(POSTS.columns)).schema == POSTS.schema
+
+
+def test_the_digest_does_not_depend_on_where_pictures_go(tmp_path: Path) -> None:
+    """Where a run lies is no part of what the stage computes."""
+    digests = {Collect(PictureStore(tmp_path / name)).digest() for name in "ab"}
+
+    assert len(digests) == 1
+
+
+def test_collection_is_fast(collect: Collect, record_table: Callable[..., pa.Table]) -> None:
+    """A simple post takes a few dozen microseconds; the bound is wide for busy machines."""
+    one = post(text="a paper fox", author="mira_draws", engagement={"likes": 1})
+    table = record_table("jsonl", [one] * 5000)
+    started = time.perf_counter()
+    collect(table)
+
+    assert time.perf_counter() - started < 5000 * 400e-6

@@ -1,0 +1,151 @@
+"""Reading single fields: what fits is taken, what does not is said."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.collect.fields import Fields, read_moment, shown
+from echo_hf.reasons import Notice
+
+UTC = datetime.UTC
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+READERS = ["text", "address", "link", "moment", "count", "texts", "objects", "object"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2026-03-02T17:12:40Z", (2026, 3, 2, 17, 12, 40)),
+        ("2026-03-02T17:12:40.000Z", (2026, 3, 2, 17, 12, 40)),
+        ("2026-03-02T17:12:40+02:00", (2026, 3, 2, 15, 12, 40)),
+        ("2026-03-02 17:12:40+00:00", (2026, 3, 2, 17, 12, 40)),
+        (" 2026-03-02T17:12:40 ", (2026, 3, 2, 17, 12, 40)),
+        ("2026-03-02", (2026, 3, 2)),
+        ("20260302T171240Z", (2026, 3, 2, 17, 12, 40)),
+        (0, (1970, 1, 1)),
+        (86400, (1970, 1, 2)),
+        (86400.5, (1970, 1, 2, 0, 0, 0, 500000)),
+        (-86400, (1969, 12, 31)),
+    ],
+)
+def test_times_are_read_in_utc(value: object, expected: tuple[int, ...]) -> None:
+    """ISO 8601 in its spellings, and seconds since 1970; without a zone it is UTC."""
+    year, month, day, *rest = expected
+    assert read_moment(value) == datetime.datetime(year, month, day, *rest, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "yesterday",
+        "",
+        "2026-02-30",
+        "2026-13-01T00:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        1e18,
+        1_772_471_560_000,
+        10**400,
+        float("nan"),
+        float("inf"),
+        True,
+        [],
+        {"$date": 0},
+    ],
+)
+def test_what_is_no_time_is_null_and_said(value: object) -> None:
+    """Nothing is guessed: milliseconds, truth values and days that never were are no times."""
+    fields = Fields({"date": value})
+
+    assert fields.moment("date") is None
+    assert [finding.reason for finding in fields.findings] == [Notice.BAD_TIMESTAMP]
+    assert fields.findings[0].detail.startswith("date is ")
+
+
+@given(st.sampled_from(READERS), ANYTHING)
+def test_no_value_breaks_a_reader(reader: str, value: Any) -> None:
+    """Each reader takes any JSON value, and says so when it leaves something out."""
+    fields = Fields({"a": value})
+    read = getattr(fields, reader)("a")
+
+    if value is None:
+        assert not fields.findings
+    if not fields.findings and reader in ("text", "count", "object", "objects"):
+        assert read == (value if value is not None else {"object": {}, "objects": []}.get(reader))
+    for finding in fields.findings:
+        assert len(finding.detail) < 200
+
+
+@pytest.mark.parametrize("value", [-1, 2**63, 1.0, "3", True, [1]])
+def test_what_is_no_count_is_null_and_said(value: object) -> None:
+    """A count is a whole number that a table can hold."""
+    fields = Fields({"likes": value})
+
+    assert fields.count("likes") is None
+    assert fields.findings[0].reason == Notice.BAD_FIELD
+
+
+def test_counts_from_zero_to_the_largest_are_read() -> None:
+    """Zero is a count, and not the same as none."""
+    assert Fields({"a": 0}).count("a") == 0
+    assert Fields({"a": 2**63 - 1}).count("a") == 2**63 - 1
+    assert Fields({}).count("a") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("a\x00b", "ab"), ("a\ud83d", "a?"), ("🦊", "🦊"), ("", "")]
+)
+def test_texts_are_such_that_a_table_can_hold_them(value: str, expected: str) -> None:
+    """NUL goes, half a character becomes a question mark, and either is said."""
+    fields = Fields({"text": value})
+
+    assert fields.text("text") == expected
+    assert bool(fields.findings) == (value != expected)
+
+
+def test_good_items_of_a_list_stay() -> None:
+    """One bad item costs no other."""
+    fields = Fields({"words": ["a", 1, None, "b", " "], "things": [{"a": 1}, 2]})
+
+    assert fields.texts("words") == ["a", "b"]
+    assert fields.objects("things") == [{"a": 1}]
+    assert [finding.reason for finding in fields.findings] == [Notice.BAD_FIELD] * 2
+
+
+@pytest.mark.parametrize("value", ["javascript:alert(1)", "file:///a.png", "data:image/png,", "a"])
+def test_addresses_of_pictures_are_web_addresses(value: str) -> None:
+    """Nothing but http and https is kept as an address."""
+    fields = Fields({"url": value})
+
+    assert fields.link("url") is None
+    assert fields.address("url") is None
+    assert len(fields.findings) == 2
+
+
+def test_values_are_shown_short_whatever_their_depth() -> None:
+    """A value nested as deep as the decoder goes is shown without recursing into it."""
+    deep = json.loads("[" * 900 + "]" * 900)
+
+    assert shown(deep) == "[[[...]]]"
+    assert len(shown("x" * 10**6)) <= 80
+    assert len(shown({str(n): "x" * 50 for n in range(9)})) <= 80
+
+
+def test_unknown_fields_are_named_in_order() -> None:
+    """A misspelt field is told by name."""
+    fields = Fields({"txet": 1, "text": 1, "lagn": 1})
+    fields.closed({"text"}, "picture: ")
+
+    assert [(one.reason, one.detail) for one in fields.findings] == [
+        (Notice.UNKNOWN_FIELD, "picture: lagn, txet")
+    ]

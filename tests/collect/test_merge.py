@@ -1,0 +1,245 @@
+"""Merging: one row an address, whatever came twice, in whatever order and in whatever parts."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from echo_hf.collect.merge import Merge, merge_posts
+from echo_hf.reasons import Missing
+from echo_hf.tables import POSTS
+
+Row = dict[str, Any]
+EMPTY: Row = {**dict.fromkeys(POSTS.columns), "keywords": [], "pictures": []}
+FEW = st.none() | st.sampled_from(["", "a", "b", "aa"])
+NAMES = st.none() | st.sampled_from(["", "a", "b"])
+PICTURE = st.fixed_dictionaries({"sha256": NAMES, "url": NAMES, "alt_text": FEW})
+COUNT = st.none() | st.integers(0, 2)
+TIMES = st.none() | st.integers(0, 3).map(
+    lambda day: datetime.datetime(2026, 3, 1 + day, tzinfo=datetime.UTC)
+)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "url": st.sampled_from(["u0", "u1"]),
+            "post_id": FEW,
+            "platform": FEW,
+            "author": FEW,
+            "text": FEW,
+            "timestamp": TIMES,
+            "lang": FEW,
+            "keywords": st.none() | st.lists(st.sampled_from("ab"), max_size=3),
+            "pictures": st.none() | st.lists(PICTURE, max_size=3),
+            "parent_url": FEW,
+            "quoted_url": FEW,
+            "engagement": st.none()
+            | st.fixed_dictionaries(
+                dict.fromkeys(["likes", "views", "reposts", "replies", "bookmarks"], COUNT)
+            ),
+            "missing": st.none() | st.sampled_from(list(Missing)),
+            "relevance": st.none()
+            | st.fixed_dictionaries({"score": st.none() | st.integers(1, 3), "note": FEW}),
+        }
+    ),
+    max_size=5,
+)
+
+
+def table(*rows: Row) -> pa.Table:
+    """A table of posts."""
+    return pa.Table.from_pylist([{**EMPTY, **row} for row in rows], schema=POSTS.schema)
+
+
+def merged(*rows: Row) -> list[Row]:
+    """The merged posts."""
+    posts: list[Row] = merge_posts(table(*rows)).to_pylist()
+    return posts
+
+
+def without_order_of_pictures(posts: list[Row]) -> list[Row]:
+    """The posts with their pictures sorted."""
+    return [{**post, "pictures": sorted(post["pictures"] or [], key=json.dumps)} for post in posts]
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+def test_order_makes_no_difference(rows: list[Row], shuffle: random.Random) -> None:
+    """Rows may arrive in any order."""
+    shuffled = list(rows)
+    shuffle.shuffle(shuffled)
+
+    assert merged(*shuffled) == merged(*rows)
+
+
+@given(ROWS)
+@example([{"pictures": [{"sha256": None, "url": None, "alt_text": None}], "url": "u0"}])
+@example([{"keywords": ["b", "a"], "url": "u0"}])
+def test_merging_again_changes_nothing(rows: list[Row]) -> None:
+    """Neither what is merged already, nor the same rows once more, make any difference."""
+    once = merged(*rows)
+
+    assert merged(*once) == once
+    assert merged(*rows, *rows) == once
+    assert merged(*once, *rows) == once
+
+
+@given(ROWS, ROWS)
+def test_parts_make_no_difference(first: list[Row], second: list[Row]) -> None:
+    """Posts may be merged in parts; only the order of a post's pictures may then differ."""
+    in_parts = merged(*merged(*first), *second)
+
+    assert without_order_of_pictures(in_parts) == without_order_of_pictures(merged(*first, *second))
+
+
+@given(ROWS)
+def test_nothing_known_is_lost(rows: list[Row]) -> None:
+    """A value that only one row has is there; each word, digest and address is there."""
+    by_url = {post["url"]: post for post in merged(*rows)}
+    assert set(by_url) == {row["url"] for row in rows}
+    for url, post in by_url.items():
+        group = [row for row in rows if row["url"] == url]
+        for name in ("post_id", "author", "text", "parent_url", "quoted_url", "timestamp"):
+            known = {row[name] for row in group if row[name] is not None}
+            assert post[name] in known if known else post[name] is None
+        assert set(post["keywords"] or []) == {
+            word for row in group for word in row["keywords"] or []
+        }
+        for name in ("sha256", "url"):
+            given_names = {one[name] for row in group for one in row["pictures"] or []}
+            assert given_names - {None} <= {one[name] for one in post["pictures"] or []}
+        assert (post["missing"] is None) == any(row["missing"] is None for row in group)
+
+
+def test_what_one_row_lacks_the_other_fills_in() -> None:
+    """Content beats its absence, the longer text the cut one; counts grow, time is the first."""
+    late = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
+    early = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
+    rows = [
+        {"url": "u", "text": "a long pro…", "timestamp": late, "keywords": ["lumen"]},
+        {
+            "url": "u",
+            "text": "a long prompt, whole",
+            "author": "mira_draws",
+            "timestamp": early,
+            "keywords": ["l-image"],
+            "engagement": {"likes": 3, "views": None, "replies": 0},
+        },
+        {"url": "u", "missing": "deleted", "engagement": {"likes": 1, "views": 9}},
+        {"url": "u", "missing": "not_fetched", "parent_url": "p"},
+    ]
+    (post,) = merged(*rows)
+
+    assert post == {
+        **EMPTY,
+        "url": "u",
+        "text": "a long prompt, whole",
+        "author": "mira_draws",
+        "timestamp": early,
+        "keywords": ["l-image", "lumen"],
+        "parent_url": "p",
+        "engagement": {
+            "likes": 3,
+            "views": 9,
+            "reposts": None,
+            "replies": 0,
+            "bookmarks": None,
+        },
+    }
+
+
+def test_a_post_that_is_nowhere_stays_missing() -> None:
+    """Two reasons for absence leave one, whatever the order."""
+    rows = [{"url": "u", "missing": "not_found"}, {"url": "u", "missing": "deleted"}]
+
+    assert merged(*rows)[0]["missing"] == merged(*reversed(rows))[0]["missing"] == "deleted"
+
+
+def picture(sha256: str | None, url: str | None, alt_text: str | None = None) -> Row:
+    """An entry of `pictures`."""
+    return {"sha256": sha256, "url": url, "alt_text": alt_text}
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # fetched meanwhile: the digest joins the address, the description comes along
+        (
+            [[picture(None, "p", "a fox")], [picture("s", "p")]],
+            [picture("s", "p", "a fox")],
+        ),
+        # a local file, and the same bytes with an address
+        ([[picture("s", None, "a")], [picture("s", "p", "a fox")]], [picture("s", "p", "a fox")]),
+        # the order of the fullest row stays, what only others have follows
+        (
+            [[picture("2", None), picture("1", None)], [picture("0", None)]],
+            [picture("2", None), picture("1", None), picture("0", None)],
+        ),
+        (
+            [[picture(None, "q"), picture(None, "p")], [picture("s", "p")]],
+            [picture(None, "q"), picture("s", "p")],
+        ),
+        # another picture under an address that was given before: both stay
+        ([[picture("1", "p")], [picture("2", "p")]], [picture("1", "p"), picture("2", "p")]),
+        # pictures without a name are told apart by their descriptions
+        (
+            [[picture(None, None, "b")], [picture(None, None, "a")], [picture(None, None, "b")]],
+            [picture(None, None, "a"), picture(None, None, "b")],
+        ),
+        ([[picture(None, None)], [picture("1", None)]], [picture("1", None)]),
+    ],
+)
+def test_pictures_are_joined_by_digest_or_address(
+    rows: list[list[Row]], expected: list[Row]
+) -> None:
+    """The same picture with and without its digest is one; different bytes never are."""
+    (post,) = merged(*({"url": "u", "pictures": pictures} for pictures in rows))
+
+    assert post["pictures"] == expected
+
+
+def test_posts_are_in_order_of_time_then_address() -> None:
+    """Posts of unknown time come last."""
+    days = [datetime.datetime(2026, 3, day, tzinfo=datetime.UTC) for day in (1, 2)]
+    rows = [
+        {"url": "d"},
+        {"url": "b", "timestamp": days[1]},
+        {"url": "a", "timestamp": days[1]},
+        {"url": "c", "timestamp": days[0]},
+        {"url": "0"},
+    ]
+
+    assert [post["url"] for post in merged(*rows)] == ["c", "a", "b", "0", "d"]
+
+
+def test_no_post_is_no_post() -> None:
+    """An empty table stays one, with its columns."""
+    assert merge_posts(table()).schema == POSTS.schema
+    assert merged() == []
+
+
+def test_the_stage_names_each_post_as_its_own_parent() -> None:
+    """The stage's rows are keyed by address, and the stage sees all rows at once."""
+    made = Merge()(table({"url": "u"}, {"url": "u"}, {"url": "v"}))
+
+    assert Merge.whole
+    assert made["_parent"].to_pylist() == [["u"], ["v"]]
+    assert made["_status"].to_pylist() == ["kept", "kept"]
+
+
+def test_merging_is_fast() -> None:
+    """100,000 posts that came once take well under a second; the bound is wide."""
+    urls = [f"https://x.com/i/status/{number}" for number in range(100_000)]
+    row = {**EMPTY, "keywords": ["a"], "pictures": [picture("s", "p")], "text": "a" * 80}
+    one = table({**row, "url": "u"})
+    posts = one.take(pa.array([0] * len(urls))).set_column(0, "url", pa.array(urls))
+    started = time.perf_counter()
+    assert merge_posts(posts).num_rows == len(urls)
+
+    assert time.perf_counter() - started < 2
