@@ -10,13 +10,14 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from echo_hf.apply import StageResult, run_stage
+    from echo_hf.apply import run_stage
     from echo_hf.config import Config, load_config
     from echo_hf.errors import EchoError
-    from echo_hf.fill import fill
+    from echo_hf.filling import fill
     from echo_hf.hub.release import Release
     from echo_hf.run import build
     from echo_hf.stage import ModelStage, Stage
+    from echo_hf.stage_result import StageResult
     from echo_hf.store import Store
 
 _HOME = {
@@ -25,10 +26,10 @@ _HOME = {
     "ModelStage": "echo_hf.stage",
     "Release": "echo_hf.hub.release",
     "Stage": "echo_hf.stage",
-    "StageResult": "echo_hf.apply",
+    "StageResult": "echo_hf.stage_result",
     "Store": "echo_hf.store",
     "build": "echo_hf.run",
-    "fill": "echo_hf.fill",
+    "fill": "echo_hf.filling",
     "load_config": "echo_hf.config",
     "run_stage": "echo_hf.apply",
 }

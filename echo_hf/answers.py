@@ -13,7 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from echo_hf.engines.base import Completion, Engine, Request
 from echo_hf.reasons import Failed
-from echo_hf.store import Store, request_keys
+from echo_hf.request_key import request_keys
+from echo_hf.store import Store
 
 NEEDS_MODEL = "needs_model"
 LONGEST_DETAIL = 300

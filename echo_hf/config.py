@@ -16,11 +16,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from echo_hf.errors import ConfigError, unknown
+from echo_hf.unique_keys import UniqueKeys
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")]
 Words = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
 Whole = Annotated[int, Field(strict=True)]
 LONGEST_VALUE = 200
+SECRET = re.compile(r"(?:^|_)(?:(?:api_?)?key|secret|password|auth|(?:access|auth|hf)_token)$")
 
 
 class Section(BaseModel):
@@ -169,7 +171,7 @@ def load_config(path: Path | str) -> Config:
     path = Path(path)
     try:
         text = path.read_text("utf-8")
-        data = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        data = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
     except FileNotFoundError:
         raise ConfigError(
             f"no config {str(path)!r}: expected a YAML file, for example "
@@ -203,30 +205,18 @@ def parse_config(data: Any, place: str) -> Config:
         config = Config.model_validate(data)
     except ValidationError as error:
         raise ConfigError(_first_error(error, place)) from None
+    for name, choice in config.engines.items():
+        secret = next((key for key in choice.options if SECRET.search(key)), None)
+        if secret is not None:
+            raise ConfigError(
+                f"{place}: engines.{name} has {secret!r}, and a config is kept beside its results: "
+                "put the secret into an environment variable"
+            )
     for stage, options in config.stages:
         if options.engine not in config.engines:
             where = f"{place}: stages.{stage}.engine"
             raise ConfigError(unknown("engine", options.engine, config.engines, where))
     return config
-
-
-MERGE_TAG = "tag:yaml.org,2002:merge"
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML without the silent loss of a key that is given twice."""
-
-
-def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    own = [key for key, _ in node.value if key.tag != MERGE_TAG]
-    seen = [loader.construct_object(key, deep=True) for key in own]
-    twice = next((key for key in seen if seen.count(key) > 1), None)
-    if twice is not None:
-        raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {twice!r} is given twice")
-    return loader.construct_mapping(node, deep=True)
-
-
-_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def _first_error(error: ValidationError, place: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from echo_hf.apply import StageStats
 from echo_hf.reasons import Failed, Notice, Reject
+from echo_hf.stage_result import StageStats
 
 MEANINGS = {str(reason): reason.meaning for kind in (Reject, Failed, Notice) for reason in kind}
 

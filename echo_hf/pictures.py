@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import tempfile
+import uuid
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,10 +50,10 @@ class PictureStore:
         path = self.path(digest)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(data)
-            # A killed process leaves a stray temporary file, never half a picture.
-            Path(file.name).replace(path)
+            # A killed process leaves a stray partial file, never half a picture.
+            partial = path.with_name(f".{digest}.{uuid.uuid4().hex}")
+            partial.write_bytes(data)
+            partial.replace(path)
         return digest
 
     def open(self, digest: str) -> bytes:

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf.apply import StageResult, run_stage
+from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import read_records
@@ -27,10 +28,12 @@ from echo_hf.curate.splits import CONFIGS, Splits
 from echo_hf.engines.base import Engine
 from echo_hf.engines.loaded import Engines
 from echo_hf.errors import SourceError
-from echo_hf.fill import plan
+from echo_hf.filling import plan
 from echo_hf.hub.release import Release, ReleaseFacts, read_release, write_release
 from echo_hf.run_folder import RunFolder, StageRecord
 from echo_hf.stage import ModelStage, Stage, combined_fingerprint
+from echo_hf.stage_result import StageResult
+from echo_hf.store import Store
 from echo_hf.tables import SAMPLES
 from echo_hf.watch import Unwatched, Watcher
 
@@ -128,21 +131,30 @@ class Pipeline:
         posts = _arrow(dataset, "keywords") if name == "relevance" else None
         stage, engine_name = self.stage(name, posts)
         engine = self.engines.use(engine_name) if engine_name else None
-        store = self.folder.store() if engine else None
-        asks = engine is not None and engine.stored and not self.offline
-        if isinstance(stage, ModelStage) and engine and store and asks:
-            self.watch.planned(name, plan(stage, dataset, engine, store))
-        result = run_stage(
-            stage,
-            dataset,
-            engine=engine,
-            store=store,
-            cache_dir=self.folder.cache,
-            offline=self.offline,
-            progress=self.watch.called,
-        )
-        self._save(result, description(stage, engine), dataset._fingerprint)
+        described = description(stage, engine)
+        with closing(self.folder.store()) if engine else nullcontext() as store:
+            if engine and store and not self._has(name, described, dataset):
+                self._announce(stage, dataset, engine, store)
+            result = run_stage(
+                stage,
+                dataset,
+                engine=engine,
+                store=store,
+                cache_dir=self.folder.cache,
+                offline=self.offline,
+                progress=self.watch.called,
+            )
+        self._save(result, described, dataset._fingerprint)
         return result
+
+    def _has(self, name: str, described: Mapping[str, Any], dataset: Dataset) -> bool:
+        record = self.folder.record(name)
+        made_from = (record.describe, record.input) if record else None
+        return made_from == (described, dataset._fingerprint)
+
+    def _announce(self, stage: Stage, dataset: Dataset, engine: Engine, store: Store) -> None:
+        if isinstance(stage, ModelStage) and engine.stored and not self.offline:
+            self.watch.planned(stage.name, plan(stage, dataset, engine, store))
 
     def _save(self, result: StageResult, describe: Mapping[str, Any], read: str) -> None:
         output = result.dataset._fingerprint

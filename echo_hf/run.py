@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from echo_hf.apply import StageResult
 from echo_hf.config import Config, load_config
 from echo_hf.engines.loaded import Engines
 from echo_hf.errors import unknown
 from echo_hf.hub.release import Release
 from echo_hf.pipeline import STAGES, Pipeline
 from echo_hf.run_folder import RunFolder
+from echo_hf.stage_result import StageResult
 from echo_hf.watch import Unwatched, Watcher
 
 RUNS = Path("runs")

@@ -22,10 +22,10 @@ import yaml
 from datasets import Dataset
 from filelock import FileLock, Timeout
 
-from echo_hf.apply import StageResult
 from echo_hf.config import Config
 from echo_hf.errors import RunError
 from echo_hf.pictures import PictureStore
+from echo_hf.stage_result import StageResult
 from echo_hf.store import Store
 
 PARTS = ("kept", "rejects", "quarantine", "notices")

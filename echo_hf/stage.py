@@ -158,6 +158,10 @@ class ModelStage(Stage):
         given = iter(source.read([request for row in rows for request in row]))
         return self.finish(table, [[next(given) for _ in row] for row in rows])
 
+    def map_arguments(self, dataset: Dataset) -> dict[str, Any]:
+        """As for any stage, but never from datasets' cache: no digest tells what a store holds."""
+        return {**super().map_arguments(dataset), "load_from_cache_file": False}
+
     def answered_by(self, answers: Answers) -> Self:
         """The same stage, reading its answers from there."""
         return dataclasses.replace(self, answers=answers)

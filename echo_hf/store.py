@@ -8,35 +8,18 @@ last one of a request is remembered apart, so that its row's quarantine can say 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from echo_hf.engines.base import Completion, Request, Usage
+from echo_hf.request_key import signature_digest
+from echo_hf.store_file import connect, explained
 
-from echo_hf.engines.base import Completion, ImageRef, Message, Request, Usage
-from echo_hf.errors import StoreError
-
-FORMAT = 1
 MOST_VARIABLES = 500
-LONGEST_WAIT_S = 60
-TABLES = (
-    """create table answers (
-    key blob primary key, task text not null, model text not null, text text not null,
-    finish_reason text not null, prompt_tokens integer not null, completion_tokens integer not null,
-    cached_tokens integer not null, cost_usd real, sources text not null
-) without rowid""",
-    """create table failures (
-    key blob primary key, error text, finish_reason text not null, sources text not null
-) without rowid""",
-    "create table models (digest text primary key, signature text not null) without rowid",
-)
 
 
 class Store:
@@ -143,13 +126,13 @@ class Store:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        with _explained(self.path):
+        with explained(self.path):
             yield self._open()
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            with _explained(self.path):
-                self._connection = _connect(self.path)
+            with explained(self.path):
+                self._connection = connect(self.path)
         return self._connection
 
 
@@ -213,118 +196,3 @@ def _storable(text: str | None) -> str | bytes | None:
 
 def _said(stored: str | bytes | None) -> str | None:
     return stored.decode("utf-8", "surrogatepass") if isinstance(stored, bytes) else stored
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, sqlite3.OperationalError) as error:
-        raise StoreError(
-            f"cannot use the store of answers {str(path)!r} ({error}): its folder must be writable "
-            "and have room, and no other program may hold the file"
-        ) from error
-    except sqlite3.DatabaseError as error:
-        raise StoreError(
-            f"{str(path)!r} is not a readable store of answers ({error}): "
-            "move it away to ask the model again"
-        ) from error
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(
-        path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
-    )
-    try:
-        if not _version(connection):
-            _create(connection, path)
-        if _version(connection) != FORMAT:
-            raise StoreError(
-                f"{str(path)!r} has store format {_version(connection)}, this version reads "
-                f"{FORMAT}: upgrade echo-hf, or move the file away to ask the model again"
-            )
-        _write_ahead(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("pragma user_version").fetchone()[0])
-
-
-def _create(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("begin immediate")
-    if not _version(connection):  # else another process was faster
-        if connection.execute("select count(*) from sqlite_master").fetchone()[0]:
-            raise StoreError(
-                f"{str(path)!r} is another program's database: choose another place for the answers"
-            )
-        for table in TABLES:
-            connection.execute(table)
-        connection.execute(f"pragma user_version = {FORMAT}")
-    connection.execute("commit")
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    until = time.monotonic() + LONGEST_WAIT_S
-    while True:
-        try:
-            connection.execute("pragma journal_mode = wal")
-            break
-        except sqlite3.OperationalError:
-            # This switch alone does not wait for other processes by itself.
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-    connection.execute("pragma synchronous = normal")
-    connection.execute("pragma wal_autocheckpoint = 16384")
-
-
-def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:
-    """Keys under which answers are kept.
-
-    Args:
-        signature: Signature of the engine that is asked.
-        requests: What it is asked.
-
-    Returns:
-        32 bytes a request; equal for requests that the same engine must answer alike.
-    """
-    base = hashlib.sha256(signature_digest(signature))
-    return [_request_key(base.copy(), request) for request in requests]
-
-
-def signature_digest(signature: Mapping[str, Any]) -> bytes:
-    """Sha256 of an engine's signature."""
-    text = json.dumps(signature, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(text.encode()).digest()
-
-
-def _request_key(key: Any, request: Request) -> bytes:
-    key.update(_schema_digest(request.answer))
-    key.update(b"%d" % request.max_tokens)
-    for message in request.messages:
-        # Instructions are the same object in thousands of requests: hashed once.
-        key.update(_shared(message) if message.role == "system" else _message_digest(message))
-    return bytes(key.digest())
-
-
-def _message_digest(message: Message) -> bytes:
-    digest = hashlib.sha256(message.role.encode())
-    for part in message.parts:
-        kind, content = ("i", part.sha256) if isinstance(part, ImageRef) else ("t", part.text)
-        data = content.encode("utf-8", "surrogatepass")
-        digest.update(b"%s%d:" % (kind.encode(), len(data)))
-        digest.update(data)
-    return digest.digest()
-
-
-_shared = lru_cache(maxsize=256)(_message_digest)
-
-
-@lru_cache(maxsize=256)
-def _schema_digest(answer: type[BaseModel]) -> bytes:
-    return hashlib.sha256(json.dumps(answer.model_json_schema(), sort_keys=True).encode()).digest()

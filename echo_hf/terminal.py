@@ -19,10 +19,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from echo_hf.apply import StageResult, StageStats
 from echo_hf.engines.planner import Plan
-from echo_hf.fill import FillStats
+from echo_hf.filling import FillStats
 from echo_hf.funnel import headlines, losses
+from echo_hf.stage_result import StageResult, StageStats
 
 LONGEST_TEXT = 160
 LONGEST_PLACE = 60

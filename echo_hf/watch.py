@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from echo_hf.apply import StageResult
 from echo_hf.engines.planner import Plan
-from echo_hf.fill import FillStats
+from echo_hf.filling import FillStats
+from echo_hf.stage_result import StageResult
 
 
 class Watcher(Protocol):

@@ -30,7 +30,7 @@ from datasets import Dataset
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.apply import StageResult, run_stage
+from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import read_records
@@ -42,6 +42,7 @@ from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import Completion, Engine, Request, make_engine
 from echo_hf.pictures import PictureStore
 from echo_hf.stage import Stage, kept, keys_of, parents_of
+from echo_hf.stage_result import StageResult
 from echo_hf.store import Store
 from echo_hf.tables import POSTS, Table
 

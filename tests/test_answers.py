@@ -23,7 +23,8 @@ from echo_hf.answers import (
 )
 from echo_hf.engines.base import Completion
 from echo_hf.reasons import Failed
-from echo_hf.store import Store, request_keys
+from echo_hf.request_key import request_keys
+from echo_hf.store import Store
 from tests.stages_for_tests import Colour, Scripted, request
 
 RED = '{"name": "red", "number": 3}'

@@ -18,13 +18,15 @@ from hypothesis import strategies as st
 from PIL import Image as Pictures
 
 from echo_hf.answers import StoredAnswers
-from echo_hf.apply import StageResult, check_columns, run_stage
+from echo_hf.apply import check_columns, run_stage
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import TableError
-from echo_hf.fill import FillStats, fill
+from echo_hf.filling import FillStats, fill
 from echo_hf.reasons import Reject, Status
+from echo_hf.request_key import request_keys
 from echo_hf.stage import Remark, Stage, kept, parents_of, remarks
-from echo_hf.store import Store, request_keys
+from echo_hf.stage_result import StageResult
+from echo_hf.store import Store
 from echo_hf.tables import POSTS, STRING, Column, Table
 from tests.stages_for_tests import (
     ByAuthor,

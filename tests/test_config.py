@@ -336,3 +336,30 @@ class TestRefusing:
             assert isinstance(parse_config(data, "c.yaml"), Config)
         except ConfigError as error:
             assert str(error).splitlines() == [str(error)]  # noqa: PT017 - both are right
+
+
+@pytest.mark.parametrize("key", ["api_key", "apikey", "key", "hf_token", "password", "a_secret"])
+def test_a_secret_is_refused_and_not_repeated(key: str) -> None:
+    """A config is kept beside the results, so a secret in it is refused without being shown."""
+    data = {
+        "name": "a",
+        "target": {"name": "A", "developer": "B", "released": "2026-01-01"},
+        "posts": [{"source": "quickstart"}],
+        "engines": {"text": {"kind": "rules", key: "sk-very-secret"}},
+    }
+
+    with pytest.raises(ConfigError, match="environment variable") as raised:
+        parse_config(data, "c.yaml")
+    assert "sk-very-secret" not in str(raised.value)
+
+
+def test_a_limit_in_tokens_is_no_secret() -> None:
+    """Only names of credentials are refused."""
+    data = {
+        "name": "a",
+        "target": {"name": "A", "developer": "B", "released": "2026-01-01"},
+        "posts": [{"source": "quickstart"}],
+        "engines": {"text": {"kind": "rules", "max_tokens": 3, "keyword": "a"}},
+    }
+
+    assert parse_config(data, "c.yaml").engines["text"].options == {"max_tokens": 3, "keyword": "a"}

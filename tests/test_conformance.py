@@ -73,7 +73,7 @@ def test_runners_and_batches_do_not_matter(case: Callable[[str], Case], name: st
     stage, dataset = case(name)
     rows = dataset.with_format("arrow")[:]
     mapped = dataset.with_format("arrow").map(
-        stage, **stage.map_arguments(dataset), load_from_cache_file=False
+        stage, **{**stage.map_arguments(dataset), "load_from_cache_file": False}
     )
 
     expected = mapped.with_format("arrow")[:].to_pylist()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from echo_hf.apply import StageStats
 from echo_hf.funnel import headlines, losses
+from echo_hf.stage_result import StageStats
 
 
 def test_the_headlines_are_the_papers_figures() -> None:

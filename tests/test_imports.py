@@ -78,11 +78,7 @@ def test_the_public_names_are_these() -> None:
     ]
 
 
-HIDDEN = pytest.mark.xfail(reason="the module echo_hf.fill hides the function of the same name")
-NAMES = [pytest.param(n, marks=HIDDEN) if n == "fill" else n for n in echo_hf.__all__]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", echo_hf.__all__)
 def test_every_public_name_loads(name: str) -> None:
     """Each is there, calls itself by that name, whatever was imported before."""
     for home in set(echo_hf._HOME.values()):

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
 
-from echo_hf.apply import StageResult, run_stage
+from echo_hf.apply import run_stage
 from echo_hf.config import load_config
 from echo_hf.errors import RunError
 from echo_hf.run_folder import RunFolder, StageRecord
+from echo_hf.stage_result import StageResult
 from echo_hf.store import Store
 from echo_hf.tables import POSTS
 from tests.stages_for_tests import ROOT, Echo, Guess, Scripted, posts, url

@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
 from echo_hf.errors import StoreError
-from echo_hf.store import FORMAT, Store, request_keys
+from echo_hf.request_key import request_keys
+from echo_hf.store import Store
+from echo_hf.store_file import FORMAT
 from tests.stages_for_tests import ROOT, Shade, request
 
 SIGNATURE = {"kind": "scripted", "model": "one"}
@@ -169,7 +171,7 @@ def test_what_the_model_does_not_see_is_not_in_the_key() -> None:
 def test_keys_are_the_same_in_every_process() -> None:
     """32 bytes that do not depend on hash seeds: a later run finds today's answers."""
     code = (
-        "from tests.stages_for_tests import *; from echo_hf.store import request_keys;"
+        "from tests.stages_for_tests import *; from echo_hf.request_key import request_keys;"
         f"print(request_keys({SIGNATURE!r}, [request('red', pictures={PICTURES!r})])[0].hex())"
     )
     run = subprocess.run(
@@ -264,7 +266,8 @@ def test_a_forgotten_answer_is_gone_from_the_files(store: Store) -> None:
 WRITER = """
 import sys
 from echo_hf.engines.base import Completion
-from echo_hf.store import Store, request_keys
+from echo_hf.request_key import request_keys
+from echo_hf.store import Store
 from tests.stages_for_tests import request
 store = Store(sys.argv[1])
 for number in range(int(sys.argv[3])):

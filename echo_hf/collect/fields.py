@@ -29,10 +29,12 @@ class Fields:
     Attributes:
         record: The record.
         findings: What was wrong with fields read so far.
+        place: Where the record stands within another one, for messages.
     """
 
     record: Mapping[str, Any]
     findings: list[Finding] = field(default_factory=list)
+    place: str = ""
 
     def text(self, name: str) -> str | None:
         """A text; null when absent, or not a text."""
@@ -129,13 +131,15 @@ class Fields:
 
     def find(self, notice: Notice, name: str, value: Any, expected: str) -> None:
         """Notes what was wrong with a field."""
-        self.findings.append(Finding(notice, f"{name} is {shown(value)}, expected {expected}"))
+        self.findings.append(
+            Finding(notice, f"{self.place}{name} is {shown(value)}, expected {expected}")
+        )
 
-    def closed(self, known: Collection[str], place: str = "") -> None:
+    def closed(self, known: Collection[str]) -> None:
         """Notes the names of fields that the format does not have."""
-        unknown = sorted(name for name in self.record if name not in known)
+        unknown = sorted(f"{self.place}{name}" for name in self.record if name not in known)
         if unknown:
-            detail = f"{place}{', '.join(unknown)}"[:LONGEST_LIST]
+            detail = ", ".join(unknown)[:LONGEST_LIST]
             self.findings.append(Finding(Notice.UNKNOWN_FIELD, detail))
 
     def _bad(self, name: str, value: Any, expected: str) -> None:

@@ -173,15 +173,26 @@ def make_engine(kind: str, **options: Any) -> Engine:
         EngineError: No engine has this name, or it does not take one of the options.
     """
     _load_ours()
-    factory = _FACTORIES.get(kind)
-    for point in entry_points(group=ENTRY_POINTS) if factory is None else ():
-        factory = point.load() if point.name == kind else factory
-    if factory is None:
-        raise EngineError(unknown("engine", kind, engine_names()))
+    factory = _FACTORIES.get(kind) or _from_elsewhere(kind)
     try:
         return factory(**options)
     except TypeError as error:
-        raise EngineError(f"engine {kind!r} does not take {options!r}: {error}") from error
+        # Their values may be secret.
+        raise EngineError(f"engine {kind!r} does not take {sorted(options)!r}: {error}") from error
+
+
+def _from_elsewhere(kind: str) -> EngineFactory:
+    point = next((one for one in entry_points(group=ENTRY_POINTS) if one.name == kind), None)
+    if point is None:
+        raise EngineError(unknown("engine", kind, engine_names()))
+    try:
+        factory: EngineFactory = point.load()
+    except (ImportError, AttributeError) as error:
+        raise EngineError(
+            f"engine {kind!r} comes from {point.value!r}, which cannot be loaded ({error}): "
+            "install or mend that package"
+        ) from error
+    return factory
 
 
 def _load_ours() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from echo_hf.engines.base import ImageRef, Request, Text
+from echo_hf.engines.base import ImageRef, Message, Request, Text
 
 CHARACTERS_PER_TOKEN = 4
 WIDE_CHARACTERS_PER_TOKEN = 1
@@ -27,19 +27,24 @@ def plan_order(requests: Sequence[Request]) -> list[int]:
 
     Example:
         >>> from pydantic import BaseModel
-        >>> from echo_hf.engines.base import Message
         >>> def ask(words: str) -> Request:
         ...     return Request("t", (Message("system", (Text(words),)),), BaseModel, 8)
         >>> plan_order([ask("b"), ask("a"), ask("b")])
         [0, 2, 1]
     """
-    groups: dict[object, int] = {}
-    keys = [(request.messages[:1], _pictures(request)) for request in requests]
-    first_seen = [
-        (groups.setdefault(key[0], len(groups)), groups.setdefault(key, len(groups)))
-        for key in keys
-    ]
-    return sorted(range(len(requests)), key=first_seen.__getitem__)
+    by_object: dict[int, int] = {}
+    by_message: dict[Message, int] = {}
+    by_pictures: dict[tuple[int, tuple[str, ...]], int] = {}
+
+    def place(request: Request) -> tuple[int, int]:
+        first = request.messages[0]
+        prefix = by_object.get(id(first))
+        if prefix is None:  # equal instructions are mostly one object, and slow to compare
+            prefix = by_object[id(first)] = by_message.setdefault(first, len(by_message))
+        return prefix, by_pictures.setdefault((prefix, _pictures(request)), len(by_pictures))
+
+    places = [place(request) for request in requests]
+    return sorted(range(len(requests)), key=places.__getitem__)
 
 
 @dataclass(frozen=True, slots=True)

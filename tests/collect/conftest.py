@@ -9,13 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from echo_hf.apply import StageResult, run_stage
+from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import RECORDS, read_records
 from echo_hf.collect.sources.base import make_source
 from echo_hf.config import Posts
 from echo_hf.pictures import PictureStore
+from echo_hf.stage_result import StageResult
 
 RecordTable = Callable[..., pa.Table]
 CollectLines = Callable[..., list[dict[str, Any]]]

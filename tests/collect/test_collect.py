@@ -1,4 +1,4 @@
-"""Collection: every record accounted for, pictures taken in from beside the posts and only there."""
+"""Collection: every record accounted for, pictures taken in from beside the posts alone."""
 
 from __future__ import annotations
 

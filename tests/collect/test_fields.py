@@ -143,9 +143,9 @@ def test_values_are_shown_short_whatever_their_depth() -> None:
 
 def test_unknown_fields_are_named_in_order() -> None:
     """A misspelt field is told by name."""
-    fields = Fields({"txet": 1, "text": 1, "lagn": 1})
-    fields.closed({"text"}, "picture: ")
+    fields = Fields({"txet": 1, "text": 1, "lagn": 1}, place="picture.")
+    fields.closed({"text"})
 
     assert [(one.reason, one.detail) for one in fields.findings] == [
-        (Notice.UNKNOWN_FIELD, "picture: lagn, txet")
+        (Notice.UNKNOWN_FIELD, "picture.lagn, picture.txet")
     ]

@@ -66,7 +66,7 @@ def test_a_part_fits_unless_one_post_alone_is_too_long(
 ) -> None:
     """A part stays within the room: no post of these threads is longer than a quarter of it."""
     shown = rendered(posts)
-    sizes = [len(json.dumps(one, ensure_ascii=False)) for one in shown]
+    sizes = [len(json.dumps(one, ensure_ascii=False, separators=(",", ":"))) for one in shown]
 
     for part in parts(shown, room):
         assert sum(sizes[number] for number in part) <= room + max(sizes)

@@ -105,12 +105,12 @@ def test_an_unknown_engine_is_told_with_the_nearest() -> None:
 
 
 def test_an_option_that_an_engine_does_not_take_is_told(registry: None) -> None:
-    """One line with the engine, the options and what is wrong with them."""
+    """One line with the engine, the options' names, not their values, and what is wrong."""
     register("scripted")(Scripted)
     with pytest.raises(EngineError) as caught:
         make_engine("scripted", modle="two")
     message = str(caught.value)
-    assert message.startswith("engine 'scripted' does not take {'modle': 'two'}: ")
+    assert message.startswith("engine 'scripted' does not take ['modle']: ")
     assert "unexpected keyword argument 'modle'" in message
     assert "\n" not in message
 

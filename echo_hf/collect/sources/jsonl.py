@@ -82,15 +82,15 @@ def _missing(fields: Fields) -> str | None:
 
 
 def _picture(fields: Fields, record: Mapping[str, Any]) -> Picture:
-    inner = Fields(record, fields.findings)
-    inner.closed(PICTURE_FIELDS, "pictures: ")
+    inner = Fields(record, fields.findings, "pictures.")
+    inner.closed(PICTURE_FIELDS)
     picture = Picture(inner.text("path") or None, inner.link("url"), inner.text("alt_text"))
     if not record.get("path") and not record.get("url"):
-        inner.find(Notice.BAD_FIELD, "pictures", record, "a path or a url")
+        fields.find(Notice.BAD_FIELD, "pictures", record, "a path or a url")
     return picture
 
 
 def _engagement(fields: Fields) -> dict[str, int | None] | None:
-    given = Fields(fields.object("engagement"), fields.findings)
-    given.closed(COUNTS, "engagement: ")
+    given = Fields(fields.object("engagement"), fields.findings, "engagement.")
+    given.closed(COUNTS)
     return {name: given.count(name) for name in COUNTS} if given.record else None

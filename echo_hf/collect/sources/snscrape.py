@@ -64,7 +64,7 @@ def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
     yield Post(
         url=url,
         platform="x",
-        author=Fields(fields.object("user"), fields.findings).text("username"),
+        author=Fields(fields.object("user"), fields.findings, "user.").text("username"),
         text=_text(fields),
         timestamp=fields.moment("date"),
         lang=fields.text("lang"),
@@ -99,7 +99,7 @@ def _text(fields: Fields) -> str | None:
         return None
     links = {}
     for one in fields.objects("links"):
-        link = Fields(one, fields.findings)
+        link = Fields(one, fields.findings, "links.")
         short, long = link.text("tcourl"), link.text("url")
         if short and long:
             links[short] = long
@@ -118,10 +118,10 @@ def _has_media(fields: Fields) -> bool:
 def _pictures(fields: Fields) -> list[Picture]:
     media = fields.record.get("media")
     if isinstance(media, dict):
-        every, address = Fields(media, fields.findings).objects("photos"), "url"
+        every, address = Fields(media, fields.findings, "media.").objects("photos"), "url"
     else:
         every, address = fields.objects("media"), "fullUrl"
-    photos = [Fields(one, fields.findings) for one in every if one.get(address)]
+    photos = [Fields(one, fields.findings, "media.") for one in every if one.get(address)]
     return [Picture(url=one.link(address), alt_text=one.text("altText")) for one in photos]
 
 

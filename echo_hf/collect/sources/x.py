@@ -80,7 +80,7 @@ def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
     yield Post(
         url=url,
         platform="x",
-        author=Fields(fields.object("author"), fields.findings).text("username"),
+        author=Fields(fields.object("author"), fields.findings, "author.").text("username"),
         text=_text(fields),
         timestamp=fields.moment("created_at"),
         lang=fields.text("lang"),
@@ -122,7 +122,7 @@ def _text(fields: Fields) -> str | None:
 
 def _note(fields: Fields) -> Fields:
     name = next((name for name in NOTES if fields.record.get(name) is not None), NOTES[0])
-    return Fields(fields.object(name), fields.findings)
+    return Fields(fields.object(name), fields.findings, f"{name}.")
 
 
 def _links(holder: Fields, post: Fields) -> dict[str, str]:
@@ -149,12 +149,12 @@ def _is_own_media(link: Json, long: str, post: Json) -> bool:
 
 def _pictures(fields: Fields) -> list[Picture]:
     media = Fields(fields.object("attachments"), fields.findings).objects("media")
-    photos = [Fields(one, fields.findings) for one in media if one.get("type") == "photo"]
+    photos = [Fields(one, fields.findings, "media.") for one in media if one.get("type") == "photo"]
     return [Picture(url=one.link("url"), alt_text=one.text("alt_text")) for one in photos]
 
 
 def _engagement(fields: Fields) -> dict[str, int | None] | None:
-    given = Fields(fields.object("public_metrics"), fields.findings)
+    given = Fields(fields.object("public_metrics"), fields.findings, "public_metrics.")
     return {ours: given.count(theirs) for ours, theirs in COUNTS.items()} if given.record else None
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import EngineError
-from echo_hf.fill import FillStats, fill, plan
-from echo_hf.store import Store, request_keys
+from echo_hf.filling import FillStats, fill, plan
+from echo_hf.request_key import request_keys
+from echo_hf.store import Store
 from tests.stages_for_tests import (
     MOST_TOKENS,
     EngineLostError,
@@ -195,7 +196,7 @@ def test_segments_flow_into_one_stream_without_draining(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine's window stays full across segments, up to the last requests of all."""
-    monkeypatch.setattr("echo_hf.fill.SEGMENT", 3)
+    monkeypatch.setattr("echo_hf.filling.SEGMENT", 3)
     engine = Scripted(window=5)
     lines = [f"colour {number}" for number in range(20)]
     stats = fill(Guess(), posts(*lines), engine, store)
@@ -209,7 +210,7 @@ def test_rows_are_read_no_further_than_the_engine_asks(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory stays bounded: a segment is prepared when the one before it has been taken."""
-    monkeypatch.setattr("echo_hf.fill.SEGMENT", 2)
+    monkeypatch.setattr("echo_hf.filling.SEGMENT", 2)
     prepared: list[int] = []
 
     @dataclass(frozen=True)
@@ -234,7 +235,7 @@ def test_equal_requests_of_two_segments_are_one_call(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request that is still on its way is not sent again by a later segment."""
-    monkeypatch.setattr("echo_hf.fill.SEGMENT", 2)
+    monkeypatch.setattr("echo_hf.filling.SEGMENT", 2)
     engine = Scripted(window=100)
     stats = fill(Guess(), posts(*["red", "blue"] * 4), engine, store)
     assert sorted(engine.lines()) == ["blue", "red"]
@@ -308,7 +309,7 @@ def test_the_plan_names_the_calls_that_are_made(
     store = Store(tmp_path_factory.mktemp("plan") / "answers.sqlite")
     rows = posts(*lines)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("echo_hf.fill.SEGMENT", segment)
+        patched.setattr("echo_hf.filling.SEGMENT", segment)
         for _ in range(2):
             engine = Scripted(window=window)
             planned = plan(Guess(), rows, engine, store)

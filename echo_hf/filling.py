@@ -20,8 +20,9 @@ from echo_hf.engines.base import Completion, Engine, Request, Usage
 from echo_hf.engines.planner import Plan, extended, plan_order
 from echo_hf.errors import EngineError
 from echo_hf.reasons import Failed
+from echo_hf.request_key import request_keys
 from echo_hf.stage import ModelStage
-from echo_hf.store import Store, request_keys
+from echo_hf.store import Store
 
 SEGMENT = 8192
 NOT_AGAIN = frozenset({Failed.REFUSED, Failed.NEEDS_MODEL})

@@ -1,0 +1,112 @@
+"""Open the SQLite file of a store, which other processes may have open as well."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from echo_hf.errors import StoreError
+
+FORMAT = 1
+LONGEST_WAIT_S = 60
+TABLES = (
+    """create table answers (
+    key blob primary key, task text not null, model text not null, text text not null,
+    finish_reason text not null, prompt_tokens integer not null, completion_tokens integer not null,
+    cached_tokens integer not null, cost_usd real, sources text not null
+) without rowid""",
+    """create table failures (
+    key blob primary key, error text, finish_reason text not null, sources text not null
+) without rowid""",
+    "create table models (digest text primary key, signature text not null) without rowid",
+)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns what SQLite says of a file into what a user can do.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StoreError: The file cannot be used, or is no store.
+    """
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        raise StoreError(
+            f"cannot use the store of answers {str(path)!r} ({error}): its folder must be writable "
+            "and have room, and no other program may hold the file"
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise StoreError(
+            f"{str(path)!r} is not a readable store of answers ({error}): "
+            "move it away to ask the model again"
+        ) from error
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Opens the file, and makes it and its tables where there is none.
+
+    Args:
+        path: The file.
+
+    Returns:
+        A connection that commits each statement, in write-ahead mode.
+
+    Raises:
+        StoreError: The file is another program's, or of another format.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(
+        path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        if not _version(connection):
+            _create(connection, path)
+        if _version(connection) != FORMAT:
+            raise StoreError(
+                f"{str(path)!r} has store format {_version(connection)}, this version reads "
+                f"{FORMAT}: upgrade echo-hf, or move the file away to ask the model again"
+            )
+        _write_ahead(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("pragma user_version").fetchone()[0])
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("begin immediate")
+    if not _version(connection):  # else another process was faster
+        if connection.execute("select count(*) from sqlite_master").fetchone()[0]:
+            raise StoreError(
+                f"{str(path)!r} is another program's database: choose another place for the answers"
+            )
+        for table in TABLES:
+            connection.execute(table)
+        connection.execute(f"pragma user_version = {FORMAT}")
+    connection.execute("commit")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    until = time.monotonic() + LONGEST_WAIT_S
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+            break
+        except sqlite3.OperationalError:
+            # This switch alone does not wait for other processes by itself.
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+    connection.execute("pragma synchronous = normal")
+    connection.execute("pragma wal_autocheckpoint = 16384")
