@@ -6,12 +6,13 @@ CASES.json is a list of cases, each a prompt that somebody posted: `case` (a num
 `prompt`, `alt_text` and their English `title_en`, `prompt_en`, `alt_text_en`, `author`, `image` (a
 file name) and `source_links` ([{"url"}]).
 
-A case becomes one post. Its address is the first of the links that is a post of X, whose number
-holds the time; else the first link, and no time. A case without a link, or whose link another case
-has already, gets the address `https://example.org/prompt-posts/<case>`, which is invented. Picture
-files in the folders `<case>`, `raw/<case>` or `cases/<case>` beside CASES.json are copied to
-`pictures` beside OUT.jsonl; without the file there is no picture to describe, and the post has
-none.
+A case becomes one post: its title, a blank line, and its prompt after "Prompt: ", or "提示词：" in
+the original Chinese, found by the search term "prompt share". Its address is the first of the
+links that is a post of X, whose number holds the time; else the first link, and no time. A case
+without a link, or whose link another case has already, gets the address
+`https://example.org/prompt-posts/<case>`, which is invented. Picture files in the folders `<case>`,
+`raw/<case>` or `cases/<case>` beside CASES.json are copied to `pictures` beside OUT.jsonl; without
+the file there is no picture to describe, and the post has none.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ Case = Mapping[str, Any]
 INVENTED = "https://example.org/prompt-posts"
 FOLDERS = ("", "raw", "cases")
 PICTURES = "pictures"
+KEYWORD = "prompt share"
+# What people write before a prompt that they share, in the language of the collection.
+LABELS = {"en": "Prompt: ", "original": "提示词："}
 # The first milliseconds of X's numbers; 22 bits below the time tell posts of one of them apart.
 X_EPOCH = datetime.datetime(2010, 11, 4, 1, 42, 54, 657_000, tzinfo=datetime.UTC)
 X_SHIFT = 22
@@ -76,10 +80,11 @@ def post_of(case: Case, url: str, picture: str | None, language: str) -> dict[st
     """A case as a line of our own format."""
     end = "_en" if language == "en" else ""
     title, prompt = case[f"title{end}"].strip(), case[f"prompt{end}"].strip()
-    post = {
+    post: dict[str, Any] = {
         "url": url,
         "author": case["author"].removeprefix("@"),
-        "text": f"{title}\n\nPrompt: {prompt}",
+        "text": f"{title}\n\n{LABELS[language]}{prompt}",
+        "keywords": [KEYWORD],
     }
     if number := post_of_x(url):
         post["timestamp"] = time_of(number).isoformat()
@@ -123,7 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("cases", type=Path, metavar="CASES.json")
     parser.add_argument("out", type=Path, metavar="OUT.jsonl")
-    parser.add_argument("--language", choices=["en", "original"], default="en")
+    parser.add_argument("--language", choices=LABELS, default="en")
     arguments = parser.parse_args()
     cases = read_cases(arguments.cases)
     beside, into = arguments.cases.parent, arguments.out.parent

@@ -17,8 +17,10 @@ import pytest
 from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
-from echo_hf.config import Posts
+from echo_hf.collect.urls import canonical_url
+from echo_hf.config import Posts, parse_config
 from echo_hf.pictures import PictureStore
+from echo_hf.run import build
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "map_prompt_posts.py"
 STATUS = re.compile(r"https://x\.com/\w+/status/(\d+)")
@@ -46,6 +48,18 @@ INVENTED: list[dict[str, Any]] = [
     {"case": 3, "source_links": [{"url": "https://foxes.example/1#other"}], "image": "none.gif"},
     {"case": 4, "source_links": []},
 ]
+
+TARGETED: dict[str, Any] = {
+    "name": "prompt-posts",
+    "target": {
+        "name": "GPT-4o image generation",
+        "developer": "OpenAI",
+        "released": "2025-03-25",
+        "aliases": ["4o", "gpt-image-1"],
+        "others": ["DALL-E", "Midjourney"],
+    },
+    "engines": {"text": {"kind": "rules"}},
+}
 
 
 def _mapped(cases: Path, out: Path, *options: str) -> list[dict[str, Any]]:
@@ -79,6 +93,7 @@ def test_a_case_is_a_post(invented: Path, tmp_path: Path) -> None:
         "url": "https://x.com/i/status/4194304",  # 2 to the 22nd: one millisecond
         "author": "mira_draws",
         "text": "Paper fox\n\nPrompt: A paper fox in the snow",
+        "keywords": ["prompt share"],
         "timestamp": "2010-11-04T01:42:54.658000+00:00",
         "lang": "en",
         "pictures": [{"path": "pictures/1.gif", "alt_text": "A fox"}],
@@ -87,10 +102,10 @@ def test_a_case_is_a_post(invented: Path, tmp_path: Path) -> None:
 
 
 def test_the_original_language_has_no_language_code(invented: Path, tmp_path: Path) -> None:
-    """A collection does not say which language its originals are in, and nobody guesses."""
+    """The label is that of the collection; the code is left out, as a case does not give it."""
     post = _mapped(invented, tmp_path / "posts.jsonl", "--language", "original")[0]
 
-    assert post["text"] == "紙の狐\n\nPrompt: 雪の中の紙の狐"
+    assert post["text"] == "紙の狐\n\n提示词：雪の中の紙の狐"
     assert post["pictures"][0]["alt_text"] == "狐"
     assert "lang" not in post
 
@@ -151,8 +166,12 @@ def test_the_time_in_a_number_is_the_time_x_gives(test_data: Path) -> None:
     assert [time_of(int(post["id"])).replace(microsecond=0) for post in posts] == given
 
 
-@pytest.mark.parametrize(("language", "end"), [("en", "_en"), ("original", "")])
-def test_real_cases_end_as_posts(language: str, end: str, real: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("language", "end", "label"), [("en", "_en", "Prompt: "), ("original", "", "提示词：")]
+)
+def test_real_cases_end_as_posts(
+    language: str, end: str, label: str, real: Path, tmp_path: Path
+) -> None:
     """Each of a hundred cases is one post with all of its prompt; 94 are posts of X, with a time.
 
     The five picture files that lie beside them are taken in as the bytes they are.
@@ -166,7 +185,7 @@ def test_real_cases_end_as_posts(language: str, end: str, real: Path, tmp_path: 
     assert (len(posts), len(result.rejects), len(result.notices)) == (100, 0, 0)
     assert len({post["url"] for post in posts}) == 100
     for case, post in zip(cases, posts, strict=True):
-        assert post["text"].endswith(f"Prompt: {case[f'prompt{end}'].strip()}")
+        assert post["text"].endswith(f"{label}{case[f'prompt{end}'].strip()}")
         assert post["author"] == case["author"].lstrip("@")
         number = STATUS.search(json.dumps(case["source_links"]))
         assert post["post_id"] == (number[1] if number else post["url"])
@@ -175,3 +194,28 @@ def test_real_cases_end_as_posts(language: str, end: str, real: Path, tmp_path: 
     files = sorted((real.parent / "raw").glob("*/*.png"))
     digests = {hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
     assert {one["sha256"] for post in posts for one in post["pictures"]} == digests
+
+
+@pytest.mark.parametrize(("language", "end", "floor"), [("en", "_en", 100), ("original", "", 99)])
+def test_real_cases_end_as_samples(
+    language: str, end: str, floor: int, real: Path, tmp_path: Path
+) -> None:
+    """Plain rules find nearly every prompt, to the letter: so many of a hundred, and not fewer."""
+    cases = json.loads(real.read_text("utf-8"))
+    posts = _mapped(real, tmp_path / "posts.jsonl", "--language", language)
+    config = parse_config(
+        {**TARGETED, "posts": [{"source": "jsonl", "path": str(tmp_path / "posts.jsonl")}]}, "here"
+    )
+    release = build(config, runs=tmp_path / "runs")
+    prompts = {
+        (sample["post_urls"][0], sample["prompt"])
+        for part in ("text_to_image", "image_to_image")
+        for sample in release.datasets[part].select_columns(["post_urls", "prompt"])
+    }
+    wanted = [
+        (canonical_url(post["url"]), case[f"prompt{end}"].strip())
+        for case, post in zip(cases, posts, strict=True)
+    ]
+
+    assert len(release.datasets["analysis"]) == len(cases)
+    assert sum(one in prompts for one in wanted) >= floor
