@@ -19,7 +19,7 @@ from datasets import Dataset
 from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
-from echo_hf.collect.records import read_records
+from echo_hf.collect.records import located, read_records
 from echo_hf.collect.relevance import Relevance, has_keywords
 from echo_hf.config import Config
 from echo_hf.context.extract import Extract
@@ -240,11 +240,7 @@ def _counts(result: StageResult) -> dict[str, Any]:
 
 def files_of(config: Config) -> list[dict[str, str]]:
     """The files of posts that a config names, with the sha256 of their bytes."""
-    return [
-        {"name": entry.path.name, "sha256": _sha256(entry.path)}
-        for entry in config.posts
-        if entry.path
-    ]
+    return [{"name": path.name, "sha256": _sha256(path)} for _, path in map(located, config.posts)]
 
 
 def _sha256(path: Path) -> str:

@@ -62,10 +62,14 @@ class Notice(Reason):
     """What was noticed about a row that goes on."""
 
     BAD_TIMESTAMP = "bad_timestamp", "the date cannot be read; the post stays without one"
-    BAD_FIELD = "bad_field", "a field has a value of the wrong kind; the post stays without it"
+    BAD_FIELD = (
+        "bad_field",
+        "a field has a value of the wrong kind; the post stays, with what could be read of it",
+    )
     UNKNOWN_FIELD = "unknown_field", "a field that the format does not have"
     BROKEN_PICTURE = "broken_picture", "the picture cannot be decoded"
     PICTURE_NOT_FOUND = "picture_not_found", "the picture file does not exist"
+    PICTURE_WITHOUT_ADDRESS = "picture_without_address", "a picture is named, but not where it is"
     PICTURE_OUTSIDE = "picture_outside", "the picture's path leaves the folder of the posts"
     SELF_PARENT = "self_parent", "the post names itself as its parent; the link is cut"
     CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"

@@ -76,7 +76,8 @@ class Collect(Stage):
             yield Finding(Reject.NOT_A_POST, "the record holds no post")
 
     def _row(self, post: Post, folder: str, findings: list[Finding]) -> dict[str, Any]:
-        pictures = [self._picture(one, folder, findings) for one in post.pictures]
+        named = (one for one in post.pictures if one.path or one.url or one.alt_text)
+        pictures = [self._picture(one, folder, findings) for one in named]
         values = {name: getattr(post, name, None) for name in NAMES}
         return {
             **values,
@@ -132,9 +133,8 @@ def _distinct(pictures: Sequence[Values]) -> list[Values]:
     """Inside one post equal bytes are one picture, and nothing less than equal is."""
     found: dict[object, Values] = {}
     for number, one in enumerate(pictures):
-        if any(value is not None for value in one.values()):
-            key = one["sha256"] or (one["url"] and ("url", one["url"])) or number
-            found[key] = _both(found[key], one) if key in found else one
+        key = one["sha256"] or (one["url"] and ("url", one["url"])) or number
+        found[key] = _both(found[key], one) if key in found else one
     return list(found.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from reprlib import Repr
@@ -19,6 +20,7 @@ LONGEST_LIST = 200
 SHORT = Repr()
 SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, LONGEST_SHOWN, LONGEST_SHOWN
 LARGEST = 2**63 - 1
+DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{8}(?!\d)")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -175,8 +177,8 @@ def read_moment(value: Any) -> datetime.datetime | None:
             if not math.isfinite(value):
                 return None
             return EPOCH + datetime.timedelta(seconds=value)
-        if not isinstance(value, str):
-            return None
+        if not isinstance(value, str) or not DATE.match(value.strip()):
+            return None  # Python would read milliseconds as a year and some days
         read = datetime.datetime.fromisoformat(value.strip())
         return (read if read.tzinfo else read.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
     except (ValueError, OverflowError):

@@ -61,12 +61,17 @@ def merge_posts(posts: pa.Table) -> pa.Table:
 
 
 def _unsettled(posts: pa.Table) -> pa.ChunkedArray:
-    # Lists that merging a post with itself would change; one item each is the common case.
-    several = [
-        pc.fill_null(pc.greater(pc.list_value_length(posts[name]), 1), True)
-        for name in ("keywords", "pictures")
-    ]
-    return pc.or_(*several)
+    # Lists that merging a post with itself would change.
+    several = pc.fill_null(pc.greater(pc.list_value_length(posts["pictures"]), 1), True)
+    return pc.or_(several, _unsorted(posts["keywords"].combine_chunks()))
+
+
+def _unsorted(words: pa.ListArray) -> pa.BooleanArray:
+    flat, owner = pc.list_flatten(words), pc.list_parent_indices(words)
+    falls = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
+    found = words.is_null().to_numpy(zero_copy_only=False)
+    found[owner[1:].filter(falls).to_numpy()] = True
+    return pa.array(found)
 
 
 def _merged_rows(rows: Iterable[Post]) -> pa.Table:

@@ -51,11 +51,11 @@ def read_records(posts: Sequence[Posts]) -> Dataset:
         ConfigError: A source is unknown or lacks its path, or a file is named twice.
         SourceError: A file cannot be read at all.
     """
-    located = [(entry, *_located(entry)) for entry in posts]
-    names = _names([path for _, _, path in located])
+    sources = [(entry, *located(entry)) for entry in posts]
+    names = _names([path for _, _, path in sources])
     batches = [
         batch
-        for entry, source, path in located
+        for entry, source, path in sources
         for batch in _batches(entry, source, path, names[path])
     ]
     table = pa.Table.from_batches(batches, schema=RECORDS.schema)
@@ -65,9 +65,26 @@ def read_records(posts: Sequence[Posts]) -> Dataset:
     return Dataset(table, fingerprint=digest.hexdigest()[:32])
 
 
-def _located(entry: Posts) -> tuple[Source, Path]:
+def located(entry: Posts) -> tuple[Source, Path]:
+    """The reader of a config's entry, and the file it reads.
+
+    Args:
+        entry: The entry.
+
+    Returns:
+        The source and the file.
+
+    Raises:
+        ConfigError: The source is unknown, lacks its path, or takes none.
+    """
     source = make_source(entry.source)
-    path = getattr(source, "bundled", entry.path)
+    bundled = getattr(source, "bundled", None)
+    if bundled is not None and entry.path is not None:
+        raise ConfigError(
+            f"posts: source {entry.source!r} has its own posts, got path {str(entry.path)!r}: "
+            "leave the path out, or use source 'jsonl'"
+        )
+    path = bundled or entry.path
     if path is None:
         raise ConfigError(f"posts: source {entry.source!r} has no path: expected the file to read")
     return source, path

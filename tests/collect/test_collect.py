@@ -324,3 +324,15 @@ def test_collection_is_fast(collect: Collect, record_table: Callable[..., pa.Tab
     collect(table)
 
     assert time.perf_counter() - started < 5000 * 400e-6
+
+
+def test_a_failed_picture_keeps_its_place(tmp_path: Path, collect_file: Callable[..., Any]) -> None:
+    """A picture that cannot be taken in stays as an entry without a digest."""
+    file = tmp_path / "posts.jsonl"
+    file.write_text(
+        json.dumps({"url": "https://example.org/1", "text": "a", "pictures": [{"path": "no.png"}]})
+    )
+    posts, read = collect_file("jsonl", file)
+
+    assert [row["pictures"] for row in posts] == [[{"sha256": None, "url": None, "alt_text": None}]]
+    assert read.stats.noted == {"picture_not_found": 1}

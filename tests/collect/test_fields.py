@@ -149,3 +149,9 @@ def test_unknown_fields_are_named_in_order() -> None:
     assert [(one.reason, one.detail) for one in fields.findings] == [
         (Notice.UNKNOWN_FIELD, "picture.lagn, picture.txet")
     ]
+
+
+@pytest.mark.parametrize("value", ["1744041600000", "17440416000", "1744041600"])
+def test_seconds_in_quotes_are_no_date(value: str) -> None:
+    """Python alone would read such digits as a year of long ago."""
+    assert read_moment(value) is None

@@ -181,3 +181,9 @@ def test_the_size_of_batches_changes_no_record(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(records, name, value)
             assert read_records([entry(path)])["record"][:] == expected
+
+
+def test_the_bundled_posts_take_no_path(tmp_path: Path) -> None:
+    """A path beside a source that has its own posts would be ignored: it is refused."""
+    with pytest.raises(ConfigError, match="leave the path out"):
+        read_records([Posts(source="quickstart", path=tmp_path / "mine.jsonl")])

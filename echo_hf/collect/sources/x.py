@@ -30,6 +30,7 @@ COUNTS = {
 }
 NOTES = ("note_tweet", "note_post")
 HISTORIES = ("edit_history_tweet_ids", "edit_history_post_ids")
+PHOTO_KEY = "3_"  # how the API begins the names of photos
 OWN_MEDIA = re.compile(r"/status/(\d+)/(?:photo|video)/\d+/?", re.ASCII)
 Json = Mapping[str, Any]
 
@@ -60,9 +61,12 @@ class XPages:
         else:
             found = () if record.get("_included") else (*keywords, *_query(record))
             yield from _read(record, found)
-            for nested in _references(Fields(record)):
+            waiting = _references(Fields(record))
+            while waiting:  # a quote of a quote of a quote
+                nested = waiting.pop(0)
                 if "text" in nested:
                     yield from _read(nested, ())
+                    waiting.extend(_references(Fields(nested)))
 
 
 def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
@@ -77,11 +81,15 @@ def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
         given = f"id is {shown(record.get('id'))}, expected the number of a post"
         yield Finding(Reject.NO_URL, f"{given}: {shown(record)}")
         return
+    text = _text(fields)
+    if text is None and "full_text" in record:
+        yield Finding(Reject.NOT_A_POST, "a post of version 1.1 of the API, expected version 2")
+        return
     yield Post(
         url=url,
         platform="x",
         author=Fields(fields.object("author"), fields.findings, "author.").text("username"),
-        text=_text(fields),
+        text=text,
         timestamp=fields.moment("created_at"),
         lang=fields.text("lang"),
         keywords=list(dict.fromkeys(keywords)),
@@ -150,7 +158,16 @@ def _is_own_media(link: Json, long: str, post: Json) -> bool:
 def _pictures(fields: Fields) -> list[Picture]:
     media = Fields(fields.object("attachments"), fields.findings).objects("media")
     photos = [Fields(one, fields.findings, "media.") for one in media if one.get("type") == "photo"]
-    return [Picture(url=one.link("url"), alt_text=one.text("alt_text")) for one in photos]
+    given = [Picture(url=one.link("url"), alt_text=one.text("alt_text")) for one in photos]
+    known = [
+        one.record.get("media_key")
+        for one, picture in zip(photos, given, strict=True)
+        if picture.url
+    ]
+    for key in Fields(fields.object("attachments")).texts("media_keys"):
+        if key.startswith(PHOTO_KEY) and key not in known:
+            fields.findings.append(Finding(Notice.PICTURE_WITHOUT_ADDRESS, key))
+    return [picture for picture in given if picture.url]
 
 
 def _engagement(fields: Fields) -> dict[str, int | None] | None:

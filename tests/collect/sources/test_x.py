@@ -82,7 +82,30 @@ def test_a_page_and_its_flattened_form_are_the_same_posts(
 
     assert pages == flat
     assert read.stats.rejected == flat_read.stats.rejected
-    assert read.stats.noted == flat_read.stats.noted == {}
+    assert set(read.stats.noted) == set(flat_read.stats.noted) == {"picture_without_address"}
+
+
+def test_photos_that_a_page_does_not_describe_are_noted(
+    real: Path, collect_file: Callable[..., Any]
+) -> None:
+    """A photo's key without its media, as the raw page has many, is said and not forgotten."""
+    raw = json.loads((real / "noflat.jsonl").read_text())
+    described = {one["media_key"] for one in raw["includes"]["media"] if one["type"] == "photo"}
+    reposted = {
+        post["id"]
+        for post in raw["data"]
+        if any(one["type"] == "retweeted" for one in post.get("referenced_tweets", []))
+    }
+    named = {
+        key
+        for post in [*raw["data"], *raw["includes"]["tweets"]]
+        if post["id"] not in reposted
+        for key in post.get("attachments", {}).get("media_keys", [])
+        if key.startswith("3_")
+    }
+    _, read = collect_file("x", real / "noflat.jsonl")
+
+    assert set(read.notices["_detail"]) == named - described
 
 
 def test_every_post_of_the_real_page_is_kept_or_a_rejected_repost(
@@ -411,3 +434,24 @@ def test_a_user_without_a_number_is_nobodys_author(collect_lines: CollectLines) 
     posts = kept(collect_lines("x", [page({"id": "1", "author_id": None}, includes=includes)]))
 
     assert posts["1"]["author"] is None
+
+
+def test_a_quote_within_a_quote_is_a_post(collect_lines: CollectLines) -> None:
+    """Posts nested at any depth of a flattened post are read, and keep their links."""
+    inner = {"type": "quoted", "id": "1", "text": "first"}
+    middle = {"type": "quoted", "id": "2", "text": "second", "referenced_tweets": [inner]}
+    outer = {"id": "3", "text": "third", "referenced_tweets": [middle]}
+    rows = kept(collect_lines("x", [json.dumps(outer)]))
+
+    assert {name: row["quoted_url"] for name, row in rows.items()} == {
+        "3": "https://x.com/i/status/2",
+        "2": "https://x.com/i/status/1",
+        "1": None,
+    }
+
+
+def test_version_1_of_the_api_is_not_misread(collect_lines: CollectLines) -> None:
+    """A post in the older form is refused by name, not kept without its text."""
+    rows = collect_lines("x", [json.dumps({"id": "1", "full_text": "hello"})])
+
+    assert said(rows) == [("f:1", "not_a_post")]
