@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from echo_hf.engines.base import Completion, Engine, Request
 from echo_hf.reasons import Failed
@@ -33,6 +33,21 @@ class Failure:
     reason: Failed
     detail: str
     request: str
+
+
+class RawText(BaseModel):
+    """The answer to a request that declares no shape: the text as it came, never blank.
+
+    Attributes:
+        text: What the model said.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text=text)
 
 
 class Answers(Protocol):
@@ -114,7 +129,7 @@ def answers_of(engine: Engine, store: Store | None) -> Answers:
 
 
 def parse(request: Request, completion: Completion | None, key: bytes) -> BaseModel | Failure:
-    """Reads a completion as the request's declared shape.
+    """Reads a completion as the request's declared shape, or as `RawText` where it declares none.
 
     Args:
         request: What was asked.
@@ -128,19 +143,29 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
         return Failure(Failed.NOT_ANSWERED, "no stored answer", key.hex())
     if completion.text is None or not completion.is_answer:
         return _no_answer(completion, key)
+    if request.answer is None:
+        return _raw_text(completion.text, key)
     try:
         return request.answer.model_validate_json(completion.text)
     except ValidationError:
-        return _parse_within(request, completion.text, key)
+        return _parse_within(request.answer, completion.text, key)
 
 
-def _parse_within(request: Request, text: str, key: bytes) -> BaseModel | Failure:
+def _raw_text(text: str, key: bytes) -> RawText | Failure:
+    # Half of a surrogate pair is no text that a file could hold.
+    if text.strip() and text == text.encode("utf-8", "replace").decode():
+        return RawText(text)
+    detail = f"blank, or no whole characters: {text[:LONGEST_DETAIL]!r}"
+    return Failure(Failed.UNREADABLE, detail, key.hex())
+
+
+def _parse_within(answer: type[BaseModel], text: str, key: bytes) -> BaseModel | Failure:
     # Models without enforced output wrap the object in prose or in a code fence.
     start, end = text.find("{"), text.rfind("}")
     if not 0 <= start < end:
         return Failure(Failed.UNREADABLE, f"no JSON object in {text[:LONGEST_DETAIL]!r}", key.hex())
     try:
-        return request.answer.model_validate_json(text[start : end + 1])
+        return answer.model_validate_json(text[start : end + 1])
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         unreadable = first["type"] == "json_invalid"

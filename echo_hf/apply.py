@@ -13,9 +13,11 @@ from datasets import Dataset
 from echo_hf.answers import answers_of
 from echo_hf.engines.base import Engine
 from echo_hf.errors import TableError
-from echo_hf.filling import FillStats, Progress, fill
+from echo_hf.fill_stats import FillStats
+from echo_hf.filling import Progress, fill
+from echo_hf.fingerprint import combined_fingerprint, content_fingerprint
 from echo_hf.reasons import Failed, Status
-from echo_hf.stage import ModelStage, Stage, combined_fingerprint
+from echo_hf.stage import ModelStage, Stage
 from echo_hf.stage_result import StageResult, keys_in, sort_rows
 from echo_hf.store import Store
 from echo_hf.tables import Table
@@ -109,7 +111,13 @@ def _cache_file(stage: Stage, dataset: Dataset, cache_dir: Path | None) -> Path 
 
 def _cached(stage: Stage, dataset: Dataset, cache_dir: Path | None) -> Dataset | None:
     file = _cache_file(stage, dataset, cache_dir)
-    return _map(stage, dataset, cache_dir) if file is not None and file.exists() else None
+    if file is None or not file.exists():
+        return None
+    try:
+        return _map(stage, dataset, cache_dir)
+    except (OSError, pa.ArrowException):
+        file.unlink()  # cut short: computed again
+        return None
 
 
 def _map(stage: Stage, dataset: Dataset, cache_dir: Path | None, *, anew: bool = False) -> Dataset:
@@ -133,7 +141,21 @@ def _map(stage: Stage, dataset: Dataset, cache_dir: Path | None, *, anew: bool =
             if file is not None:
                 file.unlink(missing_ok=True)
             raise
+    if isinstance(stage, ModelStage):
+        # The same request may be answered otherwise another time: what follows must notice.
+        content = _content(mapped, file, computed)
+        mapped._fingerprint = combined_fingerprint(mapped._fingerprint, content)
     return mapped
+
+
+def _content(mapped: Dataset, file: Path | None, computed: bool) -> str:
+    note = file.with_suffix(".content") if file else None
+    if note is not None and note.exists() and not computed:
+        return note.read_text()
+    content = content_fingerprint(mapped)
+    if note is not None:
+        note.write_text(content)
+    return content
 
 
 def _to_retry(stage: Stage, dataset: Dataset, mapped: Dataset) -> Dataset:

@@ -6,6 +6,9 @@ the command that needs it.
 
 from __future__ import annotations
 
+import io
+import os
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -54,19 +57,24 @@ def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
 @app.command()
 def build(config: ConfigFile, runs: Runs = DEFAULT_RUNS, offline: Offline = False) -> None:
     """Run every stage that is not up to date, and write the release."""
+    from rich.text import Text
+
     from echo_hf import run
 
-    watch = _watch()
-    release = run.build(config, runs=runs, offline=offline, watch=watch)
+    with _watch() as watch:
+        release = run.build(config, runs=runs, offline=offline, watch=watch)
     watch.funnel()
-    watch.console.print(f"\nrelease: {release.path}", highlight=False, markup=False)
+    rows = sum(counts["rows"] for counts in release.stats["configs"].values())
+    hint = "" if rows else "; it has no sample: the reasons stand above and in the stages' rejects"
+    watch.console.print(Text(f"\nrelease: {release.path}{hint}"), soft_wrap=True)
 
 
 def _stage_command(stage: StageName, about: str) -> None:
     def command(config: ConfigFile, runs: Runs = DEFAULT_RUNS, offline: Offline = False) -> None:
         from echo_hf import run
 
-        run.run_until(config, stage.value, runs=runs, offline=offline, watch=_watch())
+        with _watch() as watch:
+            run.run_until(config, stage.value, runs=runs, offline=offline, watch=watch)
 
     command.__doc__ = about
     app.command(stage.value)(command)
@@ -129,14 +137,34 @@ def main() -> None:
     """Runs the command line; a user's mistake is one line and exit code 2."""
     from echo_hf.errors import EchoError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # posts hold characters that no code page has
+            stream.reconfigure(errors="replace")
+    signal.signal(signal.SIGINT, _stop)
     try:
         app()
     except EchoError as error:
-        print(f"echo-hf: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("echo-hf: stopped; the same command goes on where it was", file=sys.stderr)
-        sys.exit(130)
+        _end(str(error), 2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on
+    except OSError as error:
+        _end(f"cannot read or write: {error}: mend that; the same command goes on from here", 2)
+    except _StoppedError:
+        _end("stopped; the same command goes on where it was", 130)
+
+
+class _StoppedError(Exception):
+    """Ctrl-C, under a name that the command line's library does not swallow."""
+
+
+def _stop(number: int, frame: object) -> None:
+    del number, frame
+    raise _StoppedError
+
+
+def _end(said: str, code: int) -> None:
+    print(f"echo-hf: {said}", file=sys.stderr)
+    sys.exit(code)
 
 
 def _console() -> Console:

@@ -13,16 +13,52 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.unique_keys import UniqueKeys
 
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("expected words without control or formatting characters")
+    return text
+
+
+def _openable(path: Path) -> Path:
+    if not str(path).isprintable() or path == Path():
+        raise ValueError("expected the name of a file")
+    return path
+
+
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")]
-Words = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+Words = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=200, strip_whitespace=True),
+    AfterValidator(_printable),
+]
+File = Annotated[Path, AfterValidator(_openable)]
 Whole = Annotated[int, Field(strict=True)]
 LONGEST_VALUE = 200
-SECRET = re.compile(r"(?:^|_)(?:(?:api_?)?key|secret|password|auth|(?:access|auth|hf)_token)$")
+EXPECTED = {
+    "engines": "say who answers, for example {text: {kind: rules}}; `echo-hf engines` lists kinds",
+    "target": "say who people talk about: {name: ..., developer: ..., released: 2026-03-02}",
+    "posts": "say where the posts are, for example [{source: jsonl, path: posts.jsonl}]",
+}
+MOST_TELLING = {"extra_forbidden": 0, "missing": 2}
+SECRET = re.compile(
+    r"(?:^|_)(?:(?:api_?)?key|secret|password|bearer|authorization|auth|cookie)$"
+    r"|(?:^|(?:access|auth|hf|api|refresh)_)token$",
+    re.IGNORECASE,
+)
+CREDENTIALS = re.compile(r"://[^/@\s]+@")
 
 
 class Section(BaseModel):
@@ -72,7 +108,7 @@ class Posts(Section):
     """
 
     source: str
-    path: Path | None = None
+    path: File | None = None
     keywords: tuple[Words, ...] = ()
 
 
@@ -98,7 +134,7 @@ class RelevanceOptions(Section):
     """
 
     engine: str = "text"
-    keep: tuple[Annotated[Whole, Field(ge=1, le=5)], ...] = (4, 5)
+    keep: Annotated[tuple[Annotated[Whole, Field(ge=1, le=5)], ...], Field(min_length=1)] = (4, 5)
 
 
 class ExtractOptions(Section):
@@ -148,9 +184,7 @@ class Config(Section):
     name: Name
     target: Target
     posts: Annotated[tuple[Posts, ...], Field(min_length=1)]
-    engines: Mapping[str, EngineChoice] = Field(
-        default_factory=lambda: {"text": EngineChoice(kind="rules")}
-    )
+    engines: Annotated[Mapping[str, EngineChoice], Field(min_length=1)]
     stages: Stages = Stages()
     splits: SplitOptions = SplitOptions()
     protocol: Literal["published", "corrected"] = "corrected"
@@ -170,6 +204,8 @@ def load_config(path: Path | str) -> Config:
     """
     path = Path(path)
     try:
+        if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
+            raise ConfigError(f"config {str(path)!r} is no regular file: expected a YAML file")
         text = path.read_text("utf-8")
         data = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
     except FileNotFoundError:
@@ -206,7 +242,7 @@ def parse_config(data: Any, place: str) -> Config:
     except ValidationError as error:
         raise ConfigError(_first_error(error, place)) from None
     for name, choice in config.engines.items():
-        secret = next((key for key in choice.options if SECRET.search(key)), None)
+        secret = next(_secrets(choice.options), None)
         if secret is not None:
             raise ConfigError(
                 f"{place}: engines.{name} has {secret!r}, and a config is kept beside its results: "
@@ -219,18 +255,29 @@ def parse_config(data: Any, place: str) -> Config:
     return config
 
 
+def _secrets(options: Mapping[str, Any], inside: str = "") -> Iterator[str]:
+    for name, value in options.items():
+        if SECRET.search(name.replace("-", "_")):
+            yield f"{inside}{name}"
+        elif isinstance(value, Mapping):
+            yield from _secrets(value, f"{inside}{name}.")
+        elif isinstance(value, str) and CREDENTIALS.search(value):
+            yield f"{inside}{name} with a name and password in it"
+
+
 def _first_error(error: ValidationError, place: str) -> str:
     every = error.errors(include_url=False, include_context=False)
     # A misspelt key is also a missing one; its own message says more.
-    first = next((one for one in every if one["type"] == "extra_forbidden"), every[0])
+    first = min(every, key=lambda one: MOST_TELLING.get(one["type"], 1))
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         parent, key = first["loc"][:-1], first["loc"][-1]
         kind = f"key in {'.'.join(map(str, parent))}" if parent else "key"
         return unknown(kind, key, _known_keys(parent), place)
     if first["type"] == "missing":
-        return f"{place}: {where} is missing: {first['msg'].lower()}"
+        return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
     said = re.sub(r"^Value error, ", "", first["msg"])
+    said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
     return f"{place}: {where} is {_shortened(first['input'])}: {said[:1].lower() + said[1:]}"
 
 

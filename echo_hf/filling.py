@@ -1,54 +1,36 @@
 """Fill the store: ask a model everything a stage will want to read, in one window over all rows.
 
 Rows are taken in segments, ordered by the planner inside each, and fed to the engine without a
-break between segments, so that it never drains and memory stays bounded. Each answer is durable
-before the next is looked at: a killed run asks nothing twice.
+break between segments, so that it never drains and memory stays bounded. Second tries join the
+same stream as soon as they are known. Each answer is durable before the next is looked at, and
+with it whether it could be read: a killed run goes on as if it had not been killed.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
 
 from datasets import Dataset
-from pydantic import BaseModel
 
 from echo_hf.answers import Failure, StoredAnswers, parse
-from echo_hf.engines.base import Completion, Engine, Request, Usage
+from echo_hf.engines.base import Completion, Engine, Request
 from echo_hf.engines.planner import Plan, extended, plan_order
 from echo_hf.errors import EngineError
+from echo_hf.fill_stats import FillStats
 from echo_hf.reasons import Failed
 from echo_hf.request_key import request_keys
 from echo_hf.stage import ModelStage
-from echo_hf.store import Store
+from echo_hf.store import MOST_TRIES, Record, Store
 
 SEGMENT = 8192
+MOST_ERRORS = 50
+LONGEST_ERROR = 300
 NOT_AGAIN = frozenset({Failed.REFUSED, Failed.NEEDS_MODEL})
-
-
-@dataclass
-class FillStats:
-    """What filling took.
-
-    Attributes:
-        requests: Calls that the rows need.
-        store_hits: Those already answered.
-        calls: Calls made, second tries included.
-        failures: Calls that gave no usable answer in the end, by reason.
-        usage: Tokens of the calls made.
-        cost_usd: Price of the calls made, null when the engine names none.
-        seconds: Wall-clock time.
-    """
-
-    requests: int = 0
-    store_hits: int = 0
-    calls: int = 0
-    failures: dict[str, int] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
-    cost_usd: float | None = None
-    seconds: float = 0.0
 
 
 Progress = Callable[[FillStats], None]
@@ -65,29 +47,29 @@ def fill(
 ) -> FillStats:
     """Asks an engine whatever the stage needs for these rows and the store does not hold.
 
-    A call that fails, is cut, or cannot be read is made once more; a cut one with twice the room.
+    A call that fails, is cut, or cannot be read is made once more, a cut one with twice the room;
+    refusals are final. The second try of an unreadable answer is still made by a later run where
+    this one was killed before it.
 
     Args:
         stage: The stage.
         dataset: Its input rows.
         engine: Who is asked; one whose answers are not kept is asked nothing here.
         store: Where the answers go.
-        again: Ask also where the stored answer cannot be read.
+        again: Ask also where the stored answer cannot be read after two tries.
         progress: Called after each answer with the stats so far.
 
     Returns:
         What was asked and what it cost.
+
+    Raises:
+        EngineError: The engine gives nothing but errors, or breaks its contract; what it answered
+            before is kept.
     """
     stats, started = FillStats(), time.perf_counter()
     if engine.stored:
-        window = _Window(engine, store, stats, progress or _unwatched, started)
-        failed = window.ask(_missing(stage, dataset, window, again))
-        second = [_with_room(request, key, reason) for request, key, reason in failed]
-        retried = [tried for tried in second if tried is not None]
-        final = window.ask(iter(retried)) if retried else []
-        unrepeated = [reason for _, _, reason in failed if reason in NOT_AGAIN]
-        ended = Counter(str(reason) for reason in [*unrepeated, *(one[2] for one in final)])
-        stats.failures = dict(sorted(ended.items()))
+        window = _Window(engine, store, stats, progress or _unwatched, started, engine.signature())
+        window.ask(_missing(stage, dataset, window, again))
     stats.seconds = time.perf_counter() - started
     return stats
 
@@ -98,20 +80,23 @@ def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> P
     Args:
         stage: The stage.
         dataset: Its input rows.
-        engine: Who would be asked.
+        engine: Who would be asked; its `usd_per_million_prompt_tokens`, where it has one, is the
+            price.
         store: Where answers are looked up.
 
     Returns:
         Numbers of calls, pictures and, estimated, tokens.
     """
-    planned, signature = Plan(), engine.signature()
+    price = getattr(engine, "usd_per_million_prompt_tokens", None)
+    planned, signature = Plan(usd_per_million_prompt_tokens=price), engine.signature()
     seen: set[bytes] = set()
     for requests in _segments(stage, dataset):
         keys = request_keys(signature, requests)
-        known = store.answered(keys) if engine.stored else set(keys)
-        new = {k: r for r, k in zip(requests, keys, strict=True) if k not in known | seen}
-        seen.update(new)
-        planned = extended(planned, new.values(), len(requests) - len(new))
+        first = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen}
+        seen.update(first)
+        known = _settled(store.records(list(first))) if engine.stored else set(first)
+        new = [request for key, request in first.items() if key not in known]
+        planned = extended(planned, new, len(first) - len(new), len(requests) - len(first))
     return planned
 
 
@@ -119,8 +104,11 @@ def _unwatched(stats: FillStats) -> None:
     del stats
 
 
-Asked = tuple[Request, bytes]
-Unanswered = tuple[Request, bytes, Failed]
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    request: Request
+    key: bytes
+    tries: int = 1
 
 
 @dataclass
@@ -130,26 +118,38 @@ class _Window:
     stats: FillStats
     progress: Progress
     started: float
+    signature: Mapping[str, Any]
+    again: deque[_Asked] = field(default_factory=deque)
+    failures: Counter[str] = field(default_factory=Counter)
+    errors_in_a_row: int = 0
+    last_error: str | None = None
 
-    def ask(self, wanted: Iterator[Asked]) -> list[Unanswered]:
-        """Streams requests through the engine; returns those without a usable answer."""
-        in_flight: dict[int, Asked] = {}
-        failed: list[Unanswered] = []
-        signature = self.engine.signature()
-        first = next(wanted, None)
-        if first is None:
-            return []
-        for number, completion in self.engine.stream(_numbered(first, wanted, in_flight)):
-            request, key = self._reported(number, in_flight)
-            self.store.put(key, request, completion, signature)
-            self._count(completion)
-            answer = parse(request, completion, key)
-            if isinstance(answer, Failure):
-                failed.append((request, key, answer.reason))
-        unreported = [(*asked, Failed.NOT_ANSWERED) for asked in in_flight.values()]
-        return failed + unreported
+    def ask(self, wanted: Iterator[_Asked]) -> None:
+        """Streams requests and their second tries through the engine, until none is left."""
+        while (first := self._next(wanted)) is not None:
+            in_flight: dict[int, _Asked] = {}
+            given = self._given(first, wanted, in_flight)
+            for number, completion in self.engine.stream(given):
+                self._keep(self._reported(number, in_flight), completion)
+            for asked in in_flight.values():
+                self._failed(asked, Failed.NOT_ANSWERED)
+        self.stats.failures = dict(sorted(self.failures.items()))
 
-    def _reported(self, number: int, in_flight: dict[int, Asked]) -> Asked:
+    def _given(
+        self, first: _Asked, wanted: Iterator[_Asked], in_flight: dict[int, _Asked]
+    ) -> Iterator[Request]:
+        asked: _Asked | None = first
+        for number in count():
+            if asked is None:
+                return
+            in_flight[number] = asked
+            yield asked.request
+            asked = self._next(wanted)
+
+    def _next(self, wanted: Iterator[_Asked]) -> _Asked | None:
+        return self.again.popleft() if self.again else next(wanted, None)
+
+    def _reported(self, number: int, in_flight: dict[int, _Asked]) -> _Asked:
         asked = in_flight.pop(number, None)
         if asked is None:
             raise EngineError(
@@ -158,48 +158,91 @@ class _Window:
             )
         return asked
 
-    def _count(self, completion: Completion) -> None:
-        self.stats.calls += 1
-        self.stats.usage = self.stats.usage + completion.usage
-        if completion.cost_usd is not None:
-            self.stats.cost_usd = (self.stats.cost_usd or 0.0) + completion.cost_usd
+    def _keep(self, asked: _Asked, completion: Completion) -> None:
+        answer = parse(asked.request, completion, asked.key)
+        reason = answer.reason if isinstance(answer, Failure) else None
+        self.store.put(
+            asked.key,
+            asked.request,
+            completion,
+            self.signature,
+            readable=reason is None,
+            tries=asked.tries,
+        )
+        self.stats.called(completion)
         self.stats.seconds = time.perf_counter() - self.started
         self.progress(self.stats)
+        self._stop_without_answers(completion, reason)
+        if reason is not None:
+            self._failed(asked, reason)
+
+    def _failed(self, asked: _Asked, reason: Failed) -> None:
+        if reason in NOT_AGAIN or asked.tries >= MOST_TRIES:
+            self.failures[str(reason)] += 1
+        else:
+            self.again.append(_second(asked, reason))
+
+    def _stop_without_answers(self, completion: Completion, reason: Failed | None) -> None:
+        silent = reason is Failed.ENGINE_ERROR and completion.text is None
+        # Errors of single requests differ in what they say; a dead server repeats itself.
+        same = completion.error == self.last_error or self.errors_in_a_row == 0
+        self.errors_in_a_row = (self.errors_in_a_row if same else 0) + 1 if silent else 0
+        self.last_error = completion.error
+        if self.errors_in_a_row >= MOST_ERRORS:
+            said = (completion.error or completion.finish_reason)[:LONGEST_ERROR]
+            raise EngineError(
+                f"engine {type(self.engine).__name__!r} gave {MOST_ERRORS} equal errors in a row "
+                f"and no answer, {said!r}: mend that, the same command goes on from here"
+            )
 
 
-def _numbered(
-    first: Asked, rest: Iterator[Asked], in_flight: dict[int, Asked]
-) -> Iterator[Request]:
-    for number, asked in enumerate(_chain(first, rest)):
-        in_flight[number] = asked
-        yield asked[0]
+def _second(asked: _Asked, reason: Failed) -> _Asked:
+    room = asked.request.max_tokens * (2 if reason is Failed.CUT else 1)
+    return _Asked(replace(asked.request, max_tokens=room), asked.key, asked.tries + 1)
 
 
-def _chain(first: Asked, rest: Iterator[Asked]) -> Iterator[Asked]:
-    yield first
-    yield from rest
-
-
-def _missing(stage: ModelStage, dataset: Dataset, window: _Window, again: bool) -> Iterator[Asked]:
-    signature = window.engine.signature()
-    answers = StoredAnswers(window.store, signature)
-    asked: set[bytes] = set()
+def _missing(stage: ModelStage, dataset: Dataset, window: _Window, again: bool) -> Iterator[_Asked]:
+    signature, store, stats = window.signature, window.store, window.stats
+    answers = StoredAnswers(store, signature)
+    seen: set[bytes] = set()
     for requests in _segments(stage, dataset):
         keys = request_keys(signature, requests)
-        known = _readable(answers, requests, keys) if again else window.store.answered(keys)
-        window.stats.requests += len(requests)
+        records = store.records([key for key in dict.fromkeys(keys) if key not in seen])
+        known = _readable(answers, requests, keys) if again else _settled(records)
+        stats.requests += len(requests)
+        for record in records.values():
+            stats.paid(record.usage, record.cost_usd)
+        store.add_sources(_sources(requests, keys))
         for number in plan_order(requests):
-            if keys[number] in known or keys[number] in asked:
-                window.stats.store_hits += 1
-                continue
-            asked.add(keys[number])
-            yield requests[number], keys[number]
+            key = keys[number]
+            if key in seen:
+                stats.repeated += 1
+            elif key in known:
+                stats.store_hits += 1
+            else:
+                yield _Asked(requests[number], key, _try(records.get(key)))
+            seen.add(key)
+
+
+def _settled(records: dict[bytes, Record]) -> set[bytes]:
+    return {key for key, record in records.items() if record.settled}
+
+
+def _try(record: Record | None) -> int:
+    # An unreadable answer whose second try a killed run did not come to.
+    return record.tries + 1 if record is not None and not record.settled else 1
+
+
+def _sources(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+    for request, key in zip(requests, keys, strict=True):
+        for url in request.sources:
+            yield url, key
 
 
 def _readable(
     answers: StoredAnswers, requests: Sequence[Request], keys: Sequence[bytes]
 ) -> set[bytes]:
-    given: list[BaseModel | Failure] = answers.read(requests)
+    given = answers.read(requests)
     return {key for key, one in zip(keys, given, strict=True) if not isinstance(one, Failure)}
 
 
@@ -208,11 +251,3 @@ def _segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Request]]:
     for start in range(0, len(rows), SEGMENT):
         batch = rows[start : start + SEGMENT]
         yield [request for row in stage.requests(batch) for request in row]
-
-
-def _with_room(request: Request, key: bytes, reason: Failed) -> Asked | None:
-    if reason in NOT_AGAIN:
-        return None
-    if reason is Failed.CUT:
-        return replace(request, max_tokens=2 * request.max_tokens), key
-    return request, key

@@ -45,10 +45,11 @@ class PictureStore:
         Raises:
             PictureError: They are no picture, a damaged one, or an oversized one.
         """
-        check_picture(data)
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
-        if not path.exists():
+        # What lies here whole has been decoded once.
+        if not path.exists() or path.stat().st_size != len(data):
+            check_picture(data)
             path.parent.mkdir(parents=True, exist_ok=True)
             # A killed process leaves a stray partial file, never half a picture.
             partial = path.with_name(f".{digest}.{uuid.uuid4().hex}")

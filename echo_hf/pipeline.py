@@ -13,14 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from datasets import Dataset
 
 from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import located, read_records
-from echo_hf.collect.relevance import Relevance, has_keywords
+from echo_hf.collect.relevance import Relevance
 from echo_hf.config import Config
 from echo_hf.context.extract import Extract
 from echo_hf.context.threads import Threads
@@ -29,9 +28,17 @@ from echo_hf.engines.base import Engine
 from echo_hf.engines.loaded import Engines
 from echo_hf.errors import SourceError
 from echo_hf.filling import plan
-from echo_hf.hub.release import Release, ReleaseFacts, read_release, write_release
+from echo_hf.fingerprint import combined_fingerprint, content_fingerprint
+from echo_hf.hub.manifest import toolkit_version
+from echo_hf.hub.release import (
+    Release,
+    ReleaseFacts,
+    is_complete,
+    read_release,
+    write_release,
+)
 from echo_hf.run_folder import RunFolder, StageRecord
-from echo_hf.stage import ModelStage, Stage, combined_fingerprint
+from echo_hf.stage import ModelStage, Stage
 from echo_hf.stage_result import StageResult
 from echo_hf.store import Store
 from echo_hf.tables import SAMPLES
@@ -72,21 +79,21 @@ class Pipeline:
         """Writes the release from the results of all stages, unless it is there already."""
         samples = results[-1].dataset
         facts = self._facts(results)
-        built_from = combined_fingerprint(samples._fingerprint, repr(facts))
+        built_from = combined_fingerprint(samples._fingerprint, repr(facts), toolkit_version())
         mark = self.folder.root / "release.built"
-        if not mark.exists() or mark.read_text() != built_from or not self.folder.release.exists():
+        unchanged = mark.exists() and mark.read_text() == built_from
+        if not unchanged or not is_complete(self.folder.release):
             mark.unlink(missing_ok=True)
             write_release(self.folder.release, parts(samples), self.folder.pictures, facts)
             mark.write_text(built_from)
         return read_release(self.folder.release)
 
-    def stage(self, name: str, posts: pa.Table | None = None) -> tuple[Stage, str | None]:
+    def stage(self, name: str) -> tuple[Stage, str | None]:
         """A stage as the config sets it up, with the name of its engine if it needs one."""
         options = self.config.stages
         target = self.config.target
         if name == "relevance":
-            score_all = posts is not None and not has_keywords(posts)
-            return Relevance(target, score_all), options.relevance.engine
+            return Relevance(target), options.relevance.engine
         if name == "threads":
             return Threads(options.relevance.keep), None
         if name == "extract":
@@ -97,9 +104,7 @@ class Pipeline:
         """What would decide a stage's result now, as plain JSON values; nothing is run."""
         if name == "collect":
             return {**Collect(self.folder.pictures).describe(), "files": files_of(self.config)}
-        collected = self.folder.stage("collect") / "kept.parquet"
-        posts = pq.read_table(collected, columns=["keywords"]) if collected.exists() else None
-        stage, engine_name = self.stage(name, posts)
+        stage, engine_name = self.stage(name)
         return description(stage, self.engines.use(engine_name) if engine_name else None)
 
     def _collect(self) -> StageResult:
@@ -128,8 +133,7 @@ class Pipeline:
         return result
 
     def _run(self, name: str, dataset: Dataset) -> StageResult:
-        posts = _arrow(dataset, "keywords") if name == "relevance" else None
-        stage, engine_name = self.stage(name, posts)
+        stage, engine_name = self.stage(name)
         engine = self.engines.use(engine_name) if engine_name else None
         described = description(stage, engine)
         with closing(self.folder.store()) if engine else nullcontext() as store:
@@ -197,19 +201,6 @@ def parts(samples: Dataset) -> dict[str, Dataset]:
     }
 
 
-def content_fingerprint(dataset: Dataset) -> str:
-    """A fingerprint of the rows themselves, whatever they were made from."""
-    digest = hashlib.sha256()
-    rows = dataset.with_format("arrow")
-    for start in range(0, len(rows), 10_000):
-        batch = rows[start : start + 10_000].combine_chunks().replace_schema_metadata(None)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_table(batch)
-        digest.update(sink.getvalue())
-    return digest.hexdigest()[:32]
-
-
 def _arrow(dataset: Dataset, column: str) -> pa.Table:
     return dataset.select_columns([column]).with_format("arrow")[:]
 
@@ -238,9 +229,17 @@ def _counts(result: StageResult) -> dict[str, Any]:
     }
 
 
-def files_of(config: Config) -> list[dict[str, str]]:
-    """The files of posts that a config names, with the sha256 of their bytes."""
-    return [{"name": path.name, "sha256": _sha256(path)} for _, path in map(located, config.posts)]
+def files_of(config: Config) -> list[dict[str, Any]]:
+    """The files of posts that a config names: how each is read, and the sha256 of its bytes."""
+    return [
+        {
+            "source": entry.source,
+            "name": path.name,
+            "keywords": list(entry.keywords),
+            "sha256": _sha256(path),
+        }
+        for entry, (_, path) in ((entry, located(entry)) for entry in config.posts)
+    ]
 
 
 def _sha256(path: Path) -> str:

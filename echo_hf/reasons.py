@@ -39,6 +39,7 @@ class Reject(Reason):
     NO_URL = "no_url", "the post has no usable address"
     REPOST = "repost", "a pure repost: the original post stands for it"
     NOT_RELEVANT = "not_relevant", "no post of its thread is about images made with the target"
+    NOT_ASKED = "not_asked", "no post of its thread was found by a search, so none was scored"
     NOT_SCORED = "not_scored", "no post of its thread passed, and at least one could not be scored"
     NO_SAMPLE = "no_sample", "the model found no sample in the thread"
     TRASH = "trash", "no clear task, off topic, or made with another model"
@@ -75,6 +76,10 @@ class Notice(Reason):
     CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"
     UNKNOWN_NUMBER = "unknown_number", "the model named a post that it was not shown"
     POST_USED_TWICE = "post_used_twice", "the model gave one post to two samples; the first has it"
+    PICTURE_USED_TWICE = (
+        "picture_used_twice",
+        "two samples of a thread show one picture; the first has it",
+    )
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
     FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is no text of the post it names"
 

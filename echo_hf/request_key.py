@@ -63,5 +63,6 @@ def _digest(message: Message) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _schema_digest(answer: type[BaseModel]) -> bytes:
-    return hashlib.sha256(json.dumps(answer.model_json_schema(), sort_keys=True).encode()).digest()
+def _schema_digest(answer: type[BaseModel] | None) -> bytes:
+    schema = None if answer is None else answer.model_json_schema()
+    return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).digest()

@@ -11,10 +11,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,11 @@ from echo_hf.errors import RunError
 from echo_hf.pictures import PictureStore
 from echo_hf.stage_result import StageResult
 from echo_hf.store import Store
+from echo_hf.swap import replaced_whole, restore
 
 PARTS = ("kept", "rejects", "quarantine", "notices")
+SIZES = "sizes.json"
+FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
 
 
 @dataclass(frozen=True)
@@ -125,33 +128,41 @@ class RunFolder:
             return None
         try:
             return StageRecord(**json.loads(path.read_text("utf-8")))
-        except (ValueError, TypeError) as error:
-            raise RunError(
-                f"{str(path)!r} is damaged ({error}): delete the folder it is in"
-            ) from None
+        except (OSError, ValueError, TypeError):
+            return None  # damaged: the stage is as if it had never run
 
     def save(self, result: StageResult, record: StageRecord) -> None:
         """Writes a stage's result, whole or not at all; an unchanged one is left as it is."""
         # A call that failed again leaves the same rows, but may tell another reason.
-        if not result.stats.fill.calls and self.record(record.stage) == record:
+        unchanged = self.record(record.stage) == record and _is_intact(self.stage(record.stage))
+        if unchanged and not result.stats.fill.calls:
             return
         stats = json.dumps(dataclasses.asdict(result.stats), indent=1, sort_keys=True)
-        folder = self.stage(record.stage)
-        partial = folder.with_name(f".{folder.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        for part, dataset in zip(PARTS, _parts(result), strict=True):
-            dataset.with_format(None).to_parquet(partial / f"{part}.parquet")
-        (partial / "stats.json").write_text(stats + "\n", "utf-8")
         text = json.dumps(dataclasses.asdict(record), indent=1, sort_keys=True, default=str)
-        (partial / "digest.json").write_text(text + "\n", "utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        partial.rename(folder)
+        with replaced_whole(self.stage(record.stage)) as folder:
+            for part, dataset in zip(PARTS, _parts(result), strict=True):
+                dataset.with_format(None).to_parquet(folder / f"{part}.parquet")
+            (folder / "stats.json").write_text(stats + "\n", "utf-8")
+            (folder / "digest.json").write_text(text + "\n", "utf-8")
+            sizes = {name: (folder / name).stat().st_size for name in FILES}
+            (folder / SIZES).write_text(json.dumps(sizes, indent=1) + "\n", "utf-8")
 
     def _sweep(self) -> None:
         # What a killed run left half written.
-        for stray in self.cache.glob("tmp*"):
+        for folder in (self.root / "stages").glob(".*.previous"):
+            restore(folder.with_name(folder.name[1:].removesuffix(".previous")))
+        strays = (self.cache.glob("tmp*"), (self.root / "pictures").glob("*/.*"))
+        for stray in chain(*strays):
             stray.unlink(missing_ok=True)
+
+
+def _is_intact(folder: Path) -> bool:
+    # Not every damage shows in a size, but what a full disk or a careless hand does mostly does.
+    try:
+        sizes = json.loads((folder / SIZES).read_text("utf-8"))
+        return all((folder / name).stat().st_size == sizes[name] for name in FILES)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _parts(result: StageResult) -> tuple[Dataset, ...]:

@@ -25,6 +25,7 @@ from pydantic import BaseModel
 
 from echo_hf.answers import Answers, Failure, NoAnswers
 from echo_hf.engines.base import Request
+from echo_hf.fingerprint import combined_fingerprint
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Reason, Status
 from echo_hf.tables import Table
@@ -180,11 +181,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):  # their order differs from process to process
         return sorted(map(str, value))
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
-
-
-def combined_fingerprint(*parts: str) -> str:
-    """A dataset fingerprint that depends on all parts and on nothing else."""
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
 
 
 def keys_of(table: pa.Table, declared: Table) -> pa.Array:

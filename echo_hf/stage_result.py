@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, DatasetInfo, Features
 
-from echo_hf.filling import FillStats
+from echo_hf.fill_stats import FillStats
+from echo_hf.fingerprint import combined_fingerprint
 from echo_hf.reasons import Status
-from echo_hf.stage import CONTROL, Stage, combined_fingerprint, keys_of
+from echo_hf.stage import CONTROL, Stage, keys_of
 
 SAID = ("_reason", "_detail", "_request")
 
@@ -123,11 +124,7 @@ def _kept(stage: Stage, mapped: Dataset, mask: Any, rest: pa.Table) -> Dataset:
     if rest.num_rows:
         rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         columns = columns.select(rows, new_fingerprint=mapped._fingerprint)
-    # Later answers empty the quarantine without a new stage digest: what follows must notice.
-    failed = rest.filter(pc.equal(rest["_status"], Status.QUARANTINED.value))
-    columns._fingerprint = combined_fingerprint(
-        mapped._fingerprint, *pc.list_flatten(failed["_parent"]).to_pylist()
-    )
+    columns._fingerprint = combined_fingerprint(mapped._fingerprint, "kept")
     return columns
 
 

@@ -1,4 +1,4 @@
-"""Open the SQLite file of a store, which other processes may have open as well."""
+"""The SQLite file of a store: its tables, the statements on them, and how it is opened."""
 
 from __future__ import annotations
 
@@ -12,17 +12,60 @@ from echo_hf.errors import StoreError
 
 FORMAT = 1
 LONGEST_WAIT_S = 60
+PAID = """prompt_tokens integer not null, completion_tokens integer not null,
+    cached_tokens integer not null, cost_usd real"""
 TABLES = (
-    """create table answers (
+    f"""create table answers (
     key blob primary key, task text not null, model text not null, text text not null,
-    finish_reason text not null, prompt_tokens integer not null, completion_tokens integer not null,
-    cached_tokens integer not null, cost_usd real, sources text not null
+    finish_reason text not null, {PAID}, readable integer not null, tries integer not null
 ) without rowid""",
-    """create table failures (
-    key blob primary key, error text, finish_reason text not null, sources text not null
+    f"""create table failures (
+    key blob primary key, error text, finish_reason text not null, {PAID}
 ) without rowid""",
     "create table models (digest text primary key, signature text not null) without rowid",
+    """create table sources (
+    url text not null, key blob not null, primary key (url, key)
+) without rowid""",
 )
+ANSWER_ROWS = (
+    "select key, text, finish_reason, prompt_tokens, completion_tokens, cached_tokens, cost_usd "
+    "from answers where key in ({0})"
+)
+FAILURE_ROWS = (
+    "select key, error, finish_reason, prompt_tokens, completion_tokens, cached_tokens, cost_usd "
+    "from failures where key in ({0})"
+)
+RECORD_ROWS = """
+    select key, max(tries), max(readable), sum(prompt_tokens), sum(completion_tokens),
+        sum(cached_tokens), sum(cost_usd)
+    from (
+        select key, tries, readable, prompt_tokens, completion_tokens, cached_tokens, cost_usd
+        from answers where key in ({0})
+        union all
+        select key, 0, 0, prompt_tokens, completion_tokens, cached_tokens, cost_usd
+        from failures where key in ({0})
+    ) group by key"""
+# Tokens and prices add up over the calls of a request; a price that is null adds nothing.
+INSERT_ANSWER = """
+    insert into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (key) do update set
+        task = excluded.task, model = excluded.model, text = excluded.text,
+        finish_reason = excluded.finish_reason,
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        cached_tokens = cached_tokens + excluded.cached_tokens,
+        cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd),
+        readable = excluded.readable, tries = excluded.tries"""
+INSERT_FAILURE = """
+    insert into failures values (?, ?, ?, ?, ?, ?, ?)
+    on conflict (key) do update set
+        error = excluded.error, finish_reason = excluded.finish_reason,
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        cached_tokens = cached_tokens + excluded.cached_tokens,
+        cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
+INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
+FORGET = "delete from {0} where key in (select key from forgotten)"
 
 
 @contextmanager

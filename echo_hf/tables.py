@@ -75,7 +75,10 @@ POSTS = Table(
         "text": Column(STRING, "the whole text, null when the content is missing"),
         "timestamp": Column(UTC, "when it was posted, null when unknown"),
         "lang": Column(STRING, "language code given by the platform"),
-        "keywords": Column(STRINGS, "search terms that found it; empty for posts found by replies"),
+        "keywords": Column(
+            STRINGS,
+            "search terms that found it; empty when it came along, null when its file does not say",
+        ),
         "pictures": Column(
             PICTURES, "its pictures: digest (null until fetched), address, alt text"
         ),

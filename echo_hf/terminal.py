@@ -1,53 +1,143 @@
-"""What a run looks like in a terminal: stages, funnel, one thread beside its samples.
-
-Posts are hostile: their text is shown as plain text, with control characters and markup disarmed.
-"""
+"""What a run looks like in a terminal: plans, progress, stages, losses, the funnel."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import Any
+import time
+from typing import Any, Self
 
 import pyarrow.compute as pc
 from datasets import Dataset
-from rich.columns import Columns
-from rich.console import Console, Group, RenderableType
-from rich.panel import Panel
-from rich.status import Status as Spinner
-from rich.table import Table
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
-from rich.tree import Tree
 
 from echo_hf.engines.planner import Plan
-from echo_hf.filling import FillStats
+from echo_hf.fill_stats import FillStats
 from echo_hf.funnel import headlines, losses
 from echo_hf.stage_result import StageResult, StageStats
+from echo_hf.thread_view import plain
 
-LONGEST_TEXT = 160
 LONGEST_PLACE = 60
 MOST_PLACES = 2
+SECONDS_BETWEEN_LINES = 30
 
 
-def plain(text: str | None, longest: int = LONGEST_TEXT) -> str:
-    r"""Somebody's text, safe to print and no longer than asked.
+class Watch:
+    """Shows a run while it goes on; to be left as a context, so that the cursor comes back.
 
     Args:
-        text: Any text.
-        longest: Most characters.
+        console: Where to print.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.stats: list[StageStats] = []
+        self._calls_planned = 0
+        self._bar: Progress | None = None
+        self._last_line = time.monotonic()
+
+    def planned(self, stage: str, plan: Plan) -> None:
+        """Says what a stage is about to ask, where it asks anything."""
+        self._calls_planned = plan.calls
+        if plan.calls:
+            cost = "" if plan.cost_usd is None else f", ${plan.cost_usd:.2f} and the answers"
+            line = (
+                f"{stage:<10}{plan.calls:>9,} calls to make, {plan.stored:,} answered before; "
+                f"about {plan.prompt_tokens:,} prompt tokens ({plan.shared_tokens:,} shared), "
+                f"{plan.pictures:,} pictures{cost}"
+            )
+            self.console.print(Text(line, "dim"), soft_wrap=True)
+
+    def called(self, stats: FillStats) -> None:
+        """Shows calls, rate, tokens and cost so far: a bar, or a line now and then in a file."""
+        if self.console.is_terminal:
+            self._show_bar(stats)
+        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            self.console.print(Text(f"{'':<10}{calls(stats)}", "dim"), soft_wrap=True)
+
+    def finished(self, result: StageResult) -> None:
+        """Prints a line for a finished stage, and one for each kind of loss."""
+        self._stop()
+        stats = result.stats
+        self.stats.append(stats)
+        line = Text.assemble(
+            (f"{stats.stage:<10}", "bold"),
+            f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
+            (f"{stats.seconds:>8.1f} s", "dim"),
+        )
+        if stats.fill.requests:
+            line.append(f"   {calls(stats.fill)}", "dim")
+        self.console.print(line, soft_wrap=True)
+        for reason, count, meaning in losses(stats):
+            loss = f"{'':<10}{count:>9,} {reason}: {meaning}{places(result, reason)}"
+            self.console.print(Text(loss, "dim"), soft_wrap=True)
+
+    def funnel(self) -> None:
+        """Prints the paper's figures for the run."""
+        self.console.print()
+        for sentence in headlines(self.stats):
+            self.console.print(Text(sentence))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def _show_bar(self, stats: FillStats) -> None:
+        if self._bar is None:
+            self._bar = Progress(
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[said]}"),
+                TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
+            self._bar.add_task("calls", total=self._calls_planned or None, said="")
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=stats.calls, said=calls(stats))
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def calls(stats: FillStats) -> str:
+    """Calls, rate, tokens and cost in a few words.
+
+    Args:
+        stats: What filling took so far.
 
     Returns:
-        The text on one line, without control and formatting characters.
+        One line.
 
     Example:
-        >>> plain("a\x1b[31m red\n\u202eword", 12)
-        'a[31m red w…'
+        >>> calls(FillStats(calls=30, seconds=2.0, store_hits=4))
+        '30 calls (15/s), 4 answered before, 0 tokens'
     """
-    shown = " ".join((text or "").split())
-    shown = "".join(
-        c for c in shown if not unicodedata.category(c).startswith("C") or c == "\u200d"
-    )
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    usage = stats.usage
+    rate = stats.calls / stats.seconds if stats.seconds else 0.0
+    parts = [
+        f"{stats.calls:,} calls ({rate:.0f}/s)",
+        f"{stats.store_hits:,} answered before",
+        f"{usage.prompt + usage.completion:,} tokens",
+    ]
+    if usage.cached and usage.prompt:
+        parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
+    if stats.cost_usd is not None:
+        parts.append(f"${stats.cost_usd:.2f}")
+    if stats.stage_cost_usd is not None and stats.stage_cost_usd != stats.cost_usd:
+        parts.append(f"${stats.stage_cost_usd:.2f} with earlier runs")
+    return ", ".join(parts)
 
 
 def places(result: StageResult, reason: str) -> str:
@@ -72,129 +162,3 @@ def _with(rows: Dataset, reason: str) -> list[dict[str, Any]]:
     table = rows.with_format("arrow")[:]
     some = table.filter(pc.equal(table["_reason"], reason)).slice(0, MOST_PLACES + 1)
     return list(some.to_pylist())
-
-
-class Watch:
-    """Shows a run while it goes on.
-
-    Args:
-        console: Where to print.
-    """
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.stats: list[StageStats] = []
-        self._spinner: Spinner | None = None
-
-    def finished(self, result: StageResult) -> None:
-        """Prints a line for a finished stage, and one for each kind of loss."""
-        self._stop()
-        stats = result.stats
-        self.stats.append(stats)
-        line = Text.assemble(
-            (f"{stats.stage:<10}", "bold"),
-            f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
-            (f"{stats.seconds:>8.1f} s", "dim"),
-        )
-        if stats.fill.requests:
-            line.append(f"   {_calls(stats.fill)}", "dim")
-        self.console.print(line)
-        for reason, count, meaning in losses(stats):
-            loss = f"{'':<10}{count:>9,} {reason}: {meaning}{places(result, reason)}"
-            self.console.print(Text(loss, "dim"), soft_wrap=True)
-
-    def planned(self, stage: str, plan: Plan) -> None:
-        """Says what a stage is about to ask, where it asks anything."""
-        if plan.calls:
-            line = (
-                f"{stage:<10}{plan.calls:>9,} calls to make, {plan.stored:,} answered before; "
-                f"about {plan.prompt_tokens:,} prompt tokens ({plan.shared_tokens:,} shared), "
-                f"{plan.pictures:,} pictures"
-            )
-            self.console.print(Text(line, "dim"), soft_wrap=True)
-
-    def called(self, stats: FillStats) -> None:
-        """Shows calls, rate, tokens and cost so far."""
-        if self._spinner is None:
-            self._spinner = self.console.status("")
-            self._spinner.start()
-        self._spinner.update(_calls(stats))
-
-    def funnel(self) -> None:
-        """Prints the paper's figures for the run."""
-        self._stop()
-        self.console.print()
-        for sentence in headlines(self.stats):
-            self.console.print(Text(sentence))
-
-    def _stop(self) -> None:
-        if self._spinner is not None:
-            self._spinner.stop()
-            self._spinner = None
-
-
-def thread_beside_samples(
-    thread: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], width: int
-) -> RenderableType:
-    """One thread as a tree, and the samples it became.
-
-    Args:
-        thread: A row of `threads`.
-        samples: The rows of `samples` that came from it.
-        width: Columns of the terminal.
-
-    Returns:
-        The two beside each other, or below each other where the terminal is narrow.
-    """
-    half = width // 2 - 1 if width >= 100 else width
-    left = Panel(_tree(thread), title="one thread", width=half, border_style="dim")
-    right = Panel(Group(*map(_sample, samples)), title="became", width=half, border_style="dim")
-    return Columns([left, right], padding=(0, 1)) if width >= 100 else Group(left, right)
-
-
-def _tree(thread: Mapping[str, Any]) -> Tree:
-    nodes: list[Tree] = []
-    root: Tree | None = None
-    for post in thread["posts"]:
-        label = _post(post)
-        if post["parent"] < 0 or root is None:
-            root = Tree(label, guide_style="dim")
-            nodes.append(root)
-        else:
-            nodes.append(nodes[post["parent"]].add(label))
-    return root if root is not None else Tree(Text("(no post)"))
-
-
-def _post(post: Mapping[str, Any]) -> Text:
-    if post["missing"]:
-        return Text(f"({post['missing'].replace('_', ' ')})", "dim italic")
-    pictures = len(post["pictures"])
-    shown = f" [{pictures} picture{'s' if pictures > 1 else ''}]" if pictures else ""
-    author = Text(plain(post["author"], 24) + ": ", "bold")
-    return author.append(plain(post["text"]), "not bold").append(shown, "cyan not bold")
-
-
-def _sample(sample: Mapping[str, Any]) -> Table:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    table.add_row("prompt", Text(plain(sample["prompt"], 400), "bold"))
-    table.add_row("quality", Text(sample["quality"]))
-    table.add_row("modified", Text("yes" if sample["prompt_modified"] else "no"))
-    table.add_row("inputs", Text(str(len(sample["input_images"]))))
-    table.add_row("outputs", Text(str(len(sample["output_images"]))))
-    for said in sample["community_feedback"]:
-        table.add_row("feedback", Text(plain(said["feedback"]), "italic"))
-    table.add_row("id", Text(sample["id"], "dim"))
-    return table
-
-
-def _calls(stats: FillStats) -> str:
-    rate = stats.calls / stats.seconds if stats.seconds else 0.0
-    tokens = stats.usage.prompt + stats.usage.completion
-    cost = "" if stats.cost_usd is None else f", ${stats.cost_usd:.2f}"
-    cached = f", {100 * stats.usage.cached / stats.usage.prompt:.0f} % of prompts from cache"
-    return (
-        f"{stats.calls:,} calls ({rate:.0f}/s), {stats.store_hits:,} answered before, "
-        f"{tokens:,} tokens{cached if stats.usage.cached else ''}{cost}"
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from echo_hf.engines.planner import Plan
-from echo_hf.filling import FillStats
+from echo_hf.fill_stats import FillStats
 from echo_hf.stage_result import StageResult
 
 

@@ -3,7 +3,8 @@
     python slow_build.py CONFIG RUNS LOG SECONDS
 
 The engine keeps eight requests in flight and answers them last first. It writes a line to LOG for
-each request that it is asked. Its answers are those of the plain rules, kept like a model's.
+each request that it is asked. Its answers are those of the plain rules, kept like a model's; but
+the very first one in RUNS is garbage, whatever process gives it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class SlowEngine:
 
     stored = True
 
-    def __init__(self, log: str, seconds: float) -> None:
+    def __init__(self, log: str, seconds: float, runs: str) -> None:
         self.log, self.seconds = Path(log), seconds
+        self.spoilt = Path(runs) / "spoilt"
         self.rules: Engine = make_engine("rules")
 
     def signature(self) -> Mapping[str, Any]:
@@ -46,7 +48,13 @@ class SlowEngine:
                     log.write(f"{request.task} {hash(request.messages)}\n")
                 time.sleep(self.seconds)
                 for _, completion in self.rules.stream([request]):
-                    yield number, completion
+                    yield number, self._spoiling(completion)
+
+    def _spoiling(self, completion: Completion) -> Completion:
+        if self.spoilt.exists():
+            return completion
+        self.spoilt.touch()
+        return Completion("Hm.")
 
     def __enter__(self) -> Self:
         return self
@@ -63,5 +71,5 @@ class SlowEngine:
 if __name__ == "__main__":
     config, runs, log, seconds = sys.argv[1:]
     datasets.disable_progress_bars()
-    register("slow")(lambda **_: SlowEngine(log, float(seconds)))
+    register("slow")(lambda **_: SlowEngine(log, float(seconds), runs))
     echo_hf.build(config, runs=runs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from echo_hf.answers import (
     DirectAnswers,
     Failure,
     NoAnswers,
+    RawText,
     StoredAnswers,
     answers_of,
     parse,
@@ -113,6 +115,32 @@ def test_what_is_no_answer_is_never_read_as_one(
 ) -> None:
     """Errors, refusals and cut answers keep their kind, even where a whole object is there."""
     assert parse(request("red"), completion, KEY) == Failure(reason, detail, "ab" * 32)
+
+
+def _raw(completion: Completion | None) -> BaseModel | Failure:
+    return parse(replace(request("red"), answer=None), completion, KEY)
+
+
+@pytest.mark.parametrize("text", ["8", " [[8]]\n", RED, "{", "赤"])
+def test_without_a_declared_shape_the_text_is_the_answer(text: str) -> None:
+    """It comes as it is, JSON or not, spaces included."""
+    assert _raw(Completion(text)) == RawText(text)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "8 \ud83d"])
+def test_a_blank_or_broken_text_is_unreadable(text: str) -> None:
+    """No words are no answer, and half a character could not be written to any file."""
+    failure = _raw(Completion(text))
+    assert isinstance(failure, Failure)
+    assert failure.reason is Failed.UNREADABLE
+    assert failure.detail.encode()
+
+
+def test_raw_answers_fail_like_others() -> None:
+    """A cut or missing one is none, whatever text there is."""
+    said = [_raw(Completion("8", None, "length")), _raw(None)]
+    reasons = [one.reason for one in said if isinstance(one, Failure)]
+    assert reasons == [Failed.CUT, Failed.NOT_ANSWERED]
 
 
 @given(ANYTHING)

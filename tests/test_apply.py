@@ -21,7 +21,8 @@ from echo_hf.answers import StoredAnswers
 from echo_hf.apply import check_columns, run_stage
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import TableError
-from echo_hf.filling import FillStats, fill
+from echo_hf.fill_stats import FillStats
+from echo_hf.filling import fill
 from echo_hf.reasons import Reject, Status
 from echo_hf.request_key import request_keys
 from echo_hf.stage import Remark, Stage, kept, parents_of, remarks

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import EngineError
-from echo_hf.filling import FillStats, fill, plan
+from echo_hf.fill_stats import FillStats
+from echo_hf.filling import fill, plan
 from echo_hf.request_key import request_keys
 from echo_hf.store import Store
 from tests.stages_for_tests import (
@@ -25,6 +27,7 @@ from tests.stages_for_tests import (
     line_of,
     posts,
     request,
+    url,
 )
 
 
@@ -62,7 +65,9 @@ def test_equal_requests_are_one_call(store: Store) -> None:
     engine = Scripted()
     stats = fill(Guess(), posts("red", "red\nred", "blue"), engine, store)
     assert sorted(engine.lines()) == ["blue", "red"]
-    assert (stats.requests, stats.calls, stats.store_hits) == (4, 2, 2)
+    assert (stats.requests, stats.calls, stats.repeated, stats.store_hits) == (4, 2, 2, 0)
+    stats = fill(Guess(), posts("red", "red", "green"), engine, store)
+    assert (stats.requests, stats.calls, stats.repeated, stats.store_hits) == (3, 1, 1, 1)
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -149,7 +154,7 @@ def test_the_stats_add_up(store: Store) -> None:
     engine = Scripted(cost_usd=0.25)
     stats = fill(Guess(), posts(*lines), engine, store)
     assert len(engine.asked) == 1 + 2 + 2 + 1 + 2
-    assert (stats.requests, stats.store_hits, stats.calls) == (6, 1, 6)
+    assert (stats.requests, stats.store_hits, stats.repeated, stats.calls) == (6, 0, 1, 6)
     assert stats.usage == Usage(60, 18, 12)
     assert stats.cost_usd == 1.5
     assert stats.seconds > 0
@@ -159,6 +164,124 @@ def test_an_unknown_price_is_not_nothing(store: Store) -> None:
     """An engine that names no price leaves the cost null, one that is free makes it 0."""
     assert fill(Guess(), posts("red"), Scripted(), store).cost_usd is None
     assert fill(Guess(), posts("blue"), Scripted(cost_usd=0.0), store).cost_usd == 0.0
+
+
+def test_the_stage_adds_up_over_runs(store: Store) -> None:
+    """What earlier runs paid for these rows is reported apart: failed and cut calls included."""
+    lines = ["red", "red", "cut blue", "error green", "refuse pink", "babble grey"]
+    first = fill(Guess(), posts(*lines), Scripted(cost_usd=0.25), store)
+    # One call for red and pink each, two for blue, green and grey.
+    assert (first.calls, first.usage, first.cost_usd) == (8, Usage(80, 24, 16), 2.0)
+    assert (first.stage_usage, first.stage_cost_usd) == (Usage(80, 24, 16), 2.0)
+    second = fill(Guess(), posts(*lines), Scripted(cost_usd=0.25), store)
+    assert (second.calls, second.usage, second.cost_usd) == (3, Usage(30, 9, 6), 0.75)
+    assert (second.stage_usage, second.stage_cost_usd) == (Usage(110, 33, 22), 2.75)
+    other = fill(Guess(), posts("blue"), Scripted(), store)
+    assert (other.stage_usage, other.stage_cost_usd) == (Usage(10, 3, 2), None)
+
+
+class KilledError(Exception):
+    """Stands for the end of a process."""
+
+
+def _killed_after(calls: int) -> Callable[[FillStats], None]:
+    def stop(stats: FillStats) -> None:
+        if stats.calls == calls:
+            raise KilledError
+
+    return stop
+
+
+@dataclass
+class Moody(Scripted):
+    """Gives no JSON the first time it is asked something, whatever process asks it."""
+
+    given: set[str] = field(default_factory=set)
+
+    def _completion(self, asked: Request) -> Completion:
+        first = line_of(asked) not in self.given
+        self.given.add(line_of(asked))
+        return Completion("Hm.") if first else super()._completion(asked)
+
+
+@pytest.mark.parametrize("calls", range(1, 13))
+def test_a_kill_between_two_tries_changes_nothing(store: Store, calls: int) -> None:
+    """Wherever a run ends, the next one makes the calls that are left and no others."""
+    lines = ["red", "blue", "green", "grey", "pink", "black"]
+    engine = Moody(window=2)
+    with pytest.raises(KilledError):
+        fill(Guess(), posts(*lines), engine, store, progress=_killed_after(calls))
+    in_flight = len(engine.asked) - calls
+    fill(Guess(), posts(*lines), engine, store)
+    texts = {line: known.text for line, known in _known(store, *lines).items() if known}
+    assert texts == {line: json.dumps({"name": line, "number": len(line)}) for line in lines}
+    assert len(engine.asked) - in_flight == 12
+
+
+def test_an_unreadable_answer_gets_two_tries_over_two_runs(store: Store) -> None:
+    """One before the kill and one after it; then it stays unreadable."""
+    engine = Scripted()
+    with pytest.raises(KilledError):
+        fill(Guess(), posts("babble red"), engine, store, progress=_killed_after(1))
+    assert plan(Guess(), posts("babble red"), engine, store).calls == 1
+    stats = fill(Guess(), posts("babble red"), engine, store)
+    assert (stats.calls, stats.failures) == (1, {"unreadable": 1})
+    assert plan(Guess(), posts("babble red"), engine, store).calls == 0
+    assert fill(Guess(), posts("babble red"), engine, store).calls == 0
+
+
+def test_second_tries_join_the_stream(store: Store) -> None:
+    """A failed call is made again while the rest is still to come, not after the last."""
+    engine = Scripted(window=2)
+    lines = ["once red", *[f"colour {number}" for number in range(9)]]
+    fill(Guess(), posts(*lines), engine, store)
+    # Latest first: the first request is answered when nothing else is left to take.
+    assert (engine.streams, engine.lines()[-1]) == (2, "once red")
+    engine = Scripted(window=2)
+    lines = ["grey", "once blue", *[f"shade {number}" for number in range(9)]]
+    fill(Guess(), posts(*lines), engine, store)
+    assert engine.streams == 1
+    assert engine.lines()[:4] == ["grey", "once blue", "once blue", "shade 0"]
+
+
+class Unplugged(Scripted):
+    """An engine that gives one answer and then loses its server."""
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """The same error for all but the first."""
+        dead = Completion(None, error="connection refused", finish_reason="error")
+        for number, question in enumerate(requests):
+            self.asked.append(question)
+            yield number, dead if number else Completion('{"colour": "red"}')
+
+
+def test_a_dead_engine_is_given_up(store: Store) -> None:
+    """After 50 equal errors in a row one line shows the error; what was stored stays."""
+    engine = Unplugged(window=1)
+    with pytest.raises(EngineError) as caught:
+        fill(Guess(), posts("red", *[f"post {number}" for number in range(80)]), engine, store)
+    assert str(caught.value) == (
+        "engine 'Unplugged' gave 50 equal errors in a row and no answer, 'connection refused': "
+        "mend that, the same command goes on from here"
+    )
+    assert len(engine.asked) == 1 + 50
+    assert len(store) == 1
+
+
+def test_requests_that_fail_one_by_one_do_not_stop_the_rest(store: Store) -> None:
+    """Errors that differ are about the requests, not about the engine."""
+    lines = [f"error {number}" for number in range(80)]
+    stats = fill(Guess(), posts(*lines, "red"), Scripted(window=1), store)
+    assert stats.failures == {"engine_error": 80}
+    assert len(store) == 1
+
+
+def test_every_post_of_an_answer_is_a_source_of_it(store: Store) -> None:
+    """Posts with equal words share an answer, which goes when any of them is forgotten."""
+    for asked in (posts("red", "red"), posts("blue"), posts("", "blue")):
+        fill(Guess(), asked, Scripted(), store)
+    assert store.forget([url(1)]) == 2
+    assert len(store) == 0
 
 
 def test_progress_is_told_after_each_call(store: Store) -> None:
@@ -239,7 +362,7 @@ def test_equal_requests_of_two_segments_are_one_call(
     engine = Scripted(window=100)
     stats = fill(Guess(), posts(*["red", "blue"] * 4), engine, store)
     assert sorted(engine.lines()) == ["blue", "red"]
-    assert (stats.requests, stats.calls, stats.store_hits) == (8, 2, 6)
+    assert (stats.requests, stats.calls, stats.repeated) == (8, 2, 6)
 
 
 def test_requests_with_equal_instructions_follow_each_other(store: Store) -> None:
@@ -318,7 +441,7 @@ def test_the_plan_names_the_calls_that_are_made(
             tries = Counter(engine.lines())
             assert planned.calls == len(tries)
             assert planned.requests == stats.requests == len(lines)
-            assert planned.stored == stats.store_hits
+            assert (planned.stored, planned.repeated) == (stats.store_hits, stats.repeated)
             assert max(tries.values(), default=0) <= 2
     store.close()
 
@@ -335,3 +458,16 @@ def test_a_plan_counts_prompts_and_not_answers(store: Store) -> None:
     planned = plan(Guess(), posts("red", "blue"), Scripted(), store)
     # "Name a colour." is 14 characters, "red" is 3: 4 + 1 tokens.
     assert (planned.requests, planned.stored, planned.prompt_tokens) == (2, 1, 5)
+
+
+@dataclass
+class Priced(Scripted):
+    """An engine that says what it takes."""
+
+    usd_per_million_prompt_tokens: float = 4.0
+
+
+def test_a_plan_has_the_price_of_its_engine(store: Store) -> None:
+    """An engine that names no price leaves it open."""
+    assert plan(Guess(), posts("red"), Scripted(), store).cost_usd is None
+    assert plan(Guess(), posts("red"), Priced(), store).cost_usd == 5 * 4.0 / 1e6

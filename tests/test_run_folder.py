@@ -84,6 +84,7 @@ def test_a_result_is_saved_part_by_part(folder: RunFolder) -> None:
             "notices.parquet",
             "quarantine.parquet",
             "rejects.parquet",
+            "sizes.json",
             "stats.json",
         )
     ]
@@ -179,16 +180,30 @@ def test_a_killed_save_leaves_the_old_result(folder: RunFolder) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"stage": "echo", "odd": 1}', "\x00"])
-def test_a_damaged_record_is_named(folder: RunFolder, text: str) -> None:
-    """One line with the file and what to do."""
+def test_a_damaged_record_is_as_none(folder: RunFolder, text: str) -> None:
+    """A stage whose record cannot be read is as if it had never run, and is written again."""
     folder.save(_echo(), RECORD)
-    path = folder.stage("echo") / "digest.json"
-    path.write_text(text)
-    with pytest.raises(RunError) as caught:
-        folder.record("echo")
-    assert str(caught.value).startswith(f"{str(path)!r} is damaged (")
-    assert str(caught.value).endswith("): delete the folder it is in")
-    assert "\n" not in str(caught.value)
+    (folder.stage("echo") / "digest.json").write_text(text)
+    assert folder.record("echo") is None
+    folder.save(_echo(), RECORD)
+    assert folder.record("echo") == RECORD
+
+
+@pytest.mark.parametrize("name", ["kept.parquet", "rejects.parquet", "stats.json"])
+@pytest.mark.parametrize("cut", [None, 10])
+def test_a_missing_or_cut_file_is_written_again(
+    folder: RunFolder, name: str, cut: int | None
+) -> None:
+    """An unchanged result is left alone only where all its files are whole."""
+    result = _echo()
+    folder.save(result, RECORD)
+    path = folder.stage("echo") / name
+    whole = path.read_bytes()
+    path.unlink()
+    if cut is not None:
+        path.write_bytes(whole[:cut])
+    folder.save(result, RECORD)
+    assert path.read_bytes() == whole
 
 
 def test_the_config_is_written_down(folder: RunFolder, tmp_path: Path) -> None:

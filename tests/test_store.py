@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
 from echo_hf.errors import StoreError
 from echo_hf.request_key import request_keys
-from echo_hf.store import Store
+from echo_hf.store import Record, Store
 from echo_hf.store_file import FORMAT
 from tests.stages_for_tests import ROOT, Shade, request
 
@@ -84,9 +84,9 @@ def test_half_a_character_is_kept(store: Store) -> None:
     [FAILURE, Completion("I will not.", None, "refusal"), Completion("{", None, "length")],
 )
 def test_a_failure_is_remembered_but_is_no_answer(store: Store, completion: Completion) -> None:
-    """Its error and finish reason are known, so that a quarantine can say why; nothing else is."""
+    """Its error and finish reason are known, so that a quarantine can say why, and what it took."""
     key = _put(store, RED, completion)
-    assert store.get([key]) == {key: Completion(None, completion.error, completion.finish_reason)}
+    assert store.get([key]) == {key: replace(completion, text=None)}
     assert store.answered([key]) == set()
     assert len(store) == 0
 
@@ -113,6 +113,30 @@ def test_a_new_answer_replaces_the_old(store: Store) -> None:
     assert len(store) == 1
 
 
+def test_a_record_adds_up_all_calls_of_a_request(store: Store) -> None:
+    """Errors, an unreadable answer and the one that replaced it: all of them were paid."""
+    _put(store, RED, FAILURE)
+    key = _put(store, RED, FAILURE)
+    assert store.records([key]) == {key: Record(0, False, Usage(10, 0, 0), 1.0)}
+    store.put(key, RED, Completion("Hm."), SIGNATURE, readable=False, tries=1)
+    assert store.records([key]) == {key: Record(1, False, Usage(10, 0, 0), 1.0)}
+    store.put(key, RED, ANSWER, SIGNATURE, readable=True, tries=2)
+    assert store.records([key, _key(ASKED)]) == {key: Record(2, True, Usage(20, 3, 2), 1.25)}
+    free = _put(store, request("blue"), Completion("x"))
+    assert store.records([free])[free].cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("readable", "tries", "settled"),
+    [(True, 1, True), (False, 1, False), (False, 2, True), (False, 0, False)],
+)
+def test_a_request_is_settled_when_readable_or_tried_twice(
+    readable: bool, tries: int, settled: bool
+) -> None:
+    """One unreadable answer, or none, leaves something to ask."""
+    assert Record(tries, readable).settled is settled
+
+
 def test_thousands_of_keys_are_read_at_once(store: Store) -> None:
     """The number of keys in one call is not limited by SQLite's."""
     keys = [_put(store, request(str(number))) for number in range(1200)]
@@ -134,6 +158,7 @@ OTHERS = {
     "order of messages": replace(ASKED, messages=ASKED.messages[::-1]),
     "number of messages": replace(ASKED, messages=(*ASKED.messages, ASKED.messages[1])),
     "schema": request("red", pictures=PICTURES, answer=Shade),
+    "no schema": replace(ASKED, answer=None),
     "max_tokens": request("red", pictures=PICTURES, max_tokens=17),
     "a text that looks like a picture": replace(
         ASKED,
@@ -242,6 +267,33 @@ def test_a_forgotten_post_takes_its_answers_with_it(store: Store) -> None:
     assert set(store.get([both, failed, other, none])) == {other, none}
     assert store.forget(["https://example.org/2"]) == 0
     assert store.forget([]) == 0
+
+
+def test_later_sources_count_like_the_first(store: Store) -> None:
+    """A post that shares an answer or a failure with another takes it along, noted or put again."""
+    answer, failure = _put(store, RED), _put(store, request("pink"), FAILURE)
+    store.add_sources([("https://example.org/3", answer), ("https://example.org/4", failure)])
+    store.add_sources(iter([("https://example.org/3", answer)]))
+    _put(store, replace(RED, sources=("https://example.org/5",)))
+    assert store.forget(["https://example.org/4"]) == 0
+    assert set(store.get([answer, failure])) == {answer}
+    assert store.forget(["https://example.org/1", "https://example.org/5"]) == 1
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("select count(*) from sources").fetchone() == (0,)
+
+
+def test_a_broken_source_leaves_nothing_half_done(store: Store) -> None:
+    """What stops in the middle is undone as a whole, and the store goes on."""
+
+    def broken() -> Iterator[tuple[str, bytes]]:
+        yield "https://example.org/8", key
+        raise ValueError("no more")
+
+    key = _put(store, request("red"))
+    with pytest.raises(ValueError, match="no more"):
+        store.add_sources(broken())
+    assert store.forget(["https://example.org/8"]) == 0
+    assert _put(store, request("red")) == key
 
 
 def test_a_source_is_matched_as_a_whole(store: Store) -> None:

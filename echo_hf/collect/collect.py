@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -64,26 +64,29 @@ class Collect(Stage):
             yield Finding(Reject.NOT_JSON, f"{str(error)[:120]}: {record['record'][:80]!r}")
             return
         empty = True
-        for parsed in _source(record["source"]).posts(data, record["keywords"]):
+        for parsed in _source(record["source"]).posts(data, record["keywords"] or ()):
             empty = False
             if isinstance(parsed, Post):
                 findings: list[Finding] = []
-                yield self._row(parsed, record["folder"], findings)
+                yield self._row(parsed, record, findings)
                 yield from findings
             else:
                 yield parsed
         if empty:
             yield Finding(Reject.NOT_A_POST, "the record holds no post")
 
-    def _row(self, post: Post, folder: str, findings: list[Finding]) -> dict[str, Any]:
+    def _row(
+        self, post: Post, record: Mapping[str, Any], findings: list[Finding]
+    ) -> dict[str, Any]:
         named = (one for one in post.pictures if one.path or one.url or one.alt_text)
-        pictures = [self._picture(one, folder, findings) for one in named]
+        pictures = [self._picture(one, record["folder"], findings) for one in named]
         values = {name: getattr(post, name, None) for name in NAMES}
         return {
             **values,
             "post_id": post.post_id or post_id_of(post.url),
             "platform": post.platform or platform_of(post.url),
-            "keywords": list(post.keywords),
+            # Null: nobody says what found it, so that it is read as if a search had.
+            "keywords": list(post.keywords) or (None if record["keywords"] is None else []),
             "pictures": _distinct(pictures),
         }
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +24,7 @@ PLAIN = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "qu
 class Merge(Stage):
     """Merges posts with the same address, the last step of collection."""
 
-    name: ClassVar[str] = "collect"
+    name: ClassVar[str] = "merge"
     version: ClassVar[int] = 1
     inputs: ClassVar[Table] = POSTS
     outputs: ClassVar[Table] = POSTS
@@ -69,7 +70,7 @@ def _unsettled(posts: pa.Table) -> pa.ChunkedArray:
 def _unsorted(words: pa.ListArray) -> pa.BooleanArray:
     flat, owner = pc.list_flatten(words), pc.list_parent_indices(words)
     falls = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
-    found = words.is_null().to_numpy(zero_copy_only=False)
+    found = np.zeros(len(words), dtype=bool)
     found[owner[1:].filter(falls).to_numpy()] = True
     return pa.array(found)
 
@@ -88,7 +89,7 @@ def _merged(group: Sequence[Post]) -> dict[str, Any]:
         **{name: min(_known(group, name), default=None) for name in PLAIN},
         "text": max(_known(group, "text"), key=_by_length, default=None),
         "missing": None if complete else min(_known(group, "missing")),
-        "keywords": sorted({word for row in group for word in row["keywords"] or []}),
+        "keywords": _keywords([row["keywords"] for row in group]),
         "pictures": merge_pictures([row["pictures"] or [] for row in group]),
         "engagement": _engagement(_known(group, "engagement")),
         "relevance": max(_known(group, "relevance"), key=_by_score, default=None),
@@ -97,6 +98,11 @@ def _merged(group: Sequence[Post]) -> dict[str, Any]:
 
 def _known(group: Sequence[Post], name: str) -> list[Any]:
     return [row[name] for row in group if row[name] is not None]
+
+
+def _keywords(lists: Sequence[Sequence[str] | None]) -> list[str] | None:
+    found = sorted({word for words in lists for word in words or ()})
+    return None if not found and None in lists else found
 
 
 def _by_length(text: str) -> tuple[int, str]:

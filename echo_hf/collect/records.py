@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from datasets import Dataset, List, Value
 
 from echo_hf.collect.sources.base import Source, make_source
@@ -31,7 +32,10 @@ RECORDS = Table(
         "place": Column(Value("string"), "file and line, or part of a page"),
         "source": Column(Value("string"), "name of the reader"),
         "folder": Column(Value("string"), "folder of the file, where pictures may lie"),
-        "keywords": Column(List(Value("string")), "search terms that the config gives the file"),
+        "keywords": Column(
+            List(Value("string")),
+            "search terms the config gives the file; null when nothing says what found its posts",
+        ),
         "record": Column(Value("string"), "the record's text"),
     },
 )
@@ -56,7 +60,7 @@ def read_records(posts: Sequence[Posts]) -> Dataset:
     batches = [
         batch
         for entry, source, path in sources
-        for batch in _batches(entry, source, path, names[path])
+        for batch in _searched(entry, source, list(_batches(entry, source, path, names[path])))
     ]
     table = pa.Table.from_batches(batches, schema=RECORDS.schema)
     digest = hashlib.sha256()
@@ -102,11 +106,29 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
     return {given: "/".join(path.parts[-parts:]) for given, path in zip(paths, whole, strict=True)}
 
 
+def _searched(
+    entry: Posts, source: Source, batches: list[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Tells posts that no search found from files that do not say what found their posts."""
+    sign = getattr(source, "keyword_sign", None)
+    told = bool(entry.keywords) or any(
+        pc.any(pc.match_substring_regex(batch["record"], sign)).as_py() for batch in batches if sign
+    )
+    at = RECORDS.schema.get_field_index("keywords")
+    for batch in batches:
+        absent = pa.nulls(batch.num_rows, RECORDS.schema.field(at).type)
+        yield batch if told else batch.set_column(at, RECORDS.schema.field(at), absent)
+
+
 def _batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa.RecordBatch]:
     same = (entry.source, str(path.resolve().parent), list(entry.keywords))
     places: list[str] = []
     records: list[str] = []
     size = 0
+    if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
+        raise SourceError(
+            f"{str(path)!r} is no regular file: expected posts for source {entry.source!r}"
+        )
     try:
         with _opened(path) as lines:
             for place, record in source.split(lines):

@@ -34,14 +34,15 @@ class RelevanceAnswer(BaseModel):
 
 @dataclass(frozen=True)
 class Relevance(ModelStage):
-    """Scores the text of posts that a keyword found; all posts go on, scored or not.
+    """Scores the text of posts that a search found; all posts go on, scored or not.
+
+    Where a file does not say what found its posts, all of them are scored.
 
     A post whose call failed goes on with a null score, because it may be the context of another,
     and stands in the quarantine as well.
 
     Attributes:
         target: The model that people talk about.
-        score_all: Score also posts without a keyword, for imports that have none.
     """
 
     name: ClassVar[str] = "relevance"
@@ -51,7 +52,6 @@ class Relevance(ModelStage):
     answer: ClassVar[type[BaseModel]] = RelevanceAnswer
 
     target: Target
-    score_all: bool = False
 
     @property
     def prompt(self) -> Prompt:
@@ -104,16 +104,10 @@ class Relevance(ModelStage):
             pc.greater(pc.utf8_length(table["text"]).fill_null(0), 0),
             pc.greater(pc.list_value_length(table["pictures"]).fill_null(0), 0),
         )
-        found = pc.greater(pc.list_value_length(table["keywords"]).fill_null(0), 0)
-        asked = readable if self.score_all else pc.and_(readable, found)
+        found = pc.fill_null(pc.greater(pc.list_value_length(table["keywords"]), 0), True)
+        asked = pc.and_(readable, found)
         rows: list[int] = pc.indices_nonzero(asked).to_pylist()
         return rows
-
-
-def has_keywords(posts: pa.Table) -> bool:
-    """Whether any post was found by a keyword; where none was, all posts are to be scored."""
-    lengths = pc.list_value_length(posts["keywords"]).fill_null(0)
-    return bool(pc.any(pc.greater(lengths, 0), min_count=0).as_py())
 
 
 def _request(

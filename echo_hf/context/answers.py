@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 LONGEST_PROMPT = 12_000
 LONGEST_FEEDBACK = 4000
-MOST_SAMPLES = 32
-MOST_POSTS = 96
+MOST_POSTS = 256  # of a part of a thread: no part shows more
+MOST_SAMPLES = MOST_POSTS
 
 Quality = Literal["Benchmark", "Analysis", "Trash"]
 

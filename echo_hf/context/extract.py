@@ -17,7 +17,7 @@ from echo_hf.config import Target
 from echo_hf.context.answers import ExtractAnswer
 from echo_hf.context.drafts import Draft, Drafts, Post
 from echo_hf.context.parts import parts, rendered
-from echo_hf.context.sample_id import sample_digest, sample_id
+from echo_hf.context.sample_id import sample_digest, sample_ids
 from echo_hf.context.spans import SpanIndex
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.prompts import Prompt, as_data, load_prompt
@@ -38,7 +38,7 @@ class Extract(ModelStage):
     """
 
     name: ClassVar[str] = "extract"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = THREADS
     outputs: ClassVar[Table] = SAMPLES
     answer: ClassVar[type[BaseModel]] = ExtractAnswer
@@ -89,7 +89,7 @@ class Extract(ModelStage):
     def _requests_of(
         self, posts: list[Post], system: Message, target: Mapping[str, Any]
     ) -> list[Request]:
-        every = rendered(posts)
+        every = rendered(posts, self.context_characters)
         return [
             _request(system, target, [every[number] for number in shown], posts, shown)
             for shown in parts(every, self.context_characters)
@@ -97,7 +97,7 @@ class Extract(ModelStage):
 
     def _drafts(self, posts: list[Post], answers: list[BaseModel | Failure]) -> Drafts:
         drafts = Drafts(posts)
-        every = parts(rendered(posts), self.context_characters)
+        every = parts(rendered(posts, self.context_characters), self.context_characters)
         for shown, answer in zip(every, answers, strict=True):
             if isinstance(answer, ExtractAnswer):
                 drafts.add(answer, shown)
@@ -108,11 +108,11 @@ class Extract(ModelStage):
     ) -> Iterator[dict[str, Any]]:
         written = SpanIndex([text for post in posts for text in _texts(post)])
         made_by = {"digest": digest, "engine": dict(self.answers.signature) if self.answers else {}}
-        for draft in samples:
+        for draft, name in zip(samples, _names(posts, samples), strict=True):
             primary = posts[draft.primary]["url"]
             yield {
                 **NOT_YET,
-                "id": sample_id(primary, draft.place, draft.nth),
+                "id": name,
                 "post_id": post_id_of(primary),
                 "post_urls": [posts[number]["url"] for number in draft.posts],
                 "target": self.target.name,
@@ -120,7 +120,7 @@ class Extract(ModelStage):
                 "prompt_modified": not written.holds(draft.prompt),
                 "quality": draft.quality,
                 "community_feedback": _feedback(posts, draft),
-                "output_images": _pictures(posts, draft),
+                "output_images": draft.pictures,
                 "sample_digest": sample_digest(draft.prompt, ()),
                 "provenance": json.dumps({"extract": made_by}, sort_keys=True, default=str),
             }
@@ -196,6 +196,12 @@ def _feedback(posts: list[Post], draft: Draft) -> list[dict[str, str]]:
     ]
 
 
-def _pictures(posts: list[Post], draft: Draft) -> list[str]:
-    every = (one["sha256"] for number in draft.owned for one in posts[number]["pictures"] or [])
-    return list(dict.fromkeys(digest for digest in every if digest))
+def _names(posts: list[Post], samples: list[Draft]) -> list[str]:
+    siblings: dict[int, list[int]] = {}
+    for draft in samples:
+        siblings.setdefault(draft.primary, []).append(draft.start)
+    names = {
+        primary: iter(sample_ids(posts[primary]["url"], posts[primary]["text"] or "", starts))
+        for primary, starts in siblings.items()
+    }
+    return [next(names[draft.primary]) for draft in samples]

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_json
 
 Post = Mapping[str, Any]
+FRAME = 240  # most characters of a post's JSON without what people wrote
+MARK = len("\\n [... 999999999 characters left out]")
 
 
-def rendered(posts: Sequence[Post]) -> list[dict[str, Any]]:
+def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
     """What a model is shown of a thread's posts.
+
+    Where the whole thread is too long for one part, no post takes more than a quarter of a part:
+    its text and the descriptions of its pictures are shortened, with a mark that says by how much.
 
     Args:
         posts: The items of `threads.posts`, depth first.
+        longest: Most characters of a part, 2000 or more.
 
     Returns:
         One object a post: its number, its parent's, author (by a number, not by name), text,
         pictures, their descriptions, and why its content is missing.
     """
     authors: dict[str, int] = {}
-    return [
+    shown = [
         {
             "number": number,
             "parent": post["parent"],
@@ -34,6 +41,9 @@ def rendered(posts: Sequence[Post]) -> list[dict[str, Any]]:
         }
         for number, post in enumerate(posts)
     ]
+    if _fits(_sizes(shown), longest):
+        return shown
+    return [_bounded(post, (longest - 2) // 4) for post in shown]
 
 
 def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
@@ -43,15 +53,16 @@ def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
     of the room allows; the rest of the posts stand in exactly one part each.
 
     Args:
-        shown: The posts as `rendered`.
-        longest: Most characters of a part.
+        shown: The posts as `rendered` for parts of this length.
+        longest: Most characters of a part as JSON between its delimiters; no part exceeds it.
 
     Returns:
         Numbers of the posts of each part, ascending; one part when the whole thread fits.
     """
-    sizes = [len(to_json(post).decode()) for post in shown]
-    if sum(sizes) <= longest:
+    sizes = _sizes(shown)
+    if _fits(sizes, longest):
         return [list(range(len(shown)))]
+    longest -= 2
     author = next((post["author"] for post in shown if post["author"]), None)
     own = [n for n, post in enumerate(shown) if n == 0 or (author and post["author"] == author)]
     spine = set(_fitting(own, sizes, longest // 4))
@@ -60,6 +71,48 @@ def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
         sorted({*spine, *_fitting(above, sizes, longest // 4), *some})
         for some, above in _slices(rest, shown, sizes, longest // 2)
     ]
+
+
+def _fits(sizes: Sequence[int], longest: int) -> bool:
+    return sum(sizes) + 2 <= longest  # two brackets
+
+
+def _sizes(shown: Sequence[Post]) -> list[int]:
+    return [_size(post) + 1 for post in shown]  # a comma each
+
+
+def _size(value: Any) -> int:
+    text = to_json(value).decode()
+    return len(text) + 5 * text.count("<")  # sent as \u003c
+
+
+def _bounded(post: dict[str, Any], room: int) -> dict[str, Any]:
+    if _size(post) < room:
+        return post
+    room -= FRAME
+    alt_texts = _shortened_all(post["alt_texts"], room // 2)
+    text = _shortened(post["text"], room - _size(alt_texts)) if post["text"] else post["text"]
+    return {**post, "text": text, "alt_texts": alt_texts}
+
+
+def _shortened(text: str, room: int) -> str:
+    if _size(text) <= room:
+        return text
+    within = text[:room]
+    keep = bisect_right(range(room), room - MARK, key=lambda end: _size(within[:end])) - 1
+    keep = max(keep, 0)
+    return f"{text[:keep]} [... {len(text) - keep} characters left out]"
+
+
+def _shortened_all(texts: Sequence[str], room: int) -> list[str]:
+    shown: list[str] = []
+    room -= MARK + 4
+    for number, text in enumerate(texts):
+        if room < 2 * MARK and _size(text) > room:
+            return [*shown, f"[... {len(texts) - number} descriptions left out]"]
+        shown.append(_shortened(text, room))
+        room -= _size(shown[-1]) + 1
+    return shown
 
 
 def _slices(

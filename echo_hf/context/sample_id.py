@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
+
+from echo_hf.context.spans import paragraph
 
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 LENGTH = 22
@@ -14,8 +17,8 @@ def sample_id(*sources: str | int) -> str:
     """A name for the sample that comes from these sources.
 
     Args:
-        *sources: What identifies it: the primary post's address, the place of the prompt in it,
-            and whatever else tells it from its siblings.
+        *sources: What identifies it: the primary post's address, and what tells it from its
+            siblings (`sample_ids`).
 
     Returns:
         22 characters that are not easily mistaken for each other, as short UUIDs use them.
@@ -31,6 +34,38 @@ def sample_id(*sources: str | int) -> str:
         number, rest = divmod(number, len(ALPHABET))
         letters.append(ALPHABET[rest])
     return "".join(letters)
+
+
+def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
+    """Names for the samples of one primary post.
+
+    A better model changes a prompt, not its id: one prompt a post is by far the commonest case,
+    and then the post alone names it, wherever and however a model cut it out. The further prompts
+    of a post are told apart by where they stand in it, not by the order of an answer.
+
+    Args:
+        primary: Address of the post.
+        text: Its text.
+        starts: For each sample the offset of its longest span in the text, -1 when it has none.
+
+    Returns:
+        A name each, in the order given: the earliest span (none comes last, equal ones stay in
+        order) has the post's, each further one adds its paragraph and its number in there.
+
+    Example:
+        >>> sample_ids("u", "a fox in the snow", [0]) == [sample_id("u")]
+        True
+        >>> sample_ids("u", "a fox, an owl", [7, 0]) == [sample_id("u", 0, 1), sample_id("u")]
+        True
+    """
+    names = [""] * len(starts)
+    counts: Counter[int] = Counter()
+    order = sorted(range(len(starts)), key=lambda number: (starts[number] < 0, starts[number]))
+    for rank, number in enumerate(order):
+        place = paragraph(text, starts[number])
+        names[number] = sample_id(primary, place, counts[place]) if rank else sample_id(primary)
+        counts[place] += 1
+    return names
 
 
 def sample_digest(prompt: str, input_images: Sequence[str]) -> str:

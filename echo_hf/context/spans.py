@@ -87,7 +87,7 @@ class SpanIndex:
         """
         if not prompt.split():
             return False
-        if any(_squeezed(prompt) in _squeezed(text) for text in self.texts):
+        if any(squeezed(prompt) in squeezed(text) for text in self.texts):
             return True
         cut = self.spans(prompt)
         return len(cut) <= MOST_SPANS and all(cut)
@@ -127,29 +127,51 @@ def _grams(tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return zip(*(tokens[start:] for start in range(SHORTEST_SPAN)), strict=False)
 
 
-def anchor(prompt: str, text: str) -> int:
-    r"""Where in its post a prompt is rooted: the paragraph with its longest span.
-
-    It names the sample's source without depending on a model's choice of words: a better model
-    that cuts the prompt more cleanly leaves it where it is.
+def span_start(prompt: str, text: str) -> int:
+    r"""Where a prompt's longest span stands in the text of its post.
 
     Args:
         prompt: The prompt.
         text: The text of the primary post.
 
     Returns:
-        Offset of the first character of the paragraph, -1 when they share no span.
+        Offset of the span's first character, -1 when they share none.
 
     Example:
-        >>> anchor("a fox in the snow", "New trick!\nPrompt: a fox in the snow, at night")
-        11
+        >>> span_start("Draw a fox in the snow", "New trick!\nPrompt: a fox in the snow, at night")
+        19
     """
     start = text.find(prompt) if prompt else -1
     if start < 0:
         spans = [span for span in SpanIndex([text]).spans(prompt) if span]
         start = max(spans, key=lambda span: span.tokens).start if spans else -1
+    return start
+
+
+def paragraph(text: str, start: int) -> int:
+    r"""Where the paragraph of a span begins.
+
+    A better model that cuts the prompt more cleanly leaves it in its paragraph.
+
+    Args:
+        text: The text of the primary post.
+        start: Offset of the span, -1 when there is none.
+
+    Returns:
+        Offset of the first character of the paragraph, -1 when there is no span.
+
+    Example:
+        >>> paragraph("New trick!\nPrompt: a fox", 19), paragraph("New trick!", -1)
+        (11, -1)
+    """
     return start if start < 0 else text.rfind("\n", 0, start) + 1
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
+    """The text with every run of white space made one space.
+
+    Example:
+        >>> squeezed("  a  fox ")
+        'a fox'
+    """
     return " ".join(text.split())

@@ -91,9 +91,11 @@ class _Trees:
         """One remark a tree that does not stay."""
         relevance = self.posts["relevance"].combine_chunks()
         failed = pc.and_(relevance.is_valid(), pc.struct_field(relevance, "score").is_null())
-        for span, keep, unsure in zip(self._spans(), keeps, self.any_of(failed), strict=True):
-            if not keep:
-                reason = Reject.NOT_SCORED if unsure else Reject.NOT_RELEVANT
+        asked, unsure = self.any_of(relevance.is_valid()), self.any_of(failed)
+        for tree, span in enumerate(self._spans()):
+            if not keeps[tree]:
+                reason = Reject.NOT_RELEVANT if asked[tree] else Reject.NOT_ASKED
+                reason = Reject.NOT_SCORED if unsure[tree] else reason
                 yield Remark(Status.REJECTED, self._urls(span), reason)
 
     def cuts(self) -> Iterator[Remark]:

@@ -1,9 +1,12 @@
 """What a model engine is given and gives back, and how engines are found by name.
 
-An engine is a context manager: the first `stream` loads its model, leaving the context frees it.
+An engine is a context manager: the first `stream` loads its model, leaving the context frees it;
+entering costs nothing. The iterator of requests is pulled in the thread that pulls the stream: an
+engine with workers hands requests over to them.
 `stream` takes any number of requests, lazily, and yields each completion as it is ready, in any
 order, with the number of its request; a failed call is a value, never an exception. `signature`
-says everything that decides an answer and nothing else, and can be had without loading the model.
+says everything that decides an answer and nothing else; it is cheap, the same each time, and needs
+neither the model nor the network.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -30,9 +34,15 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ImageRef:
-    """A picture in a message, by the sha256 of its bytes."""
+    """A picture in a message.
+
+    Attributes:
+        sha256: Digest of its bytes: what the request's key is made of.
+        file: Where the bytes lie, for the engine that sends them.
+    """
 
     sha256: str
+    file: Path | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ class Request:
     Attributes:
         task: Name of the stage that asks.
         messages: The conversation; instructions first, so that requests share a prefix.
-        answer: The declared shape of the answer, a pydantic model.
+        answer: The declared shape of the answer; null where the raw text is the answer.
         max_tokens: The longest answer allowed.
         inputs: The same question as structured fields, for engines without a model.
         sources: Addresses of the posts in it, so that a forgotten post's answers go too.
@@ -58,7 +68,7 @@ class Request:
 
     task: str
     messages: tuple[Message, ...]
-    answer: type[BaseModel]
+    answer: type[BaseModel] | None
     max_tokens: int
     inputs: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
@@ -167,7 +177,7 @@ def make_engine(kind: str, **options: Any) -> Engine:
         **options: The config's other keys.
 
     Returns:
-        The engine; its model is not loaded before it is entered.
+        The engine; its model is not loaded before its first `stream`.
 
     Raises:
         EngineError: No engine has this name, or it does not take one of the options.

@@ -7,7 +7,7 @@ follow each other: the same instructions first, then the same pictures.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 
@@ -52,50 +52,70 @@ class Plan:
     """What a stage is about to ask.
 
     Attributes:
-        requests: All calls that the rows need.
-        stored: Those whose answer is kept already.
-        prompt_tokens: Estimate for the rest, prefix sharing not counted.
-        shared_tokens: Part of them that repeats the instructions of the request before.
+        requests: All requests that the rows hold.
+        stored: Those that the store answers.
+        repeated: Those that are equal to an earlier one of the same rows.
+        prompt_tokens: Estimate for the rest, shared instructions included.
+        shared_tokens: Part of them in instructions that an earlier request of the rest had sent.
         pictures: Pictures in the rest.
+        usd_per_million_prompt_tokens: The engine's price, null when it names none.
+        instructions: The different instructions of the rest.
     """
 
     requests: int = 0
     stored: int = 0
+    repeated: int = 0
     prompt_tokens: int = 0
     shared_tokens: int = 0
     pictures: int = 0
+    usd_per_million_prompt_tokens: float | None = None
+    instructions: frozenset[Message] = field(default=frozenset(), repr=False, compare=False)
 
     @property
     def calls(self) -> int:
-        """Calls still to make."""
-        return self.requests - self.stored
+        """Calls still to make, second tries not counted."""
+        return self.requests - self.stored - self.repeated
 
-    def cost_usd(self, dollars_per_million_tokens: float) -> float:
-        """Price of the prompts in US dollars; answers come on top."""
-        return self.prompt_tokens * dollars_per_million_tokens / 1e6
+    @property
+    def cost_usd(self) -> float | None:
+        """Price of the prompts in US dollars, null without a price; answers come on top."""
+        if self.usd_per_million_prompt_tokens is None:
+            return None
+        return self.prompt_tokens * self.usd_per_million_prompt_tokens / 1e6
 
 
-def extended(plan: Plan, asked: Iterable[Request], stored: int) -> Plan:
+def extended(plan: Plan, asked: Iterable[Request], stored: int, repeated: int = 0) -> Plan:
     """The plan with further requests.
 
     Args:
         plan: What is planned so far.
         asked: Requests still to make.
-        stored: Number of requests that need no call.
+        stored: Number of requests that the store answers.
+        repeated: Number of requests that are equal to an earlier one.
 
     Returns:
         The sum.
     """
     for request in asked:
-        tokens, shared = _tokens(request)
+        instructions = frozenset(request.messages[:1])
+        known = instructions <= plan.instructions
+        tokens, shareable = _tokens(request)
         plan = replace(
             plan,
             requests=plan.requests + 1,
             prompt_tokens=plan.prompt_tokens + tokens,
-            shared_tokens=plan.shared_tokens + shared,
+            shared_tokens=plan.shared_tokens + (shareable if known else 0),
             pictures=plan.pictures + len(_pictures(request)),
+            instructions=plan.instructions
+            if known or not shareable
+            else plan.instructions | instructions,
         )
-    return replace(plan, requests=plan.requests + stored, stored=plan.stored + stored)
+    return replace(
+        plan,
+        requests=plan.requests + stored + repeated,
+        stored=plan.stored + stored,
+        repeated=plan.repeated + repeated,
+    )
 
 
 def estimate_tokens(text: str) -> int:

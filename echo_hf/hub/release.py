@@ -34,8 +34,8 @@ from echo_hf.hub.manifest import (
     read_manifest,
 )
 from echo_hf.hub.shards import SHARD_BYTES, write_shards
-from echo_hf.hub.swap import replaced_whole, restore
 from echo_hf.pictures import PictureStore
+from echo_hf.swap import complete, replaced_whole
 from echo_hf.tables import SAMPLES
 
 __all__ = ["Release", "ReleaseFacts", "read_release", "verify_release", "write_release"]
@@ -143,9 +143,25 @@ def read_release(path: Path) -> Release:
     Raises:
         ReleaseError: There is none, or its manifest is not understood.
     """
-    path = path.resolve()
-    restore(path)
+    path = complete(path.resolve())
     return Release(path, read_manifest(path))
+
+
+def is_complete(path: Path) -> bool:
+    """Whether each file that the manifest lists is there with its size; contents are not read.
+
+    Args:
+        path: A folder that may hold a release.
+
+    Returns:
+        False also where there is no release, or its manifest is not understood.
+    """
+    try:
+        release = read_release(path)
+        sizes = {entry.path: entry.bytes for entry in release.manifest.files}
+        return all((release.path / name).stat().st_size == size for name, size in sizes.items())
+    except (ReleaseError, OSError):
+        return False
 
 
 def verify_release(path: Path) -> None:

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from echo_hf.run import build
 from echo_hf.run_folder import RunFolder
-from echo_hf.terminal import Watch, thread_beside_samples
+from echo_hf.terminal import Watch
+from echo_hf.thread_view import thread_beside_samples
 
 CONFIG = "quickstart.yaml"
 NEXT = """
@@ -42,8 +43,8 @@ def show(console: Console, runs: Path) -> None:
         console: Where to print.
         runs: Folder of runs.
     """
-    watch = Watch(console)
-    release = build(shipped_config(), runs=runs, watch=watch)
+    with Watch(console) as watch:
+        release = build(shipped_config(), runs=runs, watch=watch)
     watch.funnel()
     loaded = load_dataset(str(release.path), "text_to_image", split="test")
     console.print(f"\nloaded back: {len(loaded)} rows of text_to_image\n", highlight=False)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from echo_hf.answers import Failure
-from echo_hf.collect.relevance import Relevance, RelevanceAnswer, has_keywords
+from echo_hf.collect.relevance import Relevance, RelevanceAnswer
 from echo_hf.config import Target
 from echo_hf.engines.base import Text
 from echo_hf.reasons import Failed
@@ -43,12 +43,17 @@ def test_only_posts_that_a_keyword_found_are_scored() -> None:
     assert asked(Relevance(TARGET), table) == ["u0"]
 
 
-def test_without_keywords_all_posts_are_scored() -> None:
-    """An import that names no search term has every post scored."""
-    table = posts({"text": "a"}, {"text": None, "pictures": [PICTURE]}, {"text": None})
+def test_posts_of_unknown_origin_are_scored() -> None:
+    """Where a file does not say what found its posts, all of them are scored."""
+    unknown = {"keywords": None}
+    table = posts(
+        {"text": "a", **unknown},
+        {"text": None, "pictures": [PICTURE], **unknown},
+        {"text": None, **unknown},
+        {"text": "came along"},
+    )
 
-    assert not has_keywords(table)
-    assert asked(Relevance(TARGET, score_all=True), table) == ["u0", "u1"]
+    assert asked(Relevance(TARGET), table) == ["u0", "u1"]
 
 
 def test_descriptions_of_pictures_are_shown() -> None:

@@ -101,6 +101,28 @@ def test_a_better_prompt_is_the_same_sample() -> None:
     assert second["prompt_modified"]
 
 
+@pytest.mark.parametrize("prompt", ["Zeichne Reineke!", "prompt below", "in the snow"])
+def test_no_wording_changes_the_id_of_a_lone_prompt(prompt: str) -> None:
+    """Also a prompt that shares no span with its post keeps the name of the post."""
+    (first,) = made(TABLE, [answer(FOX)])
+    (second,) = made(TABLE, [answer({**FOX, "prompt": prompt})])
+
+    assert first["id"] == second["id"]
+
+
+def test_the_order_of_an_answer_does_not_change_ids() -> None:
+    """Two prompts of one paragraph keep their ids when the model lists them the other way."""
+    table = threads([post(ROOT, -1, "try a red fox at noon, or a blue owl at dawn")])
+    both = [{**FOX, "prompt": words, "posts": [0]} for words in ("a red fox at", "a blue owl at")]
+    ids = [
+        {row["prompt"]: row["id"] for row in made(table, [answer(*order)]) if row["prompt"]}
+        for order in (both, both[::-1])
+    ]
+
+    assert ids[0] == ids[1]
+    assert len(set(ids[0].values())) == 2
+
+
 def test_two_prompts_of_one_paragraph_are_two_samples() -> None:
     """Siblings from the same place have names of their own, and the picture goes to the first."""
     rows = made(TABLE, [answer(FOX, {**FOX, "prompt": "a fox in the snow at night"})])
@@ -184,7 +206,7 @@ def test_batches_do_not_matter(answers: list[list[dict[str, Any]]], size: int) -
             for n in range(len(answers))
         )
     )
-    given_ = [[answer(*samples)] for samples in answers]
+    given_: list[list[BaseModel | Failure]] = [[answer(*samples)] for samples in answers]
     whole = made(table, *given_)
     pieces = [
         row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from echo_hf.context.sample_id import ALPHABET, sample_digest, sample_id
+from echo_hf.context.sample_id import ALPHABET, sample_digest, sample_id, sample_ids
 
 
 def test_the_name_is_the_digest_of_the_sources_in_base_57() -> None:
@@ -32,6 +32,25 @@ def test_every_source_counts() -> None:
     }
 
     assert len(names) == 4
+
+
+def test_the_first_prompt_of_a_post_has_the_name_of_the_post() -> None:
+    """The earliest span comes first; the others are counted within their paragraph."""
+    text = "zero\none one one"
+    names = sample_ids("u", text, [-1, 9, 5, 0, -1])
+
+    assert names == [
+        sample_id("u", -1, 0),
+        sample_id("u", 5, 1),
+        sample_id("u", 5, 0),
+        sample_id("u"),
+        sample_id("u", -1, 1),
+    ]
+
+
+def test_a_lone_prompt_has_one_name_wherever_it_stands() -> None:
+    """Where a model finds the only prompt of a post does not count."""
+    assert sample_ids("u", "a\nb", [2]) == sample_ids("u", "a\nb", [-1]) == [sample_id("u")]
 
 
 def test_the_digest_covers_prompt_and_inputs_in_order() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.context.spans import SpanIndex, anchor
+from echo_hf.context.spans import SpanIndex, paragraph, span_start
 
 VOCABULARY = ["a", "red", "fox", "draws", "nine", "small", "boats", "at", "night", "画", "像"]
 WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=30)
@@ -65,28 +65,32 @@ def test_a_hundred_snippets_are_a_modification() -> None:
     assert not SpanIndex(texts).holds(" ".join(texts))
 
 
+def _anchor(prompt: str, text: str) -> int:
+    return paragraph(text, span_start(prompt, text))
+
+
 def test_the_anchor_survives_a_cleaner_cut() -> None:
     """A prompt cut from the same paragraph more or less generously has the same place."""
     text = "Look what I made\n\nPrompt: a castle made of cheese, morning light, 35mm\n\nEnjoy!"
     place = text.index("Prompt")
 
-    assert anchor("a castle made of cheese, morning light, 35mm", text) == place
-    assert anchor("Prompt: a castle made of cheese, morning light", text) == place
-    assert anchor("Create a castle made of cheese in morning light", text) == place
+    assert _anchor("a castle made of cheese, morning light, 35mm", text) == place
+    assert _anchor("Prompt: a castle made of cheese, morning light", text) == place
+    assert _anchor("Create a castle made of cheese in morning light", text) == place
 
 
 def test_prompts_in_two_paragraphs_have_two_anchors() -> None:
     """Two prompts of one post are told apart by their paragraphs."""
     text = "1. a fox in the snow\n2. a fox in the sand"
 
-    assert anchor("a fox in the snow", text) == 0
-    assert anchor("a fox in the sand", text) == text.index("2.")
+    assert _anchor("a fox in the snow", text) == 0
+    assert _anchor("a fox in the sand", text) == text.index("2.")
 
 
 def test_a_prompt_from_elsewhere_has_no_anchor() -> None:
     """What shares no span with the post has no place in it."""
-    assert anchor("entirely different words here", "a fox in the snow") == -1
-    assert anchor("x", "") == -1
+    assert _anchor("entirely different words here", "a fox in the snow") == -1
+    assert _anchor("x", "") == -1
 
 
 @pytest.mark.parametrize("text", ["a " * 50_000, "画" * 50_000, "[" * 50_000, "ab " * 30_000])

@@ -22,7 +22,12 @@ RELEVANT = {"score": 5, "note": None}
 
 def post(url: str, parent: str | None = None, **values: Any) -> dict[str, Any]:
     """A post; relevant unless told otherwise."""
-    plain = {**dict.fromkeys(POSTS.columns), "keywords": [], "pictures": [], "relevance": RELEVANT}
+    plain: dict[str, Any] = {
+        **dict.fromkeys(POSTS.columns),
+        "keywords": [],
+        "pictures": [],
+        "relevance": RELEVANT,
+    }
     return {**plain, "url": url, "parent_url": parent, "text": url, **values}
 
 
@@ -86,10 +91,11 @@ def test_one_relevant_post_keeps_its_whole_tree() -> None:
 
 
 def test_a_tree_whose_score_failed_is_told_apart() -> None:
-    """When a call failed and nothing else kept the tree, the reason says so."""
-    rows = join([post("a", relevance={"score": None, "note": None}), post("b", relevance=None)])
+    """A failed call, and a tree of which nothing was asked, are no verdict of irrelevance."""
+    low, failed = {"score": 1, "note": None}, {"score": None, "note": None}
+    rows = join([post("a", relevance=failed), post("b", relevance=None), post("c", relevance=low)])
 
-    assert [row["_reason"] for row in rows] == ["not_scored", "not_relevant"]
+    assert [row["_reason"] for row in rows] == ["not_scored", "not_asked", "not_relevant"]
 
 
 def test_the_scores_that_keep_are_the_configs() -> None:

@@ -88,17 +88,18 @@ def test_an_estimate_grows_with_the_text(one: str, other: str) -> None:
 
 
 def test_a_plan_counts_text_and_pictures() -> None:
-    """Prompts by the estimate, a picture as 1280 tokens; instructions are the shared part."""
+    """Prompts by the estimate, 1280 tokens a picture; what is shared is not shared at first."""
     asked = [
         request("abcd", "instructions", pictures=["x", "y"]),
         request("abcdefgh", "instructions"),
     ]
-    planned = extended(Plan(), asked, 3)
+    planned = extended(Plan(), asked, 3, 4)
     assert planned == Plan(
-        requests=5,
+        requests=9,
         stored=3,
+        repeated=4,
         prompt_tokens=(3 + 1 + 2 * 1280) + (3 + 2),
-        shared_tokens=3 + 3,
+        shared_tokens=3,
         pictures=2,
     )
     assert planned.calls == 2
@@ -111,7 +112,17 @@ def test_plans_add_up() -> None:
     assert extended(extended(Plan(), asked[:1], 3), asked[1:], 1) == at_once
 
 
+def test_the_first_request_of_a_prefix_shares_nothing() -> None:
+    """Each of two prompts of 8 characters is sent whole once, and shared by later requests."""
+    asked = _asked([("A", ""), ("B", ""), ("A", ""), ("A", "")])
+    assert [extended(Plan(), asked[:count], 0).shared_tokens for count in range(5)] == [
+        *(0, 0, 0),
+        *(2, 4),
+    ]
+
+
 def test_the_price_of_prompts() -> None:
-    """Two million tokens at three dollars a million are six dollars."""
-    assert Plan(prompt_tokens=2_000_000).cost_usd(3.0) == 6.0
-    assert Plan().cost_usd(3.0) == 0.0
+    """Two million tokens at three dollars a million are six dollars; no price is not 0."""
+    assert Plan(prompt_tokens=2_000_000, usd_per_million_prompt_tokens=3.0).cost_usd == 6.0
+    assert Plan(usd_per_million_prompt_tokens=3.0).cost_usd == 0.0
+    assert Plan(prompt_tokens=2_000_000).cost_usd is None

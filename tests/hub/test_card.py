@@ -84,7 +84,7 @@ def cells(page: str) -> list[list[str]]:
 
 def named(facts: ReleaseFacts, name: str) -> ReleaseFacts:
     """The same facts with one text in every place that takes any."""
-    target = Target(
+    target = Target.model_construct(
         name=name,
         developer=name,
         released=datetime.date(2025, 3, 25),

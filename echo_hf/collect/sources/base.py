@@ -64,7 +64,8 @@ class Source(Protocol):
     """A format of posts.
 
     `split` takes a file apart into records without judging them; `posts` reads one record. Both
-    are pure, and neither raises on bad content.
+    are pure, and neither raises on bad content. A class may have a `keyword_sign`, a regular
+    expression that is found in a record which says what search found it.
     """
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:

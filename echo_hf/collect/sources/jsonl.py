@@ -32,6 +32,7 @@ COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 class JsonLines:
     """Posts in our own format."""
 
+    keyword_sign = r'"keywords"\s*:\s*\[\s*"'
     split = staticmethod(numbered_lines)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:

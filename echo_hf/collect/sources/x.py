@@ -39,6 +39,8 @@ Json = Mapping[str, Any]
 class XPages:
     """Posts of the X API, version 2."""
 
+    keyword_sign = r"[?&]query="
+
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         """One flattened post a record; what is no JSON stays as it is, to be rejected by name."""
         for place, text in json_documents(lines):

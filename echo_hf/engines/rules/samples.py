@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from echo_hf.context.answers import MOST_POSTS, MOST_SAMPLES
 from echo_hf.engines.rules.feedback import feedback_text, judges_own
 from echo_hf.engines.rules.labelled import Found
 from echo_hf.engines.rules.names import Names
@@ -15,8 +16,6 @@ from echo_hf.engines.rules.thread import Post, Thread
 
 Quality = Literal["Benchmark", "Analysis", "Trash"]
 ORDER_OF_QUALITY: tuple[Quality, ...] = ("Benchmark", "Analysis", "Trash")
-MOST_SAMPLES = 24
-MOST_POSTS = 64
 FEWEST_WORDS = 2
 # What encloses a prompt is no part of what stands beside it.
 OPENING, CLOSING = ' \t\r\n"“„«「『`*_', ' \t\r\n"”“»」』`*_,.;'

@@ -42,7 +42,7 @@ class Sample(Shape):
 
     prompt: Annotated[str, Field(min_length=1, max_length=8000)]
     quality: Literal["Benchmark", "Analysis", "Trash"]
-    posts: Annotated[list[int], Field(min_length=1, max_length=64)]
+    posts: Annotated[list[int], Field(min_length=1, max_length=256)]
     feedback: list[Feedback]
 
     @property
@@ -54,7 +54,7 @@ class Sample(Shape):
 class Answer(Shape):
     """The shape of an extraction answer."""
 
-    samples: Annotated[list[Sample], Field(max_length=24)]
+    samples: Annotated[list[Sample], Field(max_length=256)]
 
 
 def post(
@@ -434,12 +434,12 @@ def test_nothing_said_gives_no_sample() -> None:
 def test_no_more_than_an_answer_holds() -> None:
     """Of too many samples the best stay, in the thread's order; of too many pictures the first."""
     comments = [post(n, 0, "b", f"4o image generation, question {n}?") for n in range(1, 15)]
-    prompts = [post(n, 0, "c", f"Prompt: {n} foxes, photo", 1) for n in range(15, 45)]
+    prompts = [post(n, 0, "c", f"Prompt: {n} foxes, photo", 1) for n in range(15, 285)]
     found = samples(post(0, -1, "a", "hello"), *comments, *prompts)
     assert found is not None
-    assert [one.posts for one in found] == [[n] for n in range(15, 39)]
-    pictures = [post(n, 0, "b", None, 1) for n in range(1, 100)]
-    assert only(post(0, -1, "a", f"Prompt: {FOX}", 1), *pictures).posts == list(range(64))
+    assert [one.posts for one in found] == [[n] for n in range(15, 271)]
+    pictures = [post(n, 0, "b", None, 1) for n in range(1, 300)]
+    assert only(post(0, -1, "a", f"Prompt: {FOX}", 1), *pictures).posts == list(range(256))
 
 
 @pytest.mark.parametrize(
@@ -562,4 +562,4 @@ def test_long_chains_are_quick() -> None:
     found = samples(*chain)
     assert time.process_time() - started < 1
     assert found is not None
-    assert len(found) == 24
+    assert len(found) == 256

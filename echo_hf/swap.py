@@ -1,7 +1,7 @@
 """Replace a folder as a whole: whoever is killed in between leaves the old one or the new one.
 
 Beside `release/` stand, while it is being replaced, `.release.partial/` (of no value to anyone)
-and `.release.previous/` (always complete).
+and `.release.previous/` (always complete). One writer at a time: a run's lock sees to it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from echo_hf.errors import ReleaseError
 
 
 @contextmanager
-def replaced_whole(folder: Path, ours: Collection[str]) -> Iterator[Path]:
+def replaced_whole(folder: Path, ours: Collection[str] | None = None) -> Iterator[Path]:
     """An empty folder that takes the place of `folder` when the block ends without an error.
 
     Args:
         folder: What to replace; it may be absent.
-        ours: Names that may be lost with it.
+        ours: Names that may be lost with it; null where all of it may.
 
     Yields:
         Where to write.
@@ -29,7 +29,8 @@ def replaced_whole(folder: Path, ours: Collection[str]) -> Iterator[Path]:
         ReleaseError: `folder` is a file, or holds a name that is not ours.
     """
     restore(folder)
-    _check_replaceable(folder, ours)
+    if ours is not None:
+        _check_replaceable(folder, ours)
     partial = _aside(folder, "partial")
     _discard(_aside(folder, "previous"), partial)
     partial.mkdir(parents=True)
@@ -40,8 +41,21 @@ def replaced_whole(folder: Path, ours: Collection[str]) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def complete(folder: Path) -> Path:
+    """Where to read a folder: itself, or the previous one while it is being replaced.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        The place of a complete one; `folder` itself when there is none.
+    """
+    previous = _aside(folder, "previous")
+    return previous if previous.exists() and not folder.exists() else folder
+
+
 def restore(folder: Path) -> None:
-    """Puts the previous folder back if its replacement was killed between the two renames."""
+    """Puts the previous folder back if its replacement was killed; for writers only."""
     previous = _aside(folder, "previous")
     if previous.exists() and not folder.exists():
         previous.rename(folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.swap import replaced_whole, restore
+from echo_hf.swap import replaced_whole, restore
 
 
 def contents(folder: Path) -> dict[str, str]:

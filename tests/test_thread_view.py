@@ -1,4 +1,4 @@
-"""What a run looks like in a terminal."""
+"""A thread and its samples in a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from echo_hf.terminal import plain, thread_beside_samples
+from echo_hf.thread_view import plain, thread_beside_samples
 
 BELL, ESCAPE, RIGHT_TO_LEFT = "\x07", "\x1b", "\u202e"
 

@@ -1,0 +1,210 @@
+"""Whatever people post and models answer: nothing is lost, and nothing stands in two samples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from echo_hf.answers import Failure
+from echo_hf.collect.merge import Merge
+from echo_hf.collect.relevance import Relevance, RelevanceAnswer
+from echo_hf.config import Target
+from echo_hf.context.answers import ExtractAnswer
+from echo_hf.context.extract import Extract
+from echo_hf.context.threads import Threads
+from echo_hf.curate.splits import Splits
+from echo_hf.reasons import Failed
+from echo_hf.tables import POSTS, SAMPLES, THREADS, Table
+
+TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
+FAILURE = Failure(Failed.CUT, "length", "ff")
+URLS = [f"https://example.org/{number}" for number in range(12)]
+PICTURES = ["aa" * 32, "bb" * 32, "cc" * 32]
+PROMPTS = ["a fox in the snow", "a bear in the sand", "a fox in the snow at night", "owl", " "]
+TEXTS = [
+    None,
+    "@mira_draws",
+    "a fox in the snow, or a bear in the sand",
+    "a bear in the sand\na fox in the snow " + "at night " * 40,
+    "stunning",
+    "x" * 3000,
+]
+RAW_POST = st.fixed_dictionaries(
+    {
+        "url": st.sampled_from(URLS),
+        "parent_url": st.sampled_from([None, *URLS[:4], "https://example.org/unknown"]),
+        "author": st.sampled_from(["mira_draws", "ovi.art"]),
+        "text": st.sampled_from(TEXTS),
+        "pictures": st.lists(st.sampled_from([None, *PICTURES]), max_size=3),
+        "missing": st.sampled_from([None, None, None, "deleted"]),
+    }
+)
+NUMBER = st.integers(-1, 13)
+SAMPLE = st.fixed_dictionaries(
+    {
+        "prompt": st.sampled_from(PROMPTS),
+        "quality": st.sampled_from(["Benchmark", "Analysis", "Trash"]),
+        "posts": st.lists(NUMBER, max_size=6),
+        "feedback": st.lists(
+            st.fixed_dictionaries({"post": NUMBER, "feedback": st.sampled_from(["stunning", "x"])}),
+            max_size=4,
+        ),
+    }
+)
+# A null is a call that failed.
+SCORES = st.lists(st.sampled_from([None, 1, 3, 4, 5]), min_size=1, max_size=12)
+ANSWERS = st.lists(
+    st.none() | st.lists(SAMPLE, max_size=4) | st.lists(SAMPLE, min_size=1, max_size=4),
+    min_size=1,
+    max_size=6,
+)
+
+
+@dataclass(frozen=True)
+class Build:
+    """The rows of each stage of a small build, control columns included."""
+
+    merged: list[dict[str, Any]]
+    threads: list[dict[str, Any]]
+    samples: list[dict[str, Any]]
+    split: list[dict[str, Any]]
+
+
+def kept(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that go on."""
+    return [row for row in rows if row["_status"] == "kept"]
+
+
+def parents(rows: list[dict[str, Any]], *statuses: str) -> Counter[str]:
+    """How many rows with these statuses name each input row."""
+    return Counter(key for row in rows if row["_status"] in statuses for key in row["_parent"])
+
+
+def built(
+    posts: list[dict[str, Any]],
+    scores: list[int | None],
+    answers: list[list[dict[str, Any]] | None],
+) -> Build:
+    """Runs the stages one after the other on posts and answers."""
+    merged = Merge()(_raw_table(posts))
+    relevance, extract = Relevance(TARGET), Extract(TARGET, 2000)
+    asked = relevance.requests(_next(merged, POSTS))
+    given_scores = _given(asked, [score and RelevanceAnswer(score=score) for score in scores])
+    scored = relevance.finish(_next(merged, POSTS), given_scores)
+    threads = Threads()(_next(scored, POSTS))
+    calls = extract.requests(_next(threads, THREADS))
+    found = [
+        None if samples is None else ExtractAnswer.model_validate({"samples": samples})
+        for samples in answers
+    ]
+    samples = extract.finish(_next(threads, THREADS), _given(calls, found))
+    split = Splits(cap=2)(_next(samples, SAMPLES))
+    return Build(*(table.to_pylist() for table in (merged, threads, samples, split)))
+
+
+def _raw_table(posts: list[dict[str, Any]]) -> pa.Table:
+    rows = [
+        {
+            "keywords": ["lumen"],
+            **post,
+            "text": None if post["missing"] else post["text"],
+            "pictures": [
+                {"sha256": digest, "url": f"https://example.org/{at}.png", "alt_text": None}
+                for at, digest in enumerate(post["pictures"])
+            ],
+        }
+        for post in posts
+    ]
+    return pa.Table.from_pylist(rows, schema=POSTS.schema)
+
+
+def _next(table: pa.Table, declared: Table) -> pa.Table:
+    return table.filter(pc.equal(table["_status"], "kept")).select(list(declared.columns))
+
+
+def _given(asked: list[list[Any]], answers: list[Any]) -> list[list[BaseModel | Failure]]:
+    turns = cycle(answers)
+    return [[next(turns) or FAILURE for _ in row] for row in asked]
+
+
+@given(st.lists(RAW_POST, max_size=24), SCORES, ANSWERS)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_row_and_picture_is_accounted_for(
+    posts: list[dict[str, Any]],
+    scores: list[int | None],
+    answers: list[list[dict[str, Any]] | None],
+) -> None:
+    """From raw posts to splits, each row has one fate, and no picture or word has two samples."""
+    build = built(posts, scores, answers)
+    samples, threads = kept(build.samples), kept(build.threads)
+
+    _each_post_has_one_fate(posts, build)
+    _each_thread_has_one_fate(threads, build)
+    _nothing_stands_in_two_samples(samples, threads)
+    assert parents(build.split, "kept", "rejected") == Counter(row["id"] for row in samples)
+    assert len({row["id"] for row in samples}) == len(samples)
+
+
+def _each_post_has_one_fate(posts: list[dict[str, Any]], build: Build) -> None:
+    urls = {post["url"] for post in posts}
+    assert Counter(row["url"] for row in build.merged) == Counter(urls)
+    assert parents(build.threads, "kept", "rejected") == Counter(urls)
+    rejected = [row for row in build.threads if row["_status"] == "rejected"]
+    assert all(row["_reason"] for row in rejected)
+    shown = Counter(post["url"] for row in kept(build.threads) for post in row["posts"])
+    assert all(times == 1 for times in shown.values())
+    assert set(parents(build.threads, "kept")) == set(shown) & urls
+
+
+def _each_thread_has_one_fate(threads: list[dict[str, Any]], build: Build) -> None:
+    gave = set(parents(build.samples, "kept"))
+    stopped = parents(build.samples, "rejected", "quarantined")
+    assert gave | set(stopped) == {row["root_url"] for row in threads}
+    assert not gave & set(stopped)
+    assert all(times == 1 for times in stopped.values())
+
+
+def _nothing_stands_in_two_samples(
+    samples: list[dict[str, Any]], threads: list[dict[str, Any]]
+) -> None:
+    pictures = Counter(
+        (row["_parent"][0], digest) for row in samples for digest in row["output_images"]
+    )
+    said = Counter(one["post_url"] for row in samples for one in row["community_feedback"])
+    assert all(times == 1 for times in (pictures | said).values())
+    shown = {
+        (thread["root_url"], picture["sha256"])
+        for thread in threads
+        for post in thread["posts"]
+        for picture in post["pictures"]
+    }
+    assert set(pictures) <= shown
+    assert all(one["feedback"] for row in samples for one in row["community_feedback"])
+
+
+def test_the_smallest_build() -> None:
+    """By hand: two posts with one picture and two prompts, and a post about something else."""
+    shared = {"author": "mira_draws", "missing": None, "pictures": [PICTURES[0]]}
+    posts = [
+        {**shared, "url": URLS[0], "parent_url": None, "text": "a fox in the snow"},
+        {**shared, "url": URLS[1], "parent_url": URLS[0], "text": "a bear in the sand"},
+        {**shared, "url": URLS[2], "parent_url": None, "text": "lunch"},
+    ]
+    found = [
+        {"prompt": prompt, "quality": "Benchmark", "posts": [number], "feedback": []}
+        for number, prompt in enumerate(PROMPTS[:2])
+    ]
+    build = built(posts, [5, 1, 1], [found])
+
+    assert [row["output_images"] for row in kept(build.samples)] == [[PICTURES[0]], []]
+    assert parents(build.threads, "rejected") == {URLS[2]: 1}
+    assert parents(build.samples, "noted") == {URLS[0]: 1}
+    assert [row["splits"] for row in kept(build.split)] == [["text_to_image", "analysis"]] * 2
