@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -122,3 +125,41 @@ def test_the_version_is_the_packages(tmp_path: Path) -> None:
     from importlib.metadata import version
 
     assert echo_hf("--version", cwd=tmp_path).stdout.strip() == version("echo-hf")
+
+
+def test_a_stop_by_hand_is_told_in_one_line(tmp_path: Path) -> None:
+    """Ctrl-C ends with 130 and says that the same command goes on."""
+    script = Path(__file__).parent / "slow_build.py"
+    config = tmp_path / "config.yaml"
+    config.write_text(shipped_config().read_text().replace("kind: rules", "kind: slow"), "utf-8")
+    log = tmp_path / "log"
+    code = (
+        "import sys; sys.argv = ['echo-hf', 'build', sys.argv[1], '--runs', sys.argv[2]];"
+        f"sys.path.insert(0, {str(script.parent)!r}); import slow_build;"
+        f"slow = slow_build.SlowEngine({str(log)!r}, 0.05, {str(tmp_path)!r});"
+        "slow_build.register('slow')(lambda **_: slow);"
+        "from echo_hf.cli import main; main()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(config), str(tmp_path / "runs")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not log.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert said == "echo-hf: stopped; the same command goes on where it was\n"
+
+
+def test_a_pipe_is_no_config(tmp_path: Path) -> None:
+    """Reading a pipe would wait for ever: it is refused."""
+    os.mkfifo(tmp_path / "pipe")
+    done = echo_hf("build", "pipe", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "no regular file" in done.stderr

@@ -60,7 +60,10 @@ def test_no_stage_changes_a_picture(quickstart: Path) -> None:
         for picture in row["output_images"]
     }
 
-    assert released
+    named = {digest for row in rows(quickstart, "splits") for digest in row["output_images"]}
+
+    assert len(named) > 20
+    assert released == named
     assert released <= given
 
 
@@ -238,3 +241,82 @@ def test_an_empty_source_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SourceError, match=r"posts\.jsonl' holds no record"):
         build(config, runs=tmp_path / "runs")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "text_to_image/test-00000-of-00001.parquet",
+        "README.md",
+        "manifest.json",
+    ],
+)
+def test_a_damaged_release_is_written_again(tmp_path: Path, damage: str) -> None:
+    """A build does not call a release good whose files are missing or cut."""
+    build(shipped_config(), runs=tmp_path)
+    path = tmp_path / "quickstart" / "release" / damage
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100])
+    build(shipped_config(), runs=tmp_path)
+
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("stage", ["relevance", "threads", "extract", "splits"])
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_cut_cache_file_is_computed_again(tmp_path: Path, stage: str, size: int) -> None:
+    """The cache is safe to delete, and to damage."""
+    build(shipped_config(), runs=tmp_path)
+    run = tmp_path / "quickstart"
+    before = rows(run, "splits")
+    (cached,) = (run / "cache").glob(f"{stage}-*.arrow")
+    with cached.open("r+b") as file:
+        file.truncate(size)
+    build(shipped_config(), runs=tmp_path)
+
+    assert rows(run, "splits") == before
+
+
+def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
+    """When a model answers the same requests otherwise, no later stage keeps its old result."""
+    config = tmp_path / "config.yaml"
+    config.write_text(shipped_config().read_text().replace("kind: rules", "kind: slow"), "utf-8")
+    runs, log = tmp_path / "runs", tmp_path / "log"
+    assert slow_build(config, runs, log, 0).wait() == 0
+    run = runs / "quickstart"
+    assert rows(run, "threads")
+    for path in run.glob("cache/relevance-*"):
+        path.unlink()
+    connection = sqlite3.connect(run / "answers.sqlite")
+    with connection:
+        connection.execute(
+            "update answers set text = '{\"score\": 1}' where task = 'relevance'",
+        )
+    connection.close()
+    assert slow_build(config, runs, log, 0).wait() == 0
+
+    assert rows(run, "threads") == []
+    assert rows(run, "splits") == []
+
+
+def test_each_file_says_for_itself_what_found_its_posts(tmp_path: Path) -> None:
+    """Beside a file with search terms, all posts of one without any are scored."""
+    text = "Prompt: a red paper boat on calm water, made with Lumen Image"
+    told = [{"url": "https://example.org/1", "text": text, "keywords": ["lumen"]}]
+    told.append({"url": "https://example.org/2", "text": text + "!"})
+    untold = [{"url": "https://example.org/3", "text": text + "?"}]
+    for name, posts in (("told", told), ("untold", untold)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts))
+    config = tmp_path / "config.yaml"
+    target = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
+    sources = [{"source": "jsonl", "path": f"{name}.jsonl"} for name in ("told", "untold")]
+    engines = {"text": {"kind": "rules"}}
+    config.write_text(
+        json.dumps({"name": "two", "target": target, "posts": sources, "engines": engines})
+    )
+    run_until(config, "threads", runs=tmp_path)
+    kept = {row["root_url"] for row in rows(tmp_path / "two", "threads")}
+    rejected = {row["url"]: row["_reason"] for row in rows(tmp_path / "two", "threads", "rejects")}
+
+    assert kept == {"https://example.org/1", "https://example.org/3"}
+    assert rejected == {"https://example.org/2": "not_asked"}

@@ -1,0 +1,60 @@
+"""What a run looks like in a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from echo_hf.engines.base import Usage
+from echo_hf.engines.planner import Plan
+from echo_hf.fill_stats import FillStats
+from echo_hf.terminal import Watch, calls
+
+
+@pytest.mark.parametrize(
+    ("stats", "expected"),
+    [
+        (FillStats(), "0 calls (0/s), 0 answered before, 0 tokens"),
+        (
+            FillStats(calls=2, seconds=4.0, usage=Usage(100, 20, 75), cost_usd=0.5),
+            "2 calls (0/s), 0 answered before, 120 tokens, 75 % of prompts from cache, $0.50",
+        ),
+        (
+            FillStats(calls=1, seconds=1.0, cost_usd=0.5, stage_cost_usd=2.0),
+            "1 calls (1/s), 0 answered before, 0 tokens, $0.50, $2.00 with earlier runs",
+        ),
+    ],
+)
+def test_calls_are_told_whatever_is_known_of_them(stats: FillStats, expected: str) -> None:
+    """No calls, no tokens and no price are no reason to fail."""
+    assert calls(stats) == expected
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_cursor_comes_back_after_a_mistake(terminal: bool) -> None:
+    """A bar that is shown when an error ends the run is taken away."""
+    out = io.StringIO()
+    watch = Watch(Console(file=out, force_terminal=terminal, width=100))
+    watch.planned("relevance", Plan(requests=3))
+
+    def run_into_a_mistake() -> None:
+        with watch:
+            watch.called(FillStats(calls=1))
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        run_into_a_mistake()
+
+    assert out.getvalue().count("\x1b[?25l") == out.getvalue().count("\x1b[?25h") == int(terminal)
+
+
+def test_a_plan_is_told_with_its_price() -> None:
+    """Calls, tokens and, where the engine has a price, dollars are known before they are spent."""
+    out = io.StringIO()
+    plan = Plan(requests=12, stored=2, prompt_tokens=3_000_000, usd_per_million_prompt_tokens=0.5)
+    Watch(Console(file=out, width=200)).planned("extract", plan)
+
+    assert "10 calls to make, 2 answered before" in out.getvalue()
+    assert "$1.50" in out.getvalue()
