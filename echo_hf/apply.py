@@ -159,7 +159,7 @@ def _content(mapped: Dataset, file: Path | None, computed: bool) -> str:
 
 
 def _to_retry(stage: Stage, dataset: Dataset, mapped: Dataset) -> Dataset:
-    table = mapped.with_format("arrow")[:].select(["_parent", "_status", "_reason"])
+    table = mapped.select_columns(["_parent", "_status", "_reason"]).with_format("arrow")[:]
     failed = table.filter(pc.equal(table["_status"], Status.QUARANTINED.value))
     hopeful = failed.filter(pc.invert(pc.is_in(failed["_reason"], pa.array(sorted(HOPELESS)))))
     return dataset.select(_rows_of(stage, dataset, hopeful))

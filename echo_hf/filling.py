@@ -168,6 +168,7 @@ class _Window:
             self.signature,
             readable=reason is None,
             tries=asked.tries,
+            sources_known=True,
         )
         self.stats.called(completion)
         self.stats.seconds = time.perf_counter() - self.started

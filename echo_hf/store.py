@@ -113,6 +113,7 @@ class Store:
         *,
         readable: bool = True,
         tries: int = 1,
+        sources_known: bool = False,
     ) -> None:
         """Keeps a completion; it is durable against a killed process when this returns.
 
@@ -123,17 +124,21 @@ class Store:
             signature: Signature of the engine.
             readable: Whether the answer has the declared shape.
             tries: Which try of the request this is, from 1.
+            sources_known: True after `add_sources`, which is cheaper for many requests at once.
         """
-        with self._transaction() as connection:
-            if completion.is_answer:
-                row = _answer_row(key, request, completion, self._model(signature))
-                connection.execute(INSERT_ANSWER, (*row, readable, tries))
-            else:
-                connection.execute(INSERT_FAILURE, _failure_row(key, completion))
-            connection.executemany(INSERT_SOURCE, [(url, key) for url in request.sources])
+        if completion.is_answer:
+            model = self._model(signature)
+            row = (*_answer_row(key, request, completion, model), readable, tries)
+        else:
+            row = _failure_row(key, completion)
+        insert = INSERT_ANSWER if completion.is_answer else INSERT_FAILURE
+        with self._opened() if sources_known else self._transaction() as connection:
+            connection.execute(insert, row)
+            if not sources_known:
+                connection.executemany(INSERT_SOURCE, [(url, key) for url in request.sources])
 
     def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
-        """Notes posts that went into requests which are answered already.
+        """Notes posts that go into requests, answered already or about to be.
 
         Args:
             sources: Addresses of posts, each with the key of a request; known ones change nothing.

@@ -26,7 +26,7 @@ from echo_hf.tables import POSTS, SAMPLES, THREADS, Table
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 FAILURE = Failure(Failed.CUT, "length", "ff")
-URLS = [f"https://example.org/{number}" for number in range(12)]
+URLS = [f"https://example.org/{number}" for number in range(20)]
 PICTURES = ["aa" * 32, "bb" * 32, "cc" * 32]
 PROMPTS = ["a fox in the snow", "a bear in the sand", "a fox in the snow at night", "owl", " "]
 TEXTS = [
@@ -40,14 +40,24 @@ TEXTS = [
 RAW_POST = st.fixed_dictionaries(
     {
         "url": st.sampled_from(URLS),
-        "parent_url": st.sampled_from([None, *URLS[:4], "https://example.org/unknown"]),
+        "parent_url": st.sampled_from(
+            [None, *URLS[:2] * 3, URLS[2], "https://example.org/unknown"]
+        ),
         "author": st.sampled_from(["mira_draws", "ovi.art"]),
         "text": st.sampled_from(TEXTS),
         "pictures": st.lists(st.sampled_from([None, *PICTURES]), max_size=3),
         "missing": st.sampled_from([None, None, None, "deleted"]),
     }
 )
-NUMBER = st.integers(-1, 13)
+# Enough long replies to one root that the thread is cut in parts.
+LONG_THREAD = st.lists(
+    st.builds(
+        lambda post: {**post, "parent_url": URLS[0], "text": "x" * 700, "missing": None}, RAW_POST
+    ),
+    min_size=10,
+    max_size=30,
+)
+NUMBER = st.integers(-1, 20)
 SAMPLE = st.fixed_dictionaries(
     {
         "prompt": st.sampled_from(PROMPTS),
@@ -135,7 +145,7 @@ def _given(asked: list[list[Any]], answers: list[Any]) -> list[list[BaseModel | 
     return [[next(turns) or FAILURE for _ in row] for row in asked]
 
 
-@given(st.lists(RAW_POST, max_size=24), SCORES, ANSWERS)
+@given(st.lists(RAW_POST, max_size=24) | LONG_THREAD, SCORES, ANSWERS)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_row_and_picture_is_accounted_for(
     posts: list[dict[str, Any]],
@@ -208,3 +218,21 @@ def test_the_smallest_build() -> None:
     assert parents(build.threads, "rejected") == {URLS[2]: 1}
     assert parents(build.samples, "noted") == {URLS[0]: 1}
     assert [row["splits"] for row in kept(build.split)] == [["text_to_image", "analysis"]] * 2
+
+
+def test_a_long_thread_in_parts() -> None:
+    """By hand: a prompt that every part shows is one sample, with what each part adds to it."""
+    shared: dict[str, Any] = {"missing": None, "parent_url": URLS[0], "text": "x" * 700}
+    posts = [
+        {**shared, "url": url, "author": f"reader {at}", "pictures": []}
+        for at, url in enumerate(URLS)
+    ]
+    posts[0].update(parent_url=None, text="a fox in the snow", pictures=[PICTURES[0]])
+    found = {"prompt": PROMPTS[0], "quality": "Benchmark", "posts": [0, *range(1, 20)]}
+    build = built(posts, [5], [[found]])
+    (sample,) = kept(build.samples)
+
+    assert set(sample["post_urls"]) == set(URLS)
+    assert sample["output_images"] == [PICTURES[0]]
+    notices = {row["_reason"] for row in build.samples if row["_status"] == "noted"}
+    assert notices == {"unknown_number"}  # each part shows only some of the posts
