@@ -132,12 +132,14 @@ def _with_rows(stage: Stage, dataset: Dataset, remarks: pa.Table) -> Dataset:
     said = remarks.drop_columns(["_status"])
     parents = pc.list_flatten(said["_parent"]).combine_chunks()
     owner = pc.list_parent_indices(said["_parent"]).combine_chunks()
-    at = list(_places(keys_in(stage, dataset), parents))
+    at = list(_places(keys_in(stage, dataset), parents)) if len(parents) else []
     # An earlier quarantine may be what is run again: what is said now replaces what was said then.
     own = [name for name in dataset.column_names if name not in SAID]
-    features = Features({name: dataset.features[name] for name in own})
-    rows = dataset.select_columns(own).with_format("arrow")
-    table = rows.select(at)[:] if at else features.arrow_schema.empty_table()
+    given = dataset.features  # datasets copies it at each access
+    features = Features({name: given[name] for name in own})
+    table = features.arrow_schema.empty_table()
+    if at:
+        table = dataset.select_columns(own).with_format("arrow").select(at)[:]
     for name in SAID:
         table = table.append_column(name, said[name].take(owner) if at else said[name])
     features = Features({**features, **{name: CONTROL[name] for name in SAID}})
