@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from echo_hf.context.answers import MOST_POSTS
+
 Post = Mapping[str, Any]
 FRAME = 240  # most characters of a post's JSON without what people wrote
 MARK = len("\\n [... 999999999 characters left out]")
@@ -74,7 +76,8 @@ def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
 
 
 def _fits(sizes: Sequence[int], longest: int) -> bool:
-    return sum(sizes) + 2 <= longest  # two brackets
+    # Two brackets; and no more posts than an answer can name.
+    return sum(sizes) + 2 <= longest and len(sizes) <= MOST_POSTS
 
 
 def _sizes(shown: Sequence[Post]) -> list[int]:
@@ -121,7 +124,7 @@ def _slices(
     some: list[int] = []
     used = 0
     for number in rest:
-        if some and used + sizes[number] > room:
+        if some and (used + sizes[number] > room or len(some) == MOST_POSTS // 2):
             yield some, _above(some[0], shown)
             some, used = [], 0
         some.append(number)
@@ -139,7 +142,7 @@ def _above(number: int, shown: Sequence[Post]) -> list[int]:
 
 
 def _fitting(numbers: Sequence[int], sizes: Sequence[int], room: int) -> Iterator[int]:
-    for number in numbers:
+    for nth, number in enumerate(numbers, 1):
         room -= sizes[number]
-        if room >= 0 or number == 0:
+        if number == 0 or (room >= 0 and nth < MOST_POSTS // 4):
             yield number

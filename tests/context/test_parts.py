@@ -158,3 +158,12 @@ def test_authors_are_numbered_not_named() -> None:
     shown = rendered([post(-1, "ana"), post(0, "bo"), post(1, "ana"), post(0, None)], 9000)
 
     assert [one["author"] for one in shown] == ["author 1", "author 2", "author 1", None]
+
+
+def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:
+    """However roomy the context is, a part has at most 256 posts, and none is left out."""
+    posts = [post(-1), *(post(0, "ana" if n % 3 else f"reader{n}", "x") for n in range(1500))]
+    cut = parts(rendered(posts, 1_000_000), 1_000_000)
+
+    assert max(map(len, cut)) <= 256
+    assert {number for part in cut for number in part} == set(range(len(posts)))
