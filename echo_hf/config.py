@@ -7,8 +7,7 @@ ignored costs a run.
 from __future__ import annotations
 
 import datetime
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +21,7 @@ from pydantic import (
     ValidationError,
 )
 
+from echo_hf.config_check import first_error, secrets_in, shortened
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.unique_keys import UniqueKeys
 
@@ -46,19 +46,6 @@ Words = Annotated[
 ]
 File = Annotated[Path, AfterValidator(_openable)]
 Whole = Annotated[int, Field(strict=True)]
-LONGEST_VALUE = 200
-EXPECTED = {
-    "engines": "say who answers, for example {text: {kind: rules}}; `echo-hf engines` lists kinds",
-    "target": "say who people talk about: {name: ..., developer: ..., released: 2026-03-02}",
-    "posts": "say where the posts are, for example [{source: jsonl, path: posts.jsonl}]",
-}
-MOST_TELLING = {"extra_forbidden": 0, "missing": 2}
-SECRET = re.compile(
-    r"(?:^|_)(?:(?:api_?)?key|secret|password|bearer|authorization|auth|cookie)$"
-    r"|(?:^|(?:access|auth|hf|api|refresh)_)token$",
-    re.IGNORECASE,
-)
-CREDENTIALS = re.compile(r"://[^/@\s]+@")
 
 
 class Section(BaseModel):
@@ -235,14 +222,14 @@ def parse_config(data: Any, place: str) -> Config:
         ConfigError: It holds an unknown key or a bad value, or names an engine that it lacks.
     """
     if not isinstance(data, dict):
-        given = _shortened(data)
+        given = shortened(data)
         raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {given}")
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(_first_error(error, place)) from None
+        raise ConfigError(first_error(error, place, Config)) from None
     for name, choice in config.engines.items():
-        secret = next(_secrets(choice.options), None)
+        secret = next(secrets_in(choice.options), None)
         if secret is not None:
             raise ConfigError(
                 f"{place}: engines.{name} has {secret!r}, and a config is kept beside its results: "
@@ -253,54 +240,6 @@ def parse_config(data: Any, place: str) -> Config:
             where = f"{place}: stages.{stage}.engine"
             raise ConfigError(unknown("engine", options.engine, config.engines, where))
     return config
-
-
-def _secrets(options: Mapping[str, Any], inside: str = "") -> Iterator[str]:
-    for name, value in options.items():
-        if SECRET.search(name.replace("-", "_")):
-            yield f"{inside}{name}"
-        elif isinstance(value, Mapping):
-            yield from _secrets(value, f"{inside}{name}.")
-        elif isinstance(value, str) and CREDENTIALS.search(value):
-            yield f"{inside}{name} with a name and password in it"
-
-
-def _first_error(error: ValidationError, place: str) -> str:
-    every = error.errors(include_url=False, include_context=False)
-    # A misspelt key is also a missing one; its own message says more.
-    first = min(every, key=lambda one: MOST_TELLING.get(one["type"], 1))
-    where = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        parent, key = first["loc"][:-1], first["loc"][-1]
-        kind = f"key in {'.'.join(map(str, parent))}" if parent else "key"
-        return unknown(kind, key, _known_keys(parent), place)
-    if first["type"] == "missing":
-        return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
-    said = re.sub(r"^Value error, ", "", first["msg"])
-    said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
-    return f"{place}: {where} is {_shortened(first['input'])}: {said[:1].lower() + said[1:]}"
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
-
-
-def _known_keys(location: tuple[Any, ...]) -> list[str]:
-    section: Any = Config
-    for part in location:
-        if isinstance(part, int):
-            continue
-        annotation = section.model_fields[part].annotation
-        section = next(iter(_sections(annotation)), Section)
-    return list(section.model_fields)
-
-
-def _sections(annotation: Any) -> Iterator[type[Section]]:
-    if isinstance(annotation, type) and issubclass(annotation, Section):
-        yield annotation
-    for inner in getattr(annotation, "__args__", ()):
-        yield from _sections(inner)
 
 
 def _located(config: Config, folder: Path) -> Config:

@@ -1,0 +1,93 @@
+"""Say what is wrong with a config: one line, the nearest name, and never a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from echo_hf.errors import unknown
+
+LONGEST_VALUE = 200
+EXPECTED = {
+    "engines": "say who answers, for example {text: {kind: rules}}; `echo-hf engines` lists kinds",
+    "target": "say who people talk about: {name: ..., developer: ..., released: 2026-03-02}",
+    "posts": "say where the posts are, for example [{source: jsonl, path: posts.jsonl}]",
+}
+MOST_TELLING = {"extra_forbidden": 0, "missing": 2}
+SECRET = re.compile(
+    r"(?:^|_)(?:(?:api_?)?key|secret|password|bearer|authorization|auth|cookie)$"
+    r"|(?:^|(?:access|auth|hf|api|refresh)_)token$",
+    re.IGNORECASE,
+)
+CREDENTIALS = re.compile(r"://[^/@\s]+@")
+
+
+def secrets_in(options: Mapping[str, Any], inside: str = "") -> Iterator[str]:
+    """Names of options that hold credentials, nested ones and those in addresses included.
+
+    Args:
+        options: Options of an engine.
+        inside: Where they stand, for the names.
+
+    Yields:
+        What to call each of them without showing it.
+    """
+    for name, value in options.items():
+        if SECRET.search(name.replace("-", "_")):
+            yield f"{inside}{name}"
+        elif isinstance(value, Mapping):
+            yield from secrets_in(value, f"{inside}{name}.")
+        elif isinstance(value, str) and CREDENTIALS.search(value):
+            yield f"{inside}{name} with a name and password in it"
+
+
+def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> str:
+    """The most telling of the errors in one line.
+
+    Args:
+        error: What pydantic found.
+        place: Where the data came from.
+        root: The model that was to be filled.
+
+    Returns:
+        The place, the key, its value, what was expected.
+    """
+    every = error.errors(include_url=False, include_context=False)
+    # A misspelt key is also a missing one; its own message says more.
+    first = min(every, key=lambda one: MOST_TELLING.get(one["type"], 1))
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        parent, key = first["loc"][:-1], first["loc"][-1]
+        kind = f"key in {'.'.join(map(str, parent))}" if parent else "key"
+        return unknown(kind, key, _known_keys(root, parent), place)
+    if first["type"] == "missing":
+        return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
+    said = re.sub(r"^Value error, ", "", first["msg"])
+    said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
+    return f"{place}: {where} is {shortened(first['input'])}: {said[:1].lower() + said[1:]}"
+
+
+def shortened(value: Any) -> str:
+    """A value as a message shows it, no longer than a line holds."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
+def _known_keys(root: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
+    section: Any = root
+    for part in location:
+        if isinstance(part, int):
+            continue
+        annotation = section.model_fields[part].annotation
+        section = next(iter(_sections(annotation)), BaseModel)
+    return list(section.model_fields)
+
+
+def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from _sections(inner)
