@@ -163,3 +163,46 @@ def test_a_pipe_is_no_config(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "no regular file" in done.stderr
+
+
+BAD_POSTS = """\
+{"url": "https://example.org/1", "text": "Prompt: a red fox on a hill, made with Lumen Image", \
+"pictures": [{"path": "broken.png"}, {"path": "../secret.png"}, {"path": "none.png"}]}
+this is not JSON
+{"text": "no url"}
+{"url": "https://example.org/2", "text": "amazing!", "parent_url": "https://example.org/1", \
+"timestamp": "yesterday"}
+{"url": "https://example.org/3", "text": "me", "parent_url": "https://example.org/3", "txet": 1}
+{"url": "https://example.org/4", "text": "circle", "parent_url": "https://example.org/5"}
+{"url": "https://example.org/5", "text": "circle", "parent_url": "https://example.org/4"}
+"""
+
+
+def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path) -> None:
+    """Each bad line, picture, date and link is named with its place; the good post is built."""
+    (tmp_path / "posts.jsonl").write_text(BAD_POSTS, "utf-8")
+    (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+    config = shipped_config().read_text("utf-8")
+    config = config.replace("source: quickstart", "{source: jsonl, path: posts.jsonl}")
+    (tmp_path / "config.yaml").write_text(config, "utf-8")
+    done = echo_hf("build", "config.yaml", cwd=tmp_path)
+    told = {
+        words[1].rstrip(":"): line.rpartition("(")[2].rstrip(")")
+        for line in done.stdout.splitlines()
+        if (words := line.split()) and words[0].isdigit() and line.endswith(")")
+    }
+
+    assert done.returncode == 0, done.stderr
+    assert told.pop("not_relevant").startswith("https://example.org/")
+    assert told == {
+        "not_json": "posts.jsonl:2",
+        "no_url": "posts.jsonl:3",
+        "broken_picture": "posts.jsonl:1",
+        "picture_outside": "posts.jsonl:1",
+        "picture_not_found": "posts.jsonl:1",
+        "bad_timestamp": "posts.jsonl:4",
+        "unknown_field": "posts.jsonl:5",
+        "self_parent": "https://example.org/3",
+        "cycle": "https://example.org/4",
+    }
+    assert "1 text_to_image" in done.stdout
