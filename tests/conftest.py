@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_data() -> Path:
     """The folder of real posts that tests may read and the repository may not hold."""
     folder = Path(os.environ.get("ECHO_HF_TEST_DATA", ROOT.parent / "shared" / "data"))
-    if not folder.is_dir():
+    if not (folder / "posts").is_dir():
         pytest.skip(f"no real posts in {str(folder)!r}: set ECHO_HF_TEST_DATA to their folder")
     return folder
 
