@@ -103,7 +103,9 @@ class Pipeline:
     def described(self, name: str) -> dict[str, Any]:
         """What would decide a stage's result now, as plain JSON values; nothing is run."""
         if name == "collect":
-            return {**Collect(self.folder.pictures).describe(), "files": files_of(self.config)}
+            steps = {"read": Collect(self.folder.pictures), "merge": Merge()}
+            described = {name: step.describe() for name, step in steps.items()}
+            return {**described, "files": files_of(self.config)}
         stage, engine_name = self.stage(name)
         return description(stage, self.engines.use(engine_name) if engine_name else None)
 

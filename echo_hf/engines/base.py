@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel
@@ -134,12 +133,7 @@ class Engine(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 EngineFactory = Callable[..., Engine]

@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from echo_hf.engines.base import Completion, Request, register
@@ -53,12 +52,7 @@ class RulesEngine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Does nothing: there is nothing to free."""
 
     @cached_property

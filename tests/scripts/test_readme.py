@@ -1,0 +1,37 @@
+"""What the README shows works as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import yaml
+
+from echo_hf.run import build
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+
+
+def shown(language: str) -> str:
+    """The first block of a language, without the indent of its list item."""
+    found = re.search(rf"^ *```{language}\n(.*?)^ *```$", README, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return "".join(f"{line[3:]}\n" for line in found[1].splitlines())
+
+
+def test_the_example_posts_and_config_give_a_sample(tmp_path: Path) -> None:
+    """The config and the two posts of the README become one sample with its feedback."""
+    config = yaml.safe_load(shown("yaml"))
+    config["posts"] = [entry for entry in config["posts"] if entry["source"] == "jsonl"]
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    (tmp_path / "posts.jsonl").write_text(shown("json"), "utf-8")
+    corpus = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart" / "pictures"
+    (tmp_path / "fox.png").write_bytes((corpus / "fox_teal.png").read_bytes())
+    build(tmp_path / "config.yaml", runs=tmp_path)
+    (sample,) = pq.read_table(tmp_path / config["name"] / "stages/extract/kept.parquet").to_pylist()
+
+    assert sample["prompt"] == "a fox of folded paper, teal background"
+    assert sample["quality"] == "Benchmark"
+    assert len(sample["output_images"]) == 1
+    assert [one["feedback"] for one in sample["community_feedback"]] == ["so clean!"]
