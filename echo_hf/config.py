@@ -112,35 +112,60 @@ class EngineChoice(BaseModel):
         return dict(self.model_extra or {})
 
 
-class RelevanceOptions(Section):
+class ModelOptions(Section):
+    """Who answers a stage's questions.
+
+    Attributes:
+        engine: Name of one of the config's engines; a config with a single engine need not say.
+    """
+
+    engine: str = "text"
+
+
+class RelevanceOptions(ModelOptions):
     """How relevance is judged.
 
     Attributes:
-        engine: Name of one of the config's engines.
         keep: Scores, of 1 to 5, that keep a thread.
     """
 
-    engine: str = "text"
     keep: Annotated[tuple[Annotated[Whole, Field(ge=1, le=5)], ...], Field(min_length=1)] = (4, 5)
 
 
-class ExtractOptions(Section):
+class ExtractOptions(ModelOptions):
     """How samples are extracted.
 
     Attributes:
-        engine: Name of one of the config's engines.
         context_characters: Longest rendered thread for one request; a longer one is split.
     """
 
-    engine: str = "text"
     context_characters: Annotated[Whole, Field(ge=2000)] = 24_000
 
 
+class RolesOptions(ModelOptions):
+    """How input pictures are told from outputs.
+
+    Attributes:
+        engine: Name of one of the config's engines, which has to see pictures.
+        most_pictures: Most pictures of one request; a sample with more takes several.
+    """
+
+    engine: str = "vision"
+    most_pictures: Annotated[Whole, Field(ge=2, le=32)] = 16
+
+
 class Stages(Section):
-    """Options of each stage."""
+    """Options of each stage that has any."""
 
     relevance: RelevanceOptions = RelevanceOptions()
     extract: ExtractOptions = ExtractOptions()
+    roles: RolesOptions = RolesOptions()
+    feedback: ModelOptions = ModelOptions()
+
+    def engine_of(self, stage: str) -> str | None:
+        """Name of the engine that a stage asks, null where it asks none."""
+        options = getattr(self, stage, None)
+        return options.engine if isinstance(options, ModelOptions) else None
 
 
 class SplitOptions(Section):
@@ -235,11 +260,24 @@ def parse_config(data: Any, place: str) -> Config:
                 f"{place}: engines.{name} has {secret!r}, and a config is kept beside its results: "
                 "put the secret into an environment variable"
             )
+    config = _with_only_engine(config)
     for stage, options in config.stages:
         if options.engine not in config.engines:
             where = f"{place}: stages.{stage}.engine"
             raise ConfigError(unknown("engine", options.engine, config.engines, where))
     return config
+
+
+def _with_only_engine(config: Config) -> Config:
+    only, *others = config.engines
+    if others:
+        return config
+    silent = {
+        stage: options.model_copy(update={"engine": only})
+        for stage, options in config.stages
+        if "engine" not in options.model_fields_set
+    }
+    return config.model_copy(update={"stages": config.stages.model_copy(update=silent)})
 
 
 def _located(config: Config, folder: Path) -> Config:

@@ -6,11 +6,13 @@ command line prints it and exits with 2.
 EchoError
 ├── ConfigError        a config file, or one of its values
 ├── SourceError        a file of posts that cannot be read at all
+├── StageError         a stage that does not exist
 ├── TableError         a table that lacks what a stage needs
 ├── PictureError       bytes that are not a usable picture
 ├── EngineError        a model that cannot be reached or named
 ├── StoreError         the file of stored answers
 ├── RunError           a run folder in use, or damaged
+├── GoldError          annotated threads that cannot be used
 ├── ReleaseError       a release folder that is missing or does not match its manifest
 └── MissingExtraError  a part whose packages are not installed
 """
@@ -32,6 +34,10 @@ class SourceError(EchoError):
     """A file of posts cannot be read at all."""
 
 
+class StageError(EchoError):
+    """There is no stage of this name."""
+
+
 class TableError(EchoError):
     """A table lacks the columns or types that a stage declares."""
 
@@ -50,6 +56,10 @@ class StoreError(EchoError):
 
 class RunError(EchoError):
     """A run folder is used by another process, or is damaged."""
+
+
+class GoldError(EchoError):
+    """Annotated threads are missing, or do not fit the format or their posts."""
 
 
 class ReleaseError(EchoError):

@@ -19,11 +19,8 @@ from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import located, read_records
-from echo_hf.collect.relevance import Relevance
 from echo_hf.config import Config
-from echo_hf.context.extract import Extract
-from echo_hf.context.threads import Threads
-from echo_hf.curate.splits import CONFIGS, Splits
+from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.base import Engine
 from echo_hf.engines.loaded import Engines
 from echo_hf.errors import SourceError
@@ -40,11 +37,10 @@ from echo_hf.hub.release import (
 from echo_hf.run_folder import RunFolder, StageRecord
 from echo_hf.stage import ModelStage, Stage
 from echo_hf.stage_result import StageResult
+from echo_hf.steps import STAGES, stage_class, up_to
 from echo_hf.store import Store
 from echo_hf.tables import SAMPLES
 from echo_hf.watch import Unwatched, Watcher
-
-STAGES = ("collect", "relevance", "threads", "extract", "splits")
 
 
 @dataclass
@@ -70,7 +66,7 @@ class Pipeline:
         result = self._collect()
         self.watch.finished(result)
         yield result
-        for name in STAGES[1 : STAGES.index(until) + 1]:
+        for name in up_to(until)[1:]:
             result = self._run(name, result.dataset)
             self.watch.finished(result)
             yield result
@@ -90,15 +86,8 @@ class Pipeline:
 
     def stage(self, name: str) -> tuple[Stage, str | None]:
         """A stage as the config sets it up, with the name of its engine if it needs one."""
-        options = self.config.stages
-        target = self.config.target
-        if name == "relevance":
-            return Relevance(target), options.relevance.engine
-        if name == "threads":
-            return Threads(options.relevance.keep), None
-        if name == "extract":
-            return Extract(target, options.extract.context_characters), options.extract.engine
-        return Splits(**self.config.splits.model_dump()), None
+        stage = stage_class(name).from_config(self.config, self.folder.pictures)
+        return stage, self.config.stages.engine_of(name)
 
     def described(self, name: str) -> dict[str, Any]:
         """What would decide a stage's result now, as plain JSON values; nothing is run."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from echo_hf.config import Config, load_config
 from echo_hf.engines.loaded import Engines
-from echo_hf.errors import unknown
 from echo_hf.hub.release import Release
-from echo_hf.pipeline import STAGES, Pipeline
+from echo_hf.pipeline import Pipeline
 from echo_hf.run_folder import RunFolder
 from echo_hf.stage_result import StageResult
+from echo_hf.steps import STAGES, up_to
 from echo_hf.watch import Unwatched, Watcher
 
 RUNS = Path("runs")
@@ -64,11 +64,9 @@ def run_until(
         The results in order.
 
     Raises:
-        EchoError: As for `build`.
-        ValueError: There is no such stage.
+        EchoError: As for `build`, or there is no such stage.
     """
-    if until not in STAGES:
-        raise ValueError(unknown("stage", until, STAGES))
+    up_to(until)
     with opened(config, runs, offline=offline, watch=watch) as pipeline:
         return list(pipeline.results(until))
 

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,11 @@ from echo_hf.fingerprint import combined_fingerprint
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Reason, Status
 from echo_hf.tables import Table
+
+if TYPE_CHECKING:
+    from echo_hf.config import Config
+    from echo_hf.pictures import PictureStore
+    from echo_hf.stage_result import StageStats
 
 CONTROL = Features(
     {
@@ -67,6 +72,18 @@ class Stage(ABC):
     @abstractmethod
     def __call__(self, table: pa.Table) -> pa.Table:
         """Computes the output rows of a batch, control columns included."""
+
+    @classmethod
+    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+        """The stage as a config sets it up; one without parameters is the same in all."""
+        del config, pictures
+        return cls()
+
+    @classmethod
+    def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
+        """The paper's figures for what the stage did, in a sentence, from the stats by stage."""
+        del stats
+        return None
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """Counts worth showing in the funnel, from a batch of kept rows."""

@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from echo_hf.pipeline import STAGES, Pipeline
+from echo_hf.pipeline import Pipeline
 from echo_hf.run_folder import StageRecord
+from echo_hf.steps import STAGES, up_to
 
 LONGEST_VALUE = 120
 MOST_LINES = 12
@@ -40,10 +41,13 @@ def why(pipeline: Pipeline, stage: str | None = None) -> list[Change]:
 
     Returns:
         The differences in the order of the stages; empty when every result is up to date.
+
+    Raises:
+        StageError: There is no such stage.
     """
     changes: list[Change] = []
     stale: str | None = None
-    for name in STAGES:
+    for name in up_to(stage) if stage else STAGES:
         record = pipeline.folder.record(name)
         found = list(_changes(name, record, pipeline.described(name)))
         if not found and stale:

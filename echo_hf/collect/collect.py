@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 
@@ -20,6 +20,10 @@ from echo_hf.pictures import MOST_BYTES, PictureStore
 from echo_hf.reasons import Notice, Reject, Status
 from echo_hf.stage import Remark, Stage, kept, ordered, remarks
 from echo_hf.tables import POSTS, Table
+
+if TYPE_CHECKING:
+    from echo_hf.config import Config
+    from echo_hf.stage_result import StageStats
 
 NAMES = tuple(POSTS.columns)
 Values = dict[str, str | None]
@@ -56,6 +60,19 @@ class Collect(Stage):
         remarked = remarks(POSTS, [remark for _, remark in said])
         rows = ([row for row, *_ in posts], [row for row, _ in said])
         return ordered([(rows[0], kept(columns, parents)), (rows[1], remarked)])
+
+    @classmethod
+    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+        """The stage, putting pictures there."""
+        del config
+        return cls(pictures)
+
+    @classmethod
+    def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
+        """How many posts there are, and of how many records."""
+        one = stats["collect"]
+        merged = f", {one.tally['merged']:,} seen more than once" if one.tally.get("merged") else ""
+        return f"{one.kept:,} posts collected from {one.rows_in:,} records{merged}"
 
     def _parsed(self, record: dict[str, Any]) -> Iterator[dict[str, Any] | Finding]:
         try:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf.answers import Failure
-from echo_hf.config import Target
+from echo_hf.config import Config, Target
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Status
+from echo_hf.shares import share
 from echo_hf.stage import ModelStage, Remark, kept, keys_of, ordered, parents_of, remarks
 from echo_hf.tables import POSTS, Table
+
+if TYPE_CHECKING:
+    from echo_hf.pictures import PictureStore
+    from echo_hf.stage_result import StageStats
 
 LONGEST_NOTE = 300
 MOST_TOKENS = 160
@@ -52,6 +57,24 @@ class Relevance(ModelStage):
     answer: ClassVar[type[BaseModel]] = RelevanceAnswer
 
     target: Target
+
+    @classmethod
+    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+        """The stage for the config's target."""
+        del pictures
+        return cls(config.target)
+
+    @classmethod
+    def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
+        """The yield of the filter (section 3.1: 47 %), and what stays with it."""
+        tally = stats["relevance"].tally
+        of_score = {score: tally.get(f"score_{score}", 0) for score in range(1, 6)}
+        passed, asked = of_score[4] + of_score[5], sum(of_score.values())
+        kept = ""
+        if threads := stats.get("threads"):
+            posts = threads.tally.get("posts", 0)
+            kept = f"; {threads.kept:,} threads with {posts:,} posts stay"
+        return f"{passed:,} of {asked:,} scored posts are relevant ({share(passed, asked)}){kept}"
 
     @property
     def prompt(self) -> Prompt:

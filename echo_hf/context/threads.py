@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,10 @@ from echo_hf.context.forest import NO_PARENT, Forest, Moment, plant
 from echo_hf.reasons import Missing, Notice, Reject, Status
 from echo_hf.stage import Remark, Stage, kept, remarks
 from echo_hf.tables import POSTS, THREADS, Table
+
+if TYPE_CHECKING:
+    from echo_hf.config import Config
+    from echo_hf.pictures import PictureStore
 
 POSTS_OF_TREE = THREADS.schema.field("posts").type
 
@@ -47,6 +51,12 @@ class Threads(Stage):
         keeps = trees.any_of(pc.is_in(score, pa.array(self.keep, pa.int8())))
         said = [*trees.rejected(keeps), *trees.cuts()]
         return pa.concat_tables([trees.kept(keeps), remarks(THREADS, said)])
+
+    @classmethod
+    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+        """The stage with the scores that the config keeps."""
+        del pictures
+        return cls(config.stages.relevance.keep)
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """Counts the posts of the kept trees, and those among them that were never collected."""
