@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -24,6 +24,7 @@ from echo_hf.errors import EngineError
 from echo_hf.fill_stats import FillStats
 from echo_hf.reasons import Failed
 from echo_hf.request_key import request_keys
+from echo_hf.second_try import second_request
 from echo_hf.stage import ModelStage
 from echo_hf.store import MOST_TRIES, Record, Store
 
@@ -47,9 +48,9 @@ def fill(
 ) -> FillStats:
     """Asks an engine whatever the stage needs for these rows and the store does not hold.
 
-    A call that fails, is cut, or cannot be read is made once more, a cut one with twice the room;
-    refusals are final. The second try of an unreadable answer is still made by a later run where
-    this one was killed before it.
+    A call that fails, is cut, or cannot be read is made once more: a cut one with twice the room,
+    an unreadable one with its answer and what was wrong with it. Refusals are final. The second
+    try of an unreadable answer is still made by a later run where this one was killed before it.
 
     Args:
         stage: The stage.
@@ -132,7 +133,8 @@ class _Window:
             for number, completion in self.engine.stream(given):
                 self._keep(self._reported(number, in_flight), completion)
             for asked in in_flight.values():
-                self._failed(asked, Failed.NOT_ANSWERED)
+                nothing = Failure(Failed.NOT_ANSWERED, "no answer", asked.key.hex())
+                self._failed(asked, None, nothing)
         self.stats.failures = dict(sorted(self.failures.items()))
 
     def _given(
@@ -160,31 +162,33 @@ class _Window:
 
     def _keep(self, asked: _Asked, completion: Completion) -> None:
         answer = parse(asked.request, completion, asked.key)
-        reason = answer.reason if isinstance(answer, Failure) else None
+        failure = answer if isinstance(answer, Failure) else None
         self.store.put(
             asked.key,
             asked.request,
             completion,
             self.signature,
-            readable=reason is None,
+            readable=failure is None,
             tries=asked.tries,
             sources_known=True,
         )
         self.stats.called(completion)
         self.stats.seconds = time.perf_counter() - self.started
         self.progress(self.stats)
-        self._stop_without_answers(completion, reason)
-        if reason is not None:
-            self._failed(asked, reason)
+        self._stop_without_answers(completion, failure)
+        if failure is not None:
+            self._failed(asked, completion, failure)
 
-    def _failed(self, asked: _Asked, reason: Failed) -> None:
-        if reason in NOT_AGAIN or asked.tries >= MOST_TRIES:
-            self.failures[str(reason)] += 1
+    def _failed(self, asked: _Asked, completion: Completion | None, failure: Failure) -> None:
+        if failure.reason in NOT_AGAIN or asked.tries >= MOST_TRIES:
+            self.failures[str(failure.reason)] += 1
         else:
-            self.again.append(_second(asked, reason))
+            request = second_request(asked.request, completion, failure)
+            self.again.append(_Asked(request, asked.key, asked.tries + 1))
 
-    def _stop_without_answers(self, completion: Completion, reason: Failed | None) -> None:
-        silent = reason is Failed.ENGINE_ERROR and completion.text is None
+    def _stop_without_answers(self, completion: Completion, failure: Failure | None) -> None:
+        failed = failure is not None and failure.reason is Failed.ENGINE_ERROR
+        silent = failed and completion.text is None
         # Errors of single requests differ in what they say; a dead server repeats itself.
         same = completion.error == self.last_error or self.errors_in_a_row == 0
         self.errors_in_a_row = (self.errors_in_a_row if same else 0) + 1 if silent else 0
@@ -195,11 +199,6 @@ class _Window:
                 f"engine {type(self.engine).__name__!r} gave {MOST_ERRORS} equal errors in a row "
                 f"and no answer, {said!r}: mend that, the same command goes on from here"
             )
-
-
-def _second(asked: _Asked, reason: Failed) -> _Asked:
-    room = asked.request.max_tokens * (2 if reason is Failed.CUT else 1)
-    return _Asked(replace(asked.request, max_tokens=room), asked.key, asked.tries + 1)
 
 
 def _missing(stage: ModelStage, dataset: Dataset, window: _Window, again: bool) -> Iterator[_Asked]:
@@ -221,7 +220,7 @@ def _missing(stage: ModelStage, dataset: Dataset, window: _Window, again: bool) 
             elif key in known:
                 stats.store_hits += 1
             else:
-                yield _Asked(requests[number], key, _try(records.get(key)))
+                yield _first_or_second(requests[number], key, records.get(key), store)
             seen.add(key)
 
 
@@ -229,9 +228,15 @@ def _settled(records: dict[bytes, Record]) -> set[bytes]:
     return {key for key, record in records.items() if record.settled}
 
 
-def _try(record: Record | None) -> int:
+def _first_or_second(request: Request, key: bytes, record: Record | None, store: Store) -> _Asked:
+    if record is None or record.settled:
+        return _Asked(request, key)
     # An unreadable answer whose second try a killed run did not come to.
-    return record.tries + 1 if record is not None and not record.settled else 1
+    known = store.get([key]).get(key)
+    failure = parse(request, known, key)
+    if known is not None and isinstance(failure, Failure):
+        request = second_request(request, known, failure)
+    return _Asked(request, key, record.tries + 1)
 
 
 def _sources(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:

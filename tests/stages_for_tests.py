@@ -238,8 +238,8 @@ def request(
 
 
 def line_of(asked: Request) -> str:
-    """The last text of a question."""
-    part = asked.messages[-1].parts[-1]
+    """The last text of a question, whatever was said about an earlier answer to it."""
+    part = next(turn for turn in asked.messages if turn.role == "user").parts[-1]
     assert isinstance(part, Text)
     return part.text
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echo_hf.engines.base import Completion, Request, Usage
+from echo_hf.answers import Failure, parse
+from echo_hf.engines.base import Completion, Request, Text, Usage
 from echo_hf.errors import EngineError
 from echo_hf.fill_stats import FillStats
 from echo_hf.filling import fill, plan
@@ -124,6 +125,36 @@ def test_what_is_not_cut_is_asked_again_as_it_was(store: Store) -> None:
     engine = Scripted()
     fill(Guess(), posts("once red"), engine, store)
     assert [asked.max_tokens for asked in engine.asked] == [MOST_TOKENS, MOST_TOKENS]
+
+
+@pytest.mark.parametrize(("line", "said"), [("off red", '{"name": 5}'), ("babble red", "Hm.")])
+def test_an_unreadable_answer_is_shown_with_its_fault(store: Store, line: str, said: str) -> None:
+    """The second question is the first, the bad answer, and what was wrong with it."""
+    engine = Scripted()
+    fill(Guess(), posts(line), engine, store)
+    first, second = engine.asked
+    assert second.messages[: len(first.messages)] == first.messages
+    answer, fault = second.messages[len(first.messages) :]
+    assert (answer.role, answer.parts) == ("assistant", (Text(said),))
+    assert fault.role == "user"
+    failure = parse(first, Completion(said), b"")
+    assert isinstance(failure, Failure)
+    assert isinstance(fault.parts[0], Text)
+    assert failure.detail.rstrip(".") in fault.parts[0].text
+
+
+def test_a_second_try_after_a_kill_shows_the_fault_as_well(store: Store) -> None:
+    """What the killed run was told is read from the store."""
+    engine = Scripted()
+    with pytest.raises(KilledError):
+        fill(Guess(), posts("babble red"), engine, store, progress=_killed_after(1))
+    fill(Guess(), posts("babble red"), engine, store)
+    assert [message.role for message in engine.asked[1].messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 def test_failures_are_counted_by_the_reason_of_the_last_try(store: Store) -> None:
