@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, Self
 
 import pyarrow.compute as pc
@@ -15,8 +16,10 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 from rich.text import Text
 
+from echo_hf.engines.base import Needs
 from echo_hf.engines.planner import Plan
 from echo_hf.fill_stats import FillStats
 from echo_hf.funnel import headlines, losses
@@ -109,6 +112,25 @@ class Watch:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+def engine_table(engines: Mapping[str, Needs]) -> Table:
+    """The engines as a table: name, purpose, and whether it is ready or what installs it.
+
+    Args:
+        engines: What each is for and needs, by name.
+
+    Returns:
+        The table.
+    """
+    table = Table("engine", "for", "state", box=None, pad_edge=False)
+    for name, needs in engines.items():
+        state = Text("ready", "green")
+        if needs.missing:
+            install = f'pip install "echo-hf[{needs.extra}]"'
+            state = Text(f"{', '.join(needs.missing)} missing: {install}", "yellow")
+        table.add_row(Text(name, "bold"), Text(needs.about), state)
+    return table
 
 
 def calls(stats: FillStats) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -138,13 +139,39 @@ class Engine(Protocol):
 
 EngineFactory = Callable[..., Engine]
 _FACTORIES: dict[str, EngineFactory] = {}
+_NEEDS: dict[str, Needs] = {}
 
 
-def register(name: str) -> Callable[[EngineFactory], EngineFactory]:
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an engine is for, and what has to be installed for it.
+
+    Attributes:
+        about: What it is for, in a few words.
+        extra: The extra of echo-hf that brings its packages; null where it needs none.
+        packages: The packages, by the names under which they are imported.
+    """
+
+    about: str = ""
+    extra: str | None = None
+    packages: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages that are not installed; none of them is imported to find out."""
+        return tuple(name for name in self.packages if find_spec(name) is None)
+
+
+def register(
+    name: str, about: str = "", *, extra: str | None = None, packages: tuple[str, ...] = ()
+) -> Callable[[EngineFactory], EngineFactory]:
     """Makes an engine known by a name; other packages use the `echo_hf.engines` entry points.
 
     Args:
         name: The `kind` that a config names it by.
+        about: What it is for, in a few words.
+        extra: The extra of echo-hf that brings its packages.
+        packages: The packages it imports.
 
     Returns:
         A decorator for a callable that takes the config's other keys and returns an engine.
@@ -152,9 +179,16 @@ def register(name: str) -> Callable[[EngineFactory], EngineFactory]:
 
     def add(factory: EngineFactory) -> EngineFactory:
         _FACTORIES[name] = factory
+        _NEEDS[name] = Needs(about, extra, packages)
         return factory
 
     return add
+
+
+def engine_needs() -> dict[str, Needs]:
+    """What each engine that `make_engine` understands is for and needs, by name, in order."""
+    names = engine_names()
+    return {name: _NEEDS.get(name, Needs("from another package")) for name in names}
 
 
 def engine_names() -> list[str]:
@@ -200,4 +234,5 @@ def _from_elsewhere(kind: str) -> EngineFactory:
 
 
 def _load_ours() -> None:
-    import echo_hf.engines.rules  # noqa: F401 - importing it registers it
+    import echo_hf.engines.auto
+    import echo_hf.engines.rules  # noqa: F401 - importing them registers them

@@ -1,0 +1,59 @@
+"""Take the best engine that this machine has: vLLM on a GPU, else a server, else say what to do."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from echo_hf.engines.base import Engine, make_engine, register
+from echo_hf.errors import EngineError
+
+SERVER = "OPENAI_BASE_URL"
+KEY = "OPENAI_API_KEY"
+DEVICES = ("dev/nvidia0", "dev/kfd", "dev/dxg")
+NEITHER = (
+    f"engine 'auto' found neither vLLM with a GPU nor a server in {SERVER!r} or {KEY!r}: "
+    'on a machine with a GPU run pip install "echo-hf[vllm]"; '
+    "or start a server and run export OPENAI_BASE_URL=http://127.0.0.1:8000/v1; "
+    "or write {kind: transformers, model: ...} into the config and run "
+    'pip install "echo-hf[transformers]"'
+)
+
+
+@register("auto", "vllm on a GPU, else a server named in the environment")
+def auto(**options: Any) -> Engine:
+    """Builds the engine that fits this machine.
+
+    Args:
+        **options: Options of that engine, `model` among them.
+
+    Returns:
+        The `vllm` engine where vLLM is installed and a GPU is there; the `openai` engine where
+        `OPENAI_BASE_URL` or `OPENAI_API_KEY` is set. Its signature is that engine's own.
+
+    Raises:
+        EngineError: There is neither; the message shows the commands to choose from.
+    """
+    if find_spec("vllm") is not None and has_gpu():
+        return make_engine("vllm", **options)
+    if server := os.environ.get(SERVER):
+        return make_engine("openai", **{"base_url": server, **options})
+    if os.environ.get(KEY):
+        return make_engine("openai", **options)
+    raise EngineError(NEITHER)
+
+
+def has_gpu(root: Path = Path("/")) -> bool:
+    """Whether this machine has a GPU that vLLM runs on, told without loading torch.
+
+    Args:
+        root: Where the machine's files begin.
+
+    Returns:
+        True where a device file of an NVIDIA or AMD GPU is there, unless all are hidden from CUDA.
+    """
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
+        return False
+    return any((root / device).exists() for device in DEVICES)
