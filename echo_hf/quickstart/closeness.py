@@ -1,0 +1,211 @@
+"""How close a picture comes to the one that was meant, when that one is known to the pixel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+Pixels = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+TILE = 16
+WORST_TILES = 0.01
+WORST_COUNTS = 0.25
+LEAST_TO_MISS = 0.1
+# In CIELAB, where people begin to see a difference at about 2.
+UNSEEN = 5.0
+COLOUR_LIKE_ALL_DETAIL = 40.0
+
+# IEC 61966-2-1: an sRGB level as light, and the light of the three channels as XYZ.
+_LEVELS = np.arange(256) / 255
+_LIGHT = np.where(_LEVELS <= 0.04045, _LEVELS / 12.92, ((_LEVELS + 0.055) / 1.055) ** 2.4)
+_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+_OF_WHITE = _XYZ / _XYZ.sum(axis=1, keepdims=True)
+
+
+class Parts(NamedTuple):
+    """In what two pictures of one size differ.
+
+    Attributes:
+        detail: Share of the light and shade within their tiles that is not the same, 0 to 1.
+        worst: The same of the hundredth of the tiles where it is largest, 0 to 1.
+        colour: CIELAB units between the tiles' mean colours: the mean of how far they are apart
+            place by place, and of how far when the colours of both are put in order first.
+    """
+
+    detail: float
+    worst: float
+    colour: float
+
+    @property
+    def total(self) -> float:
+        """All three on one scale, where 1 is all detail lost."""
+        return self.detail + WORST_COUNTS * self.worst + self.colour / COLOUR_LIKE_ALL_DETAIL
+
+
+class Difference(NamedTuple):
+    """How far an output is from the meant picture, and how far it could be.
+
+    Attributes:
+        output: In what the output differs, resampled to the meant picture's size.
+        blank: In what the closest sheet of one colour differs.
+        shape: The smaller ratio of the two aspect ratios, 1 when they are equal.
+    """
+
+    output: Parts
+    blank: Parts
+    shape: float
+
+    @property
+    def closeness(self) -> float:
+        """How much of the meant picture is there, 0 to 1."""
+        most = max(self.blank.total, LEAST_TO_MISS)
+        return self.shape * max(0.0, 1 - self.output.total / most)
+
+
+def closeness(output: Pixels, truth: Pixels) -> float:
+    """How much of the meant picture an output shows, where a blank sheet shows nothing.
+
+    It is 1 - (difference of the output) / (difference of the sheet of one colour that comes
+    closest), and 0 where that is negative. So the same picture gets 1 and every sheet of one colour
+    gets 0, unless such a sheet is what was meant. Pictures are compared in CIELAB, in tiles of
+    16 x 16 pixels, as `Parts` says:
+
+    - wrong letters and moved things cost detail, and as they are in few places, unlike the noise
+      of a JPEG, the worst tiles count once more;
+    - a colour cast costs colour in every tile;
+    - moved things cost colour in their places only: as a whole, it is still there.
+
+    An output of another size is resampled to that of the truth. One of another shape is stretched
+    for it, and what it reaches is multiplied by the smaller ratio of the two aspect ratios: a
+    square in place of 16:9 gets at most 0.5625. The truth sets the scale, so the two cannot be
+    exchanged.
+
+    Args:
+        output: Height x width x RGB, 8 bits.
+        truth: Likewise.
+
+    Returns:
+        0 to 1.
+
+    Raises:
+        ValueError: One of them has another form or another type.
+
+    Example:
+        >>> squares = np.eye(4, dtype=np.uint8).repeat(12, axis=0).repeat(12, axis=1) * 200
+        >>> truth = np.stack([squares] * 3, axis=-1)
+        >>> closeness(truth, truth), closeness(np.full_like(truth, 90), truth)
+        (1.0, 0.0)
+        >>> one_square_lost = truth.copy()
+        >>> one_square_lost[:12] = 0
+        >>> round(closeness(one_square_lost, truth), 2)
+        0.72
+    """
+    return Meant(truth).difference(output).closeness
+
+
+class Meant:
+    """A meant picture, made ready to be compared with many outputs.
+
+    Args:
+        truth: Height x width x RGB, 8 bits.
+
+    Raises:
+        ValueError: It has another form or another type.
+    """
+
+    def __init__(self, truth: Pixels) -> None:
+        self._height, self._width = _checked(truth).shape[:2]
+        self._tiles = _Tiles.of(truth)
+        self._blank = _parts(self._tiles.blank(), self._tiles)
+
+    def difference(self, output: Pixels) -> Difference:
+        """What `closeness` is made of.
+
+        Args:
+            output: Height x width x RGB, 8 bits.
+
+        Returns:
+            The parts.
+
+        Raises:
+            ValueError: It has another form or another type.
+        """
+        height, width = _checked(output).shape[:2]
+        if (height, width) != (self._height, self._width):
+            size = (self._width, self._height)
+            output = np.asarray(Image.fromarray(output).resize(size, Image.Resampling.LANCZOS))
+        ratio = (height * self._width) / (width * self._height)
+        parts = _parts(_Tiles.of(output), self._tiles)
+        return Difference(parts, self._blank, min(ratio, 1 / ratio))
+
+
+def cielab(pixels: Pixels) -> Floats:
+    """Colours as CIELAB, with the white of sRGB (D65).
+
+    Args:
+        pixels: sRGB, 8 bits, channels last.
+
+    Returns:
+        Lightness (0 to 100), a (green to red) and b (blue to yellow), channels last.
+
+    Example:
+        >>> cielab(np.array([[255, 0, 0], [255, 255, 255]], np.uint8)).round(1).tolist()
+        [[53.2, 80.1, 67.2], [100.0, 0.0, 0.0]]
+    """
+    light = _LIGHT[pixels] @ _OF_WHITE.T
+    bent = np.where(light > 216 / 24389, np.cbrt(light), (24389 / 27 * light + 16) / 116)
+    x, y, z = np.moveaxis(bent, -1, 0)
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """A picture in tiles: the mean colour of each, and its lightness around the mean."""
+
+    colours: Floats
+    detail: Floats
+
+    @classmethod
+    def of(cls, pixels: Pixels) -> _Tiles:
+        height, width = pixels.shape[:2]
+        edge = ((0, -height % TILE), (0, -width % TILE), (0, 0))
+        lab = np.pad(cielab(pixels), edge, mode="edge")
+        tiles = lab.reshape(lab.shape[0] // TILE, TILE, -1, TILE, 3).swapaxes(1, 2)
+        tiles = tiles.reshape(-1, TILE * TILE, 3)
+        colours = tiles.mean(axis=1)
+        return cls(colours, tiles[..., 0] - colours[:, :1])
+
+    def blank(self) -> _Tiles:
+        """The closest sheet of one colour: medians keep the sum of differences least."""
+        colour = np.median(self.colours, axis=0)
+        return _Tiles(np.broadcast_to(colour, self.colours.shape), np.zeros_like(self.detail))
+
+
+def _parts(seen: _Tiles, meant: _Tiles) -> Parts:
+    off = ((seen.detail - meant.detail) ** 2).mean(axis=1)
+    both = (seen.detail**2 + meant.detail**2).mean(axis=1)
+    # What is too faint to be seen is no difference, however large beside an even sky.
+    shares = np.sort(np.minimum(1, off / (both + UNSEEN**2)))
+    worst = shares[-max(1, round(WORST_TILES * len(shares))) :]
+    in_place = np.abs(seen.colours - meant.colours)
+    anywhere = np.abs(np.sort(seen.colours, axis=0) - np.sort(meant.colours, axis=0))
+    return Parts(
+        detail=min(1.0, float(off.sum() / (both.sum() + len(both)))),
+        worst=float(worst.mean()),
+        colour=float((in_place + anywhere).sum(axis=1).mean() / 2),
+    )
+
+
+def _checked(pixels: Pixels) -> Pixels:
+    form = pixels.shape
+    if pixels.dtype != np.uint8 or len(form) != 3 or form[2] != 3 or 0 in form:
+        raise ValueError(
+            f"an array of {pixels.dtype} in the form {form!r} is no picture: expected uint8, "
+            "height x width x 3"
+        )
+    return pixels

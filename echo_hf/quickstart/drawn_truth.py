@@ -1,0 +1,212 @@
+"""A judge for the bundled posts alone: it rates an output by its closeness to the meant picture.
+
+It needs no model and no key, and it is no opinion: the pictures of these posts were drawn by a
+script, so what a task means is known. Nothing of the kind is known about posts that people wrote,
+and for them it refuses to speak.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from datasets import Dataset
+from PIL import Image, ImageOps
+
+from echo_hf.apply import check_columns
+from echo_hf.errors import EchoError, PictureError
+from echo_hf.pictures import FORMATS, PictureStore
+from echo_hf.quickstart.closeness import Difference, Meant, Pixels, closeness
+from echo_hf.quickstart.truth import NO_TRUTH, Truths, corpus, read_truths, sample_rows
+from echo_hf.tables import OUTPUTS, RATINGS, Table
+
+__all__ = ["JUDGE", "MeanRating", "closeness", "drawn_truth", "mean_ratings"]
+
+JUDGE = "drawn_truth"
+RUBRIC = "overall"
+LOWEST, HIGHEST = 1, 10
+RATES = "the bundled corpus only"
+READ = ("sample_id", "system", "sample_digest", "image", "outcome")
+READ_OUTPUTS = Table(
+    OUTPUTS.name, OUTPUTS.about, OUTPUTS.key, {name: OUTPUTS.columns[name] for name in READ}
+)
+
+
+class MeanRating(NamedTuple):
+    """What one judge's ratings of one system come to.
+
+    Attributes:
+        judge: The judge.
+        system: The system.
+        mean: Mean rating, null when there is none.
+        rated: How many outputs have a rating.
+        unrated: How many have none.
+    """
+
+    judge: str
+    system: str
+    mean: float | None
+    rated: int
+    unrated: int
+
+
+def drawn_truth(
+    samples: Dataset | pa.Table, outputs: Dataset | pa.Table, pictures: PictureStore
+) -> pa.Table:
+    """Rates outputs by their closeness to the pictures that the bundled posts mean.
+
+    Args:
+        samples: A table of samples of the bundled corpus, or a config of its release.
+        outputs: What systems made of those of Benchmark quality, with the columns of `OUTPUTS`.
+        pictures: Where their pictures are.
+
+    Returns:
+        Rows of `RATINGS` in the order of the outputs: 10 is the meant picture, 1 is no closer to it
+        than a blank sheet. There is no rating, and `outcome` says why, where an output has no
+        picture, was made for another prompt (`other_digest`), or belongs to a sample for which no
+        picture is drawn (`no_truth`).
+
+    Raises:
+        EchoError: A sample is not of the bundled corpus, or an output is of none of the samples.
+        TableError: A column is missing or has another type.
+        PictureError: A picture is missing, has changed, or has more than 8 bits a channel.
+    """
+    truths = read_truths()
+    asked = {row["id"]: row for row in sample_rows(samples, JUDGE)}
+    for sample in asked.values():
+        _check_bundled(sample, truths)
+    dataset = outputs if isinstance(outputs, Dataset) else Dataset(outputs)
+    check_columns(READ_OUTPUTS, dataset, JUDGE)
+    rows = dataset.select_columns(list(READ)).with_format("arrow")[:].to_pylist()
+    judge = _Judge(truths, pictures)
+    ratings = [judge.rating(row, _sample_of(row, asked)) for row in rows]
+    return pa.Table.from_pylist(ratings, RATINGS.schema)
+
+
+def mean_ratings(ratings: pa.Table) -> list[MeanRating]:
+    """Mean rating of each system by each judge: one line of a table each.
+
+    Args:
+        ratings: Rows of `RATINGS` with one rubric.
+
+    Returns:
+        The best first, those without any rating last.
+
+    Raises:
+        ValueError: There are several rubrics, which no mean can stand for.
+
+    Example:
+        >>> columns = {"judge": ["j", "j"], "system": ["a", "a"], "rubric": ["overall"] * 2}
+        >>> mean_ratings(pa.table({**columns, "rating": [7.5, None]}))
+        [MeanRating(judge='j', system='a', mean=7.5, rated=1, unrated=1)]
+    """
+    rubrics = sorted(set(ratings["rubric"].to_pylist()))
+    if len(rubrics) > 1:
+        raise ValueError(f"rubrics {rubrics!r} in one table: filter to one of them first")
+    given: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+    for row in ratings.select(["judge", "system", "rating"]).to_pylist():
+        given[row["judge"], row["system"]].append(row["rating"])
+    means = [_mean(judge, system, values) for (judge, system), values in given.items()]
+    return sorted(means, key=lambda one: (one.judge, -(one.mean or 0), one.system))
+
+
+def _mean(judge: str, system: str, values: Sequence[float | None]) -> MeanRating:
+    rated = [value for value in values if value is not None]
+    mean = fmean(rated) if rated else None
+    return MeanRating(judge, system, mean, len(rated), len(values) - len(rated))
+
+
+def _check_bundled(sample: Mapping[str, Any], truths: Truths) -> None:
+    if not truths.bundled(sample):
+        raise EchoError(
+            f"sample {sample['id']!r} was made from {sample['post_urls']!r}: {JUDGE!r} rates "
+            f"{RATES}, whose pictures a script drew; rate your own posts with another judge"
+        )
+
+
+def _sample_of(
+    output: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    if output["sample_id"] not in asked:
+        raise EchoError(
+            f"an output of {output['system']!r} is of sample {output['sample_id']!r}, which is "
+            "none of the Benchmark samples given: give the samples that it was made for"
+        )
+    return asked[output["sample_id"]]
+
+
+class _Judge:
+    """Rates one output after the other; a meant picture is made ready once for its outputs."""
+
+    def __init__(self, truths: Truths, pictures: PictureStore) -> None:
+        self._truths, self._pictures = truths, pictures
+        self._meant = lru_cache(maxsize=1)(_read_meant)
+
+    def rating(self, output: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
+        truth = self._truths.of(sample)
+        row = {
+            "sample_id": sample["id"],
+            "system": output["system"],
+            "judge": JUDGE,
+            "rubric": RUBRIC,
+            "repeat": 0,
+            "sample_digest": sample["sample_digest"],
+            "output_sha256": output["image"],
+            "provenance": json.dumps({"made_by": __name__, "rates": RATES, "truth": truth}),
+        }
+        why = _unrated(output, sample, truth)
+        if why or truth is None:
+            return {**row, "outcome": why}
+        off = self._meant(truth).difference(pixels(self._pictures.open(output["image"])))
+        rating = LOWEST + (HIGHEST - LOWEST) * off.closeness
+        return {**row, "outcome": "ok", "rating": rating, "explanation": _in_words(off)}
+
+
+def _read_meant(path: str) -> Meant:
+    return Meant(pixels((corpus() / path).read_bytes()))
+
+
+def _unrated(output: Mapping[str, Any], sample: Mapping[str, Any], truth: str | None) -> str | None:
+    if output["image"] is None:
+        return "no_image" if output["outcome"] == "ok" else str(output["outcome"])
+    if output["sample_digest"] != sample["sample_digest"]:
+        return "other_digest"
+    return None if truth else NO_TRUTH
+
+
+def _in_words(off: Difference) -> str:
+    parts = off.output
+    return (
+        f"closeness {off.closeness:.3f}: {parts.detail:.1%} of the detail differs, "
+        f"{parts.worst:.1%} where it differs most; colours are {parts.colour:.1f} apart, on the "
+        f"closest blank sheet {off.blank.colour:.1f}; aspect ratios agree to {off.shape:.1%}"
+    )
+
+
+def pixels(data: bytes) -> Pixels:
+    """A picture as an array: upright, on white where it is clear.
+
+    Args:
+        data: Bytes of an encoded picture, its first frame where it moves.
+
+    Returns:
+        Height x width x RGB, 8 bits.
+
+    Raises:
+        PictureError: It has more than 8 bits a channel.
+    """
+    with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+        if picture.mode[0] in "IF":
+            raise PictureError(f"a picture of mode {picture.mode!r}: expected 8 bits a channel")
+        upright = ImageOps.exif_transpose(picture)
+        if not upright.has_transparency_data:
+            return np.asarray(upright.convert("RGB"))
+        white = Image.new("RGBA", upright.size, "white")
+        return np.asarray(Image.alpha_composite(white, upright.convert("RGBA")).convert("RGB"))

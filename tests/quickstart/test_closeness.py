@@ -1,0 +1,171 @@
+"""Closeness: 1 for the same picture, 0 for a blank sheet, and each kind of fault lowers it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echo_hf.quickstart.closeness import Meant, Pixels, cielab, closeness
+
+# As published for sRGB with the D65 white: red, green, blue, a middle grey.
+PUBLISHED = {
+    (255, 0, 0): (53.24, 80.09, 67.20),
+    (0, 255, 0): (87.73, -86.18, 83.18),
+    (0, 0, 255): (32.30, 79.19, -107.86),
+    (119, 119, 119): (50.03, 0.0, 0.0),
+}
+GREY = 119  # lightness 50.03
+
+
+def grey(levels: Any) -> Pixels:
+    """A picture with the same level in all channels."""
+    return np.repeat(np.asarray(levels, np.uint8)[..., None], 3, axis=2)
+
+
+def patches(seed: int, size: int, rows: int, columns: int) -> Pixels:
+    """A picture of patches of random colours."""
+    colours = np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)
+    return colours.repeat(size, axis=0).repeat(size, axis=1)
+
+
+def waves(side: int) -> Pixels:
+    """A square with waves of light in both directions, three in its height."""
+    place = (np.arange(side) + 0.5) / side * 3 * math.tau
+    return grey((127.5 + 60 * np.sin(place)[:, None] + 60 * np.sin(place)[None]).round())
+
+
+PICTURES = st.builds(
+    patches, st.integers(0, 2**32), st.integers(1, 12), st.integers(2, 8), st.integers(2, 8)
+)
+
+
+@pytest.mark.parametrize("colour", PUBLISHED)
+def test_colours_are_cielab(colour: tuple[int, int, int]) -> None:
+    """Primaries and a grey have their published places."""
+    assert cielab(np.array([colour], np.uint8))[0] == pytest.approx(PUBLISHED[colour], abs=0.03)
+
+
+def test_colour_by_hand() -> None:
+    """Two even tiles, black and white, the white one made grey: 24.98 units of 50 are missing.
+
+    In place and in order the difference is (0 + 49.97) / 2; the blank sheet in the middle is 50
+    away from both, and even tiles have no detail.
+    """
+    truth = grey(np.hstack([np.zeros((16, 16)), np.full((16, 16), 255)]))
+    output = grey(np.hstack([np.zeros((16, 16)), np.full((16, 16), GREY)]))
+    assert closeness(output, truth) == pytest.approx(1 - 24.98 / 50, abs=2e-4)
+
+
+def test_moved_colour_by_hand() -> None:
+    """Four even tiles, two of which change places: half of what is 100 apart in place, by 2 of 4.
+
+    The blank sheet is 50 away in place and in order, the output 50 in place and 0 in order.
+    """
+    truth = grey(np.hstack([np.full((16, 16), level) for level in (0, 0, 255, 255)]))
+    output = grey(np.hstack([np.full((16, 16), level) for level in (0, 255, 0, 255)]))
+    assert closeness(output, truth) == pytest.approx(1 - 25 / 50)
+
+
+def test_detail_by_hand() -> None:
+    """Two tiles, half black and half white; one of them loses its halves and is grey.
+
+    A tile's lightness is 50 above and below its mean: 2500 in the square. Of 2500 + 2500 and 2500
+    in the two tiles 2500 is missing; the blank sheet misses 2500 of 2500 twice.
+    """
+    halves = np.hstack([np.zeros((16, 8)), np.full((16, 8), 255)])
+    truth, output = (grey(np.hstack([halves, other])) for other in (halves, np.full((16, 16), 119)))
+    found = Meant(truth).difference(output)
+    assert found.output.detail == pytest.approx(2500 / (7500 + 2), abs=1e-3)
+    assert found.output.worst == pytest.approx(2500 / (2500 + 25), abs=1e-3)
+    assert found.blank.detail == pytest.approx(5000 / (5000 + 2), abs=1e-3)
+    missed = 2500 / 7502 + 0.25 * 2500 / 2525
+    assert found.closeness == pytest.approx(
+        1 - missed / (5000 / 5002 + 0.25 * 2500 / 2525), abs=2e-3
+    )
+
+
+@given(PICTURES)
+@settings(max_examples=50, deadline=None)
+def test_a_picture_is_itself(picture: Pixels) -> None:
+    """The same pixels give exactly 1."""
+    assert closeness(picture.copy(), picture) == 1
+
+
+@given(PICTURES, PICTURES)
+@settings(max_examples=100, deadline=None)
+def test_it_lies_between_0_and_1(output: Pixels, truth: Pixels) -> None:
+    """Two pictures of any sizes give a number in the range."""
+    assert 0 <= closeness(output, truth) <= 1
+
+
+@given(PICTURES, st.tuples(*[st.integers(0, 255)] * 3))
+@settings(max_examples=100, deadline=None)
+def test_a_sheet_of_one_colour_shows_nothing(truth: Pixels, colour: tuple[int, int, int]) -> None:
+    """Whatever its colour, it gets 0, up to rounding."""
+    blank = np.broadcast_to(np.array(colour, np.uint8), truth.shape)
+    assert closeness(blank, truth) == pytest.approx(0, abs=1e-9)
+
+
+@given(PICTURES, st.floats(0, 1), st.floats(0, 1))
+@settings(max_examples=200, deadline=None)
+def test_the_stronger_the_tint_the_farther(truth: Pixels, first: float, second: float) -> None:
+    """Of two pictures with a share of their blue, the one with less blue is not closer."""
+    less, more = (
+        (truth * np.array([1, 1, share])).round().astype(np.uint8)
+        for share in sorted((first, second))
+    )
+    assert closeness(less, truth) <= closeness(more, truth) + 1e-9
+
+
+@pytest.mark.parametrize("size", [48, 200, 384])
+def test_size_alone_costs_little(size: int) -> None:
+    """The same waves on a smaller or larger sheet are nearly the same picture."""
+    truth, output = (waves(side) for side in (96, size))
+    assert closeness(output, truth) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("form", "most"), [((90, 90), 9 / 16), ((160, 90), 81 / 256), ((9, 16), 1)]
+)
+def test_another_shape_costs_the_ratio_of_the_shapes(form: tuple[int, int], most: float) -> None:
+    """A square and an upright picture in place of 16:9 get their share at most."""
+    truth, output = (
+        np.linspace(0, 255, height * width, dtype=np.uint8).reshape(height, width)
+        for height, width in ((90, 160), form)
+    )
+    found = Meant(grey(truth)).difference(grey(output))
+    assert found.shape == pytest.approx(most)
+    assert found.closeness <= most
+
+
+def test_the_truth_sets_the_scale() -> None:
+    """What is little beside a rich picture is much beside a poor one: the two are no equals."""
+    rich = patches(5, 8, 6, 6)
+    poor = (rich // 4 + 90).astype(np.uint8)
+    assert closeness(poor, rich) != pytest.approx(closeness(rich, poor), abs=0.05)
+
+
+def test_a_truth_of_one_colour_can_be_met_and_missed() -> None:
+    """Where the meant picture is itself a blank sheet, the same sheet gets 1 and another less."""
+    white = grey(np.full((32, 32), 255))
+    assert closeness(white, white) == 1
+    assert 0 < closeness(grey(np.full((32, 32), 250)), white) < 1
+    assert closeness(grey(np.zeros((32, 32))), white) == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [np.zeros((4, 4, 3)), np.zeros((4, 4), np.uint8), np.zeros((4, 4, 4), np.uint8),
+     np.zeros((0, 4, 3), np.uint8)],
+)  # fmt: skip
+def test_what_is_no_picture_is_refused(wrong: Any) -> None:
+    """Another type, another form or no pixels: as output and as truth, with the form named."""
+    good = np.zeros((4, 4, 3), np.uint8)
+    for pair in ((wrong, good), (good, wrong)):
+        with pytest.raises(ValueError, match=r"is no picture: expected uint8, height x width x 3"):
+            closeness(*pair)

@@ -1,0 +1,157 @@
+"""The stand-ins give one output a sample, each with the fault that its name says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from datasets import Dataset
+from PIL import Image
+
+from echo_hf.errors import TableError
+from echo_hf.pictures import PictureStore
+from echo_hf.quickstart.systems import outputs, stand_in_systems
+from echo_hf.tables import OUTPUTS
+
+CORPUS = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
+SYSTEMS = {"exact_copy", "yellow_tint", "moved_layout", "misspelt_text"}
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    """The objects of a file of the corpus, one a line."""
+    return [json.loads(line) for line in (CORPUS / name).read_text("utf-8").splitlines()]
+
+
+TRUTH = lines("truth.jsonl")
+INDEX = {row["truth"]: row for row in lines("systems/pictures.jsonl")}
+TEXT_TASKS = {row["prompt"] for row in lines("gold/tasks.jsonl") if row["task"] == "text_rendering"}
+
+
+def samples(rows: list[dict[str, Any]], quality: str = "Benchmark") -> pa.Table:
+    """A sample for each line of the truth."""
+    return pa.table(
+        {
+            "id": [f"s{number}" for number in range(len(rows))],
+            "prompt": [row["prompt"] for row in rows],
+            "post_urls": [[row["post_url"]] for row in rows],
+            "quality": [quality] * len(rows),
+            "sample_digest": [f"d{number}" for number in range(len(rows))],
+        }
+    )
+
+
+def array(path: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """A picture of the corpus as levels."""
+    with Image.open(CORPUS / path) as picture:
+        return np.asarray(picture.convert("RGB"), dtype=np.float64)
+
+
+def test_there_are_four() -> None:
+    """Their names are those of the index, and of the folders."""
+    assert set(stand_in_systems()) == SYSTEMS
+    assert all(set(row) == {"truth", *SYSTEMS} for row in INDEX.values())
+    folders = {path.name for path in (CORPUS / "systems").iterdir() if path.is_dir()}
+    assert folders == SYSTEMS - {"exact_copy"}
+
+
+def test_every_sample_has_an_output_of_every_system(tmp_path: Path) -> None:
+    """One row a sample and system, in the declared schema, and each picture is in the store."""
+    store = PictureStore(tmp_path)
+    made = outputs(samples(TRUTH), store)
+    rows = made.to_pylist()
+    assert made.schema.equals(OUTPUTS.schema)
+    expected = {(f"s{n}", f"d{n}", system) for n in range(len(TRUTH)) for system in SYSTEMS}
+    assert len(rows) == len(expected)
+    assert {(row["sample_id"], row["sample_digest"], row["system"]) for row in rows} == expected
+    assert {row["outcome"] for row in rows} == {"ok"}
+    assert all(hashlib.sha256(store.open(row["image"])).hexdigest() == row["image"] for row in rows)
+
+
+def test_the_exact_copy_has_the_bytes_of_the_meant_picture(tmp_path: Path) -> None:
+    """Nothing is encoded again: the digests are those of the files that the truth names."""
+    rows = outputs(samples(TRUTH), PictureStore(tmp_path)).to_pylist()
+    copies = [row["image"] for row in rows if row["system"] == "exact_copy"]
+    files = [(CORPUS / row["picture"]).read_bytes() for row in TRUTH]
+    assert copies == [hashlib.sha256(data).hexdigest() for data in files]
+
+
+def test_what_nobody_drew_is_unsupported(tmp_path: Path) -> None:
+    """A template with empty blanks gives a row with a code and no picture, and is not lost."""
+    template = [{"post_url": TRUTH[0]["post_url"], "prompt": "A tiny [ANIMAL]"}]
+    rows = outputs(samples(template), PictureStore(tmp_path)).to_pylist()
+    assert {row["system"] for row in rows} == SYSTEMS
+    for row in rows:
+        said = (row["image"], row["outcome"], row["stage"], row["code"])
+        assert said == (None, "unsupported", "input", "no_truth")
+    assert not any(tmp_path.iterdir())
+
+
+def test_other_qualities_are_not_drawn(tmp_path: Path) -> None:
+    """An analysis sample has no output; the table keeps its columns."""
+    made = outputs(samples(TRUTH[:2], "Analysis"), PictureStore(tmp_path))
+    assert made.equals(OUTPUTS.empty())
+
+
+def test_a_dataset_gives_the_same_as_a_table(tmp_path: Path) -> None:
+    """A release is a dataset, a stage's result a table; both are read."""
+    table, store = samples(TRUTH[:3]), PictureStore(tmp_path)
+    assert outputs(Dataset(table), store).equals(outputs(table, store))
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    """A table without prompts is refused."""
+    with pytest.raises(TableError, match="'prompt'"):
+        outputs(samples(TRUTH).drop_columns(["prompt"]), PictureStore(tmp_path))
+
+
+@pytest.mark.parametrize("truth", INDEX, ids=lambda path: Path(path).stem)
+def test_pictures_have_the_size_of_the_meant_one_and_are_small(truth: str) -> None:
+    """A fault changes colours, places or letters, never the size; a file has at most 20 kB."""
+    with Image.open(CORPUS / truth) as meant:
+        size = meant.size
+    for system in SYSTEMS:
+        with Image.open(CORPUS / INDEX[truth][system]) as picture:
+            assert picture.size == size
+        assert (CORPUS / INDEX[truth][system]).stat().st_size <= 20_000
+
+
+@pytest.mark.parametrize("truth", INDEX, ids=lambda path: Path(path).stem)
+def test_the_tint_takes_a_fifth_of_the_blue(truth: str) -> None:
+    """Mean blue is 0.8 of the meant picture's, red and green stay, to a level."""
+    tinted, meant = (array(path).mean(axis=(0, 1)) for path in (INDEX[truth]["yellow_tint"], truth))
+    assert np.abs(tinted - meant * (1, 1, 0.8)).max() < 1
+
+
+@pytest.mark.parametrize("truth", INDEX, ids=lambda path: Path(path).stem)
+def test_the_moved_layout_keeps_the_colours_and_leaves_the_places(truth: str) -> None:
+    """Its colours are nearly those of the meant picture, though many pixels are others."""
+    moved, meant = array(INDEX[truth]["moved_layout"]), array(truth)
+    apart = np.abs(np.sort(moved.reshape(-1, 3), axis=0) - np.sort(meant.reshape(-1, 3), axis=0))
+    assert apart.mean() < 10
+    assert (np.abs(moved - meant).max(axis=2) > 32).mean() > 0.05
+
+
+def test_words_are_misspelt_where_words_are_a_main_part() -> None:
+    """Each task about words has a picture of its own, others may show the meant one."""
+    about_words = {
+        row["picture"]
+        for row in TRUTH
+        if row["prompt"] in TEXT_TASKS or "postage stamp" in row["prompt"]
+    }
+    assert len(about_words) == 7
+    changed = {truth for truth, row in INDEX.items() if row["misspelt_text"] != truth}
+    assert about_words <= changed < set(INDEX)
+
+
+def test_no_picture_is_stored_twice() -> None:
+    """All files of truth and stand-ins differ, and together they stay under 1.2 MB."""
+    files = [*CORPUS.glob("truth/*"), *CORPUS.glob("systems/*/*"), *CORPUS.glob("pictures/*")]
+    contents = [path.read_bytes() for path in files]
+    assert len(set(contents)) == len(contents)
+    added = [path.stat().st_size for path in files if path.parent.name != "pictures"]
+    assert sum(added) < 1_200_000
