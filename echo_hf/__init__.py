@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from echo_hf.apply import run_stage
+    from echo_hf.check.check import check_engine
     from echo_hf.config import Config, load_config
     from echo_hf.errors import EchoError
     from echo_hf.filling import fill
@@ -29,6 +30,7 @@ _HOME = {
     "StageResult": "echo_hf.stage_result",
     "Store": "echo_hf.store",
     "build": "echo_hf.run",
+    "check_engine": "echo_hf.check.check",
     "fill": "echo_hf.filling",
     "load_config": "echo_hf.config",
     "run_stage": "echo_hf.apply",
@@ -44,6 +46,7 @@ __all__ = [
     "Store",
     "__version__",
     "build",
+    "check_engine",
     "fill",
     "load_config",
     "run_stage",

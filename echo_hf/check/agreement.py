@@ -1,0 +1,196 @@
+"""Refuse gold that does not fit its posts, or itself: the first mistake, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from echo_hf.check.gold import Gold
+from echo_hf.check.gold_lines import (
+    ExtractLine,
+    FeedbackLine,
+    Line,
+    PictureAt,
+    RelevanceLine,
+    RolesLine,
+    SampleLine,
+)
+from echo_hf.check.gold_posts import GoldPosts
+from echo_hf.config_check import shortened
+from echo_hf.errors import GoldError
+
+
+def addresses_of(gold: Gold) -> set[str]:
+    """Every post that gold names.
+
+    Args:
+        gold: The lines.
+
+    Returns:
+        Addresses in their canonical form.
+    """
+    return {url for lines in gold.lines.values() for line in lines for url in _named(line)}
+
+
+def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
+    """Refuses gold that does not fit the posts, or itself.
+
+    Args:
+        gold: All lines, of both halves.
+        posts: The posts and their threads.
+        where: What the posts were read from, for messages.
+
+    Raises:
+        GoldError: A line names a post, a picture or a sample that is not there, or a thread is
+            in both halves.
+    """
+    _check_posts(gold, posts, where)
+    for lines in gold.lines.values():
+        for line in lines:
+            _check_root(line, posts)
+    for row in gold.extract or ():
+        _check_thread(row, posts)
+    for line in gold.roles or ():
+        _check_pictures(line, posts)
+    _check_halves(gold, posts)
+    if gold.extract is not None:
+        _check_samples(gold, gold.extract)
+
+
+def root_of(line: Line, posts: GoldPosts) -> str:
+    """The root of the thread that a line speaks of.
+
+    Args:
+        line: A line whose posts are there.
+        posts: The posts and their threads.
+
+    Returns:
+        Its address.
+    """
+    return posts.root_of[next(_named(line))]
+
+
+def _named(line: Line) -> Iterator[str]:
+    if isinstance(line, RelevanceLine):
+        yield line.url
+    if isinstance(line, FeedbackLine):
+        yield line.post_url
+    if isinstance(line, ExtractLine | SampleLine):
+        yield line.root_url
+    if isinstance(line, ExtractLine):
+        for sample in line.samples:
+            yield from (*sample.post_urls, *sample.feedback, *sample.feedback_optional)
+    if isinstance(line, RolesLine):
+        yield from (picture.post_url for picture in line.named)
+
+
+def _check_posts(gold: Gold, posts: GoldPosts, where: str) -> None:
+    missing: dict[str, Line] = {}
+    for lines in gold.lines.values():
+        for line in lines:
+            # A missing root has an address and nothing to score.
+            known = posts.pictures if isinstance(line, RelevanceLine) else posts.root_of
+            missing.update((url, line) for url in _named(line) if url not in known)
+    if missing:
+        url, line = next(iter(missing.items()))
+        more = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
+        raise GoldError(
+            f"{line.place}: {url!r} is not in the posts ({where}){more}: expected addresses of "
+            "posts that stand there"
+        )
+
+
+def _check_root(line: Line, posts: GoldPosts) -> None:
+    if isinstance(line, ExtractLine | SampleLine):
+        root = posts.root_of[line.root_url]
+        if root != line.root_url:
+            raise GoldError(
+                f"{line.place}: root_url {line.root_url!r} answers another post: expected the "
+                f"root of its thread, {root!r}"
+            )
+
+
+def _check_thread(line: ExtractLine, posts: GoldPosts) -> None:
+    said: set[str] = set()
+    for sample in line.samples:
+        feedback = (*sample.feedback, *sample.feedback_optional)
+        for url in (*sample.post_urls, *feedback):
+            if posts.root_of[url] != line.root_url:
+                raise GoldError(
+                    f"{line.place}: {url!r} belongs to the thread of {posts.root_of[url]!r}: "
+                    f"expected posts of {line.root_url!r}"
+                )
+        for url in feedback:
+            if url in said:
+                raise GoldError(
+                    f"{line.place}: {url!r} is given as feedback twice: expected once in a thread"
+                )
+            said.add(url)
+
+
+def _check_pictures(line: RolesLine, posts: GoldPosts) -> None:
+    for picture in line.named:
+        count = len(posts.pictures.get(picture.post_url, ()))
+        if picture.index >= count:
+            raise GoldError(
+                f"{line.place}: picture {picture.index} of {picture.post_url!r}, which has "
+                f"{count}: expected a position from 0 on"
+            )
+        if posts.root_of[picture.post_url] != line.root_url:
+            raise GoldError(
+                f"{line.place}: a picture of {picture.post_url!r}, which is not in the thread of "
+                f"{line.root_url!r}: expected pictures of that thread"
+            )
+    roles: dict[tuple[str, int], str] = {}
+    for role in line.pictures:
+        if roles.setdefault(_at(role), role.role) != role.role:
+            raise GoldError(
+                f"{line.place}: picture {role.index} of {role.post_url!r} is {role.role!r} and "
+                f"{roles[_at(role)]!r}: expected one role"
+            )
+
+
+def _at(picture: PictureAt) -> tuple[str, int]:
+    return picture.post_url, picture.index
+
+
+def _check_halves(gold: Gold, posts: GoldPosts) -> None:
+    first: dict[str, Line] = {}
+    for lines in gold.lines.values():
+        for line in lines:
+            other = first.setdefault(root_of(line, posts), line)
+            if other.half != line.half:
+                raise GoldError(
+                    f"{line.place}: half is {line.half!r}, but {other.half!r} in {other.place}, "
+                    "which is of the same thread: expected one half (without one a line is "
+                    "'held_out')"
+                )
+
+
+def _check_samples(gold: Gold, extract: tuple[ExtractLine, ...]) -> None:
+    prompts: Mapping[str, list[str]] = {
+        line.root_url: [sample.prompt for sample in line.samples] for line in extract
+    }
+    known = {
+        SampleLine(root_url=root, prompt=prompt).key
+        for root, every in prompts.items()
+        for prompt in every
+    }
+    for line in (*(gold.roles or ()), *(gold.tasks or ())):
+        if line.key not in known:
+            there = prompts.get(line.root_url, [])
+            raise GoldError(
+                f"{line.place}: prompt {shortened(line.prompt)} is of no sample of that thread: "
+                f"extract.jsonl has {shortened(there)}"
+            )
+    listed = {
+        url
+        for line in extract
+        for sample in line.samples
+        for url in (*sample.feedback, *sample.feedback_optional)
+    }
+    for said in gold.feedback or ():
+        if said.post_url not in listed:
+            raise GoldError(
+                f"{said.place}: {said.post_url!r} is feedback of no sample in extract.jsonl: "
+                "expected a post that is listed there"
+            )

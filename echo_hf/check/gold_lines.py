@@ -1,0 +1,253 @@
+"""The lines of a gold folder: what careful readers wrote down, closed to unknown keys.
+
+The format is described in `echo_hf/quickstart/gold/README.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+)
+
+from echo_hf.collect.urls import canonical_url
+from echo_hf.context.answers import LONGEST_PROMPT, Quality
+from echo_hf.context.spans import squeezed
+from echo_hf.curate.feedback_answer import Kind, Task, Verdict
+
+Half = Literal["tune", "held_out"]
+Best = TypeVar("Best")
+
+
+def _address(text: str) -> str:
+    found = canonical_url(text)
+    if found is None:
+        raise ValueError("expected the address of a post")
+    return found
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("expected some words")
+    return text
+
+
+Prompt = Annotated[str, Field(max_length=LONGEST_PROMPT), AfterValidator(_not_blank)]
+Score = Annotated[int, Field(strict=True, ge=1, le=5)]
+
+
+class Part(BaseModel):
+    """A part of a line: immutable, and closed to keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Line(Part):
+    """A line of a gold file.
+
+    Attributes:
+        half: `tune` when it may be looked at to improve prompts and rules.
+    """
+
+    half: Half = "held_out"
+    _place: str = PrivateAttr("")
+
+    @property
+    def place(self) -> str:
+        """File and line number, for messages."""
+        return self._place
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What it speaks of; no other line of its file has the same."""
+        raise NotImplementedError
+
+
+def _with_best(info: ValidationInfo, name: str, acceptable: tuple[Best, ...]) -> tuple[Best, ...]:
+    best = info.data.get(name)
+    if acceptable and best is not None and best not in acceptable:
+        raise ValueError(f"expected {name} {best!r} among them")
+    return acceptable
+
+
+class RelevanceLine(Line):
+    """How relevant a post is, from 1 to 5."""
+
+    url: Address
+    score: Score
+    acceptable: tuple[Score, ...] = ()
+
+    @field_validator("acceptable")
+    @classmethod
+    def _has_best(cls, given: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        return _with_best(info, "score", given)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The post."""
+        return (self.url,)
+
+    @property
+    def right(self) -> frozenset[int]:
+        """Every score that is no mistake."""
+        return frozenset(self.acceptable or (self.score,))
+
+
+class GoldSample(Part):
+    """One sample of a thread."""
+
+    prompt: Prompt
+    quality: Quality
+    acceptable: tuple[Quality, ...] = ()
+    post_urls: Annotated[tuple[Address, ...], Field(min_length=1)]
+    feedback: tuple[Address, ...] = ()
+    feedback_optional: tuple[Address, ...] = ()
+    optional: Annotated[bool, Field(strict=True)] = False
+
+    @field_validator("acceptable")
+    @classmethod
+    def _has_best(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return _with_best(info, "quality", given)
+
+    @property
+    def right(self) -> frozenset[str]:
+        """Every quality that is no mistake."""
+        return frozenset(self.acceptable or (self.quality,))
+
+
+class ExtractLine(Line):
+    """The samples of a kept thread."""
+
+    root_url: Address
+    samples: tuple[GoldSample, ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The thread."""
+        return (self.root_url,)
+
+    @field_validator("samples")
+    @classmethod
+    def _told_apart(cls, given: tuple[GoldSample, ...]) -> tuple[GoldSample, ...]:
+        if len({squeezed(sample.prompt) for sample in given}) < len(given):
+            raise ValueError("expected samples with different prompts, which name them")
+        return given
+
+
+class PictureAt(Part):
+    """A picture, by its post and its position there."""
+
+    post_url: Address
+    index: Annotated[int, Field(strict=True, ge=0)]
+
+
+class PictureRole(PictureAt):
+    """What a picture is to a sample."""
+
+    role: Literal["input", "output", "neither"]
+
+
+class Completion(Part):
+    """A template with its blanks filled, as one output shows it."""
+
+    prompt: Prompt
+    blanks: Mapping[str, str] = {}
+    output: PictureAt
+
+
+class SampleLine(Line):
+    """A line about a sample, which its thread and its prompt name."""
+
+    root_url: Address
+    prompt: Prompt
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The thread and the prompt."""
+        return (self.root_url, squeezed(self.prompt))
+
+
+class RolesLine(SampleLine):
+    """What the pictures of a sample are."""
+
+    pictures: tuple[PictureRole, ...]
+    filled: tuple[Completion, ...] = ()
+    conversation: PictureAt | None = None
+    duplicates_of_conversation: tuple[PictureAt, ...] = ()
+    collage: PictureAt | None = None
+
+    @property
+    def named(self) -> tuple[PictureAt, ...]:
+        """Every picture that it names."""
+        marked = (self.conversation, self.collage, *self.duplicates_of_conversation)
+        outputs = (one.output for one in self.filled)
+        return (*self.pictures, *outputs, *(one for one in marked if one))
+
+
+class FeedbackLine(Line):
+    """What a post says about a result."""
+
+    post_url: Address
+    verdict: Verdict
+    acceptable: tuple[Verdict, ...] = ()
+    keyword: str | None = None
+    acceptable_keywords: tuple[str, ...] = ()
+
+    @field_validator("acceptable")
+    @classmethod
+    def _has_best(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return _with_best(info, "verdict", given)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The post."""
+        return (self.post_url,)
+
+    @property
+    def right(self) -> frozenset[str]:
+        """Every verdict that is no mistake."""
+        return frozenset(self.acceptable or (self.verdict,))
+
+    @property
+    def right_keywords(self) -> frozenset[str]:
+        """Every keyword that is no mistake, folded; none where nothing failed."""
+        return frozenset(map(folded, filter(None, (self.keyword, *self.acceptable_keywords))))
+
+
+class TaskLine(SampleLine):
+    """What a sample asks for."""
+
+    kind: Kind
+    task: Task
+    acceptable: tuple[Task, ...] = ()
+
+    @field_validator("acceptable")
+    @classmethod
+    def _has_best(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return _with_best(info, "task", given)
+
+    @property
+    def right(self) -> frozenset[str]:
+        """Every task that is no mistake."""
+        return frozenset(self.acceptable or (self.task,))
+
+
+def folded(text: str) -> str:
+    """A text as it is compared where neither case nor white space counts.
+
+    Example:
+        >>> folded(" Colour  cast")
+        'colour cast'
+    """
+    return squeezed(text).casefold()
