@@ -74,12 +74,35 @@ class Notice(Reason):
     PICTURE_OUTSIDE = "picture_outside", "the picture's path leaves the folder of the posts"
     SELF_PARENT = "self_parent", "the post names itself as its parent; the link is cut"
     CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"
-    UNKNOWN_NUMBER = "unknown_number", "the model named a post that it was not shown"
+    UNKNOWN_NUMBER = (
+        "unknown_number",
+        "the model named a post, a picture or a comment that it was not shown",
+    )
+    NOT_ITS_POST = "not_its_post", "the model named a post that only stands above the sample's own"
     POST_USED_TWICE = "post_used_twice", "the model gave one post to two samples; the first has it"
     PICTURE_USED_TWICE = (
         "picture_used_twice",
-        "two samples of a thread show one picture; the first has it",
+        "two samples of a thread, or two tasks of a sample, show one picture; the first has it",
     )
+    TWO_ROLES = "two_roles", "the model called a picture input and output; it counts as output"
+    NEITHER = "neither", "the model calls the picture neither input nor output"
+    NO_TASK = "no_task", "the pictures show no coherent task; the sample is of quality Analysis"
+    UNKNOWN_BLANK = "unknown_blank", "the model filled a blank that the prompt does not have"
+    BLANK_LEFT = "blank_left", "a template was completed but for this blank"
+    NOT_COMPLETED = (
+        "not_completed",
+        "a picture of a template whose other pictures show completions, but not this one",
+    )
+    COMPLETION_WITHOUT_PICTURE = (
+        "completion_without_picture",
+        "the model completed a template without a picture that shows it",
+    )
+    NOT_PARSED = (
+        "not_parsed",
+        "the pictures stand in a screenshot and are not cut out yet; only for analysis",
+    )
+    UNJUDGED_COMMENT = "unjudged_comment", "the model gave no verdict on a comment"
+    JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
     FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is no text of the post it names"
 

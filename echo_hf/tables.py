@@ -144,16 +144,27 @@ SAMPLES = Table(
         "prompt_fill_blank": Column(BOOLEAN, "true when a template's blanks were completed"),
         "quality": Column(STRING, "Benchmark, Analysis or Trash"),
         "community_feedback": Column(
-            List({"post_id": STRING, "post_url": STRING, "feedback": STRING}),
-            "what the author and others said about the result",
+            List(
+                {
+                    "post_id": STRING,
+                    "post_url": STRING,
+                    "feedback": STRING,
+                    "verdict": STRING,
+                    "keyword": STRING,
+                }
+            ),
+            "what the author and others said about the result; verdict: success, failure, mixed "
+            "or none, null when not asked; keyword: what failed, in a few words",
         ),
         "input_images": Column(STRINGS, "pictures that belong to the instruction, ready to use"),
         "output_images": Column(
             STRINGS,
-            "pictures that the target made, ready to use; every picture of the sample's posts as "
-            "long as nothing has told inputs from outputs",
+            "pictures that the target made, ready to use; of Trash, which is not looked into, "
+            "every picture of its posts",
         ),
-        "screenshot": Column(STRING, "the screenshot that the sample was read from"),
+        "screenshot": Column(
+            STRING, "a screenshot that shows the request: a conversation, or a collage"
+        ),
         "is_screenshot": Column(BOOLEAN, "true when the pictures were cut from a screenshot"),
         "input_bboxs": Column(BOXES, "x1, y1, x2, y2 of each input, in pixels of the screenshot"),
         "output_bboxs": Column(BOXES, "x1, y1, x2, y2 of each output, in pixels of the screenshot"),
@@ -162,7 +173,16 @@ SAMPLES = Table(
             {"flagged": BOOLEAN, "categories": STRINGS, "model": STRING},
             "the safety model's verdict; null when not asked",
         ),
-        "task": Column(STRING, "kind of task; null when not asked"),
+        "kind": Column(
+            STRING,
+            "task, or probe: an exploration of the model itself; null when no picture is asked "
+            "for, or the question was not put",
+        ),
+        "task": Column(
+            STRING,
+            "text_to_image, text_rendering, edit, style_transfer, sketch_to_image, composition or "
+            "restoration; null as for kind",
+        ),
         "sample_digest": Column(STRING, "sha256 of the prompt and the inputs: what a system sees"),
         "provenance": Column(STRING, "JSON: what made the row, stage by stage"),
     },

@@ -23,7 +23,7 @@ DECLARED = {
         "id",
         "id post_id post_urls target prompt prompt_modified prompt_fill_blank quality "
         "community_feedback input_images output_images screenshot is_screenshot input_bboxs "
-        "output_bboxs has_nsfw safety task sample_digest provenance",
+        "output_bboxs has_nsfw safety kind task sample_digest provenance",
     ),
     "outputs": (
         "sample_id system",

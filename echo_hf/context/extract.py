@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,17 +13,24 @@ from pydantic import BaseModel
 
 from echo_hf.answers import Failure
 from echo_hf.collect.urls import post_id_of
-from echo_hf.config import Target
+from echo_hf.config import Config, Target
 from echo_hf.context.answers import ExtractAnswer
-from echo_hf.context.drafts import Draft, Drafts, Post
+from echo_hf.context.drafts import BEST_FIRST, Draft, Drafts, Post
 from echo_hf.context.parts import parts, rendered
+from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT, context_of
 from echo_hf.context.sample_id import sample_digest, sample_ids
 from echo_hf.context.spans import SpanIndex
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Reject, Status
-from echo_hf.stage import ModelStage, Remark, kept, ordered, remarks
-from echo_hf.tables import SAMPLES, THREADS, Table
+from echo_hf.shares import share
+from echo_hf.stage import ModelStage
+from echo_hf.stage_rows import StageRows
+from echo_hf.tables import THREADS, Table
+
+if TYPE_CHECKING:
+    from echo_hf.pictures import PictureStore
+    from echo_hf.stage_result import StageStats
 
 MOST_TOKENS = 8192
 
@@ -38,13 +45,26 @@ class Extract(ModelStage):
     """
 
     name: ClassVar[str] = "extract"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     inputs: ClassVar[Table] = THREADS
-    outputs: ClassVar[Table] = SAMPLES
+    outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     answer: ClassVar[type[BaseModel]] = ExtractAnswer
 
     target: Target
     context_characters: int = 24_000
+
+    @classmethod
+    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+        """The stage for the config's target."""
+        del pictures
+        return cls(config.target, config.stages.extract.context_characters)
+
+    @classmethod
+    def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
+        """The shares of each quality (section 4: 20 % and 66 %)."""
+        one = stats["extract"]
+        shares = [f"{share(one.tally.get(name, 0), one.kept)} {name}" for name in BEST_FIRST]
+        return f"{one.kept:,} samples extracted: {', '.join(shares)}"
 
     @property
     def prompt(self) -> Prompt:
@@ -60,21 +80,19 @@ class Extract(ModelStage):
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """One row a sample; a thread stays in quarantine until all its parts are answered."""
         digest = self.digest()
-        made = _Made()
+        made = StageRows(self.outputs)
         roots = table["root_url"].to_pylist()
         for row, (root, posts) in enumerate(zip(roots, table["posts"].to_pylist(), strict=True)):
             failed = next((one for one in answers[row] if isinstance(one, Failure)), None)
             if failed:
-                made.say(
-                    row, Status.QUARANTINED, root, failed.reason, failed.detail, failed.request
-                )
+                made.failed(row, root, failed)
                 continue
             drafts = self._drafts(posts, answers[row])
             samples = drafts.finish()
             for notice, detail in drafts.findings:
-                made.say(row, Status.NOTED, root, notice, detail)
+                made.say(row, root, Status.NOTED, notice, detail)
             if not samples:
-                made.say(row, Status.REJECTED, root, Reject.NO_SAMPLE)
+                made.say(row, root, Status.REJECTED, Reject.NO_SAMPLE)
             for values in self._rows(posts, samples, digest):
                 made.keep(row, root, values)
         return made.table()
@@ -121,6 +139,7 @@ class Extract(ModelStage):
                 "quality": draft.quality,
                 "community_feedback": _feedback(posts, draft),
                 "output_images": draft.pictures,
+                "context": context_of(posts, draft.posts, draft.feedback),
                 "sample_digest": sample_digest(draft.prompt, ()),
                 "provenance": json.dumps({"extract": made_by}, sort_keys=True, default=str),
             }
@@ -135,31 +154,9 @@ NOT_YET: Mapping[str, Any] = {
     "output_bboxs": [],
     "has_nsfw": None,
     "safety": None,
+    "kind": None,
     "task": None,
 }
-
-
-class _Made:
-    """Output rows as they are found, each with the input row it came from."""
-
-    def __init__(self) -> None:
-        self._samples: list[tuple[int, list[str], dict[str, Any]]] = []
-        self._remarks: list[tuple[int, Remark]] = []
-
-    def keep(self, row: int, root: str, values: dict[str, Any]) -> None:
-        self._samples.append((row, [root], values))
-
-    def say(self, row: int, status: Status, root: str, *why: Any) -> None:
-        self._remarks.append((row, Remark(status, [root], *why)))
-
-    def table(self) -> pa.Table:
-        values = [values for _, _, values in self._samples]
-        parents = [parents for _, parents, _ in self._samples]
-        columns = pa.Table.from_pylist(values, schema=SAMPLES.schema)
-        samples = kept(columns, pa.array(parents, pa.list_(pa.string())))
-        said = remarks(SAMPLES, [remark for _, remark in self._remarks])
-        rows = ([row for row, *_ in self._samples], [row for row, _ in self._remarks])
-        return ordered(list(zip(rows, (samples, said), strict=True)))
 
 
 def _request(
@@ -185,12 +182,14 @@ def _texts(post: Post) -> Iterator[str]:
     yield from (one["alt_text"] for one in post["pictures"] or [] if one["alt_text"])
 
 
-def _feedback(posts: list[Post], draft: Draft) -> list[dict[str, str]]:
+def _feedback(posts: list[Post], draft: Draft) -> list[dict[str, str | None]]:
     return [
         {
             "post_id": post_id_of(posts[number]["url"]),
             "post_url": posts[number]["url"],
             "feedback": text,
+            "verdict": None,
+            "keyword": None,
         }
         for number, text in draft.feedback.items()
     ]

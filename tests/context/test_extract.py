@@ -85,7 +85,13 @@ def test_a_sample_says_where_it_comes_from() -> None:
     assert row["output_images"] == [DIGEST]
     assert (row["input_images"], row["target"]) == ([], "Lumen Image")
     assert row["community_feedback"] == [
-        {"post_id": "102", "post_url": "https://x.com/i/status/102", "feedback": "stunning"}
+        {
+            "post_id": "102",
+            "post_url": "https://x.com/i/status/102",
+            "feedback": "stunning",
+            "verdict": None,
+            "keyword": None,
+        }
     ]
     assert (row["prompt_modified"], row["_parent"]) == (False, [ROOT])
     assert set(json.loads(row["provenance"])) == {"extract"}

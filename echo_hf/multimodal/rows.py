@@ -1,0 +1,114 @@
+"""Rows of samples from the tasks that the pictures show: names, posts, feedback, provenance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from echo_hf.context.sample_id import sample_digest, sample_id
+from echo_hf.context.spans import SpanIndex
+from echo_hf.multimodal.tasks import Task
+
+Sample = Mapping[str, Any]
+Feedback = list[Mapping[str, Any]]
+
+
+def rows_of(
+    sample: Sample, tasks: Sequence[Task], made_by: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """One row a task.
+
+    The first task that completes no template is the sample itself and keeps its id; each other
+    one's id is made from the sample's and a picture that it alone has. A post's words are feedback
+    of one row: the one whose pictures it stands with, or stands below; else the first. A post of
+    the sample that no task has stays with the first row.
+
+    Args:
+        sample: A row of samples in context.
+        tasks: What its pictures show, the first one first; at least one.
+        made_by: What made the decision, for the provenance.
+
+    Yields:
+        Values of the columns.
+    """
+    own = [_own_posts(sample, task) for task in tasks]
+    feedback = _shared_out(sample, own)
+    named = {place for posts in own for place in posts}
+    own[0].extend(place for place in _places(sample) if place not in named)
+    for nth, task in enumerate(tasks):
+        yield {
+            **sample,
+            "id": _name(sample, task, nth),
+            "post_urls": [sample["context"][place]["url"] for place in own[nth]],
+            "prompt": task.prompt,
+            "prompt_modified": sample["prompt_modified"] or not _is_written(sample, task),
+            "prompt_fill_blank": bool(task.fillings),
+            "community_feedback": feedback[nth],
+            "input_images": task.inputs,
+            "output_images": task.outputs,
+            "screenshot": task.screenshot,
+            "sample_digest": sample_digest(task.prompt, task.inputs),
+            "provenance": _provenance(sample, task, made_by),
+        }
+
+
+def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a sample whose pictures show no coherent task: its words stay for analysis."""
+    return {
+        **sample,
+        "quality": "Analysis" if sample["quality"] == "Benchmark" else sample["quality"],
+        "output_images": [],
+        "provenance": _provenance(sample, Task(sample["prompt"]), made_by),
+    }
+
+
+def _name(sample: Sample, task: Task, nth: int) -> str:
+    if task.fillings:
+        return sample_id(sample["id"], task.shown_by[0])
+    if nth:
+        return sample_id(sample["id"], task.screenshot or task.pictures[0])
+    return str(sample["id"])
+
+
+def _own_posts(sample: Sample, task: Task) -> list[int]:
+    context, own = sample["context"], _places(sample)
+    pictures = set(task.pictures)
+    shown = [n for n in own if any(one["sha256"] in pictures for one in context[n]["pictures"])]
+    return list(dict.fromkeys([own[0], *task.posts, *shown]))
+
+
+def _places(sample: Sample) -> list[int]:
+    place = {post["url"]: number for number, post in enumerate(sample["context"])}
+    return [place[url] for url in sample["post_urls"]]
+
+
+def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:
+    context = sample["context"]
+    place = {post["url"]: number for number, post in enumerate(context)}
+    # All tasks have the primary post; what stands below it alone goes to the first.
+    owner = {number: nth for nth, posts in reversed([*enumerate(own)]) for number in posts}
+    given: list[Feedback] = [[] for _ in own]
+    for said in sample["community_feedback"]:
+        number = place[said["post_url"]]
+        while number >= 0 and number not in owner:
+            number = context[number]["parent"]
+        given[owner.get(number, 0)].append(said)
+    return given
+
+
+def _is_written(sample: Sample, task: Task) -> bool:
+    if not task.fillings:
+        return True
+    texts = [post["text"] or "" for post in sample["context"]]
+    described = [one["alt_text"] or "" for post in sample["context"] for one in post["pictures"]]
+    return SpanIndex([*texts, *described]).holds(task.prompt)
+
+
+def _provenance(sample: Sample, task: Task, made_by: Mapping[str, Any]) -> str:
+    said = dict(made_by)
+    if task.fillings:
+        blanks = [{"placeholder": blank, "value": value} for blank, value in task.fillings]
+        said |= {"template": sample["prompt"], "blanks": blanks}
+    earlier = json.loads(sample["provenance"])
+    return json.dumps({**earlier, "roles": said}, sort_keys=True, default=str)

@@ -1,0 +1,206 @@
+"""Invented samples in context, and an engine that says whatever a test gives it to say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pyarrow as pa
+from datasets import Dataset
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from echo_hf.config import Target
+from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
+from echo_hf.engines.base import Completion, Request
+
+TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
+TEMPLATE = "a [PET] in the [PLACE], oil paint"
+NAMES = "abcdefgh"
+# For properties over whole samples, whose drawing takes its time on a busy machine.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+Row = dict[str, Any]
+
+
+def url(number: int) -> str:
+    """Address of the post with this number."""
+    return f"https://x.com/i/status/{1000 + number}"
+
+
+def digest(name: str) -> str:
+    """Digest of the picture with this name."""
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def picture(name: str | None, alt_text: str | None = None) -> Row:
+    """A picture of a post; one without a name was never fetched."""
+    return {"sha256": name and digest(name), "url": None, "alt_text": alt_text}
+
+
+def post(
+    number: int, parent: int, text: str | None, pictures: str = "", author: str | None = "ana"
+) -> Row:
+    """A post of a sample's context, with a picture for each letter."""
+    return {
+        "url": url(number),
+        "parent": parent,
+        "author": author,
+        "text": text,
+        "missing": None,
+        "pictures": [picture(name) for name in pictures],
+    }
+
+
+def sample(
+    context: Sequence[Row],
+    own: Sequence[int] = (0,),
+    feedback: Sequence[int] = (),
+    **values: Any,
+) -> Row:
+    """A sample as `extract` gives it: its posts' pictures are yet to be told apart."""
+    shown = [one["sha256"] for n in own for one in context[n]["pictures"] if one["sha256"]]
+    plain = {
+        "id": "sample",
+        "post_urls": [context[number]["url"] for number in own],
+        "target": TARGET.name,
+        "prompt": "a fox in the snow",
+        "prompt_modified": False,
+        "prompt_fill_blank": False,
+        "quality": "Benchmark",
+        "community_feedback": [said(context[number]) for number in feedback],
+        "input_images": [],
+        "output_images": list(dict.fromkeys(shown)),
+        "screenshot": None,
+        "is_screenshot": False,
+        "input_bboxs": [],
+        "output_bboxs": [],
+        "sample_digest": "as extracted",
+        "provenance": json.dumps({"extract": {"digest": "d"}}),
+        "context": list(context),
+    }
+    return {**dict.fromkeys(SAMPLES_IN_CONTEXT.columns), **plain, **values}
+
+
+def said(of: Row) -> Row:
+    """What a post says about the result."""
+    return {
+        "post_id": of["url"].rpartition("/")[2],
+        "post_url": of["url"],
+        "feedback": of["text"] or "hm",
+        "verdict": None,
+        "keyword": None,
+    }
+
+
+def table(*samples: Row) -> pa.Table:
+    """Samples as a stage reads them."""
+    return pa.Table.from_pylist(list(samples), schema=SAMPLES_IN_CONTEXT.schema)
+
+
+def dataset(*samples: Row) -> Dataset:
+    """The same for runners of stages."""
+    schema = SAMPLES_IN_CONTEXT.features.arrow_schema
+    return Dataset(pa.Table.from_pylist(list(samples), schema=schema))
+
+
+def kept(rows: Iterable[Row]) -> list[Row]:
+    """Rows that go on."""
+    return [row for row in rows if row["_status"] == "kept"]
+
+
+def noted(rows: Iterable[Row]) -> list[tuple[str, str | None]]:
+    """Reason and detail of each remark, in order."""
+    return [(row["_reason"], row["_detail"]) for row in rows if row["_status"] == "noted"]
+
+
+@dataclass
+class Speaking:
+    """An engine that answers with what a function makes of a request; null is a call that failed.
+
+    Attributes:
+        says: The answer to a request, as plain data.
+        stored: Whether its answers are kept.
+        asked: Every request it was given.
+    """
+
+    says: Callable[[Request], Any]
+    stored: bool = True
+    asked: list[Request] = field(default_factory=list)
+
+    def signature(self) -> Mapping[str, Any]:
+        """What decides an answer."""
+        return {"kind": "speaking"}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Answers the requests, the last one first."""
+        self.asked += (waiting := list(requests))
+        for number, request in reversed([*enumerate(waiting)]):
+            answer = self.says(request)
+            yield (
+                number,
+                Completion(None, error="no power", finish_reason="error")
+                if answer is None
+                else Completion(json.dumps(answer)),
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@st.composite
+def samples(draw: st.DrawFn, name: str = "sample") -> Row:
+    """Any sample: posts by several authors, with and without pictures, text and feedback.
+
+    Some pictures were never fetched, some are shown twice, some belong to another sample.
+    """
+    count = draw(st.integers(1, 7))
+    context = [
+        post(
+            number,
+            draw(st.integers(-1 if number == 0 else 0, number - 1)),
+            draw(st.sampled_from([None, "wow", "mine is a cat", "x" * 5000])),
+            author=draw(st.sampled_from(["ana", "bo", None])),
+        )
+        for number in range(count)
+    ]
+    for one in context:
+        some = draw(st.lists(st.sampled_from([None, *NAMES]), max_size=4, unique=True))
+        one["pictures"] = [
+            picture(name and name, "a cat" if name == "a" else None) for name in some
+        ]
+    numbers = st.sampled_from(range(count))
+    own = draw(st.lists(numbers, min_size=1, unique=True))
+    made = sample(context, own, draw(st.lists(numbers, unique=True)), id=name)
+    others = draw(st.sets(st.sampled_from(NAMES), max_size=2))
+    made["output_images"] = [
+        one for one in made["output_images"] if one not in {digest(name) for name in others}
+    ]
+    made["prompt"] = draw(st.sampled_from([TEMPLATE, "a fox in the snow", "[PET]"]))
+    made["quality"] = draw(st.sampled_from(["Benchmark", "Benchmark", "Analysis", "Trash"]))
+    return made
+
+
+NUMBER = st.integers(0, 10)
+BLANK = st.fixed_dictionaries(
+    {
+        "placeholder": st.sampled_from(["[PET]", "[PLACE]", "[NOWHERE]", "fox"]),
+        "value": st.sampled_from(["cat", "dog", "sea", "  ", "[PET]"]),
+    }
+)
+ROLES_SAMPLE = st.fixed_dictionaries(
+    {
+        "inputs": st.lists(NUMBER, max_size=4),
+        "outputs": st.lists(NUMBER, max_size=4),
+        "posts": st.lists(NUMBER, max_size=4),
+        "prompt_fill_blank": st.lists(BLANK, max_size=3),
+        "conversation": st.none() | NUMBER,
+        "collage": st.none() | st.none() | NUMBER,
+    }
+)
+ROLES_SAMPLES = st.lists(ROLES_SAMPLE, max_size=5)
