@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,10 +15,24 @@ from echo_hf.reasons import Reject, Status
 from echo_hf.stage import Remark, Stage, kept, parents_of, remarks
 from echo_hf.tables import SAMPLES, Column, Table
 
+if TYPE_CHECKING:
+    from echo_hf.config import Config
+    from echo_hf.pictures import PictureStore
+    from echo_hf.stage_result import StageStats
+
 BENCHMARKS = ("image_to_image", "text_to_image")
 ANALYSIS = "analysis"
 CONFIGS = (*BENCHMARKS, ANALYSIS)
 RANK = {"Benchmark": 0, "Analysis": 1}
+READ = (
+    "id",
+    "quality",
+    "sample_digest",
+    "has_nsfw",
+    "input_images",
+    "screenshot",
+    "is_screenshot",
+)
 
 SPLIT_SAMPLES = Table(
     "samples",
@@ -38,10 +52,12 @@ class Splits(Stage):
     """Gives each usable sample its place.
 
     Samples of quality Benchmark are candidates of `image_to_image` when they have input pictures,
-    else of `text_to_image`. They are taken in the order of sha256("seed:id") until `cap` is
-    reached: adding samples later changes as little as possible. `analysis` holds every sample
-    that is neither Trash nor flagged. Of samples with equal prompt and inputs one stays: the one
-    of the best quality, then the first in the same order.
+    else of `text_to_image`; not while their pictures stand in a screenshot. They are taken in the
+    order of sha256("seed:id") until `cap` is reached: adding samples later changes as little as
+    possible. `analysis` holds every sample that is neither Trash nor flagged. Of samples with
+    equal prompt and inputs one stays: the one of the best quality, then the first in the same
+    order. While its pictures stand in a screenshot a sample equals no other: its inputs are not
+    known.
 
     Attributes:
         seed: Of the order.
@@ -49,7 +65,7 @@ class Splits(Stage):
     """
 
     name: ClassVar[str] = "splits"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = SAMPLES
     outputs: ClassVar[Table] = SPLIT_SAMPLES
     whole: ClassVar[bool] = True
@@ -59,8 +75,7 @@ class Splits(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Places all samples at once; their order does not matter."""
-        columns = ("id", "quality", "sample_digest", "has_nsfw", "input_images")
-        rows = table.select(list(columns)).to_pylist()
+        rows = table.select(list(READ)).to_pylist()
         order = sorted(range(len(rows)), key=lambda row: self._turn(rows[row]["id"]))
         out = dict(_excluded(rows, order))
         places = self._places(rows, [row for row in order if row not in out])
@@ -71,6 +86,19 @@ class Splits(Stage):
         said = [Remark(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in sorted(out)]
         parents = parents_of(samples["id"].combine_chunks())
         return pa.concat_tables([kept(samples, parents), remarks(SPLIT_SAMPLES, said)])
+
+    @classmethod
+    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+        """The stage with the config's seed and cap."""
+        del pictures
+        return cls(**config.splits.model_dump())
+
+    @classmethod
+    def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
+        """How many samples each part of the release has (section 4: 710 and 848)."""
+        tally = stats["splits"].tally
+        counts = [f"{tally.get(name, 0):,} {name}" for name in CONFIGS]
+        return f"{', '.join(counts)} samples released"
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples each part of the release has."""
@@ -85,10 +113,19 @@ class Splits(Stage):
         places: dict[int, list[str]] = {}
         for row in order:
             split = BENCHMARKS[0] if rows[row]["input_images"] else BENCHMARKS[1]
-            drawn = rows[row]["quality"] == "Benchmark" and room[split] > 0
+            drawn = _is_candidate(rows[row]) and room[split] > 0
             room[split] -= drawn
             places[row] = [split, ANALYSIS] if drawn else [ANALYSIS]
         return places
+
+
+def _is_candidate(sample: dict[str, Any]) -> bool:
+    return sample["quality"] == "Benchmark" and _is_parsed(sample)
+
+
+def _is_parsed(sample: dict[str, Any]) -> bool:
+    # Whose pictures still stand in a screenshot has inputs that nobody knows yet.
+    return sample["screenshot"] is None or bool(sample["is_screenshot"])
 
 
 Exclusion = tuple[Reject, str | None]
@@ -98,9 +135,10 @@ def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[in
     first: dict[str, str] = {}
     for row in sorted(order, key=lambda row: RANK.get(rows[row]["quality"], len(RANK))):
         sample = rows[row]
+        digest = sample["sample_digest"]
         if sample["quality"] not in RANK:
             yield row, (Reject.TRASH, None)
         elif sample["has_nsfw"]:
             yield row, (Reject.FLAGGED, None)
-        elif first.setdefault(sample["sample_digest"], sample["id"]) != sample["id"]:
-            yield row, (Reject.DUPLICATE_OF, first[sample["sample_digest"]])
+        elif _is_parsed(sample) and first.setdefault(digest, sample["id"]) != sample["id"]:
+            yield row, (Reject.DUPLICATE_OF, first[digest])

@@ -99,22 +99,63 @@ def test_equal_tasks_are_one_sample() -> None:
     }
 
 
+def test_pictures_in_a_screenshot_are_not_drawn() -> None:
+    """Nobody knows the inputs of such a sample yet: it is for analysis; a parsed one is drawn."""
+    shot = {"screenshot": "a" * 64}
+    found = split([sample("raw", **shot), sample("parsed", **shot, is_screenshot=True)])
+
+    assert found == {"text_to_image": ["parsed"], "analysis": ["raw", "parsed"]}
+
+
+def test_a_screenshot_takes_no_place() -> None:
+    """What cannot be drawn makes room for the next."""
+    names = [f"s{number}" for number in range(10)]
+    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"0:{name}".encode()).hexdigest())
+    shot = {by_hash[0]: "a" * 64}
+    found = split([sample(n, screenshot=shot.get(n)) for n in names], cap=2)
+
+    assert set(found["text_to_image"]) == set(by_hash[1:3])
+
+
+def test_what_is_not_parsed_equals_nothing() -> None:
+    """Two conversations about one prompt may have other inputs, so neither stands for the other."""
+    shots = [
+        sample(name, screenshot=name * 64, sample_digest="same", quality=quality)
+        for name, quality in (("a", "Benchmark"), ("b", "Benchmark"), ("c", "Analysis"))
+    ]
+    found = split([*shots, sample("told", sample_digest="same", quality="Analysis")])
+
+    assert found == {"analysis": ["a", "b", "c", "told"]}
+
+
 SAMPLE = st.tuples(
     st.sampled_from(["Benchmark", "Analysis", "Trash"]),
     st.sampled_from(["one", "two", "three", "four"]),
+    st.sampled_from([None, False, True]),
+    st.sampled_from([None, None, "a" * 64]),
     st.booleans(),
 )
+Drawn = list[tuple[str, str, bool | None, str | None, bool]]
+
+
+def _samples(drawn: Drawn) -> list[dict[str, Any]]:
+    return [
+        sample(
+            f"s{number}",
+            quality=quality,
+            sample_digest=digest,
+            has_nsfw=flagged,
+            screenshot=shot,
+            is_screenshot=parsed,
+        )
+        for number, (quality, digest, flagged, shot, parsed) in enumerate(drawn)
+    ]
 
 
 @given(st.lists(SAMPLE, max_size=12), st.randoms(use_true_random=False))
-def test_the_order_of_samples_does_not_matter(
-    drawn: list[tuple[str, str, bool]], random: Any
-) -> None:
+def test_the_order_of_samples_does_not_matter(drawn: Drawn, random: Any) -> None:
     """Shuffled samples get the same places, and each sample is placed or rejected once."""
-    samples = [
-        sample(f"s{number}", quality=quality, sample_digest=digest, has_nsfw=flagged)
-        for number, (quality, digest, flagged) in enumerate(drawn)
-    ]
+    samples = _samples(drawn)
     shuffled = random.sample(samples, len(samples))
     first, second = split(samples, cap=2), split(shuffled, cap=2)
     placed = [name for where, names in first.items() if where != "text_to_image" for name in names]
@@ -123,6 +164,30 @@ def test_the_order_of_samples_does_not_matter(
         where: sorted(names) for where, names in second.items()
     }
     assert sorted(placed) == sorted(row["id"] for row in samples)
+
+
+@given(st.lists(SAMPLE, max_size=12), st.integers(1, 4))
+def test_splits_are_those_of_the_definition(drawn: Drawn, cap: int) -> None:
+    """By brute force: of each set of equal samples the best, then the first `cap` by hash."""
+    samples = _samples(drawn)
+    turn = {one["id"]: hashlib.sha256(f"3:{one['id']}".encode()).hexdigest() for one in samples}
+    usable = [one for one in samples if one["quality"] != "Trash" and not one["has_nsfw"]]
+    raw = [one for one in usable if one["screenshot"] and not one["is_screenshot"]]
+    rest = [one for one in usable if one not in raw]
+    best = [
+        min(
+            (one for one in rest if one["sample_digest"] == digest),
+            key=lambda one: (one["quality"] != "Benchmark", turn[one["id"]]),
+        )
+        for digest in {one["sample_digest"] for one in rest}
+    ]
+    candidates = sorted(
+        (one["id"] for one in best if one["quality"] == "Benchmark"), key=turn.__getitem__
+    )
+    found = split(samples, seed=3, cap=cap)
+
+    assert set(found.get("text_to_image", [])) == set(candidates[:cap])
+    assert set(found.get("analysis", [])) == {one["id"] for one in [*raw, *best]}
 
 
 def test_no_samples_keep_the_declared_columns() -> None:
