@@ -15,15 +15,22 @@ from typing import Any, Self
 
 from echo_hf.engines.base import Completion, Request, register
 from echo_hf.engines.rules.extract import extract
+from echo_hf.engines.rules.multimodal.roles import roles
 from echo_hf.engines.rules.relevance import relevance
+from echo_hf.engines.rules.verdicts.feedback import feedback
 from echo_hf.reasons import Failed
 
 Rule = Callable[[Mapping[str, Any]], str | None]
-RULES: Mapping[str, Rule] = {"relevance": relevance, "extract": extract}
+RULES: Mapping[str, Rule] = {
+    "relevance": relevance,
+    "extract": extract,
+    "roles": roles,
+    "feedback": feedback,
+}
 ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="error")
 
 
-@register("rules")
+@register("rules", "no model: plain rules, for a trial and for tests")
 class RulesEngine:
     """Answers requests by rules over their structured fields; needs no model and no network.
 
@@ -58,8 +65,9 @@ class RulesEngine:
     @cached_property
     def _source(self) -> str:
         digest = hashlib.sha256()
-        for file in sorted(Path(__file__).parent.glob("*.py")):
-            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+        folder = Path(__file__).parent
+        for name in sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*.py")):
+            digest.update(name.encode() + b"\0" + (folder / name).read_bytes())
         return digest.hexdigest()
 
 

@@ -76,7 +76,7 @@ def test_takes_requests_lazily() -> None:
     assert drawn == [0]
 
 
-@pytest.mark.parametrize("request_", [RUSSIAN, asked("a picture", task="roles")])
+@pytest.mark.parametrize("request_", [RUSSIAN, asked("a picture", task="weather")])
 def test_abstains_as_a_value(request_: Request) -> None:
     """An uncovered language and a task without rules give `needs_model`, not an exception."""
     ((_, completion),) = RulesEngine().stream([request_])
