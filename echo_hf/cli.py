@@ -10,11 +10,12 @@ import io
 import os
 import signal
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from echo_hf.steps import STEPS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,16 +35,6 @@ ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes t
 Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Ask no model: use stored answers only.")]
 DEFAULT_RUNS = Path("runs")
-
-
-class StageName(StrEnum):
-    """The stages, in order."""
-
-    COLLECT = "collect"
-    RELEVANCE = "relevance"
-    THREADS = "threads"
-    EXTRACT = "extract"
-    SPLITS = "splits"
 
 
 @app.command()
@@ -69,28 +60,27 @@ def build(config: ConfigFile, runs: Runs = DEFAULT_RUNS, offline: Offline = Fals
     watch.console.print(Text(f"\nrelease: {release.path}{hint}"), soft_wrap=True)
 
 
-def _stage_command(stage: StageName, about: str) -> None:
+def _stage_command(stage: str, about: str) -> None:
     def command(config: ConfigFile, runs: Runs = DEFAULT_RUNS, offline: Offline = False) -> None:
         from echo_hf import run
 
         with _watch() as watch:
-            run.run_until(config, stage.value, runs=runs, offline=offline, watch=watch)
+            run.run_until(config, stage, runs=runs, offline=offline, watch=watch)
 
-    command.__doc__ = about
-    app.command(stage.value)(command)
+    command.__doc__ = f"Run up to {stage}: {about}."
+    app.command(stage)(command)
 
 
-_stage_command(StageName.COLLECT, "Read the posts of all sources, and merge what is there twice.")
-_stage_command(StageName.RELEVANCE, "Run up to relevance: score how likely posts are on topic.")
-_stage_command(StageName.THREADS, "Run up to threads: join posts into reply trees.")
-_stage_command(StageName.EXTRACT, "Run up to extract: find prompts, their posts, and feedback.")
-_stage_command(StageName.SPLITS, "Run up to splits: draw the benchmark from the samples.")
+for _stage, _step in STEPS.items():
+    _stage_command(_stage, _step.about)
 
 
 @app.command()
 def why(
     config: ConfigFile,
-    stage: Annotated[StageName | None, typer.Argument(help="Only this stage.")] = None,
+    stage: Annotated[
+        str | None, typer.Argument(help=f"Only this stage: {', '.join(STEPS)}.")
+    ] = None,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Say which stages would run again, and what changed."""
@@ -101,7 +91,7 @@ def why(
 
     console = _console()
     with opened(config, runs, writes=False) as pipeline:
-        changes = reasons.why(pipeline, stage.value if stage else None)
+        changes = reasons.why(pipeline, stage)
     for change in changes:
         console.print(
             Text.assemble((change.stage, "bold"), f" runs because {change.field} changed")
@@ -113,13 +103,61 @@ def why(
         console.print("every result is up to date: nothing would run", highlight=False)
 
 
+@app.command("check-engine")
+def check_engine(
+    config: Annotated[
+        Path | None, typer.Argument(help="Names engines, options and, for --gold, the target.")
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="Kind of engine, in place of all that CONFIG names.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Its model.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE: an option of it, as in a config.")
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Folder of threads you annotated yourself; else the bundled ones."),
+    ] = None,
+    half: Annotated[str, typer.Option(help="held_out, tune or all.")] = "held_out",
+    stage: Annotated[list[str] | None, typer.Option(help="Only this stage.")] = None,
+    runs: Runs = DEFAULT_RUNS,
+    offline: Offline = False,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Show what was wrong; with --half tune only.")
+    ] = False,
+    json: Annotated[Path | None, typer.Option(help="Write all figures here, too.")] = None,
+) -> None:
+    """Measure how well an engine does each stage, against what careful readers wrote down."""
+    from echo_hf.check import check, json_file, setting, show
+
+    json_file.check_target(json)
+    choice = setting.engine_choice(engine, model, option or ())
+    with _watch() as watch:
+        result = check.check_engine(
+            config,
+            engine=choice,
+            gold=gold,
+            half=half,
+            stages=stage or None,
+            errors=errors,
+            runs=runs,
+            offline=offline,
+            watch=watch,
+        )
+    show.show_check(watch.console, result)
+    show.show_errors(watch.console, result)
+    if json:
+        json_file.write_json(json, result)
+
+
 @app.command()
 def engines() -> None:
-    """List the engines that a config may name."""
-    from echo_hf.engines.base import engine_names
+    """List the engines that a config may name: what each is for, and what it needs."""
+    from echo_hf.engines.base import engine_needs
+    from echo_hf.terminal import engine_table
 
-    for name in engine_names():
-        typer.echo(name)
+    _console().print(engine_table(engine_needs()))
 
 
 @app.callback(invoke_without_command=True)

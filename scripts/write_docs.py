@@ -4,7 +4,7 @@
 
 `dataset_card/tables.md` lists every table and column, with the names used by the paper's table D.1
 and by the official dataset. `dataset_card/README.md` is the card of the bundled benchmark. The
-README shows what the quickstart prints, without the times.
+README shows what the quickstart and `check-engine` print, without the times.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from typing import Any
 import datasets
 from rich.console import Console
 
+from echo_hf.check.check import check_engine
+from echo_hf.check.show import show_check
+from echo_hf.config import EngineChoice
 from echo_hf.curate.splits import SPLIT_SAMPLES
 from echo_hf.field_names import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED
 from echo_hf.quickstart.show import show
@@ -117,19 +120,27 @@ def quickstart_pages() -> dict[Path, str]:
     """The README with what the quickstart prints, and the card of what it builds."""
     with tempfile.TemporaryDirectory() as folder:
         out = io.StringIO()
-        show(Console(file=out, width=WIDTH, force_terminal=False), Path(folder) / "runs")
+        runs = Path(folder) / "runs"
+        show(Console(file=out, width=WIDTH, force_terminal=False), runs)
+        checked = check_printed(runs)
         card = (Path(folder) / "runs" / "quickstart" / "release" / "README.md").read_text("utf-8")
         printed = out.getvalue().replace(f"{folder}/", "").replace(f"{ROOT}/", "")
     printed = re.sub(r" +\d+\.\d s$", "", printed, flags=re.MULTILINE)
     printed = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
     readme = (ROOT / "README.md").read_text("utf-8")
-    before, start, rest = readme.partition("<!-- quickstart -->")
-    _, end, after = rest.partition("<!-- /quickstart -->")
-    block = f"\n```text\n{printed}\n```\n"
-    return {
-        ROOT / "README.md": f"{before}{start}{block}{end}{after}",
-        ROOT / "dataset_card" / "README.md": card,
-    }
+    for name, text in (("quickstart", printed), ("check-engine", checked)):
+        before, start, rest = readme.partition(f"<!-- {name} -->")
+        _, end, after = rest.partition(f"<!-- /{name} -->")
+        readme = f"{before}{start}\n```text\n{text}\n```\n{end}{after}"
+    return {ROOT / "README.md": readme, ROOT / "dataset_card" / "README.md": card}
+
+
+def check_printed(runs: Path) -> str:
+    """What `check-engine --engine rules` prints below the stages it runs."""
+    out = io.StringIO()
+    result = check_engine(engine=EngineChoice(kind="rules"), runs=runs)
+    show_check(Console(file=out, width=WIDTH, force_terminal=False), result)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip()
 
 
 def _is_current(path: Path, text: str) -> bool:

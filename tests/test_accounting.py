@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,15 +21,22 @@ from echo_hf.config import Target
 from echo_hf.context.answers import ExtractAnswer
 from echo_hf.context.extract import Extract
 from echo_hf.context.threads import Threads
+from echo_hf.curate.feedback import Feedback
+from echo_hf.curate.feedback_answer import FeedbackAnswer
 from echo_hf.curate.splits import Splits
+from echo_hf.multimodal.answers import RolesAnswer
+from echo_hf.multimodal.roles import Roles
+from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Failed
 from echo_hf.tables import POSTS, SAMPLES, THREADS, Table
+from tests.samples_for_tests import ROLES_SAMPLES, TEMPLATE, noted
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 FAILURE = Failure(Failed.CUT, "length", "ff")
 URLS = [f"https://example.org/{number}" for number in range(20)]
 PICTURES = ["aa" * 32, "bb" * 32, "cc" * 32]
 PROMPTS = ["a fox in the snow", "a bear in the sand", "a fox in the snow at night", "owl", " "]
+PROMPTS += [TEMPLATE, TEMPLATE]
 TEXTS = [
     None,
     "@mira_draws",
@@ -76,6 +84,11 @@ ANSWERS = st.lists(
     min_size=1,
     max_size=6,
 )
+ROLES = st.lists(st.none() | ROLES_SAMPLES | ROLES_SAMPLES, min_size=1, max_size=6)
+JUDGED = st.fixed_dictionaries(
+    {"comment": st.integers(0, 3), "verdict": st.sampled_from(["success", "failure", "none"])}
+)
+JUDGEMENTS = st.lists(st.none() | st.lists(JUDGED, max_size=4), min_size=1, max_size=3)
 
 
 @dataclass(frozen=True)
@@ -85,6 +98,8 @@ class Build:
     merged: list[dict[str, Any]]
     threads: list[dict[str, Any]]
     samples: list[dict[str, Any]]
+    told: list[dict[str, Any]]
+    judged: list[dict[str, Any]]
     split: list[dict[str, Any]]
 
 
@@ -102,6 +117,8 @@ def built(
     posts: list[dict[str, Any]],
     scores: list[int | None],
     answers: list[list[dict[str, Any]] | None],
+    roles: list[list[dict[str, Any]] | None],
+    judgements: list[list[dict[str, Any]] | None],
 ) -> Build:
     """Runs the stages one after the other on posts and answers."""
     merged = Merge()(_raw_table(posts))
@@ -111,13 +128,24 @@ def built(
     scored = relevance.finish(_next(merged, POSTS), given_scores)
     threads = Threads()(_next(scored, POSTS))
     calls = extract.requests(_next(threads, THREADS))
-    found = [
-        None if samples is None else ExtractAnswer.model_validate({"samples": samples})
-        for samples in answers
-    ]
-    samples = extract.finish(_next(threads, THREADS), _given(calls, found))
-    split = Splits(cap=2)(_next(samples, SAMPLES))
-    return Build(*(table.to_pylist() for table in (merged, threads, samples, split)))
+    samples = extract.finish(
+        _next(threads, THREADS), _given(calls, _parsed(ExtractAnswer, "samples", answers))
+    )
+    look = Roles(TARGET, PictureStore(Path("pictures")), most_pictures=2)
+    shown = _next(samples, look.inputs)
+    told = look.finish(shown, _given(look.requests(shown), _parsed(RolesAnswer, "samples", roles)))
+    judge = Feedback(TARGET)
+    heard = _next(told, judge.inputs)
+    judged = judge.finish(
+        heard, _given(judge.requests(heard), _parsed(FeedbackAnswer, "feedback", judgements))
+    )
+    split = Splits(cap=2)(_next(judged, SAMPLES))
+    made = (merged, threads, samples, told, judged, split)
+    return Build(*(table.to_pylist() for table in made))
+
+
+def _parsed(answer: type[BaseModel], key: str, answers: list[Any]) -> list[BaseModel | None]:
+    return [None if one is None else answer.model_validate({key: one}) for one in answers]
 
 
 def _raw_table(posts: list[dict[str, Any]]) -> pa.Table:
@@ -145,22 +173,30 @@ def _given(asked: list[list[Any]], answers: list[Any]) -> list[list[BaseModel | 
     return [[next(turns) or FAILURE for _ in row] for row in asked]
 
 
-@given(st.lists(RAW_POST, max_size=24) | LONG_THREAD, SCORES, ANSWERS)
+@given(st.lists(RAW_POST, max_size=24) | LONG_THREAD, SCORES, ANSWERS, ROLES, JUDGEMENTS)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_row_and_picture_is_accounted_for(
     posts: list[dict[str, Any]],
     scores: list[int | None],
     answers: list[list[dict[str, Any]] | None],
+    roles: list[list[dict[str, Any]] | None],
+    judgements: list[list[dict[str, Any]] | None],
 ) -> None:
     """From raw posts to splits, each row has one fate, and no picture or word has two samples."""
-    build = built(posts, scores, answers)
-    samples, threads = kept(build.samples), kept(build.threads)
+    build = built(posts, scores, answers, roles, judgements)
+    samples, threads, told = kept(build.samples), kept(build.threads), kept(build.told)
 
     _each_post_has_one_fate(posts, build)
     _each_thread_has_one_fate(threads, build)
     _nothing_stands_in_two_samples(samples, threads)
-    assert parents(build.split, "kept", "rejected") == Counter(row["id"] for row in samples)
-    assert len({row["id"] for row in samples}) == len(samples)
+    _each_sample_has_one_fate(samples, build)
+    for sample in samples:
+        _a_sample_is_told_in_full(sample, build)
+    _a_picture_has_one_role_in_a_thread(samples, told)
+    assert parents(build.judged, "kept") == Counter(row["id"] for row in told)
+    assert parents(build.split, "kept", "rejected") == Counter(row["id"] for row in told)
+    for rows in (samples, told):
+        assert len({row["id"] for row in rows}) == len(rows)
 
 
 def _each_post_has_one_fate(posts: list[dict[str, Any]], build: Build) -> None:
@@ -200,6 +236,57 @@ def _nothing_stands_in_two_samples(
     assert all(one["feedback"] for row in samples for one in row["community_feedback"])
 
 
+def _each_sample_has_one_fate(samples: list[dict[str, Any]], build: Build) -> None:
+    waiting = parents(build.told, "quarantined")
+    assert set(parents(build.told, "kept")) | set(waiting) == {row["id"] for row in samples}
+    assert not set(parents(build.told, "kept")) & set(waiting)
+    assert not parents(build.told, "rejected")
+
+
+def _a_sample_is_told_in_full(sample: dict[str, Any], build: Build) -> None:
+    rows = [row for row in build.told if row["_parent"] == [sample["id"]]]
+    ids = {row["id"] for row in kept(rows)}
+    if not ids:  # in quarantine
+        return
+    done = [row for row in kept(build.judged) if row["id"] in ids]
+    roles = [
+        digest
+        for row in done
+        for digest in (*row["input_images"], *row["output_images"], row["screenshot"])
+    ]
+    left = [what for why, what in noted(rows) if why in ("neither", "not_completed")]
+    assert {*roles, *left} - {None} == set(sample["output_images"])
+    assert not set(roles) & set(left)
+    posts = {address for row in done for address in row["post_urls"]}
+    assert posts == set(sample["post_urls"])
+    said, heard = (
+        Counter(
+            (one["post_url"], one["feedback"]) for row in of for one in row["community_feedback"]
+        )
+        for of in ([sample], done)
+    )
+    assert said == heard
+
+
+def _a_picture_has_one_role_in_a_thread(
+    samples: list[dict[str, Any]], told: list[dict[str, Any]]
+) -> None:
+    root = {row["id"]: row["_parent"][0] for row in samples}
+    shown: Counter[tuple[str, str]] = Counter()
+    given_to: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in told:
+        thread = root[row["_parent"][0]]
+        shown.update((thread, digest) for digest in row["output_images"])
+        shown.update((thread, digest) for digest in [row["screenshot"]] if digest)
+        for digest in row["input_images"]:
+            given_to.setdefault((thread, digest), []).append(row)
+    assert all(times == 1 for times in shown.values())
+    assert not set(shown) & set(given_to)
+    for rows in given_to.values():
+        assert len(rows) == 1 or all(row["prompt_fill_blank"] for row in rows)
+        assert len({row["_parent"][0] for row in rows}) == 1
+
+
 def test_the_smallest_build() -> None:
     """By hand: two posts with one picture and two prompts, and a post about something else."""
     shared = {"author": "mira_draws", "missing": None, "pictures": [PICTURES[0]]}
@@ -212,12 +299,54 @@ def test_the_smallest_build() -> None:
         {"prompt": prompt, "quality": "Benchmark", "posts": [number], "feedback": []}
         for number, prompt in enumerate(PROMPTS[:2])
     ]
-    build = built(posts, [5, 1, 1], [found])
+    told = {"inputs": [], "outputs": [1], "posts": [0]}
+    build = built(posts, [5, 1, 1], [found], [[told]], [[]])
 
-    assert [row["output_images"] for row in kept(build.samples)] == [[PICTURES[0]], []]
+    for rows in (build.samples, build.told, build.judged):
+        assert [row["output_images"] for row in kept(rows)] == [[PICTURES[0]], []]
     assert parents(build.threads, "rejected") == {URLS[2]: 1}
     assert parents(build.samples, "noted") == {URLS[0]: 1}
     assert [row["splits"] for row in kept(build.split)] == [["text_to_image", "analysis"]] * 2
+
+
+def test_a_template_in_two_replies() -> None:
+    """By hand: a template, two completions, and what was said below each of them."""
+    shared: dict[str, Any] = {"missing": None, "pictures": []}
+    texts = [TEMPLATE, "my cat", "my dog", "so good", "wrong paws"]
+    above = [None, URLS[0], URLS[0], URLS[1], URLS[2]]
+    posts = [
+        {**shared, "url": URLS[at], "author": f"a{at}", "text": text, "parent_url": above[at]}
+        for at, text in enumerate(texts)
+    ]
+    posts[1]["pictures"], posts[2]["pictures"] = [PICTURES[0]], [PICTURES[1]]
+    order = [0, 1, 3, 2, 4]  # depth first: each comment follows the reply it is about
+    feedback = [{"post": order.index(at), "feedback": texts[at]} for at in (3, 4)]
+    numbers = [order.index(at) for at in (0, 1, 2)]
+    found = {"prompt": TEMPLATE, "quality": "Benchmark", "posts": numbers, "feedback": feedback}
+    told = [
+        {
+            "inputs": [],
+            "outputs": [number],
+            "posts": [],
+            "prompt_fill_blank": [{"placeholder": "[PET]", "value": pet}],
+        }
+        for number, pet in enumerate(("cat", "dog"), 1)
+    ]
+    bad = [{"comment": 0, "verdict": "failure", "keyword": "paws"}]
+    build = built(posts, [5], [[found]], [told], [[], bad])
+    first, second = kept(build.judged)
+
+    assert [first["prompt"], second["prompt"]] == [
+        "a cat in the [PLACE], oil paint",
+        "a dog in the [PLACE], oil paint",
+    ]
+    assert [first["output_images"], second["output_images"]] == [[PICTURES[0]], [PICTURES[1]]]
+    assert [first["post_urls"], second["post_urls"]] == [URLS[:2], [URLS[0], URLS[2]]]
+    said = [
+        [(one["feedback"], one["verdict"], one["keyword"]) for one in row["community_feedback"]]
+        for row in (first, second)
+    ]
+    assert said == [[("so good", None, None)], [("wrong paws", "failure", "paws")]]
 
 
 def test_a_long_thread_in_parts() -> None:
@@ -229,7 +358,7 @@ def test_a_long_thread_in_parts() -> None:
     ]
     posts[0].update(parent_url=None, text="a fox in the snow", pictures=[PICTURES[0]])
     found = {"prompt": PROMPTS[0], "quality": "Benchmark", "posts": [0, *range(1, 20)]}
-    build = built(posts, [5], [[found]])
+    build = built(posts, [5], [[found]], [[]], [[]])
     (sample,) = kept(build.samples)
 
     assert set(sample["post_urls"]) == set(URLS)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from echo_hf.config import Config, load_config, parse_config
 from echo_hf.errors import ConfigError
+from echo_hf.steps import STAGES
 from tests.stages_for_tests import ROOT
 
 LEAST: dict[str, Any] = {
@@ -123,6 +124,41 @@ class TestReading:
         file.write_text(text, encoding)
         assert load_config(file).target.aliases == ("画像", "ü")
 
+    def test_the_only_engine_answers_every_stage(self, file: Path) -> None:
+        """Whatever its name: a config with one engine need not say who answers what."""
+        data = _with("engines", {"main": {"kind": "rules"}}, _with("stages.roles", {}))
+        file.write_text(yaml.safe_dump(_with("stages.relevance.keep", [5], data)), "utf-8")
+        stages = load_config(file).stages
+
+        assert {name: options.engine for name, options in stages} == dict.fromkeys(
+            ("relevance", "extract", "roles", "feedback"), "main"
+        )
+        assert (stages.relevance.keep, stages.roles.most_pictures) == ((5,), 16)
+
+    def test_of_several_engines_one_sees_pictures(self) -> None:
+        """Words go to `text` and pictures to `vision`, unless a stage names another."""
+        engines = {name: {"kind": "rules"} for name in ("text", "vision", "large")}
+        data = _with("stages.feedback.engine", "large", _with("engines", engines))
+        stages = parse_config(data, "c.yaml").stages
+
+        assert {name: stages.engine_of(name) for name in STAGES} == {
+            "collect": None,
+            "relevance": "text",
+            "threads": None,
+            "extract": "text",
+            "roles": "vision",
+            "feedback": "large",
+            "splits": None,
+        }
+
+    def test_the_only_engine_is_written_down(self) -> None:
+        """What a run keeps of its config means the same when an engine is added to it later."""
+        config = parse_config(_with("engines", {"main": {"kind": "rules"}}), "c.yaml")
+        data = yaml.safe_load(yaml.safe_dump(config.model_dump(mode="json")))
+        later = parse_config(_with("engines.more", {"kind": "rules"}, data), "c.yaml")
+
+        assert later.stages == config.stages
+
     def test_prompt_fields_name_the_target(self) -> None:
         """Names in quotes; what the config leaves out has words of its own."""
         data = _with("target.aliases", ["lumen", "l-image"])
@@ -167,7 +203,8 @@ REFUSED = {
     ),
     "stages.relevence": (
         {},
-        "unknown key in stages 'relevence'; did you mean 'relevance'? known: extract, relevance",
+        "unknown key in stages 'relevence'; did you mean 'relevance'? known: extract, feedback, "
+        "relevance, roles",
     ),
     "stages.relevance.keeep": (
         [4],
@@ -183,6 +220,14 @@ REFUSED = {
     "stages.extract.context_characters": (
         10,
         "stages.extract.context_characters is 10: input should be greater than or equal to 2000",
+    ),
+    "stages.roles.most_pictures": (
+        33,
+        "stages.roles.most_pictures is 33: input should be less than or equal to 32",
+    ),
+    "stages.feedback.most_pictures": (
+        8,
+        "unknown key in stages.feedback 'most_pictures'; known: engine",
     ),
     "protocol": ("publshed", "protocol is 'publshed': input should be 'published' or 'corrected'"),
     "name": (
@@ -232,11 +277,14 @@ class TestRefusing:
         assert _refused(file) == f"{file}: target.developer is missing: field required"
 
     def test_a_stage_needs_an_engine_that_is_there(self, file: Path) -> None:
-        """The default name counts like a written one."""
-        file.write_text(yaml.safe_dump(_with("engines", {"main": {"kind": "rules"}})), "utf-8")
-        assert _refused(file) == (
-            f"{file}: stages.relevance.engine: unknown engine 'text'; known: main"
-        )
+        """The default name counts like a written one where there is a choice of engines."""
+        for names, message in {
+            ("main", "vision"): "stages.relevance.engine: unknown engine 'text'",
+            ("text", "guard"): "stages.roles.engine: unknown engine 'vision'",
+        }.items():
+            engines = {name: {"kind": "rules"} for name in names}
+            file.write_text(yaml.safe_dump(_with("engines", engines)), "utf-8")
+            assert _refused(file) == f"{file}: {message}; known: {', '.join(sorted(names))}"
 
     @pytest.mark.parametrize("value", [True, 1.0, "1"])
     def test_a_number_is_written_as_a_number(self, value: object) -> None:
@@ -333,6 +381,7 @@ class TestRefusing:
         assert "got 'all the posts" in _refused(file)
 
     @given(st.dictionaries(st.sampled_from([*LEAST, "splits", "a"]), st.integers() | st.text()))
+    @settings(suppress_health_check=[HealthCheck.too_slow])
     def test_no_mapping_breaks_the_reading(self, data: dict[str, Any]) -> None:
         """Whatever the values are, there is a config or one line."""
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,15 +25,31 @@ from echo_hf.collect.relevance import Relevance
 from echo_hf.config import Posts, load_config
 from echo_hf.context.extract import Extract
 from echo_hf.context.threads import Threads
+from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.splits import Splits
-from echo_hf.engines.base import make_engine
+from echo_hf.engines.base import Request, make_engine
+from echo_hf.multimodal.roles import Roles
 from echo_hf.pictures import PictureStore
 from echo_hf.quickstart.show import shipped_config
 from echo_hf.run import run_until
-from echo_hf.stage import Stage
+from echo_hf.stage import ModelStage, Stage
+from echo_hf.stage_result import sort_rows
+from tests.samples_for_tests import Speaking
 
 Case = tuple[Stage, Dataset]
-STAGES = ("Collect", "Merge", "Relevance", "Threads", "Extract", "Splits")
+BY_CHANCE = " by chance"
+STAGES = (
+    "Collect",
+    "Merge",
+    "Relevance",
+    "Threads",
+    "Extract",
+    "Roles",
+    "Roles by chance",
+    "Feedback",
+    "Feedback by chance",
+    "Splits",
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,20 +59,67 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
     target = load_config(shipped_config()).target
     rules = make_engine("rules")
     answers = DirectAnswers(rules, rules.signature())
+    pictures = PictureStore(folder / "pictures")
     results = run_until(shipped_config(), "splits", runs=folder)
-    collected, scored, threads, samples = (result.dataset for result in results[:4])
+    collected, scored, threads, samples, shown, judged = (one.dataset for one in results[:6])
+    chance = DirectAnswers(engine := Speaking(said_by_chance), engine.signature())
+    told_apart = made(Roles(target, pictures, 2, answers=chance), samples)
     stages: dict[str, Case] = {
         "Collect": (
-            Collect(PictureStore(folder / "pictures")),
+            Collect(pictures),
             read_records([Posts(source="quickstart")]),
         ),
         "Merge": (Merge(), collected),
         "Relevance": (Relevance(target, answers=answers), collected),
         "Threads": (Threads(), scored),
         "Extract": (Extract(target, answers=answers), threads),
-        "Splits": (Splits(), samples),
+        "Roles": (Roles(target, pictures, answers=answers), samples),
+        "Roles by chance": (Roles(target, pictures, 2, answers=chance), samples),
+        "Feedback": (Feedback(target, answers=answers), shown),
+        "Feedback by chance": (Feedback(target, answers=chance), told_apart),
+        "Splits": (Splits(), judged),
     }
     return stages.__getitem__
+
+
+def said_by_chance(request: Request) -> Any:
+    """An answer about pictures or comments, decided by what is asked about; one in five fails."""
+    asked = request.messages[-1].parts[0]
+    chance = random.Random(hashlib.sha256(f"{request.task} {asked}".encode()).digest())
+    if chance.random() < 1 / 5:
+        return None
+    if request.task == "roles":
+        return {"samples": [_roles_by_chance(request, chance) for _ in range(chance.randrange(4))]}
+    verdicts = [
+        {
+            "comment": chance.randrange(len(request.inputs["comments"]) + 1),
+            "verdict": chance.choice(["success", "failure", "mixed", "none"]),
+            "keyword": chance.choice([None, "hands"]),
+        }
+        for _ in range(chance.randrange(6))
+    ]
+    return {"kind": chance.choice([None, "task", "probe"]), "task": "edit", "feedback": verdicts}
+
+
+def _roles_by_chance(request: Request, chance: random.Random) -> dict[str, Any]:
+    count = len(request.inputs["pictures"]) + 2
+    blanks = [
+        {"placeholder": blank, "value": chance.choice(["cat", "dog"])}
+        for blank in request.inputs["placeholders"]
+    ]
+    return {
+        "inputs": [chance.randrange(count) for _ in range(chance.randrange(3))],
+        "outputs": [chance.randrange(count) for _ in range(chance.randrange(3))],
+        "posts": [chance.randrange(5) for _ in range(chance.randrange(3))],
+        "prompt_fill_blank": chance.choice([blanks, []]),
+        "conversation": chance.choice([None, None, None, 1]),
+    }
+
+
+def made(stage: Stage, dataset: Dataset) -> Dataset:
+    """What the stage makes of the rows."""
+    rows = Dataset(stage(dataset.with_format("arrow")[:]))
+    return sort_rows(stage, dataset, rows).dataset
 
 
 def looped(stage: Stage, rows: pa.Table, sizes: random.Random) -> pa.Table:
@@ -85,10 +150,10 @@ def test_runners_and_batches_do_not_matter(case: Callable[[str], Case], name: st
 def test_no_rows_keep_the_declared_columns(case: Callable[[str], Case], name: str) -> None:
     """On an empty table a stage gives an empty one, with the columns of any other."""
     stage, dataset = case(name)
-    made = stage(dataset.features.arrow_schema.empty_table())
+    empty = stage(dataset.features.arrow_schema.empty_table())
 
-    assert made.num_rows == 0
-    assert made.schema.equals(stage.features.arrow_schema.remove_metadata())
+    assert empty.num_rows == 0
+    assert empty.schema.equals(stage.features.arrow_schema.remove_metadata())
 
 
 @pytest.mark.parametrize("name", STAGES)
@@ -96,8 +161,8 @@ def test_every_row_is_accounted_for(case: Callable[[str], Case], name: str) -> N
     """Each input row is the parent of an output row, and no output row has strange parents."""
     stage, dataset = case(name)
     (key,) = stage.inputs.key
-    made = stage(dataset.with_format("arrow")[:])
-    parents = {parent for row in made["_parent"].to_pylist() for parent in row}
+    rows = stage(dataset.with_format("arrow")[:])
+    parents = {parent for row in rows["_parent"].to_pylist() for parent in row}
 
     assert parents == set(dataset[key])
 
@@ -111,7 +176,18 @@ def test_a_stage_that_needs_all_rows_is_given_them(case: Callable[[str], Case], 
     assert stage.map_arguments(dataset)["batch_size"] == len(dataset)
 
 
-@pytest.mark.parametrize("prompt", ["relevance", "extract"])
+@pytest.mark.parametrize("name", [name for name in STAGES if name.endswith(BY_CHANCE)])
+def test_chance_leaves_no_case_out(case: Callable[[str], Case], name: str) -> None:
+    """What is proved above is proved of rows that go on, that are corrected, and that fail."""
+    stage, dataset = case(name)
+    assert isinstance(stage, ModelStage)
+    rows = stage(dataset.with_format("arrow")[:])
+
+    assert {"kept", "noted", "quarantined"} <= set(rows["_status"].to_pylist())
+    assert len(set(rows["_reason"].to_pylist())) > 2
+
+
+@pytest.mark.parametrize("prompt", ["relevance", "extract", "roles", "feedback"])
 def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt: str) -> None:
     """One word changed in a prompt file changes the digest of the stage that sends it, only."""
     package = Path(echo_hf.prompts.__file__).parent.parent
@@ -121,8 +197,12 @@ def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt:
         "from echo_hf.config import load_config, Target\n"
         "from echo_hf.collect.relevance import Relevance\n"
         "from echo_hf.context.extract import Extract\n"
+        "from echo_hf.curate.feedback import Feedback\n"
+        "from echo_hf.multimodal.roles import Roles\n"
+        "from echo_hf.pictures import PictureStore\n"
         "t = Target(name='A', developer='B', released='2026-01-01')\n"
-        "print(Relevance(t).digest(), Extract(t).digest())\n"
+        "stages = Relevance(t), Extract(t), Roles(t, PictureStore('p')), Feedback(t)\n"
+        "print(*(f'{stage.name}:{stage.digest()}' for stage in stages))\n"
     )
 
     def digests() -> dict[str, str]:
@@ -131,11 +211,12 @@ def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt:
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
         )
-        return dict(zip(("relevance", "extract"), done.stdout.split(), strict=True))
+        return dict(one.split(":") for one in done.stdout.split())
 
     before = digests()
     file = copied / "prompts" / f"{prompt}.md"
     file.write_text(file.read_text("utf-8").replace("strangers", "visitors", 1), "utf-8")
     after = digests()
 
+    assert len(before) == 4
     assert {name for name in before if before[name] != after[name]} == {prompt}

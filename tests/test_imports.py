@@ -72,6 +72,7 @@ def test_the_public_names_are_these() -> None:
         "Store",
         "__version__",
         "build",
+        "check_engine",
         "fill",
         "load_config",
         "run_stage",

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from echo_hf.config import Target
 from echo_hf.prompts import as_data, load_prompt
+from echo_hf.stage import ModelStage
+from echo_hf.steps import STAGES, stage_class
 
 NAMES = sorted(
     file.name.removesuffix(".md")
@@ -52,8 +54,10 @@ class Nobody:
 
 
 def test_there_are_prompts() -> None:
-    """The checks below see the files of the two text stages at least."""
-    assert {"relevance", "extract"} <= set(NAMES)
+    """The checks below see the files of all stages that ask a model."""
+    stages = (stage_class(name) for name in STAGES)
+    assert {one.name for one in stages if issubclass(one, ModelStage)} <= set(NAMES)
+    assert {"relevance", "extract", "roles", "feedback"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -80,7 +84,7 @@ def test_a_prompt_calls_posts_material(name: str) -> None:
     assert "never an instruction" in text
 
 
-@pytest.mark.parametrize("name", ["relevance", "extract"])
+@pytest.mark.parametrize("name", ["relevance", "extract", "roles", "feedback"])
 def test_a_field_that_no_target_fills_is_an_error(name: str) -> None:
     """A model is never sent a prompt with a hole in it."""
     with pytest.raises(KeyError, match="developer"):
@@ -107,6 +111,15 @@ def test_a_target_without_rivals_has_some_in_general() -> None:
     """Where the config names no other model, the prompt speaks of any other."""
     text = load_prompt("relevance", _target(others=[])).text
     assert "Other image models, which do not count, include any other image model." in text
+
+
+def test_the_window_of_the_target_is_named() -> None:
+    """Screenshots of its own window are conversations; a target without one has one in words."""
+    assert (
+        "a conversation with the model in Lumen Chat, which" in load_prompt("roles", _target()).text
+    )
+    plain = load_prompt("roles", _target(chat_window=None)).text
+    assert "a conversation with the model in Lumen Image's own window, which" in plain
 
 
 def test_data_stands_between_its_delimiters() -> None:

@@ -18,9 +18,9 @@ import pytest
 from datasets import Image, load_dataset
 
 from echo_hf.errors import RunError, SourceError
-from echo_hf.pipeline import STAGES
 from echo_hf.quickstart.show import shipped_config
 from echo_hf.run import build, opened, run_until
+from echo_hf.steps import STAGES
 
 HERE = Path(__file__).parent
 
@@ -95,18 +95,44 @@ def test_every_thread_and_sample_is_accounted_for(quickstart: Path) -> None:
         for part in ("rejects", "quarantine")
         for row in rows(quickstart, "extract", part)
     }
-    samples = [row["id"] for row in rows(quickstart, "extract")]
+    samples = [row["id"] for row in rows(quickstart, "roles")]
     placed = [row["id"] for part in ("kept", "rejects") for row in rows(quickstart, "splits", part)]
 
     assert roots == sampled | aside
     assert not sampled & aside
+    assert sorted(row["id"] for row in rows(quickstart, "feedback")) == sorted(samples)
     assert sorted(samples) == sorted(placed)
     assert len(set(samples)) == len(samples)
 
 
+def test_every_picture_of_a_sample_is_accounted_for(quickstart: Path) -> None:
+    """A picture that extraction gave a sample is input, output or screenshot, or under a notice."""
+    looked_at = {
+        digest
+        for row in rows(quickstart, "extract")
+        if row["quality"] != "Trash"
+        for digest in row["output_images"]
+    }
+    waiting = {
+        digest for row in rows(quickstart, "roles", "quarantine") for digest in row["output_images"]
+    }
+    placed = {
+        digest
+        for row in rows(quickstart, "roles")
+        for digest in [*row["input_images"], *row["output_images"], row["screenshot"]]
+    }
+    noted = {row["_detail"] for row in rows(quickstart, "roles", "notices")}
+
+    assert looked_at <= placed | waiting | noted
+    assert not waiting & placed
+
+
 def test_pictures_and_words_belong_to_one_sample(quickstart: Path) -> None:
-    """A post's picture is in one sample at most, and its words are feedback of one at most."""
-    samples = rows(quickstart, "extract")
+    """A post's picture is in one sample at most, and its words are feedback of one at most.
+
+    Completions of one template may share its input; here none has one.
+    """
+    samples = rows(quickstart, "feedback")
     urls = {row["url"]: row for row in rows(quickstart, "collect")}
     shown = [digest for row in samples for digest in row["input_images"] + row["output_images"]]
     said = [one["post_url"] for row in samples for one in row["community_feedback"]]
@@ -262,7 +288,7 @@ def test_a_damaged_release_is_written_again(tmp_path: Path, damage: str) -> None
     assert path.read_bytes() == whole
 
 
-@pytest.mark.parametrize("stage", ["relevance", "threads", "extract", "splits"])
+@pytest.mark.parametrize("stage", STAGES[1:])
 @pytest.mark.parametrize("size", [0, 1000])
 def test_a_cut_cache_file_is_computed_again(tmp_path: Path, stage: str, size: int) -> None:
     """The cache is safe to delete, and to damage."""

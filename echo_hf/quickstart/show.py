@@ -7,10 +7,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import load_dataset
 from rich.console import Console
+from rich.table import Table
 
+from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.quickstart.drawn_truth import drawn_truth, mean_ratings
+from echo_hf.quickstart.systems import outputs
 from echo_hf.run import build
 from echo_hf.run_folder import RunFolder
 from echo_hf.terminal import Watch
@@ -46,12 +51,54 @@ def show(console: Console, runs: Path) -> None:
     with Watch(console) as watch:
         release = build(shipped_config(), runs=runs, watch=watch)
     watch.funnel()
-    loaded = load_dataset(str(release.path), "text_to_image", split="test")
-    console.print(f"\nloaded back: {len(loaded)} rows of text_to_image\n", highlight=False)
-    thread, samples = telling_thread(RunFolder(release.path.parent))
+    console.print()
+    for config in BENCHMARKS:
+        loaded = load_dataset(str(release.path), config, split="test")
+        console.print(f"loaded back: {len(loaded)} rows of {config}", highlight=False)
+    folder = RunFolder(release.path.parent)
+    thread, samples = telling_thread(folder)
+    console.print()
     console.print(thread_beside_samples(thread, samples, console.width))
+    console.print(rating_table(rated(folder)))
     shown = {"release": _short(release.path), "config": _short(shipped_config())}
     console.print(NEXT.format(**shown), markup=False, highlight=False, soft_wrap=True)
+
+
+def rated(folder: RunFolder) -> pa.Table:
+    """Has the four stand-in systems' outputs rated, and keeps both tables in the run's folder.
+
+    Args:
+        folder: A finished run of the bundled corpus.
+
+    Returns:
+        Rows of `RATINGS`.
+    """
+    samples = pq.read_table(folder.stage("splits") / "kept.parquet")
+    drawn = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
+    benchmark = samples.filter(pa.array(drawn))
+    made = outputs(benchmark, folder.pictures)
+    ratings = drawn_truth(benchmark, made, folder.pictures)
+    pq.write_table(made, folder.root / "outputs.parquet")
+    pq.write_table(ratings, folder.root / "ratings.parquet")
+    return ratings
+
+
+def rating_table(ratings: pa.Table) -> Table:
+    """Mean rating of each system, under the name of the judge that gave it.
+
+    Args:
+        ratings: Rows of `RATINGS`.
+
+    Returns:
+        The table.
+    """
+    table = Table(title="four drawn stand-ins for image systems", title_justify="left", box=None)
+    for heading in ("system", "judge", "mean rating of 10", "rated", "not rated"):
+        table.add_column(heading, justify="left" if heading in ("system", "judge") else "right")
+    for one in mean_ratings(ratings):
+        mean = "-" if one.mean is None else f"{one.mean:.2f}"
+        table.add_row(one.system, one.judge, mean, str(one.rated), str(one.unrated))
+    return table
 
 
 def _short(path: Path) -> Path:
@@ -63,13 +110,13 @@ def telling_thread(folder: RunFolder) -> tuple[Mapping[str, Any], list[Mapping[s
     """The thread that shows most of what happens: prompt, pictures and feedback across posts.
 
     Args:
-        folder: A run whose `extract` stage has finished.
+        folder: A run whose `feedback` stage has finished.
 
     Returns:
         The row of `threads` and its rows of `samples`.
     """
     threads = pq.read_table(folder.stage("threads") / "kept.parquet").to_pylist()
-    samples = pq.read_table(folder.stage("extract") / "kept.parquet").to_pylist()
+    samples = pq.read_table(folder.stage("feedback") / "kept.parquet").to_pylist()
     home = {post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]}
     by_root: dict[str, list[Mapping[str, Any]]] = {}
     for sample in samples:

@@ -1,0 +1,124 @@
+"""What each stage would send to a model about one small invented thread, made readable.
+
+The files in `tests/golden` are these requests as they were when somebody last looked at them:
+`scripts/write_requests.py` writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from echo_hf.collect.relevance import Relevance
+from echo_hf.config import Target
+from echo_hf.context.answers import ExtractAnswer
+from echo_hf.context.extract import Extract
+from echo_hf.context.threads import Threads
+from echo_hf.curate.feedback import Feedback
+from echo_hf.engines.base import ImageRef, Request
+from echo_hf.multimodal.answers import RolesAnswer
+from echo_hf.multimodal.roles import Roles
+from echo_hf.pictures import PictureStore
+from echo_hf.stage import ModelStage
+from echo_hf.tables import POSTS, Table
+
+FOLDER = Path(__file__).resolve().parent / "golden"
+TARGET = Target(
+    name="Lumen Image",
+    developer="Northlight",
+    released="2026-03-02",
+    aliases=("lumen", "l-image"),
+    others=("Paintbox",),
+    chat_window="Lumen Chat",
+)
+STAGES: Mapping[str, ModelStage] = {
+    stage.name: stage
+    for stage in (
+        Relevance(TARGET),
+        Extract(TARGET),
+        Roles(TARGET, PictureStore(Path("pictures"))),
+        Feedback(TARGET),
+    )
+}
+EXTRACTED = {
+    "prompt": "Make my [PET] a knight on a tiny horse, watercolour",
+    "quality": "Benchmark",
+    "posts": [0, 1],
+    "feedback": [{"post": 2, "feedback": "the horse has five legs 😅"}],
+}
+TOLD_APART = {
+    "inputs": [1],
+    "outputs": [2],
+    "posts": [0, 1],
+    "prompt_fill_blank": [{"placeholder": "[PET]", "value": "parrot"}],
+}
+
+
+def golden_requests() -> dict[str, Request]:
+    """The first request of each stage, by the name of the stage."""
+    relevance, extract, roles, feedback = STAGES.values()
+    posts = pa.Table.from_pylist(list(_posts()), schema=POSTS.schema)
+    threads = Threads(keep=(5,))(posts)
+    asked = _next(threads, extract.inputs)
+    found = ExtractAnswer.model_validate({"samples": [EXTRACTED]})
+    samples = _next(extract.finish(asked, [[found]]), roles.inputs)
+    seen = RolesAnswer.model_validate({"samples": [TOLD_APART]})
+    shown = _next(roles.finish(samples, [[seen]]), feedback.inputs)
+    tables = ((relevance, posts), (extract, asked), (roles, samples), (feedback, shown))
+    return {stage.name: stage.requests(table)[0][0] for stage, table in tables}
+
+
+def rendered(request: Request) -> str:
+    """The messages of a request: who speaks, the text, and a line for each picture."""
+    return "".join(_lines(request))
+
+
+def write(folder: Path = FOLDER) -> None:
+    """Writes one file a stage."""
+    folder.mkdir(exist_ok=True)
+    for name, request in golden_requests().items():
+        (folder / f"{name}.txt").write_text(rendered(request), "utf-8")
+
+
+def _lines(request: Request) -> Iterator[str]:
+    for message in request.messages:
+        yield f"===== {message.role} =====\n"
+        for part in message.parts:
+            picture = isinstance(part, ImageRef)
+            yield f"<picture {part.sha256[:12]}>\n" if picture else f"{part.text}\n"
+
+
+def _posts() -> Iterator[dict[str, Any]]:
+    root = "https://x.com/i/status/1"
+    yield _post(
+        root, None, "mira_draws", f"{EXTRACTED['prompt']}\n\nWhat is yours?", "parrot photo"
+    )
+    yield _post(
+        "https://x.com/i/status/2", root, "mira_draws", "@mira_draws my parrot!", "parrot knight"
+    )
+    yield _post("https://x.com/i/status/3", root, "ovi.art", "the horse has five legs 😅")
+
+
+def _post(
+    url: str, parent: str | None, author: str, text: str, picture: str | None = None
+) -> dict[str, Any]:
+    digest = picture and hashlib.sha256(picture.encode()).hexdigest()
+    pictures = [{"sha256": digest, "url": None, "alt_text": picture}] if digest else []
+    return {
+        "url": url,
+        "parent_url": parent,
+        "author": author,
+        "text": text,
+        "keywords": ["lumen"],
+        "pictures": pictures,
+        "relevance": {"score": 5, "note": None},
+    }
+
+
+def _next(table: pa.Table, declared: Table) -> pa.Table:
+    return table.filter(pc.equal(table["_status"], "kept")).select(list(declared.columns))

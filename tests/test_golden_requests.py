@@ -1,0 +1,83 @@
+"""What models are asked, word for word: no change of it goes unseen."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.prompts import Prompt
+from echo_hf.stage import ModelStage
+from echo_hf.steps import STAGES as ALL_STAGES
+from echo_hf.steps import stage_class
+from tests.golden_requests import FOLDER, STAGES, golden_requests, rendered
+from tests.stages_for_tests import ROOT
+
+HOW = "what models are asked has changed: look at it, then run `python scripts/write_requests.py`"
+
+
+def test_every_stage_that_asks_a_model_has_its_file() -> None:
+    """And there is no file of a stage that is gone."""
+    asking = [name for name in ALL_STAGES if issubclass(stage_class(name), ModelStage)]
+
+    assert list(STAGES) == asking
+    assert sorted(file.stem for file in FOLDER.iterdir()) == sorted(asking), HOW
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_the_request_is_the_one_that_was_looked_at(name: str) -> None:
+    """The file of each stage equals what it asks today."""
+    assert rendered(golden_requests()[name]) == (FOLDER / f"{name}.txt").read_text("utf-8"), HOW
+
+
+def test_pictures_and_roles_can_be_read() -> None:
+    """By hand: two turns, a text and a picture."""
+    turns = (
+        Message("system", (Text("Look."),)),
+        Message("user", (Text("One:"), ImageRef("0123456789abcdef" * 4))),
+    )
+    assert rendered(Request("t", turns, None, 1)) == (
+        "===== system =====\nLook.\n===== user =====\nOne:\n<picture 0123456789ab>\n"
+    )
+
+
+def test_the_script_writes_what_is_compared(tmp_path: Path) -> None:
+    """One file a stage, with what it asks today."""
+    script = ROOT / "scripts" / "write_requests.py"
+    subprocess.run([sys.executable, str(script), "--folder", str(tmp_path)], check=True)
+
+    assert {file.stem: file.read_text("utf-8") for file in tmp_path.iterdir()} == {
+        name: rendered(request) for name, request in golden_requests().items()
+    }
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_every_word_of_the_instructions_counts_in_the_digest(name: str) -> None:
+    """They are sent as they are, and with one word changed the stage is another one."""
+    stage = STAGES[name]
+    system = golden_requests()[name].messages[0]
+    assert system.parts == (Text(stage.prompt.text),)
+
+    first, *words = stage.prompt.text.split(" ")
+    for place in (0, len(words) // 2, len(words) - 1):
+        changed = [*words[:place], f"{words[place]}x", *words[place + 1 :]]
+        edited = _with_prompt(stage, " ".join([first, *changed]))
+        assert edited.digest() != stage.digest()
+    assert _with_prompt(stage, stage.prompt.text).digest() == stage.digest()
+
+
+def _with_prompt(stage: ModelStage, text: str) -> ModelStage:
+    class Edited(type(stage)):  # type: ignore[misc]
+        @property
+        def prompt(self) -> Prompt:
+            return Prompt(stage.name, text)
+
+    values: dict[str, Any] = {
+        one.name: getattr(stage, one.name) for one in dataclasses.fields(stage)
+    }
+    return Edited(**values)
