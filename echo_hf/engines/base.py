@@ -235,4 +235,7 @@ def _from_elsewhere(kind: str) -> EngineFactory:
 
 def _load_ours() -> None:
     import echo_hf.engines.auto
-    import echo_hf.engines.rules  # noqa: F401 - importing them registers them
+    import echo_hf.engines.openai
+    import echo_hf.engines.rules
+    import echo_hf.engines.transformers
+    import echo_hf.engines.vllm  # noqa: F401 - importing them registers them

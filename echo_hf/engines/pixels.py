@@ -1,0 +1,202 @@
+"""Resize pictures on our side as a model's own processor would, and map coordinates back.
+
+Some families name places in a picture by its pixels after their own resize: whoever did not do it
+cannot tell where they are. A picture that is fitted here is left alone by the processor or server
+that follows, as long as its budget includes ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+from echo_hf.engines.base import ImageRef
+from echo_hf.engines.families import ANY_SIZE, Budget, budget_of
+from echo_hf.engines.upright import upright_rgb
+from echo_hf.errors import PictureError
+
+HIGHEST_ASPECT_RATIO = 200
+
+Size = tuple[int, int]
+Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+
+
+def fitted(
+    size: Size,
+    *,
+    family: str | None,
+    min_pixels: int | None = None,
+    max_pixels: int | None = None,
+) -> Size:
+    """The size in which a picture is sent: the one that the family's own processor would choose.
+
+    Fitting a second time changes nothing. Without a family and a budget no size changes.
+
+    Args:
+        size: Width and height in pixels.
+        family: A key of `FAMILIES`, or null: then a budget keeps the shape.
+        min_pixels: Fewest pixels; null for the family's own.
+        max_pixels: Most pixels; null for the family's own.
+
+    Returns:
+        Width and height.
+
+    Raises:
+        PictureError: One side is more than 200 times the other, or no size of this shape is inside
+            the budget.
+        EngineError: No such family or budget.
+
+    Example:
+        >>> fitted((1290, 2796), family="qwen2_5_vl", max_pixels=1_003_520)
+        (672, 1456)
+    """
+    budget = budget_of(family, min_pixels, max_pixels)
+    if budget == ANY_SIZE:
+        return size
+    if max(size) > HIGHEST_ASPECT_RATIO * min(size):
+        raise PictureError(
+            f"{_shown(size)} has one side more than {HIGHEST_ASPECT_RATIO} times the other: crop it"
+        )
+    width, height = _resized(size, budget)
+    most = math.inf if budget.max_pixels is None else budget.max_pixels
+    if not budget.min_pixels <= width * height <= most:
+        raise PictureError(
+            f"{_shown(size)} has no size between min_pixels {budget.min_pixels} and max_pixels "
+            f"{budget.max_pixels} in steps of {budget.factor}: allow a wider range"
+        )
+    return width, height
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentPicture:
+    """A picture as a model gets it.
+
+    Attributes:
+        image: Upright, opaque, in mode RGB, in the size that is sent.
+        original_size: Width and height of the upright picture before it was resized.
+    """
+
+    image: Image.Image
+    original_size: Size
+
+    @property
+    def size(self) -> Size:
+        """Width and height that are sent."""
+        return self.image.size
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Original pixels in one sent pixel, across and down; the two differ a little."""
+        return self.original_size[0] / self.size[0], self.original_size[1] / self.size[1]
+
+    def to_original_point(self, point: Point) -> Point:
+        """Where a point of the sent picture lies in the upright original; nothing is clipped.
+
+        Args:
+            point: x and y in pixels of the sent picture.
+
+        Returns:
+            x and y in pixels of the original.
+        """
+        # The product first: a corner maps to the corner, without a rounding error.
+        x, y = (
+            value * original / sent
+            for value, original, sent in zip(point, self.original_size, self.size, strict=True)
+        )
+        return x, y
+
+    def to_original(self, box: Box) -> Box:
+        """Where a box of the sent picture lies in the upright original; nothing is clipped.
+
+        Args:
+            box: Left, top, right, bottom in pixels of the sent picture.
+
+        Returns:
+            The same in pixels of the original.
+        """
+        return (*self.to_original_point(box[:2]), *self.to_original_point(box[2:]))
+
+
+def sent_picture(
+    file: Path,
+    *,
+    family: str | None,
+    min_pixels: int | None = None,
+    max_pixels: int | None = None,
+    sha256: str | None = None,
+) -> SentPicture:
+    """Reads a picture and resizes it as the model's own processor would.
+
+    Args:
+        file: An encoded picture.
+        family: A key of `FAMILIES`, or null.
+        min_pixels: Fewest pixels; null for the family's own.
+        max_pixels: Most pixels; null for the family's own.
+        sha256: Digest that the file must have; null where any will do.
+
+    Returns:
+        The picture and the way back.
+
+    Raises:
+        PictureError: It is missing, changed, cannot be decoded, or does not fit the budget.
+        EngineError: No such family or budget.
+    """
+    image = upright_rgb(file, sha256)
+    size = fitted(image.size, family=family, min_pixels=min_pixels, max_pixels=max_pixels)
+    # Resampled as the families' own processors do.
+    sent = image if size == image.size else image.resize(size, Image.Resampling.BICUBIC)
+    return SentPicture(sent, image.size)
+
+
+def sent_reference(
+    reference: ImageRef,
+    *,
+    family: str | None,
+    min_pixels: int | None = None,
+    max_pixels: int | None = None,
+) -> SentPicture:
+    """`sent_picture` for a picture in a message, whose bytes must have its digest.
+
+    Args:
+        reference: The picture.
+        family: A key of `FAMILIES`, or null.
+        min_pixels: Fewest pixels; null for the family's own.
+        max_pixels: Most pixels; null for the family's own.
+
+    Returns:
+        The picture and the way back.
+
+    Raises:
+        PictureError: It has no file, or is not the picture it should be, or does not fit.
+        EngineError: No such family or budget.
+    """
+    if reference.file is None:
+        raise PictureError(f"picture {reference.sha256!r} has no file: run `collect` to fetch it")
+    return sent_picture(
+        reference.file,
+        family=family,
+        min_pixels=min_pixels,
+        max_pixels=max_pixels,
+        sha256=reference.sha256,
+    )
+
+
+def _resized(size: Size, budget: Budget) -> Size:
+    factor, area = budget.factor, size[0] * size[1]
+    # To the nearest multiple, a half to the even one: as the families' processors round.
+    width, height = (round(side / factor) * factor for side in size)
+    if budget.max_pixels is not None and width * height > budget.max_pixels:
+        shrink = math.sqrt(area / budget.max_pixels)
+        width, height = (max(1, math.floor(side / shrink / factor)) * factor for side in size)
+    elif width * height < budget.min_pixels:
+        grow = math.sqrt(budget.min_pixels / area)
+        width, height = (math.ceil(side * grow / factor) * factor for side in size)
+    return width, height
+
+
+def _shown(size: Size) -> str:
+    return f"a picture of {size[0]} x {size[1]} pixels"

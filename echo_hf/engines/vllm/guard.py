@@ -1,0 +1,112 @@
+"""End the processes that vLLM computes in when the one that started them is gone.
+
+Killed with no time to clean up, a run would leave them behind, and with them a GPU whose memory is
+taken: the next run could not go on. This file is also a program of its own,
+
+    python guard.py PARENT
+
+which reads numbers of processes, a line each, and kills them when the parent is gone or says that
+it has done with them. Linux only, as is what it guards.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+from typing import IO
+
+LOOK_EVERY_S = 0.2
+MOST_BYTES = 65_536
+DONE = b"done"
+
+Guard = subprocess.Popen[bytes]
+
+
+@contextmanager
+def children_guarded() -> Iterator[Guard | None]:
+    """Guards the processes that are started inside the context, from their start.
+
+    Yields:
+        The guard, to be ended when they have ended; null where the system has none.
+    """
+    if not hasattr(os, "pidfd_open"):
+        yield None
+        return
+    # In a session of its own: Ctrl-C is for the run, which ends what it started itself.
+    command = [sys.executable, "-I", __file__, str(os.getpid())]
+    guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
+    loaded = Event()
+    telling = Thread(target=_tell, args=(guard.stdin, _children(), loaded), daemon=True)
+    telling.start()
+    try:
+        try:
+            yield guard
+        finally:
+            loaded.set()
+            telling.join()
+    except BaseException:
+        end(guard)
+        raise
+
+
+def end(guard: Guard) -> None:
+    """Ends the guard, and before it whatever it still guards.
+
+    Args:
+        guard: What `children_guarded` gave.
+    """
+    guard.communicate(DONE)
+
+
+def watch(parent: int, lines: int) -> None:
+    """Waits until the parent is gone or done, then kills.
+
+    Args:
+        parent: Number of the process that writes the lines.
+        lines: Descriptor of what it writes. Its end says nothing: forked processes hold it, too.
+    """
+    held: list[int] = []
+    alive = list(_held(parent))  # empty if it is gone before this program has begun
+    gone = done = False
+    while not (gone or done):
+        ready, _, _ = select.select([lines, *alive], [], [], None if alive else 0)
+        gone = not alive or alive[0] in ready
+        if lines in ready:
+            said = os.read(lines, MOST_BYTES).split()
+            done = DONE in said or not said
+            held += [one for word in said if word != DONE for one in _held(int(word))]
+    for process in held:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+
+
+def _held(number: int) -> Iterator[int]:
+    # Held like this, a process that ended in time is not mistaken for who gets its number next.
+    with suppress(ProcessLookupError):
+        yield os.pidfd_open(number)
+
+
+def _tell(to: IO[bytes], known: set[int], loaded: Event) -> None:
+    ended = False
+    while not ended:
+        ended = loaded.wait(LOOK_EVERY_S)
+        for number in _children() - known:
+            known.add(number)
+            with suppress(OSError):  # the guard is gone
+                to.write(b"%d\n" % number)
+                to.flush()
+
+
+def _children() -> set[int]:
+    return {child.pid for child in multiprocessing.active_children() if child.pid is not None}
+
+
+if __name__ == "__main__":
+    watch(int(sys.argv[1]), sys.stdin.fileno())

@@ -1,0 +1,58 @@
+"""The bundled corpus on its way through the stages before a model is asked about its threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from datasets import Dataset
+
+from echo_hf.apply import run_stage
+from echo_hf.collect.collect import Collect
+from echo_hf.collect.merge import Merge
+from echo_hf.collect.records import read_records
+from echo_hf.collect.relevance import Relevance
+from echo_hf.config import Posts, Target
+from echo_hf.context.threads import Threads
+from echo_hf.engines.base import Request, make_engine
+from echo_hf.pictures import PictureStore
+from echo_hf.stage import ModelStage
+
+TARGET = Target(
+    name="Lumen Image",
+    developer="Northlight",
+    released="2026-03-02",
+    aliases=("lumen", "lumen-img", "l-image"),
+    others=("Paintbox", "DreamMill"),
+    chat_window="Lumen Chat",
+)
+
+
+@dataclass(frozen=True)
+class Bundled:
+    """The corpus as tables.
+
+    Attributes:
+        pictures: Its pictures.
+        posts: Posts to be scored.
+        threads: Threads that the plain rules let through.
+    """
+
+    pictures: PictureStore
+    posts: Dataset
+    threads: Dataset
+
+
+def bundled(folder: Path) -> Bundled:
+    """Collects the corpus; the pictures go below the folder."""
+    pictures = PictureStore(folder / "pictures")
+    records = read_records([Posts(source="quickstart")])
+    posts = run_stage(Merge(), run_stage(Collect(pictures), records).dataset).dataset
+    scored = run_stage(Relevance(TARGET), posts, engine=make_engine("rules")).dataset
+    return Bundled(pictures, posts, run_stage(Threads(), scored).dataset)
+
+
+def requests_of(stage: ModelStage, rows: Dataset) -> list[Request]:
+    """Everything that a stage asks about these rows, in order."""
+    table = rows.with_format("arrow")[:]
+    return [request for row in stage.requests(table) for request in row]

