@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from echo_hf.apply import run_stage
-    from echo_hf.check.check import check_engine
-    from echo_hf.config import Config, load_config
+    from echo_hf.check.check import CheckResult, check_engine
+    from echo_hf.config import Config, EngineChoice, load_config
     from echo_hf.errors import EchoError
     from echo_hf.filling import fill
     from echo_hf.hub.release import Release
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from echo_hf.store import Store
 
 _HOME = {
+    "CheckResult": "echo_hf.check.check",
     "Config": "echo_hf.config",
     "EchoError": "echo_hf.errors",
+    "EngineChoice": "echo_hf.config",
     "ModelStage": "echo_hf.stage",
     "Release": "echo_hf.hub.release",
     "Stage": "echo_hf.stage",
@@ -37,8 +39,10 @@ _HOME = {
 }
 
 __all__ = [
+    "CheckResult",
     "Config",
     "EchoError",
+    "EngineChoice",
     "ModelStage",
     "Release",
     "Stage",

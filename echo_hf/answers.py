@@ -5,6 +5,7 @@ Parsing happens here, on reading, so a better parser costs no model call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -144,19 +145,24 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
     if completion.text is None or not completion.is_answer:
         return _no_answer(completion, key)
     if request.answer is None:
-        return _raw_text(completion.text, key)
+        return _raw_text(completion.text, request.regex, key)
     try:
         return request.answer.model_validate_json(completion.text)
     except ValidationError:
         return _parse_within(request.answer, completion.text, key)
 
 
-def _raw_text(text: str, key: bytes) -> RawText | Failure:
+def _raw_text(text: str, regex: str | None, key: bytes) -> RawText | Failure:
     # Half of a surrogate pair is no text that a file could hold.
-    if text.strip() and text == text.encode("utf-8", "replace").decode():
+    if not text.strip() or text != text.encode("utf-8", "replace").decode():
+        detail = f"blank, or no whole characters: {text[:LONGEST_DETAIL]!r}"
+        return Failure(Failed.UNREADABLE, detail, key.hex())
+    if regex is None:
         return RawText(text)
-    detail = f"blank, or no whole characters: {text[:LONGEST_DETAIL]!r}"
-    return Failure(Failed.UNREADABLE, detail, key.hex())
+    if re.fullmatch(regex, text.strip()):
+        return RawText(text.strip())
+    detail = f"expected text of the form {regex}, got {text[:80]!r}"
+    return Failure(Failed.OFF_SCHEMA, detail[:LONGEST_DETAIL], key.hex())
 
 
 def _parse_within(answer: type[BaseModel], text: str, key: bytes) -> BaseModel | Failure:

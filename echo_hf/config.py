@@ -21,7 +21,7 @@ from pydantic import (
     ValidationError,
 )
 
-from echo_hf.config_check import first_error, secrets_in, shortened
+from echo_hf.config_check import first_error, secrets_in, shown_value
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.unique_keys import UniqueKeys
 
@@ -247,7 +247,7 @@ def parse_config(data: Any, place: str) -> Config:
         ConfigError: It holds an unknown key or a bad value, or names an engine that it lacks.
     """
     if not isinstance(data, dict):
-        given = shortened(data)
+        given = shown_value(data)
         raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {given}")
     try:
         config = Config.model_validate(data)

@@ -67,10 +67,10 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
         return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
     said = re.sub(r"^Value error, ", "", first["msg"])
     said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
-    return f"{place}: {where} is {shortened(first['input'])}: {said[:1].lower() + said[1:]}"
+    return f"{place}: {where} is {shown_value(first['input'])}: {said[:1].lower() + said[1:]}"
 
 
-def shortened(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """A value as a message shows it, no longer than a line holds."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."

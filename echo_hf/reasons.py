@@ -87,8 +87,15 @@ class Notice(Reason):
     TWO_ROLES = "two_roles", "the model called a picture input and output; it counts as output"
     NEITHER = "neither", "the model calls the picture neither input nor output"
     NO_TASK = "no_task", "the pictures show no coherent task; the sample is of quality Analysis"
-    UNKNOWN_BLANK = "unknown_blank", "the model filled a blank that the prompt does not have"
-    BLANK_LEFT = "blank_left", "a template was completed but for this blank"
+    UNKNOWN_BLANK = (
+        "unknown_blank",
+        "the model filled what is no blank of the prompt, or a blank more often than it stands",
+    )
+    BLANK_LEFT = "blank_left", "a completed template still holds this blank; only for analysis"
+    TEMPLATE_LEFT = (
+        "template_left",
+        "the prompt is a template that nothing completed; only for analysis",
+    )
     NOT_COMPLETED = (
         "not_completed",
         "a picture of a template whose other pictures show completions, but not this one",
@@ -103,6 +110,15 @@ class Notice(Reason):
     )
     UNJUDGED_COMMENT = "unjudged_comment", "the model gave no verdict on a comment"
     JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
+    PARTS_DISAGREE = (
+        "parts_disagree",
+        "answers about parts of one sample name different kinds or tasks; the first counts",
+    )
+    BAD_KEYWORD = "bad_keyword", "the keyword is no short name of a failure; it is left out"
+    KEYWORD_WITHOUT_FAILURE = (
+        "keyword_without_failure",
+        "the model gave a keyword with a verdict that speaks of no failure; it is left out",
+    )
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
     FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is no text of the post it names"
 

@@ -37,6 +37,8 @@ def signature_digest(signature: Mapping[str, Any]) -> bytes:
 def _request_key(key: Any, request: Request, shared: dict[int, bytes]) -> bytes:
     key.update(_schema_digest(request.answer))
     key.update(b"%d" % request.max_tokens)
+    if request.regex is not None:
+        key.update(b"r" + hashlib.sha256(request.regex.encode()).digest())
     for message in request.messages:
         key.update(
             _shared_digest(message, shared) if message.role == "system" else _digest(message)

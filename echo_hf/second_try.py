@@ -11,8 +11,8 @@ from echo_hf.reasons import Failed
 LONGEST_SHOWN = 4000
 NOT_USABLE = frozenset({Failed.UNREADABLE, Failed.OFF_SCHEMA})
 SAID = (
-    "That answer cannot be used: {error}. Answer the same question again, whole, with one JSON "
-    "object in the form that was described and nothing else."
+    "That answer cannot be used: {error}. Answer the same question again, whole, in the form that "
+    "was described, and say nothing else."
 )
 
 
@@ -30,7 +30,8 @@ def second_request(request: Request, completion: Completion | None, failure: Fai
     """
     if failure.reason is Failed.CUT:
         return replace(request, max_tokens=2 * request.max_tokens)
-    if failure.reason not in NOT_USABLE or request.answer is None:
+    has_form = request.answer is not None or request.regex is not None
+    if failure.reason not in NOT_USABLE or not has_form:
         return request
     said = (completion.text or "").strip()[:LONGEST_SHOWN] if completion else ""
     if not said:  # two turns of the user in a row are refused by some chat templates

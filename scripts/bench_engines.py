@@ -331,7 +331,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", choices=list(AIMS))
     parser.add_argument("--model", help="a real model for vllm, on the Hub or in a folder")
-    parser.add_argument("--requests", type=int, default=500)
+    parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--serve", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()

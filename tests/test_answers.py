@@ -136,6 +136,30 @@ def test_a_blank_or_broken_text_is_unreadable(text: str) -> None:
     assert failure.detail.encode()
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("[[7]]", "[[7]]"), (" [[10]]\n", "[[10]]"), ("[[7]] or so", None), ("7", None)],
+)
+def test_a_text_has_the_form_that_was_asked_for(text: str, read: str | None) -> None:
+    """All of it matches the regular expression, but for white space around it; else off schema."""
+    asked = replace(request("red", answer=None), regex=r"\[\[\d{1,2}\]\]")  # type: ignore[arg-type]
+    found = parse(asked, Completion(text), b"")
+    if read is None:
+        assert isinstance(found, Failure)
+        assert found.reason is Failed.OFF_SCHEMA
+    else:
+        assert found == RawText(read)
+
+
+def test_the_form_of_a_text_is_part_of_its_key() -> None:
+    """Another form is another question; without one the key is that of before."""
+    plain = request("red", answer=None)  # type: ignore[arg-type]
+    forms = [plain, replace(plain, regex="a"), replace(plain, regex="b"), replace(plain)]
+    first, a, b, again = request_keys({}, forms)
+    assert len({first, a, b}) == 3
+    assert again == first
+
+
 def test_raw_answers_fail_like_others() -> None:
     """A cut or missing one is none, whatever text there is."""
     said = [_raw(Completion("8", None, "length")), _raw(None)]

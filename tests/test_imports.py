@@ -63,8 +63,10 @@ def test_the_command_is_installed() -> None:
 def test_the_public_names_are_these() -> None:
     """What the documentation promises, in order."""
     assert echo_hf.__all__ == [
+        "CheckResult",
         "Config",
         "EchoError",
+        "EngineChoice",
         "ModelStage",
         "Release",
         "Stage",

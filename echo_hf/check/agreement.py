@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from echo_hf.check.gold import Gold
 from echo_hf.check.gold_lines import (
@@ -10,12 +10,13 @@ from echo_hf.check.gold_lines import (
     FeedbackLine,
     Line,
     PictureAt,
+    PictureRole,
     RelevanceLine,
     RolesLine,
     SampleLine,
 )
 from echo_hf.check.gold_posts import GoldPosts
-from echo_hf.config_check import shortened
+from echo_hf.config_check import shown_value
 from echo_hf.errors import GoldError
 
 
@@ -40,8 +41,8 @@ def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
         where: What the posts were read from, for messages.
 
     Raises:
-        GoldError: A line names a post, a picture or a sample that is not there, or a thread is
-            in both halves.
+        GoldError: A line names a post, a picture or a sample that is not there, a picture stands
+            in two lines or has two roles, or a thread is in both halves.
     """
     _check_posts(gold, posts, where)
     for lines in gold.lines.values():
@@ -51,6 +52,8 @@ def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
         _check_thread(row, posts)
     for line in gold.roles or ():
         _check_pictures(line, posts)
+    _check_one_line(gold.roles or ())
+    _check_one_role(gold.roles or (), posts)
     _check_halves(gold, posts)
     if gold.extract is not None:
         _check_samples(gold, gold.extract)
@@ -140,17 +143,33 @@ def _check_pictures(line: RolesLine, posts: GoldPosts) -> None:
                 f"{line.place}: a picture of {picture.post_url!r}, which is not in the thread of "
                 f"{line.root_url!r}: expected pictures of that thread"
             )
-    roles: dict[tuple[str, int], str] = {}
-    for role in line.pictures:
-        if roles.setdefault(_at(role), role.role) != role.role:
-            raise GoldError(
-                f"{line.place}: picture {role.index} of {role.post_url!r} is {role.role!r} and "
-                f"{roles[_at(role)]!r}: expected one role"
-            )
 
 
-def _at(picture: PictureAt) -> tuple[str, int]:
-    return picture.post_url, picture.index
+def _check_one_line(lines: Sequence[RolesLine]) -> None:
+    first: dict[PictureAt, RolesLine] = {}
+    for line in lines:
+        for one in line.pictures:
+            at = PictureAt(post_url=one.post_url, index=one.index)
+            other = first.setdefault(at, line)
+            if other is not line:
+                raise GoldError(
+                    f"{line.place}: picture {one.index} of {one.post_url!r} stands in "
+                    f"{other.place} as well: expected each picture in one line"
+                )
+
+
+def _check_one_role(lines: Sequence[RolesLine], posts: GoldPosts) -> None:
+    # A post may show the same file twice: it is looked at once, and has one role.
+    first: dict[tuple[str, str | int], tuple[PictureRole, RolesLine]] = {}
+    for line in lines:
+        for one in line.pictures:
+            file = posts.pictures[one.post_url][one.index] or one.index
+            known, other = first.setdefault((one.post_url, file), (one, line))
+            if known.role != one.role:
+                raise GoldError(
+                    f"{line.place}: picture {one.index} of {one.post_url!r} is {one.role!r}, but "
+                    f"{known.role!r} in {other.place} as picture {known.index}: expected one role"
+                )
 
 
 def _check_halves(gold: Gold, posts: GoldPosts) -> None:
@@ -179,8 +198,8 @@ def _check_samples(gold: Gold, extract: tuple[ExtractLine, ...]) -> None:
         if line.key not in known:
             there = prompts.get(line.root_url, [])
             raise GoldError(
-                f"{line.place}: prompt {shortened(line.prompt)} is of no sample of that thread: "
-                f"extract.jsonl has {shortened(there)}"
+                f"{line.place}: prompt {shown_value(line.prompt)} is of no sample of that thread: "
+                f"extract.jsonl has {shown_value(there)}"
             )
     listed = {
         url

@@ -18,9 +18,10 @@ from echo_hf.check.gold import Gold
 from echo_hf.check.gold_folder import read_gold
 from echo_hf.check.gold_lines import Half
 from echo_hf.check.gold_posts import read_posts
+from echo_hf.check.left_out import left_out
 from echo_hf.check.measures import Measure, measured
 from echo_hf.check.setting import Setting, setting_of
-from echo_hf.check.stages import CHECKS, Material, left_out
+from echo_hf.check.stages import CHECKS, Material
 from echo_hf.config import Config, EngineChoice
 from echo_hf.engines.base import Engine
 from echo_hf.engines.loaded import Engines
@@ -111,7 +112,7 @@ def check_engine(
         gold: A folder as `echo_hf/quickstart/gold/README.md` describes; the bundled one when null,
             whose target and posts are its own.
         half: `held_out`, `tune` or `all`.
-        stages: Only these; those that there is gold for when null.
+        stages: Only these, at least one; those that there is gold for when null.
         errors: Keep what was not right in `Measure.errors`; only of the half `tune`.
         runs: Folder of runs; answers are kept in `check-engine/<name of the config>` there.
         offline: Ask no model: what no stored answer covers lowers the coverage.
@@ -124,6 +125,7 @@ def check_engine(
         EchoError: The config, the gold or an engine is not usable; the message says how to go on.
     """
     _check_half(half, errors)
+    _check_stages(stages)
     setting = setting_of(config, engine, gold)
     every = read_gold(setting.gold)
     folder = RunFolder(Path(runs) / FOLDER / setting.config.name)
@@ -199,6 +201,17 @@ def _check_half(half: str, errors: bool) -> None:
         )
 
 
+def _check_stages(stages: Sequence[str] | None) -> None:
+    if stages is not None and not stages:
+        raise StageError(
+            f"stages {stages!r} would check nothing: expected some of {', '.join(CHECKS)}, or "
+            "None for all that there is gold for"
+        )
+    for name in stages or ():
+        if name not in CHECKS:
+            raise StageError(unknown("stage to check", name, CHECKS))
+
+
 def _material(
     setting: Setting, every: Gold, half: str, folder: RunFolder, watch: Watcher
 ) -> tuple[Material, int]:
@@ -214,8 +227,6 @@ def _material(
 
 def _chosen(gold: Gold, stages: Sequence[str] | None) -> list[str]:
     for name in stages or ():
-        if name not in CHECKS:
-            raise StageError(unknown("stage to check", name, CHECKS))
         if lacking := CHECKS[name].lacks(gold):
             files = ", ".join(lacking)
             raise GoldError(f"stage {name!r} cannot be checked without gold in {files} (.jsonl)")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from echo_hf.check.gold_lines import folded
+from echo_hf.check.folded import folded
 from echo_hf.check.inputs import Key, sample_key
 from echo_hf.stage_result import StageResult
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from echo_hf.check.gold import LINES, Gold
 from echo_hf.check.gold_lines import Line
-from echo_hf.config_check import first_error, shortened
+from echo_hf.config_check import first_error, shown_value
 from echo_hf.errors import GoldError
 
 POSTS_FILE = "posts.jsonl"
@@ -68,7 +68,7 @@ def _lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
         line = _line(text, f"{path}:{number}", kind)
         first = seen.setdefault(line.key, line)
         if first is not line:
-            told = " with prompt ".join(shortened(part) for part in line.key)
+            told = " with prompt ".join(shown_value(part) for part in line.key)
             raise GoldError(f"{line.place}: {told} stands in {first.place} too: keep one of them")
     return tuple(seen.values())
 
@@ -86,9 +86,9 @@ def _line(text: str, place: str, kind: type[Line]) -> Line:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise GoldError(f"{place}: {shortened(text)} is not JSON ({error})") from None
+        raise GoldError(f"{place}: {shown_value(text)} is not JSON ({error})") from None
     if not isinstance(data, dict):
-        raise GoldError(f"{place}: {shortened(data)} is no object: expected {_keys(kind)}")
+        raise GoldError(f"{place}: {shown_value(data)} is no object: expected {_keys(kind)}")
     try:
         line = kind.model_validate(data)
     except ValidationError as error:

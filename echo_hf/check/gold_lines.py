@@ -18,6 +18,7 @@ from pydantic import (
     field_validator,
 )
 
+from echo_hf.check.folded import folded
 from echo_hf.collect.urls import canonical_url
 from echo_hf.context.answers import LONGEST_PROMPT, Quality
 from echo_hf.context.spans import squeezed
@@ -241,13 +242,3 @@ class TaskLine(SampleLine):
     def right(self) -> frozenset[str]:
         """Every task that is no mistake."""
         return frozenset(self.acceptable or (self.task,))
-
-
-def folded(text: str) -> str:
-    """A text as it is compared where neither case nor white space counts.
-
-    Example:
-        >>> folded(" Colour  cast")
-        'colour cast'
-    """
-    return squeezed(text).casefold()

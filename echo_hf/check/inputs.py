@@ -17,7 +17,7 @@ from echo_hf.config import Target
 from echo_hf.context.answers import (
     LONGEST_FEEDBACK,
     ExtractAnswer,
-    FeedbackAnswer,
+    PostFeedback,
     SampleAnswer,
 )
 from echo_hf.context.extract import Extract
@@ -170,11 +170,11 @@ def _answer(
 
 def _said(
     sample: GoldSample, posts: Sequence[Row], number: Mapping[str, int]
-) -> Iterator[FeedbackAnswer]:
+) -> Iterator[PostFeedback]:
     listed = {*sample.feedback, *sample.feedback_optional}
     for place in sorted(number[url] for url in listed if url in number):
         text = (posts[place]["text"] or "").strip()[:LONGEST_FEEDBACK]
-        yield FeedbackAnswer(post=place, feedback=text)
+        yield PostFeedback(post=place, feedback=text)
 
 
 def _with_roles(sample: Row, line: RolesLine, posts: GoldPosts) -> list[Row]:

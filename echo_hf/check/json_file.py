@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +47,23 @@ def as_json(result: CheckResult) -> dict[str, Any]:
 
 
 def check_target(path: Path | None) -> None:
-    """Refuses a file that cannot be written, before anything is asked.
+    """Refuses a file that cannot be written, before anything is asked; it is left as it was.
 
     Args:
         path: Where the figures are to go, if anywhere.
 
     Raises:
-        ConfigError: Its folder does not exist, or it is a folder itself.
+        ConfigError: It is a folder, there is no folder for it, or it may not be written.
     """
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise ConfigError(f"--json {str(path)!r} cannot be written: expected a file in a folder")
+    if path is None:
+        return
+    try:
+        _try_to_write(Path(os.path.realpath(path)))
+    except OSError as error:
+        raise ConfigError(
+            f"--json {str(path)!r} cannot be written ({error.strerror}): expected a file in a "
+            "folder where you may write"
+        ) from None
 
 
 def write_json(path: Path, result: CheckResult) -> None:
@@ -64,3 +74,17 @@ def write_json(path: Path, result: CheckResult) -> None:
         result: What was measured.
     """
     path.write_text(json.dumps(as_json(result), indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _try_to_write(target: Path) -> None:
+    try:
+        kind = target.stat().st_mode
+    except FileNotFoundError:
+        target.open("xb").close()
+        target.unlink()
+        return
+    # Whoever reads from a pipe would take its opening and closing for the end of the figures.
+    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
+        target.open("ab").close()
+    elif not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

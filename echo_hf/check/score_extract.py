@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from echo_hf.check.found import FoundSample
 from echo_hf.check.gold_lines import ExtractLine, GoldSample
@@ -31,10 +32,19 @@ class Pair:
 
     @property
     def claims(self) -> bool:
-        """Whether finding it is right or wrong; what is called Trash goes no further."""
-        if self.found is None:
+        """Whether finding it is right or wrong: never of what was found as Trash, nor of doubt."""
+        if self.found is None or self.found.quality == TRASH:
             return False
-        return self.counts if self.gold else self.found.quality != TRASH
+        if self.gold is None:
+            return True
+        return self.counts or (not self.gold.optional and self.gold.right == {TRASH})
+
+    @property
+    def finds(self) -> bool:
+        """Whether it was found: as Trash, which goes no further, only if that is acceptable."""
+        if self.gold is None or self.found is None:
+            return False
+        return self.found.quality != TRASH or TRASH in self.gold.right
 
     @property
     def has_quality(self) -> bool:
@@ -82,6 +92,8 @@ def matched(
 ) -> Iterator[tuple[GoldSample, FoundSample]]:
     """Pairs samples with the same primary post, those with the most similar prompts first.
 
+    What was found as Trash takes only what is left: it goes no further.
+
     Args:
         gold: Samples of a thread as people wrote them down.
         found: Samples that an engine found there.
@@ -90,20 +102,21 @@ def matched(
         Pairs, each sample in one at most; their order does not matter.
     """
     candidates = [
-        (-similarity(one.prompt, other.prompt), squeezed(one.prompt), _spelt(other), one, other)
+        (_order(one, other), one, other)
         for one in gold
         for other in found
         if one.post_urls[0] == other.primary
     ]
     taken: set[int] = set()
-    for *_, one, other in sorted(candidates, key=lambda candidate: candidate[:3]):
+    for _, one, other in sorted(candidates, key=itemgetter(0)):
         if id(one) not in taken and id(other) not in taken:
             taken |= {id(one), id(other)}
             yield one, other
 
 
-def _spelt(found: FoundSample) -> tuple[str, str, tuple[str, ...]]:
-    return found.prompt, found.quality, found.feedback
+def _order(gold: GoldSample, found: FoundSample) -> tuple[bool, float, tuple[object, ...]]:
+    spelt = (squeezed(gold.prompt), found.prompt, found.quality, found.feedback)
+    return found.quality == TRASH, -similarity(gold.prompt, found.prompt), spelt
 
 
 def _pairs(line: ExtractLine, found: Sequence[FoundSample] | None) -> Iterator[Pair]:
@@ -119,23 +132,22 @@ def _pairs(line: ExtractLine, found: Sequence[FoundSample] | None) -> Iterator[P
 
 def _is_sample(pair: Pair) -> Item:
     prompt = pair.found.prompt if pair.found else ""
-    expected = pair.gold.prompt if pair.gold else "no sample"
-    return Item(pair.thread, pair.place, expected, prompt, float(pair.gold is not None))
+    expected = pair.gold.prompt if pair.gold and pair.counts else "no sample"
+    return Item(pair.thread, pair.place, expected, prompt, float(pair.counts))
 
 
 def _is_found(pair: Pair) -> Item:
-    score = float(pair.found is not None) if pair.answered else None
-    return _compared(pair, score)
+    return _compared(pair, float(pair.finds) if pair.answered else None)
 
 
 def _similarity(pair: Pair) -> Item:
-    if not pair.gold or not pair.found:
+    if not pair.gold or not pair.found or not pair.finds:
         return _compared(pair, None)
     return _compared(pair, similarity(pair.gold.prompt, pair.found.prompt))
 
 
 def _is_exact(pair: Pair) -> Item:
-    if not pair.gold or not pair.found:
+    if not pair.gold or not pair.found or not pair.finds:
         return _compared(pair, None)
     return _compared(pair, float(squeezed(pair.gold.prompt) == squeezed(pair.found.prompt)))
 
@@ -185,6 +197,6 @@ def _is_feedback(pair: Pair, url: str) -> Item:
 
 
 def _is_heard(pair: Pair, url: str) -> Item:
-    heard = pair.found is not None and url in pair.found.feedback
+    heard = pair.found is not None and pair.finds and url in pair.found.feedback
     given = "feedback" if heard else "no feedback of this sample"
     return Item(pair.thread, url, "feedback", given, float(heard) if pair.answered else None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from echo_hf.check.folded import folded
 from echo_hf.check.found import FoundTask, FoundVerdict
-from echo_hf.check.gold_lines import FeedbackLine, TaskLine, folded
+from echo_hf.check.gold_lines import FeedbackLine, TaskLine
 from echo_hf.check.inputs import Key
 from echo_hf.check.measures import Item, Scored
 

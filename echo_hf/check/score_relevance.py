@@ -23,24 +23,27 @@ def score_relevance(
         root_of: The root of each post.
 
     Returns:
-        Precision and recall of keeping, without the posts that people themselves would both keep
-        and drop; and the share of acceptable scores.
+        Precision and recall of keeping and of dropping, without the posts that people themselves
+        would both keep and drop; and the share of acceptable scores.
     """
     clear = [line for line in lines if len({score in keep for score in line.right}) == 1]
     doubtful = len(lines) - len(clear)
     covered = sum(line.url in found for line in clear), len(clear)
-    claimed = [line for line in clear if found.get(line.url) in keep]
-    kept = [line for line in clear if line.score in keep]
-    precision = list(_kept(claimed, found, keep, root_of))
-    recall = list(_kept(kept, found, keep, root_of))
+    scored: list[Scored] = []
+    for side, kept in (("keep", True), ("drop", False)):
+        claimed = [one for one in clear if one.url in found and (found[one.url] in keep) is kept]
+        wanted = [one for one in clear if (one.score in keep) is kept]
+        precision = list(_sides(claimed, found, keep, root_of))
+        recall = list(_sides(wanted, found, keep, root_of))
+        scored.append(Scored(f"{side}_precision", precision, covered, skipped=doubtful))
+        scored.append(Scored(f"{side}_recall", recall, skipped=doubtful))
     return [
-        Scored("keep_precision", precision, covered, skipped=doubtful),
-        Scored("keep_recall", recall, skipped=doubtful),
+        *scored,
         Scored("score_accuracy", [_scored(line, found, root_of) for line in lines]),
     ]
 
 
-def _kept(
+def _sides(
     lines: Sequence[RelevanceLine],
     found: Mapping[str, int],
     keep: Collection[int],

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from echo_hf.check.folded import folded
 from echo_hf.check.found import Answered, FoundRoles
-from echo_hf.check.gold_lines import PictureAt, RolesLine, folded
+from echo_hf.check.gold_lines import PictureAt, RolesLine
 from echo_hf.check.gold_posts import GoldPosts
 from echo_hf.check.inputs import Key, Row, digest_of, sample_key
 from echo_hf.check.measures import Item, Scored

@@ -13,7 +13,7 @@ import yaml
 
 from echo_hf.check.gold_folder import POSTS_FILE
 from echo_hf.config import Config, EngineChoice, Posts, load_config
-from echo_hf.config_check import secrets_in, shortened
+from echo_hf.config_check import secrets_in, shown_value
 from echo_hf.engines.base import engine_names
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.quickstart.show import shipped_config
@@ -96,7 +96,8 @@ def engine_choice(
         The engine, if one is named.
 
     Raises:
-        ConfigError: There is no such kind, or an option is none, is given twice, or is a secret.
+        ConfigError: There is no such kind, or an option is none, names it, is given twice, or is a
+            secret.
 
     Example:
         >>> engine_choice("auto", "org/model", ["temperature=0.5"])
@@ -111,7 +112,9 @@ def engine_choice(
     every: list[tuple[str, Any]] = [("model", model)] if model is not None else []
     every += map(_option, options)
     names = [name for name, _ in every]
-    twice = next((name for name in names if names.count(name) > 1 or name == "kind"), None)
+    if "kind" in names:
+        raise ConfigError("--option 'kind': the kind of the engine is what --engine names")
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"--option {twice!r} is given twice: give it once")
     secret = next(secrets_in(dict(every)), None)
@@ -138,4 +141,4 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _named(entries: Iterable[Posts]) -> str:
-    return shortened(", ".join(str(entry.path or entry.source) for entry in entries))[1:-1]
+    return shown_value(", ".join(str(entry.path or entry.source) for entry in entries))[1:-1]

@@ -28,7 +28,7 @@ COVERAGE = (
     "neither as right nor as wrong"
 )
 SKIPPED = {
-    "relevance": "{} left out of keep precision and recall: people would both keep and drop them",
+    "relevance": "{} left out of precision and recall: people would both keep and drop them",
     "roles": "{} pictures left out: nobody wrote down their role",
 }
 

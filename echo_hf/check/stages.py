@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from echo_hf.check.gold import Gold
 from echo_hf.check.gold_posts import GoldPosts
 from echo_hf.check.inputs import (
     Key,
-    digest_of,
+    Row,
     posts_to_score,
     sample_key,
     samples_to_judge,
@@ -32,7 +32,6 @@ from echo_hf.check.score_feedback import score_tasks, score_verdicts
 from echo_hf.check.score_relevance import score_relevance
 from echo_hf.check.score_roles import gold_roles, score_roles
 from echo_hf.config import Config
-from echo_hf.context.spans import squeezed
 from echo_hf.curate.feedback import NOT_ASKED
 from echo_hf.stage_result import StageResult
 
@@ -56,6 +55,11 @@ class Material:
         """The samples as `roles` reads them."""
         extract, roles = self.gold.extract or (), self.gold.roles or ()
         return samples_to_look_at(extract, roles, self.posts, self.config.target)
+
+    @cached_property
+    def judged(self) -> Dataset:
+        """The samples as `feedback` reads them."""
+        return samples_to_judge(self.samples, self.gold.roles or (), self.posts)
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,33 @@ def _score_roles(given: Material, read: Dataset, result: StageResult) -> list[Sc
     return score_roles(gold, found_roles(result))
 
 
+def asked_about(samples: Dataset) -> list[Row]:
+    """The samples that `feedback` asks about.
+
+    Args:
+        samples: Those that it reads.
+
+    Returns:
+        All but Trash.
+    """
+    return [row for row in samples.to_list() if row["quality"] != NOT_ASKED]
+
+
+def comments_of(samples: Iterable[Row]) -> set[str]:
+    """The comments that `feedback` judges.
+
+    Args:
+        samples: Those that it asks about.
+
+    Returns:
+        The addresses of their posts.
+    """
+    return {one["post_url"] for row in samples for one in row["community_feedback"]}
+
+
 def _score_feedback(given: Material, read: Dataset, result: StageResult) -> list[Scored]:
-    asked = [row for row in read.to_list() if row["quality"] != NOT_ASKED]
-    said = {one["post_url"] for row in asked for one in row["community_feedback"]}
+    asked = asked_about(read)
+    said = comments_of(asked)
     scored: list[Scored] = []
     if given.gold.feedback is not None:
         lines = [line for line in given.gold.feedback if line.post_url in said]
@@ -136,37 +164,7 @@ CHECKS: Mapping[str, Check] = {
     "feedback": Check(
         ("extract", "roles"),
         ("feedback", "tasks"),
-        lambda given: samples_to_judge(given.samples, given.gold.roles or (), given.posts),
+        lambda given: given.judged,
         _score_feedback,
     ),
 }
-
-
-def left_out(given: Material, stages: Sequence[str]) -> Iterator[str]:
-    """Says what gold holds that cannot be compared.
-
-    Args:
-        given: What stages are checked with.
-        stages: The stages that are checked.
-
-    Yields:
-        A sentence each.
-    """
-    if not {"roles", "feedback"} & set(stages):
-        return
-    known = {sample_key(row) for row in given.samples.to_list()}
-    every = [
-        (line.root_url, squeezed(sample.prompt))
-        for line in given.gold.extract or ()
-        for sample in line.samples
-    ]
-    lacking = sum(key not in known for key in every)
-    if lacking:
-        yield (
-            f"{lacking} of {len(every)} samples have no line in roles.jsonl: they are not in the "
-            "figures of roles and feedback"
-        )
-    shown = [one for line in given.gold.roles or () for one in line.pictures]
-    absent = sum(digest_of(one, given.posts) is None for one in shown)
-    if absent:
-        yield f"{absent} of {len(shown)} pictures with a role are not there: they are left out"

@@ -14,7 +14,7 @@ MOST_SAMPLES = MOST_POSTS
 Quality = Literal["Benchmark", "Analysis", "Trash"]
 
 
-class FeedbackAnswer(BaseModel):
+class PostFeedback(BaseModel):
     """What one post says about the result."""
 
     model_config = ConfigDict(extra="ignore")
@@ -31,7 +31,7 @@ class SampleAnswer(BaseModel):
     prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
     quality: Quality
     posts: Annotated[list[int], Field(max_length=MOST_POSTS)]
-    feedback: Annotated[list[FeedbackAnswer], Field(max_length=MOST_POSTS)] = []
+    feedback: Annotated[list[PostFeedback], Field(max_length=MOST_POSTS)] = []
 
 
 class ExtractAnswer(BaseModel):

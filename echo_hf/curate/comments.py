@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from echo_hf.curate.feedback_answer import MOST_COMMENTS, FeedbackAnswer, JudgedComment
+from echo_hf.curate.keywords import failure_keyword
 from echo_hf.reasons import Notice
 from echo_hf.shortening import shortened
 
 LONGEST_TEXT = 4000
 LONGEST_TEXTS = 16_000  # of a part; a single comment is shorter
-WITH_KEYWORD = frozenset({"failure", "mixed"})
 Sample = Mapping[str, Any]
 Comment = Mapping[str, Any]
 Finding = tuple[Notice, str]
@@ -73,7 +73,9 @@ class Verdicts:
             name = f"comment {judged.comment}"
             if judged.comment not in shown:
                 self.findings.append((Notice.UNKNOWN_NUMBER, name))
-            elif self._given.setdefault(judged.comment, judged) != judged:
+            elif judged.comment not in self._given:
+                self._take(judged, name)
+            elif self._given[judged.comment] != judged:
                 self.findings.append((Notice.JUDGED_TWICE, name))
         for number in sorted(shown - set(self._given)):
             self.findings.append((Notice.UNJUDGED_COMMENT, self.comments[number]["post_url"]))
@@ -82,9 +84,14 @@ class Verdicts:
         """The comments with their verdicts; null where there is none."""
         return [{**one, **self._verdict(number)} for number, one in enumerate(self.comments)]
 
+    def _take(self, judged: JudgedComment, name: str) -> None:
+        self._given[judged.comment] = judged
+        _, notice = failure_keyword(judged)
+        if notice:
+            self.findings.append((notice, f"{name}: {judged.keyword!r}"))
+
     def _verdict(self, number: int) -> dict[str, str | None]:
         if (judged := self._given.get(number)) is None:
             return {"verdict": None, "keyword": None}
-        keyword = " ".join((judged.keyword or "").lower().split())
-        said = keyword if judged.verdict in WITH_KEYWORD else ""
-        return {"verdict": judged.verdict, "keyword": said or None}
+        keyword, _ = failure_keyword(judged)
+        return {"verdict": judged.verdict, "keyword": keyword}

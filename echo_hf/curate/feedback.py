@@ -15,11 +15,12 @@ from pydantic import BaseModel
 from echo_hf.answers import Failure
 from echo_hf.config import Config, Target
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
-from echo_hf.curate.comments import WITH_KEYWORD, Comment, Sample, Verdicts, parts_of
+from echo_hf.curate.comments import Comment, Sample, Verdicts, parts_of
 from echo_hf.curate.feedback_answer import FeedbackAnswer
+from echo_hf.curate.keywords import WITH_KEYWORD
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.prompts import Prompt, as_data, load_prompt
-from echo_hf.reasons import Status
+from echo_hf.reasons import Notice, Status
 from echo_hf.shares import share
 from echo_hf.stage import ModelStage
 from echo_hf.stage_rows import StageRows
@@ -46,7 +47,7 @@ class Feedback(ModelStage):
     """
 
     name: ClassVar[str] = "feedback"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = SAMPLES
     answer: ClassVar[type[BaseModel]] = FeedbackAnswer
@@ -123,6 +124,9 @@ class Feedback(ModelStage):
             rows.say(row, sample["id"], Status.NOTED, notice, detail)
         if not given:
             return {}
+        named = dict.fromkeys(f"{one.kind or 'null'} {one.task or 'null'}" for one in given)
+        if len(named) > 1:
+            rows.say(row, sample["id"], Status.NOTED, Notice.PARTS_DISAGREE, ", ".join(named))
         return {
             "community_feedback": verdicts.feedback(),
             "kind": given[0].kind,

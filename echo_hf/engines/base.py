@@ -64,6 +64,7 @@ class Request:
         max_tokens: The longest answer allowed.
         inputs: The same question as structured fields, for engines without a model.
         sources: Addresses of the posts in it, so that a forgotten post's answers go too.
+        regex: The form of a raw text, as a regular expression that all of it has to match.
     """
 
     task: str
@@ -72,6 +73,7 @@ class Request:
     max_tokens: int
     inputs: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
+    regex: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

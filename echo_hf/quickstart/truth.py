@@ -50,7 +50,7 @@ class Truths:
         Returns:
             A path below the corpus; null when none is drawn for such a prompt at these posts.
         """
-        prompt = squeezed(sample["prompt"])
+        prompt = without_spaces(sample["prompt"])
         found = (self.pictures.get((url, prompt)) for url in sample["post_urls"] or [])
         return next((path for path in found if path), None)
 
@@ -73,16 +73,16 @@ def read_truths() -> Truths:
     """
     folder = corpus()
     rows = json_lines(folder / "truth.jsonl")
-    pictures = {(row["post_url"], squeezed(row["prompt"])): row["picture"] for row in rows}
+    pictures = {(row["post_url"], without_spaces(row["prompt"])): row["picture"] for row in rows}
     addresses = (canonical_url(post["url"]) for post in json_lines(folder / "posts.jsonl"))
     return Truths(pictures, frozenset(filter(None, addresses)))
 
 
-def squeezed(prompt: str) -> str:
+def without_spaces(prompt: str) -> str:
     """A prompt without its white space, which readers of a post set as they like.
 
     Example:
-        >>> squeezed("a paper fox,  teal")
+        >>> without_spaces("a paper fox,  teal")
         'apaperfox,teal'
     """
     return "".join(prompt.split())

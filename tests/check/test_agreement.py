@@ -55,7 +55,7 @@ SPOILT: dict[str, Spoil] = {
     "roles.jsonl:1: a picture of 'https://example.org/k', which is not in": lambda gold: gold[
         "roles"
     ][0]["pictures"][0].update(post_url=KITE),
-    "roles.jsonl:2: picture 0 of 'https://example.org/k' is 'output' and 'input'": lambda gold: (
+    "roles.jsonl:2: picture 0 of 'https://example.org/k' is 'output', but 'input'": lambda gold: (
         gold["roles"][1]["pictures"][1].update(index=0)
     ),
     "roles.jsonl:1: prompt 'another' is of no sample of that thread": lambda gold: gold["roles"][
@@ -83,6 +83,46 @@ def test_gold_that_does_not_fit(tmp_path: Path, said: str, spoil: Spoil) -> None
 
     assert str(caught.value).startswith(f"{tmp_path / 'gold'}/{said}")
     assert "expected" in str(caught.value) or "extract.jsonl has" in str(caught.value)
+
+
+def two_prompts_of_a_post() -> dict[str, list[Row]]:
+    """Gold with a second sample in the post of the first, which has a line of its own."""
+    gold = copy.deepcopy(GOLD)
+    sample = {"prompt": "a second prompt", "quality": "Benchmark", "post_urls": [KITE]}
+    gold["extract"][1]["samples"].append(sample)
+    pictures = [gold["roles"][1]["pictures"].pop()]
+    gold["roles"].append(
+        {"root_url": KITE, "prompt": "a second prompt", "half": "tune", "pictures": pictures}
+    )
+    return gold
+
+
+def test_a_picture_stands_in_one_line(tmp_path: Path) -> None:
+    """Two samples of a post share its pictures out; what both name has no role of its own."""
+    gold = two_prompts_of_a_post()
+    check_agreement(*read(tmp_path / "one", gold), "posts.jsonl")
+    gold["roles"][2]["pictures"].append({"post_url": KITE, "index": 0, "role": "neither"})
+    with pytest.raises(GoldError) as caught:
+        check_agreement(*read(tmp_path / "two", gold), "posts.jsonl")
+
+    folder = tmp_path / "two" / "gold"
+    assert str(caught.value) == (
+        f"{folder}/roles.jsonl:3: picture 0 of {KITE!r} stands in {folder}/roles.jsonl:2 as well: "
+        "expected each picture in one line"
+    )
+
+
+def test_a_file_that_a_post_shows_twice_has_one_role(tmp_path: Path) -> None:
+    """It is looked at once, in whichever line it stands."""
+    gold = two_prompts_of_a_post()
+    folder = write_gold(tmp_path, gold)
+    pictures = folder / "pictures"
+    (pictures / "after.png").write_bytes((pictures / "before.png").read_bytes())
+    lines = read_gold(folder)
+    entry = [Posts(source="jsonl", path=folder / "posts.jsonl")]
+    posts = read_posts(entry, addresses_of(lines), PictureStore(tmp_path / "store"))
+    with pytest.raises(GoldError, match=r"jsonl:3: picture 1 .* is 'output', but 'input' in .*:2"):
+        check_agreement(lines, posts, "posts.jsonl")
 
 
 def test_missing_posts_are_counted(tmp_path: Path) -> None:

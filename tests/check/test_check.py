@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import shutil
@@ -14,7 +15,7 @@ from echo_hf.check.check import CheckResult, check_engine
 from echo_hf.config import EngineChoice
 from echo_hf.engines import base
 from echo_hf.errors import ConfigError, GoldError, StageError
-from tests.check.gold_for_tests import BUNDLED, GOLD, KITE, Reader, write_gold, write_lines
+from tests.check.gold_for_tests import BUNDLED, GOLD, KITE, OTTER, Reader, write_gold, write_lines
 
 READER = EngineChoice(kind="gold_reader")
 RULES = EngineChoice(kind="rules")
@@ -44,13 +45,18 @@ def test_right_answers_score_one_on_everything(reader: Reader, tmp_path: Path) -
     """An engine that says what gold says is right everywhere, and everything is compared."""
     result = check_engine(engine=READER, half="all", runs=tmp_path)
 
-    assert len(result.measures) == 19
+    assert len(result.measures) == 21
     for one in result.measures:
         assert one.n > 0, one.name
         assert (one.value, one.coverage) == (1, 1), one.name
         assert one.strict in (1, None), one.name
         assert one.errors == ()
-    assert result.notes == ()
+    # One picture stands in a post that belongs to no sample.
+    assert [note.split(", such as")[0] for note in result.notes] == [
+        "roles is not shown 1 of 61 pictures with a role"
+    ]
+    n = {one.name: one.n for one in result.measures}
+    assert n["picture_role_accuracy"] == 61 - 1
 
 
 def test_each_line_of_gold_is_compared_once(reader: Reader, tmp_path: Path) -> None:
@@ -203,13 +209,52 @@ def test_pictures_that_are_not_there_are_counted(own: Path, tmp_path: Path) -> N
     assert (accuracy.asked, accuracy.skipped) == (1, 0)
 
 
+def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
+    """Pictures, verdicts and tasks of Trash are asked about by nobody, which is said by count."""
+    gold = copy.deepcopy(GOLD)
+    gold["extract"][0]["samples"][0]["quality"] = "Trash"
+    gold["roles"][0]["collage"] = {"post_url": OTTER, "index": 0}
+    shown = {"post_url": OTTER, "index": 0}
+    gold["roles"][0]["filled"] = [{"prompt": "an otter", "blanks": {}, "output": shown}]
+    for name in ("extract", "roles"):
+        write_lines(tmp_path / "gold" / f"{name}.jsonl", gold[name])
+    folder, runs = tmp_path / "gold", tmp_path / "runs"
+    result = check_engine(own, gold=folder, half="all", runs=runs)
+    n = {(one.stage, one.name): one.asked for one in result.measures}
+
+    assert [note.split(", such as")[0] for note in result.notes] == [
+        "roles is not shown 1 of 3 pictures with a role",
+        "roles is not shown 1 of 1 completions",
+        "roles is not shown 1 of 1 conversations and collages",
+        "feedback is not asked about 1 of 1 verdicts",
+        "feedback is not asked about 1 of 2 tasks",
+    ]
+    assert n["roles", "picture_role_accuracy"] == 2
+    assert (n["feedback", "verdict_accuracy"], n["feedback", "task_accuracy"]) == (0, 1)
+    alone = check_engine(own, gold=folder, half="all", stages=["extract"], runs=runs)
+    assert alone.notes == ()
+
+
+def test_verdicts_without_roles_are_counted(own: Path, tmp_path: Path) -> None:
+    """A sample without a line of roles takes its verdicts and its task with it."""
+    write_lines(tmp_path / "gold" / "roles.jsonl", GOLD["roles"][1:])
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    result = check_engine(own, gold=gold, half="all", stages=["feedback"], runs=runs)
+
+    assert [" ".join(note.split()[:9]) for note in result.notes] == [
+        "1 of 2 samples have no line in roles.jsonl:",
+        "feedback is not asked about 1 of 1 verdicts,",
+        "feedback is not asked about 1 of 2 tasks,",
+    ]
+
+
 def test_errors_are_for_tuning(own: Path, tmp_path: Path) -> None:
     """Only the half for tuning shows what was wrong."""
     rows = [{**GOLD["relevance"][1], "score": 1, "acceptable": [1]}, *GOLD["relevance"][::2]]
     write_lines(tmp_path / "gold" / "relevance.jsonl", rows)
     gold, runs = tmp_path / "gold", tmp_path / "runs"
     result = check_engine(own, gold=gold, half="tune", stages=["relevance"], errors=True, runs=runs)
-    accuracy = result.measures[2]
+    accuracy = next(one for one in result.measures if one.name == "score_accuracy")
 
     assert [(one.place, one.expected, one.score) for one in accuracy.errors] == [(KITE, "1", 0)]
     assert int(accuracy.errors[0].given) > 1
@@ -226,6 +271,9 @@ def test_what_is_misspelt_is_named(tmp_path: Path) -> None:
         check_engine(engine=RULES, half="heldout", runs=tmp_path)
     with pytest.raises(StageError, match="'role'; did you mean 'roles'"):
         check_engine(engine=RULES, stages=["role"], runs=tmp_path)
+    with pytest.raises(StageError, match=r"stages \[\] would check nothing: expected some of rel"):
+        check_engine(engine=RULES, stages=[], runs=tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) -> None:
@@ -262,3 +310,4 @@ def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) ->
 def test_it_is_public() -> None:
     """The package offers it by name."""
     assert echo_hf.check_engine is check_engine
+    assert (echo_hf.CheckResult, echo_hf.EngineChoice) == (CheckResult, EngineChoice)

@@ -98,7 +98,47 @@ def test_what_is_trash_goes_no_further() -> None:
 
     assert {one.value for one in left_out.values()} == {1, None}
     assert (kept["quality_accuracy"].value, kept["quality_accuracy"].n) == (1 / 2, 2)
-    assert (kept["sample_precision"].value, kept["sample_precision"].n) == (1, 1)
+    # What people called Trash is no sample.
+    assert (kept["sample_precision"].value, kept["sample_precision"].n) == (1 / 2, 2)
+    assert (kept["sample_recall"].value, kept["sample_recall"].n) == (1, 1)
+
+
+def test_a_sample_called_trash_is_missed() -> None:
+    """It goes no further, so it is neither a claim nor a find, and its feedback is not heard."""
+    samples = [gold("a", "a red fox", feedback="b"), gold("d", "an owl")]
+    one = measures({"a": (samples, [found("a", "a red fox", "Trash", "b"), found("d", "an owl")])})
+
+    assert (one["sample_recall"].value, one["sample_recall"].n) == (1 / 2, 2)
+    assert (one["sample_precision"].value, one["sample_precision"].n) == (1, 1)
+    assert (one["prompts_exact"].value, one["prompts_exact"].n) == (1, 1)
+    assert (one["quality_accuracy"].value, one["quality_accuracy"].n) == (1 / 2, 2)
+    assert (one["feedback_recall"].value, one["feedback_precision"].n) == (0, 0)
+
+
+def test_trash_is_right_where_it_is_acceptable() -> None:
+    """Where careful readers differ, neither side of theirs is a fault; leaving it out is one."""
+    analysis = GoldSample(
+        prompt="hm", quality="Analysis", acceptable=("Analysis", "Trash"), post_urls=(url("a"),)
+    )
+    trash = analysis.model_copy(update={"quality": "Trash"})
+    as_trash, as_sample = found("a", "hm", "Trash"), found("a", "hm", "Analysis")
+
+    for answer in (as_trash, as_sample):
+        one = measures({"a": ([analysis], [answer])})
+        assert (one["sample_recall"].value, one["quality_accuracy"].value) == (1, 1)
+    assert measures({"a": ([analysis], [])})["sample_recall"].value == 0
+    for answer in (as_trash, as_sample):
+        one = measures({"a": ([trash], [answer])})
+        assert (one["sample_precision"].n, one["sample_recall"].n) == (0, 0)
+
+
+def test_what_is_called_trash_takes_no_samples_place() -> None:
+    """Beside a sample of the same post, Trash with a more similar prompt is not the find."""
+    given = [found("a", "a red fox", "Trash"), found("a", "a fox")]
+    one = measures({"a": ([gold("a", "a red fox")], given)})
+
+    assert (one["sample_recall"].value, one["sample_precision"].value) == (1, 1)
+    assert one["prompts_exact"].value == 0
 
 
 def test_the_most_similar_prompts_of_a_post_belong_together() -> None:
@@ -117,7 +157,7 @@ SAMPLES = st.lists(
         gold,
         st.sampled_from("abcd"),
         st.text("xyz ", min_size=1, max_size=6).filter(str.strip),
-        st.sampled_from(["Benchmark", "Analysis"]),
+        st.sampled_from(["Benchmark", "Analysis", "Trash"]),
         feedback=st.lists(st.sampled_from("mnop"), unique=True, max_size=3),
     ),
     max_size=5,

@@ -45,6 +45,11 @@ def test_counts_by_hand() -> None:
     assert (precision.answered, precision.asked) == (5, 6)
     assert (recall.value, recall.n, recall.answered, recall.asked) == (2 / 3, 3, 3, 4)
     assert recall.strict == 2 / 4
+    # Dropped are d (rightly) and e; to drop are c (kept) and d.
+    precision, recall = found["drop_precision"], found["drop_recall"]
+    assert (precision.value, precision.n, precision.skipped) == (1 / 2, 2, 1)
+    assert (precision.answered, precision.asked) == (5, 6)
+    assert (recall.value, recall.n, recall.answered, recall.asked) == (1 / 2, 2, 2, 2)
     # Right are a, b and f.
     assert (accuracy.value, accuracy.n, accuracy.asked) == (3 / 6, 6, 7)
 
@@ -72,6 +77,12 @@ def test_right_scores_are_right(scores: dict[str, int], data: st.DataObject) -> 
     found = {name: measured("relevance", one) for name, one in scored(lines, given).items()}
     kept = {name for name, score in given.items() if score >= 4}
     right = {name for name, score in scores.items() if score >= 4}
-    for measure, whole in (("keep_precision", kept), ("keep_recall", right)):
-        expected = len(kept & right) / len(whole) if whole else None
-        assert found[measure].value == expected
+    every = set(scores)
+    for side, given_side, right_side in (
+        ("keep", kept, right),
+        ("drop", every - kept, every - right),
+    ):
+        both = len(given_side & right_side)
+        for measure, whole in (("precision", given_side), ("recall", right_side)):
+            expected = both / len(whole) if whole else None
+            assert found[f"{side}_{measure}"].value == expected

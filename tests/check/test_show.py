@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,21 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> Non
     """Before an hour of answers, not after it."""
     check_target(None)
     check_target(tmp_path / "figures.json")
-    for bad in (tmp_path, tmp_path / "none" / "figures.json"):
-        with pytest.raises(ConfigError, match="cannot be written"):
+    # The folder of the last one is there, and still nothing can be written in it.
+    for bad in (tmp_path, tmp_path / "none" / "figures.json", tmp_path / ("x" * 300)):
+        with pytest.raises(ConfigError, match="cannot be written") as caught:
             check_target(bad)
+        assert "\n" not in str(caught.value)
+
+
+def test_trying_to_write_changes_nothing(tmp_path: Path) -> None:
+    """When the check fails later, no empty file is left, and old figures and links are kept."""
+    new, old, link, pipe = (tmp_path / name for name in ("new", "old", "link", "pipe"))
+    old.write_text("figures")
+    link.symlink_to(tmp_path / "nowhere")
+    os.mkfifo(pipe)
+    for path in (new, old, link, pipe):
+        check_target(path)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "old", "pipe"]
+    assert old.read_text() == "figures"

@@ -110,7 +110,7 @@ def test_verdicts_stand_with_their_comments() -> None:
     """Whatever the order of the answer; keywords in small letters, for failures alone."""
     said_, findings = verdicts(
         (
-            answer((2, "mixed", " Colour\n Cast "), (0, "success", "great"), (1, "failure", "")),
+            answer((2, "mixed", " Colour\n Cast "), (0, "success", " "), (1, "failure", "")),
             [0, 1, 2],
         )
     )
@@ -152,3 +152,24 @@ def test_the_first_of_two_verdicts_counts() -> None:
 
     assert said_ == [("success", None)]
     assert findings == [(Notice.JUDGED_TWICE, "comment 0")]
+
+
+def test_a_keyword_that_is_left_out_is_named() -> None:
+    """Once, as it was given, and only where its verdict counts; the verdict stays."""
+    long = "six\u202e fingers on his own left hand"
+    said_, findings = verdicts(
+        (
+            answer((0, "failure", long), (1, "success", "great"), (7, "failure", long)),
+            [0, 1],
+        ),
+        (answer((2, "none", "hands"), (2, "failure", long)), [2]),
+    )
+
+    assert said_ == [("failure", None), ("success", None), ("none", None)]
+    assert findings == [
+        (Notice.BAD_KEYWORD, r"comment 0: 'six\u202e fingers on his own left hand'"),
+        (Notice.KEYWORD_WITHOUT_FAILURE, "comment 1: 'great'"),
+        (Notice.UNKNOWN_NUMBER, "comment 7"),
+        (Notice.KEYWORD_WITHOUT_FAILURE, "comment 2: 'hands'"),
+        (Notice.JUDGED_TWICE, "comment 2"),
+    ]

@@ -147,6 +147,27 @@ def test_a_failed_part_leaves_its_comments_without_verdicts() -> None:
     assert kept(rows)[0]["kind"] == "task"
 
 
+KIND_AND_TASK = [
+    ({}, []),
+    ({"kind": "probe"}, ["task edit, probe edit"]),
+    ({"task": None}, ["task edit, task null"]),
+]
+
+
+@pytest.mark.parametrize(("other", "detail"), KIND_AND_TASK)
+def test_parts_that_disagree_are_noted(other: dict[str, Any], detail: list[str]) -> None:
+    """Kind and task are those of the first answer, and another one's do not vanish unseen."""
+    count = 2 * MOST_COMMENTS + 1
+    context = [post(0, -1, "p"), *(post(n, 0, "hm") for n in range(1, count + 1))]
+    every = [{**GOOD, "comment": number} for number in range(count)]
+    first, last = every[:MOST_COMMENTS], every[2 * MOST_COMMENTS :]
+    parts = [answer(*first), None, answer(*last, **other)]
+    rows = made((sample(context, [0], range(1, count + 1)), parts))
+
+    assert [(row["kind"], row["task"]) for row in kept(rows)] == [("task", "edit")]
+    assert noted(rows) == [("parts_disagree", each) for each in detail]
+
+
 def test_a_request_shows_what_is_to_be_judged() -> None:
     """Prompt, quality, numbers of pictures and the comments; sources are all their posts."""
     ((request,),) = STAGE.requests(table(SAMPLE))
@@ -302,6 +323,9 @@ def _first_verdicts_count(
     ]
     reasons = Counter(reason for reason, _ in noted(rows))
     assert reasons["unjudged_comment"] == sum(one["verdict"] is None for one in expected)
+    assert reasons["keyword_without_failure"] == sum(
+        bool(one["keyword"]) and one["verdict"] in ("success", "none") for one in expected
+    )
     assert reasons["unknown_number"] == sum(one["comment"] >= count for one in said["feedback"])
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from echo_hf.collect.urls import canonical_url
 from echo_hf.errors import TableError
-from echo_hf.quickstart.truth import read_truths, sample_rows, squeezed
+from echo_hf.quickstart.truth import read_truths, sample_rows, without_spaces
 
 Row = dict[str, Any]
 
@@ -74,8 +74,8 @@ def test_a_conversation_has_the_picture_of_what_was_typed_in_it() -> None:
 
 def test_there_is_no_picture_for_anything_else() -> None:
     """The file has one line for each task and each typed prompt, and no line more."""
-    asked = {(canonical_url(url), squeezed(prompt)) for url, prompt, _ in TASKS}
-    typed = {(canonical_url(url), squeezed(prompt)) for url, prompt in SHOWN if prompt}
+    asked = {(canonical_url(url), without_spaces(prompt)) for url, prompt, _ in TASKS}
+    typed = {(canonical_url(url), without_spaces(prompt)) for url, prompt in SHOWN if prompt}
     assert set(TRUTHS.pictures) == asked | typed
     assert len(lines("truth.jsonl")) == len(TASKS) + len(typed)
 
@@ -88,7 +88,7 @@ def test_a_picture_of_the_posts_is_an_output_of_its_thread() -> None:
         files = {FILES[one["post_url"], one["index"]] for one in shown}
         outputs.setdefault(root, set()).update(files)
     for url, prompt, row in TASKS:
-        path = TRUTHS.pictures[str(canonical_url(url)), squeezed(prompt)]
+        path = TRUTHS.pictures[str(canonical_url(url)), without_spaces(prompt)]
         assert path.startswith("truth/") or path in outputs[row["root_url"]], path
 
 
@@ -98,7 +98,9 @@ def test_a_completed_template_has_the_picture_of_its_completion() -> None:
         for one in row["filled"]:
             if one["prompt"] == prompt:
                 place = one["output"]["post_url"], one["output"]["index"]
-                assert TRUTHS.pictures[str(canonical_url(url)), squeezed(prompt)] == FILES[place]
+                assert (
+                    TRUTHS.pictures[str(canonical_url(url)), without_spaces(prompt)] == FILES[place]
+                )
 
 
 def test_a_template_with_empty_blanks_and_a_flagged_request_have_none() -> None:
@@ -106,9 +108,9 @@ def test_a_template_with_empty_blanks_and_a_flagged_request_have_none() -> None:
     template = "A tiny [ANIMAL] dressed as a [JOB], clay figure standing on a wooden desk"
     flagged = [prompt for _, prompt in FLAGGED]
     prompts = {prompt for _, prompt in TRUTHS.pictures}
-    assert not any(prompt.startswith(squeezed(template)) for prompt in prompts)
+    assert not any(prompt.startswith(without_spaces(template)) for prompt in prompts)
     assert len(flagged) == 1
-    assert squeezed(flagged[0]) not in prompts
+    assert without_spaces(flagged[0]) not in prompts
 
 
 def test_white_space_and_the_order_of_posts_do_not_matter() -> None:

@@ -11,7 +11,7 @@ from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.openai.dialect import Dialect
 from echo_hf.engines.openai.options import Options
 from echo_hf.engines.openai.pictures import PixelRule, data_url
-from echo_hf.engines.openai.schema import response_format, schema_in_words
+from echo_hf.engines.openai.schema import regex_in_words, response_format, schema_in_words
 from echo_hf.engines.planner import TOKENS_PER_PICTURE, estimate_tokens
 
 Rendered = dict[str, Any]
@@ -57,7 +57,7 @@ def body(
         "messages": list(messages),
         dialect.max_tokens_field: request.max_tokens,
         **{name: value for name, value in sampling.items() if value is not None},
-        **({} if request.answer is None else _shaped(messages, request.answer, dialect)),
+        **_formed(request, messages, dialect),
         "extra_body": dict(options.extra_body) or None,
     }
 
@@ -80,6 +80,14 @@ def _part(part: Text | ImageRef, rule: PixelRule | None) -> Rendered:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     return {"type": "image_url", "image_url": {"url": data_url(part, rule)}}
+
+
+def _formed(request: Request, messages: Sequence[Rendered], dialect: Dialect) -> Rendered:
+    if request.answer is not None:
+        return _shaped(messages, request.answer, dialect)
+    if request.regex is not None:
+        return {"messages": _instructed(messages, regex_in_words(request.regex))}
+    return {}
 
 
 def _shaped(messages: Sequence[Rendered], answer: type[BaseModel], dialect: Dialect) -> Rendered:

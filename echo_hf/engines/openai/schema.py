@@ -16,6 +16,10 @@ LONGEST_NAME = 64
 LEFT_OUT = frozenset({"title", "default"})
 BY_NAME = frozenset({"properties", "$defs"})
 LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+REGEX_IN_WORDS = (
+    "Answer with text that this regular expression matches from beginning to end, and nothing "
+    "else:\n"
+)
 IN_WORDS = (
     "Answer with one JSON object and nothing else: nothing before it, nothing after it, no code "
     "fence. It must be valid against this JSON Schema:\n"
@@ -52,6 +56,18 @@ def schema_in_words(answer: type[BaseModel]) -> str:
     """
     schema = strict_schema(answer.model_json_schema())
     return IN_WORDS + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+
+
+def regex_in_words(regex: str) -> str:
+    """What makes a model keep to a regular expression, which few servers enforce.
+
+    Args:
+        regex: What the whole answer has to match.
+
+    Returns:
+        A sentence and the expression, for the end of the instructions.
+    """
+    return f"{REGEX_IN_WORDS}{regex}"
 
 
 def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:

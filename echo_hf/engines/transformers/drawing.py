@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from echo_hf.engines.base import Request
 from echo_hf.engines.grammar import grammar_schema
 from echo_hf.engines.transformers.question import Question
 
@@ -84,19 +85,20 @@ class Grammar:
         """What holds these questions' answers to their schemas.
 
         Args:
-            questions: A batch; either all of them declare an answer or none does.
+            questions: A batch; either all of them declare a form of the answer or none does.
 
         Returns:
             Processors of scores, good for one batch.
         """
-        answers = [one.request.answer for one in questions if one.request.answer is not None]
-        if not answers:
+        if not any(one.has_form for one in questions):
             return []
         from xgrammar.contrib.hf import LogitsProcessor
 
+        return [LogitsProcessor([self._grammar(one.request) for one in questions])]
+
+    def _grammar(self, request: Request) -> Any:
+        if request.answer is None:
+            return self._compiler.compile_regex(request.regex)
         # Where any white space is allowed a model may go on with it up to its limit.
-        grammars = [
-            self._compiler.compile_json_schema(grammar_schema(answer), any_whitespace=False)
-            for answer in answers
-        ]
-        return [LogitsProcessor(grammars)]
+        schema = grammar_schema(request.answer)
+        return self._compiler.compile_json_schema(schema, any_whitespace=False)

@@ -17,6 +17,7 @@ Render = Callable[[list[dict[str, Any]]], str]
 Read = Callable[[ImageRef], SentPicture]
 # Part of the engine's signature: who changes these words gets new answers.
 SCHEMA_WORDS = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
+REGEX_WORDS = "Answer with text that this regular expression matches whole, and nothing else:"
 SEED_BITS = 63
 
 
@@ -37,7 +38,12 @@ class Question:
     @property
     def kind(self) -> tuple[int, bool, bool]:
         """What the questions of a batch must have in common."""
-        return self.request.max_tokens, self.request.answer is None, not self.images
+        return self.request.max_tokens, self.has_form, not self.images
+
+    @property
+    def has_form(self) -> bool:
+        """Whether the answer has to have a form: a schema, or a regular expression."""
+        return self.request.answer is not None or self.request.regex is not None
 
     @property
     def length(self) -> tuple[int, int]:
@@ -90,7 +96,7 @@ def question(request: Request, render: Render, read: Read) -> Question:
 
 
 def instructed(request: Request) -> tuple[Message, ...]:
-    """The messages of a request, with the schema of the answer behind the instructions.
+    """The messages of a request, with the form of the answer behind the instructions.
 
     Args:
         request: What is asked.
@@ -98,12 +104,18 @@ def instructed(request: Request) -> tuple[Message, ...]:
     Returns:
         The messages; unchanged where the answer is plain text.
     """
-    if request.answer is None:
+    form = _form_in_words(request)
+    if form is None:
         return request.messages
-    schema = json.dumps(request.answer.model_json_schema(), ensure_ascii=False)
     first, *others = request.messages
-    words = Text(f"\n\n{SCHEMA_WORDS}\n{schema}")
-    return (Message(first.role, (*first.parts, words)), *others)
+    return (Message(first.role, (*first.parts, Text(f"\n\n{form}"))), *others)
+
+
+def _form_in_words(request: Request) -> str | None:
+    if request.answer is not None:
+        schema = json.dumps(request.answer.model_json_schema(), ensure_ascii=False)
+        return f"{SCHEMA_WORDS}\n{schema}"
+    return None if request.regex is None else f"{REGEX_WORDS}\n{request.regex}"
 
 
 def _content(part: Text | ImageRef) -> dict[str, str]:

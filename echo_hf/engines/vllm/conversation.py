@@ -42,17 +42,23 @@ def sampling(request: Request, options: VllmOptions) -> Any:
         vLLM's `SamplingParams`.
     """
     from vllm import SamplingParams
-    from vllm.sampling_params import StructuredOutputsParams
 
-    shape = request.answer if options.structured else None
     return SamplingParams(
         temperature=options.temperature,
         top_p=options.top_p,
         # The likeliest answer is not drawn, and a generator for each request would cost time.
         seed=options.seed if options.temperature else None,
         max_tokens=request.max_tokens,
-        structured_outputs=StructuredOutputsParams(json=grammar_schema(shape)) if shape else None,
+        structured_outputs=_form(request) if options.structured else None,
     )
+
+
+def _form(request: Request) -> Any:
+    from vllm.sampling_params import StructuredOutputsParams
+
+    if request.answer is not None:
+        return StructuredOutputsParams(json=grammar_schema(request.answer))
+    return StructuredOutputsParams(regex=request.regex) if request.regex is not None else None
 
 
 def completion(output: Any) -> Completion:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,17 @@ def test_a_request_without_a_shape_is_sent_without_one(structured: Any) -> None:
     sent = _body(request("red", answer=None), Dialect(structured, "max_tokens"))  # type: ignore[arg-type]
     assert "response_format" not in sent
     assert [one["content"] for one in sent["messages"]] == ["Name a colour.", "red"]
+
+
+@pytest.mark.parametrize("structured", ["json_schema", "json_object", "text"])
+def test_the_form_of_a_text_is_told(structured: Any) -> None:
+    """Few servers enforce a regular expression: it stands behind the instructions."""
+    asked = replace(request("red", answer=None), regex="[1-9]")  # type: ignore[arg-type]
+    sent = _body(asked, Dialect(structured, "max_tokens"))
+    assert "response_format" not in sent
+    instructions = sent["messages"][0]["content"]
+    assert instructions.startswith("Name a colour.\n\n")
+    assert instructions.endswith("\n[1-9]")
 
 
 def test_a_shape_is_enforced_or_told() -> None:

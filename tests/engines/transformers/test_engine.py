@@ -6,6 +6,7 @@ import gc
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -213,6 +214,15 @@ def test_declared_answers_can_be_read(engine: TransformersEngine) -> None:
         read = Verdict.model_validate_json(completion.text)
         assert completion.text == json.dumps(read.model_dump())
     assert "{" not in str(answers[-1].text)[:1]
+
+
+def test_a_text_keeps_to_its_form(engine: TransformersEngine) -> None:
+    """Beside answers with a schema, one with a regular expression matches it."""
+    form = replace(_ask("rate", max_tokens=60), regex=r"\[\[[1-9]\]\]")
+    asked = [form, _ask("number", answer=Verdict, max_tokens=60)]
+    held, other = _answers(engine, asked)
+    assert re.fullmatch(r"\[\[[1-9]\]\]", held.text or "")
+    assert Verdict.model_validate_json(other.text or "")
 
 
 def test_without_enforcement_the_schema_is_only_told(

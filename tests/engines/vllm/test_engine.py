@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,14 @@ def test_stages_are_answered_in_their_schema(
         assert valid(request, answers[number])
     total = sum((answer.usage for answer in answers.values()), Usage())
     assert total.cached > 0.5 * total.prompt
+
+
+def test_a_text_keeps_to_its_form(engine: VllmEngine) -> None:
+    """What has a regular expression matches it, whatever the model would rather say."""
+    forms = [replace(ask(f"rate {n}", max_tokens=12), regex=r"\[\[[1-9]\]\]") for n in range(5)]
+    for number, answer in engine.stream(forms):
+        assert answer.finish_reason == "stop"
+        assert re.fullmatch(r"\[\[[1-9]\]\]", answer.text or ""), number
 
 
 def test_a_run_reports_what_came_from_the_cache(

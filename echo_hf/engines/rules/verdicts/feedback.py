@@ -9,7 +9,6 @@ from typing import Any
 from echo_hf.engines.rules.names import Names, names_of
 from echo_hf.engines.rules.reading import Reading
 from echo_hf.engines.rules.verdicts.clauses import Asked
-from echo_hf.engines.rules.verdicts.deciding import NONE
 from echo_hf.engines.rules.verdicts.judging import Beside, judge
 from echo_hf.engines.rules.verdicts.judging_words import NEGATORS, REMOVAL
 from echo_hf.engines.rules.verdicts.lexicon import plain_words
@@ -28,8 +27,8 @@ def feedback(inputs: Mapping[str, Any]) -> str | None:
             target.
 
     Returns:
-        The answer as JSON; null where the word lists cover the language of no comment, or, where
-        nobody commented, of the prompt.
+        The answer as JSON; a comment in a language that the word lists do not cover is left out of
+        it. Null where they cover no comment, or, where nobody commented, not the prompt.
     """
     names = names_of(inputs["target"])
     prompt = Reading(inputs["prompt"] or "", names)
@@ -37,9 +36,9 @@ def feedback(inputs: Mapping[str, Any]) -> str | None:
     beside = _beside(prompt, names) if kind else Beside("", names, frozenset(), Asked())
     comments = [(one["comment"], Reading(one["text"] or "", names)) for one in inputs["comments"]]
     verdicts = [(number, judge(reading, beside)) for number, reading in comments]
-    if not (any(verdict for _, verdict in verdicts) if verdicts else prompt.covered):
+    judged = [{"comment": number, **said._asdict()} for number, said in verdicts if said]
+    if not (judged if comments else prompt.covered):
         return None
-    judged = [{"comment": number, **(verdict or NONE)._asdict()} for number, verdict in verdicts]
     return json.dumps({"kind": kind, "task": task, "feedback": judged})
 
 

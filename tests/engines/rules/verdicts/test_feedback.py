@@ -7,11 +7,14 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from echo_hf.config import Target
+from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.feedback_answer import FeedbackAnswer, JudgedComment
 from echo_hf.engines.rules.verdicts.feedback import feedback
+from tests.samples_for_tests import UNHURRIED, post, sample, table, url
 
 TARGET = {
     "name": "Lumen Image",
@@ -222,9 +225,23 @@ def test_abstains_where_no_comment_is_covered() -> None:
 
 
 def test_answers_where_one_comment_is_covered() -> None:
-    """A comment in another language is none beside one that can be read."""
-    answer = FeedbackAnswer.model_validate_json(feedback(inputs(RUSSIAN, "lovely")) or "")
-    assert [one.verdict for one in answer.feedback] == ["none", "success"]
+    """A comment that cannot be read is left out beside one that can, and is not called none."""
+    talk = "what prompt did you use?"
+    answer = FeedbackAnswer.model_validate_json(feedback(inputs(RUSSIAN, "lovely", talk)) or "")
+    assert [(one.comment, one.verdict) for one in answer.feedback] == [(1, "success"), (2, "none")]
+
+
+def test_a_comment_that_rules_cannot_read_is_noted() -> None:
+    """The stage keeps it without a verdict, as when it stands alone, and counts it."""
+    context = [post(0, -1, PROMPT), post(1, 0, "looks amazing"), post(2, 0, RUSSIAN)]
+    asked = table(sample(context, [0], [1, 2], prompt=PROMPT))
+    stage = Feedback(Target.model_validate({**TARGET, "released": "2026-03-02"}))
+    ((request,),) = stage.requests(asked)
+    answer = FeedbackAnswer.model_validate_json(feedback(request.inputs) or "")
+    kept, noted = stage.finish(asked, [[answer]]).to_pylist()
+
+    assert [one["verdict"] for one in kept["community_feedback"]] == ["success", None]
+    assert (noted["_reason"], noted["_detail"]) == ("unjudged_comment", url(2))
 
 
 def test_short_words_of_a_known_language_are_enough() -> None:
@@ -238,6 +255,7 @@ ALPHABET = st.sampled_from(
 
 
 @given(st.lists(ALPHABET, max_size=40).map("".join), st.lists(ALPHABET, max_size=20).map("".join))
+@settings(UNHURRIED)
 def test_any_text_gives_a_valid_answer_twice_the_same(text: str, prompt: str) -> None:
     """Whatever is said, the answer has its declared shape, and asking again changes nothing."""
     answer = feedback(inputs(text, prompt=prompt))
