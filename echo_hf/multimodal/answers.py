@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 MOST_PICTURES = 32  # of one request: no request shows more
 MOST_POSTS = 64  # likewise
 MOST_BLANKS = 32
-LONGEST_PLACEHOLDER = 200
+LONGEST_PLACEHOLDER = 1000  # with the value that it may propose
 LONGEST_VALUE = 1000
 
 Number = Annotated[int, Field(ge=0, le=999_999)]

@@ -52,7 +52,7 @@ class Assigned:
         """The tasks: first those that are no completion, each kind by its first picture.
 
         Returns:
-            The tasks; none where the model made out no coherent one.
+            The tasks, each with a picture; none where the model made out no coherent one.
         """
         tasks = sorted(self._tasks, key=self._sources)
         self._keep_roles_apart(tasks)
@@ -62,7 +62,8 @@ class Assigned:
         # Beside its completions a template is no task of its own; a conversation is.
         plain = seen if completions else told_and_seen(told, seen)
         self._keep_once(plain, {one for task in completions for one in task.pictures})
-        tasks = [*self._in_order(plain), *self._in_order(completions)]
+        shown = [task for task in plain if task.pictures]
+        tasks = [*self._in_order(shown), *self._in_order(completions)]
         self._name_the_rest(tasks, {one for task in told for one in task.pictures})
         return tasks
 
@@ -106,9 +107,7 @@ class Assigned:
             self._find(Notice.UNKNOWN_BLANK, placeholder)
         if done.prompt == self.prompt:
             return self.prompt, ()
-        for placeholder in done.left:
-            self._find(Notice.BLANK_LEFT, placeholder)
-        return done.prompt, tuple(one for one in given if one[0] not in done.unknown)
+        return done.prompt, done.filled
 
     def _known(self, numbers: Iterable[int], pictures: Sequence[str]) -> list[str]:
         for number in (some := list(dict.fromkeys(numbers))):

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from echo_hf.multimodal.notations import CANDIDATE, Candidate, begins_line, inside, is_blank
+from echo_hf.multimodal.notations import (
+    CANDIDATE,
+    EMPTY,
+    LONGEST_DEFAULT,
+    Candidate,
+    begins_line,
+    inside,
+    is_blank,
+)
+from echo_hf.multimodal.slot_words import is_slot
 
 CLOSING_TAG = re.compile(r"(?:</|\[/)\s{0,4}([\w-]{1,40})")
 COLON = re.compile(r"[*_`]{0,3}\s?[:：]")
 ENCLOSED = {"[": re.compile(r"\[[^\[\]\n]{1,60}\]"), "【": re.compile(r"【[^【】\n]{1,60}】")}
-ATTRIBUTE = r"\s{0,4}=\s{0,4}\\?[\"'“]([^\"'“”\\]{1,200})"
+WITHIN = f"{{1,{LONGEST_DEFAULT}}}?"
+ATTRIBUTE = (
+    rf"\s{{0,4}}=\s{{0,4}}\\?(?:\"([^\"\n]{WITHIN})\\?\"|'([^'\n]{WITHIN})'|“([^”\n]{WITHIN})”)"
+)
 NAME, DEFAULT = re.compile("name" + ATTRIBUTE), re.compile("default" + ATTRIBUTE)
 HINT = re.compile(r"\s?[:：,，;；(（].*", re.DOTALL)
 # Of a run of one of these no part is a placeholder.
 RUN_SIGNS = frozenset("_＿〇○◯●")
 LETTER = r"[A-Za-z0-9\u00c0-\u024f]"
+# YOUR CITY, but no part of a longer run of capitals; CITY_NAME.
+CAPITALS = re.compile(r"[A-Z]{2,20}(?: [A-Z]{1,20}){0,5}")
+VARIABLE = re.compile(r"[A-Z]{2,20}(?:_[A-Z0-9]{1,20}){1,5}")
+UNDERSCORES = re.compile(r"_{2,60}|＿{2,60}")
 
 
 class Place(NamedTuple):
@@ -41,19 +57,23 @@ class Completed:
         unknown: Placeholders that were given a value but do not stand in the prompt, each once.
         left: Placeholders that still stand in it, each as often as it does.
         surplus: Placeholders that were given more values than the prompt has places, each once.
+        filled: Placeholder and value of each blank that was filled, in the order given.
     """
 
     prompt: str
     unknown: tuple[str, ...]
     left: tuple[str, ...]
     surplus: tuple[str, ...] = ()
+    filled: tuple[tuple[str, str], ...] = ()
 
 
 def placeholders(prompt: str) -> list[str]:
     """Finds what looks like a blank to fill in.
 
     Notations: `[KEYWORD]`, `{name}`, `{argument name="x" default="y"}`, `<subject>`, `【】`, and
-    runs of `_` or `〇`; also with doubled or full-width marks. In `(parentheses)` a piece counts
+    runs of `_` or `〇`; also with doubled or full-width marks. Marks around nothing or around an
+    ellipsis are blanks too: `【】`, `[ ]`, `[...]`; `{}`, `[]` and `(   )` only between the words
+    of a sentence, since code has them as well, and `()` never. In `(parentheses)` a piece counts
     only when all its words are known names of what templates leave open, such as "(object)" or
     "(your name)": any other is taken for a remark.
 
@@ -94,7 +114,9 @@ def name_of(placeholder: str) -> str:
         ''
     """
     named = NAME.search(placeholder) if placeholder.startswith("{") else None
-    name = named.group(1) if named else HINT.sub("", inside(placeholder))
+    if EMPTY.fullmatch(placeholder):
+        return ""
+    name = _value(named) if named else HINT.sub("", inside(placeholder))
     return " ".join(name.lower().split())
 
 
@@ -106,15 +128,17 @@ def default_of(placeholder: str) -> str | None:
         ('red', None)
     """
     proposed = DEFAULT.search(placeholder) if placeholder.startswith("{") else None
-    return proposed.group(1) if proposed else None
+    return _value(proposed) if proposed else None
 
 
 def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
     """Puts values into the blanks of a prompt.
 
-    Values go in as they are: what looks like a blank in one stays. A piece of the prompt counts as
-    a placeholder wherever it stands, except inside a longer word, a longer run of one sign, or a
-    longer blank.
+    Values go in as they are: what looks like a blank in one stays. What can be filled is what
+    `placeholders` finds, and three kinds of pieces that it leaves alone, since they are blanks only
+    if somebody says so: the name of a slot in capitals ("YOUR CITY"), a name in capitals joined by
+    underscores ("CITY_NAME"), and a run of underscores. Nothing else of a prompt can be replaced,
+    nor can part of a longer run or word.
 
     Args:
         prompt: A template.
@@ -126,7 +150,8 @@ def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
 
     Example:
         >>> completed("a [PET] with ___ and ___", [("[PET]", "cat"), ("___", "hat"), ("[X]", "y")])
-        Completed(prompt='a cat with hat and hat', unknown=('[X]',), left=(), surplus=())
+        Completed(prompt='a cat with hat and hat', unknown=('[X]',), left=(), surplus=(), \
+filled=(('[PET]', 'cat'), ('___', 'hat')))
     """
     values: dict[str, list[str]] = {}
     for placeholder, value in fillings:
@@ -140,7 +165,22 @@ def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
         tuple(one for one in values if not stand[one]),
         tuple(_left(prompt, blanks, placed)),
         tuple(one for one, given in values.items() if 0 < stand[one] < len(given)),
+        tuple(_filled(fillings, stand)),
     )
+
+
+def _filled(
+    fillings: Iterable[tuple[str, str]], stand: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
+    used = Counter[str]()
+    for placeholder, value in fillings:
+        if used[placeholder] < stand[placeholder]:
+            yield placeholder, value
+        used[placeholder] += 1
+
+
+def _value(attribute: re.Match[str]) -> str:
+    return str(next(filter(None, attribute.groups())))
 
 
 def _places(prompt: str) -> Iterator[Place]:
@@ -179,23 +219,25 @@ def _has_text(heading: re.Match[str], mark: str) -> bool:
 def _found(
     prompt: str, values: Mapping[str, Sequence[str]], blanks: Sequence[Place]
 ) -> Iterator[Place]:
-    known = sorted(filter(None, values), key=len, reverse=True)
-    if not known:
-        return
-    within = {at for blank in blanks for at in range(blank.start + 1, blank.end)}
-    for match in re.finditer("|".join(map(_whole, known)), prompt):
-        if within.isdisjoint(match.span()):
-            yield Place(*match.span())
+    found = [blank for blank in blanks if blank.of(prompt) in values]
+    within = {at for blank in blanks for at in range(*blank)}
+    named = sorted((one for one in values if _is_named_blank(one)), key=len, reverse=True)
+    matches = re.finditer("|".join(map(_whole, named)), prompt) if named else ()
+    found += [Place(*one.span()) for one in matches if within.isdisjoint(range(*one.span()))]
+    yield from sorted(found)
 
 
-def _whole(placeholder: str) -> str:
-    return _not_beside(placeholder[0], "<!") + re.escape(placeholder) + _not_beside(placeholder[-1])
+def _is_named_blank(piece: str) -> bool:
+    """Whether a piece that has no marks may be a blank."""
+    if CAPITALS.fullmatch(piece):
+        return is_slot(piece)
+    return (VARIABLE.fullmatch(piece) or UNDERSCORES.fullmatch(piece)) is not None
 
 
-def _not_beside(sign: str, behind: str = "!") -> str:
-    if sign in RUN_SIGNS:
-        return f"(?{behind}{sign})"
-    return f"(?{behind}{LETTER})" if re.fullmatch(LETTER, sign) else ""
+def _whole(piece: str) -> str:
+    if piece[0] in RUN_SIGNS:
+        return f"(?<!{piece[0]}){piece}(?!{piece[0]})"
+    return rf"(?<![A-Z][ _-])(?<!{LETTER})(?<!_){piece}(?![ _-][A-Z]{{2}})(?!{LETTER})(?!_)"
 
 
 def _placed(

@@ -11,10 +11,22 @@ from dataclasses import dataclass
 from echo_hf.multimodal.answers import LONGEST_PLACEHOLDER
 from echo_hf.multimodal.slot_words import is_slot, stands_for_a_picture, words
 
-INSIDE = f"{{1,{LONGEST_PLACEHOLDER - 4}}}"
+INSIDE = "{1,196}"
+LONGEST_DEFAULT = 900
+VALUE = f"{{0,{LONGEST_DEFAULT}}}"
+QUOTED = rf"(?:\\?\"[^\"\n]{VALUE}\"|'[^'\n]{VALUE}'|“[^”\n]{VALUE}”)"
+ATTRIBUTE = rf"\s{{1,4}}\w{{1,20}}\s{{0,4}}=\s{{0,4}}{QUOTED}"
+# Its values may hold braces, and be longer than a name.
+DECLARED = rf"\{{\s{{0,4}}(?i:argument)(?:{ATTRIBUTE}){{1,4}}\s{{0,4}}\}}"
+NOTHING = r"(?:[ \t\u3000]{0,60}|[ \t]?(?:\.{3,6}|…{1,2})[ \t]?)"
+EMPTY = re.compile(
+    rf"\[{NOTHING}\]|［{NOTHING}］|【{NOTHING}】|〔{NOTHING}〕|〖{NOTHING}〗|\{{[ \t]{{0,60}}\}}"
+    r"|\([ \t\u3000]{2,60}\)|（[ \t\u3000]{0,60}）"
+)
 # No alternative can match across a line, or more than a placeholder may have.
 CANDIDATE = re.compile(
-    rf"(?P<square>\[\[[^\[\]\n]{INSIDE}\]\]|\[[^\[\]\n]{INSIDE}\]|［[^［］\n]{INSIDE}］)"
+    rf"(?P<empty>{EMPTY.pattern})|(?P<declared>{DECLARED})"
+    rf"|(?P<square>\[\[[^\[\]\n]{INSIDE}\]\]|\[[^\[\]\n]{INSIDE}\]|［[^［］\n]{INSIDE}］)"
     rf"|(?P<lens>【[^【】\n]{INSIDE}】|〔[^〔〕\n]{INSIDE}〕|〖[^〖〗\n]{INSIDE}〗)"
     rf"|(?P<curly>\$?\{{\{{[^{{}}\n]{INSIDE}\}}\}}|\$?\{{[^{{}}\n]{INSIDE}\}}|｛[^｛｝\n]{INSIDE}｝)"
     r"|(?P<angle>(?<![A-Za-z0-9<])<<?[^<>\n]{1,60}>>?|＜[^＜＞\n]{1,60}＞)"
@@ -22,7 +34,7 @@ CANDIDATE = re.compile(
     r"|(?P<line>(?<!_)_{2,60}(?!_)|(?<!＿)＿{2,60}(?!＿))"
     r"|(?P<circles>(?<![〇○◯●])[〇○◯●]{2,8}(?![〇○◯●]))"
 )
-NESTING = frozenset({"square", "lens", "curly", "line", "circles"})
+NESTING = frozenset({"empty", "declared", "square", "lens", "curly", "line", "circles"})
 MARKS = "[]［］【】〔〕〖〗{}｛｝<>＜＞()（）_＿〇○◯● \t"
 MOST_WORDS = 24
 ARGUMENT = re.compile(r"\{\s{0,4}argument\b", re.IGNORECASE)
@@ -42,6 +54,14 @@ BARE_KEY = re.compile(r"(?:^|,)\s{0,5}[\w$-]{1,40}\s{0,5}:(?P<data>\s{0,5}[\"'�
 TARGET = re.compile(r"\((?:https?:|mailto:|www\.|[/#.]|[\w-]{1,60}\.\w)")
 WEIGHT = re.compile(r":\d{0,3}\.?\d{1,3}\s{0,3}$")
 BULLETS = " \t#>*-–•·\"'“`"
+# What stands on a line of code, though some of it may stand in a sentence.
+CODE = re.compile(
+    r"[;=]|->|::|[\"']\s?:|\b(?:class|struct|impl|interface|enum|fn|def|func|function|return|const"
+    r"|let|var|void|catch|import|export)\b"
+)
+BEFORE_A_WORD = re.compile(r"(?:[^\W\d_],? |[^\W\d_\x00-\x7f])$")
+AFTER_A_WORD = re.compile(r"\s|[.,!?](?!\w)|[。，！？、]|[^\W\d_\x00-\x7f]|$")
+DATA_BEFORE = re.compile(r"(?:[\"']\s?:|[=\[])\s?$")
 FACES = frozenset("^<>=;@~*/\\|-")
 NEARBY = 60
 
@@ -122,6 +142,34 @@ def is_blank(piece: Candidate) -> bool:
         False for links, data, tags, emoticons, remarks and rules across the page.
     """
     return TESTS[piece.notation](piece)
+
+
+def _empty(piece: Candidate) -> bool:
+    sign, dots = piece.text[0], piece.body.strip()
+    if dots:
+        return sign != "[" or _leaves_out(piece)
+    if sign in "[［" and piece.begins_line:
+        return False  # a box to tick
+    if sign in "{(" or piece.text == "[]":
+        return _is_between_words(piece)
+    return True
+
+
+def _leaves_out(piece: Candidate) -> bool:
+    before = piece.prompt[max(0, piece.start - NEARBY) : piece.start]
+    link = piece.before == "!" or TARGET.match(piece.prompt, piece.end)
+    return not (link or piece.before.isalnum() or DATA_BEFORE.search(before))
+
+
+def _is_between_words(piece: Candidate) -> bool:
+    before = piece.prompt[max(0, piece.start - NEARBY) : piece.start].rpartition("\n")[2]
+    after = piece.prompt[piece.end : piece.end + NEARBY].partition("\n")[0]
+    words = BEFORE_A_WORD.search(before) and AFTER_A_WORD.match(after)
+    return bool(words) and not (CODE.search(before) or CODE.search(after))
+
+
+def _declared(piece: Candidate) -> bool:
+    return len(piece.text) <= LONGEST_PLACEHOLDER
 
 
 def _square(piece: Candidate) -> bool:
@@ -237,6 +285,8 @@ def _is_latin(letter: str) -> bool:
 
 
 TESTS: Mapping[str, Callable[[Candidate], bool]] = {
+    "empty": _empty,
+    "declared": _declared,
     "square": _square,
     "lens": _lens,
     "curly": _curly,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,7 +17,7 @@ from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.multimodal.answers import RolesAnswer
 from echo_hf.multimodal.assigned import Assigned
 from echo_hf.multimodal.blanks import placeholders
-from echo_hf.multimodal.rows import rows_of, without_task
+from echo_hf.multimodal.rows import quality_with, rows_of, without_task
 from echo_hf.multimodal.shown import Part, Sample, parts_of, pictures_of
 from echo_hf.pictures import PictureStore
 from echo_hf.prompts import Prompt, as_data, load_prompt
@@ -38,9 +38,9 @@ class Roles(ModelStage):
     """Says what the pictures of a sample are: what went in, what came out, what is a screenshot.
 
     A template becomes one sample for each completion that a picture shows; a prompt that people
-    tried on pictures of their own, one for each. Trash is not looked into, and a sample without
-    pictures needs no answer. (Section 3.3, figure D.4; one call a sample, several where it has
-    very many pictures.)
+    tried on pictures of their own, one for each. A template that stays one is for analysis. Trash
+    is not looked into, and a sample without pictures needs no answer. (Section 3.3, figure D.4; one
+    call a sample, several where it has very many pictures.)
 
     Attributes:
         target: The model that people talk about.
@@ -49,7 +49,7 @@ class Roles(ModelStage):
     """
 
     name: ClassVar[str] = "roles"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     answer: ClassVar[type[BaseModel]] = RolesAnswer
@@ -97,7 +97,8 @@ class Roles(ModelStage):
             if failed:
                 rows.failed(row, sample["id"], failed)
             elif not answers[row]:
-                rows.keep(row, sample["id"], sample)
+                quality = quality_with(sample["prompt"], sample["quality"])
+                self._keep(rows, row, sample, [{**sample, "quality": quality}])
             else:
                 self._assign(rows, row, sample, answers[row], made_by)
         return rows.table()
@@ -153,9 +154,25 @@ class Roles(ModelStage):
             rows.say(row, sample["id"], Status.NOTED, notice, detail)
         if not tasks:
             rows.say(row, sample["id"], Status.NOTED, Notice.NO_TASK)
-            rows.keep(row, sample["id"], without_task(sample, made_by))
+            self._keep(rows, row, sample, [without_task(sample, made_by)])
             return
-        for values in rows_of(sample, tasks, made_by):
+        self._keep(rows, row, sample, list(rows_of(sample, tasks, made_by)))
+
+    def _keep(
+        self, rows: StageRows, row: int, sample: Sample, made: Sequence[Mapping[str, Any]]
+    ) -> None:
+        for values in made:
             rows.keep(row, sample["id"], values)
             if values["screenshot"]:
                 rows.say(row, sample["id"], Status.NOTED, Notice.NOT_PARSED, values["screenshot"])
+        for notice, blank in dict.fromkeys(_left(made)):
+            rows.say(row, sample["id"], Status.NOTED, notice, blank)
+
+
+def _left(made: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Notice, str]]:
+    """The blanks that keep rows out of the benchmark, each as often as it stands there."""
+    for values in made:
+        if values["quality"] != NOT_ASKED:
+            filled = values["prompt_fill_blank"]
+            notice = Notice.BLANK_LEFT if filled else Notice.TEMPLATE_LEFT
+            yield from ((notice, blank) for blank in placeholders(values["prompt"]))

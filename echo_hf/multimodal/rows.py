@@ -8,6 +8,8 @@ from typing import Any
 
 from echo_hf.context.sample_id import sample_digest, sample_id
 from echo_hf.context.spans import SpanIndex
+from echo_hf.multimodal.blanks import placeholders
+from echo_hf.multimodal.shown import pictures_of
 from echo_hf.multimodal.tasks import Task
 
 Sample = Mapping[str, Any]
@@ -20,7 +22,9 @@ def rows_of(
     """One row a task.
 
     The first task that completes no template is the sample itself and keeps its id; each other
-    one's id is made from the sample's and a picture that it alone has. A post's words are feedback
+    one's id is made from the sample's and the first picture, in the order of the posts, that it
+    alone has: which role the picture has changes no id. A prompt that still has blanks is of no
+    better quality than Analysis, since nobody could draw it. A post's words are feedback
     of one row: the one whose pictures it stands with, or stands below; else the first. A post of
     the sample that no task has stays with the first row.
 
@@ -42,6 +46,7 @@ def rows_of(
             "id": _name(sample, task, nth),
             "post_urls": [sample["context"][place]["url"] for place in own[nth]],
             "prompt": task.prompt,
+            "quality": quality_with(task.prompt, sample["quality"]),
             "prompt_modified": sample["prompt_modified"] or not _is_written(sample, task),
             "prompt_fill_blank": bool(task.fillings),
             "community_feedback": feedback[nth],
@@ -57,18 +62,42 @@ def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a sample whose pictures show no coherent task: its words stay for analysis."""
     return {
         **sample,
-        "quality": "Analysis" if sample["quality"] == "Benchmark" else sample["quality"],
+        "quality": _at_most_analysis(sample["quality"]),
         "output_images": [],
         "provenance": _provenance(sample, Task(sample["prompt"]), made_by),
     }
 
 
+def quality_with(prompt: str, quality: str) -> str:
+    """The quality of a sample with this prompt: a template is for analysis only.
+
+    Args:
+        prompt: Its prompt.
+        quality: The quality of the sample but for that.
+
+    Returns:
+        Analysis instead of Benchmark where the prompt has blanks.
+
+    Example:
+        >>> quality_with("a [PET] asleep", "Benchmark"), quality_with("a [PET] asleep", "Trash")
+        ('Analysis', 'Trash')
+        >>> quality_with('{"colours": ["red", "blue"]}', "Benchmark")
+        'Benchmark'
+    """
+    return _at_most_analysis(quality) if placeholders(prompt) else quality
+
+
+def _at_most_analysis(quality: str) -> str:
+    return "Analysis" if quality == "Benchmark" else quality
+
+
 def _name(sample: Sample, task: Task, nth: int) -> str:
-    if task.fillings:
-        return sample_id(sample["id"], task.shown_by[0])
-    if nth:
-        return sample_id(sample["id"], task.screenshot or task.pictures[0])
-    return str(sample["id"])
+    if not nth and not task.fillings:
+        return str(sample["id"])
+    # Completions may share inputs; of other tasks each has its own.
+    own = task.shown_by if task.fillings else task.pictures
+    first = next(one.sha256 for one in pictures_of(sample) if one.sha256 in own)
+    return sample_id(sample["id"], first)
 
 
 def _own_posts(sample: Sample, task: Task) -> list[int]:

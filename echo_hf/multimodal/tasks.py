@@ -73,19 +73,20 @@ def tries(tasks: Sequence[Task]) -> list[Task]:
     """Joins what belongs to the same try of a prompt.
 
     What shares a picture is one try. People who put in pictures of their own made tries of their
-    own, or a system would be given the pictures of all of them at once. A try whose inputs are not
-    shown belongs to the first one.
+    own, or a system would be given the pictures of all of them at once. All that was made from the
+    words alone is one try, apart from those with inputs: nobody knows that it came from theirs.
+    What is told without any picture belongs to the first try.
 
     Args:
         tasks: Tasks of one prompt.
 
     Returns:
-        The tries: the first one with inputs, or the only one; then the others with inputs.
+        The tries, in the order of their first tasks.
 
     Example:
         >>> told = [Task("p", outputs=["a"]), Task("p", inputs=["b"]), Task("p", inputs=["c"])]
         >>> [(task.inputs, task.outputs) for task in tries(told)]
-        [(['b'], ['a']), (['c'], [])]
+        [([], ['a']), (['b'], []), (['c'], [])]
     """
     apart: list[Task] = []
     for task in tasks:
@@ -93,12 +94,8 @@ def tries(tasks: Sequence[Task]) -> list[Task]:
         for other in others:
             first.join(other)
         apart = [*(one for one in apart if one not in others), *([task] if first is task else [])]
-    with_inputs = [task for task in apart if task.inputs]
-    main = (with_inputs or apart)[:1]
-    for task in apart:
-        if not task.inputs and task not in main:
-            main[0].join(task)
-    return [*main, *with_inputs[1:]]
+    first_shown = next((task for task in apart if task.pictures), None)
+    return joined((_same_try(task if task.pictures else first_shown), task) for task in apart)
 
 
 def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
@@ -110,7 +107,8 @@ def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
 
     Returns:
         All tasks: a try stands with the first screenshot task that shares a picture with it; where
-        none shares any, the first try with the first screenshot.
+        none shares any, the first try that lacks inputs or outputs with the first screenshot, which
+        may show them. A try that has both needs no screenshot, and stays what it is.
 
     Example:
         >>> told = [Task("p", outputs=["a"]), Task("p", inputs=["b"])]
@@ -125,9 +123,19 @@ def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
             same.join(task)
         else:
             apart.append(task)
-    if apart and seen and len(apart) == len(told):
-        seen[0].join(apart.pop(0))
+    lacking = next((task for task in apart if not _is_whole(task)), None)
+    if lacking and seen and len(apart) == len(told):
+        seen[0].join(lacking)
+        apart.remove(lacking)
     return [*apart, *seen]
+
+
+def _same_try(task: Task | None) -> Task | None:
+    return task if task and task.inputs else None
+
+
+def _is_whole(task: Task) -> bool:
+    return bool(task.inputs and task.outputs)
 
 
 def _share(one: Task, other: Task) -> bool:

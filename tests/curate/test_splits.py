@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.curate.splits import Splits
+from echo_hf.multimodal.answers import RolesAnswer
+from echo_hf.multimodal.roles import Roles
+from echo_hf.pictures import PictureStore
 from echo_hf.tables import SAMPLES
+from tests.samples_for_tests import TARGET, kept, post, table
+from tests.samples_for_tests import sample as in_context
 
 
 def sample(name: str, **values: Any) -> dict[str, Any]:
@@ -59,6 +65,20 @@ def test_only_benchmark_quality_is_benchmarked() -> None:
         "analysis": ["good", "moderate"],
         "trash": ["bad"],
         "flagged": ["unsafe"],
+    }
+
+
+def test_what_roles_leaves_a_template_is_not_drawn() -> None:
+    """Through both stages: a prompt with blanks is for analysis, one with a list is a task."""
+    context = [post(0, -1, "prompt", "ab")]
+    prompts = {"open": "a box of <subject>", "data": '{"colours": ["red", "blue"]}'}
+    samples = [in_context(context, id=name, prompt=prompt) for name, prompt in prompts.items()]
+    said = RolesAnswer.model_validate({"samples": [{"inputs": [], "outputs": [1, 2], "posts": []}]})
+    made = Roles(TARGET, PictureStore(Path("pictures"))).finish(table(*samples), [[said], [said]])
+
+    assert split(kept(made.select([*SAMPLES.columns, "_status"]).to_pylist())) == {
+        "text_to_image": ["data"],
+        "analysis": ["open", "data"],
     }
 
 

@@ -45,7 +45,7 @@ def test_the_least_answer() -> None:
         ({"prompt_fill_blank": [{"placeholder": "", "value": "x"}]}, "placeholder"),
         ({"prompt_fill_blank": [{"placeholder": "[X]", "value": ""}]}, "value"),
         ({"prompt_fill_blank": [{"placeholder": "[X]", "value": "x" * 1001}]}, "value"),
-        ({"prompt_fill_blank": [{"placeholder": "x" * 201, "value": "x"}]}, "placeholder"),
+        ({"prompt_fill_blank": [{"placeholder": "x" * 1001, "value": "x"}]}, "placeholder"),
         ({"prompt_fill_blank": [{"placeholder": "[X]", "value": "x"}] * 33}, "prompt_fill_blank"),
         ({"prompt_fill_blank": {"[X]": "x"}}, "prompt_fill_blank"),
     ],

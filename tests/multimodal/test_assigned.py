@@ -83,17 +83,22 @@ class TestRoles:
         assert made.finish() == []
         assert made.findings == [(Notice.NEITHER, "a"), (Notice.NEITHER, "b")]
 
-    def test_a_task_without_pictures_is_one(self) -> None:
-        """The pictures may all have nothing to do with it."""
-        tasks, findings = assigned(one())
-        assert (shown(tasks), findings) == ([("", "", "")], [])
+    def test_a_task_without_pictures_is_none(self) -> None:
+        """Pictures that all have nothing to do with the words show no task."""
+        for samples in ([one()], [one(), one()], [one(prompt_fill_blank=CAT)]):
+            made = Assigned(TEMPLATE, PICTURES)
+            made.add(RolesAnswer.model_validate({"samples": samples}), part())
+
+            assert made.finish() == []
+            neither = [what for notice, what in made.findings if notice is Notice.NEITHER]
+            assert neither == list(PICTURES)
 
     def test_a_result_is_never_an_input(self) -> None:
         """What is both counts as output, also where another sample calls it an input."""
         for samples in ([one("ab", "b")], [one("ab", "c"), one("", "b")]):
             tasks, findings = assigned(*samples)
-            outputs = sorted({name for sample in samples for name in sample["outputs"]})
-            assert shown(tasks) == [("a", "".join(PICTURES[n - 1] for n in outputs), "")]
+            apart = [("a", "c", ""), ("", "b", "")]
+            assert shown(tasks) == ([("a", "b", "")] if len(samples) == 1 else apart)
             assert findings == [(Notice.TWO_ROLES, "b")]
 
     @pytest.mark.parametrize("name", ["inputs", "outputs"])
@@ -117,7 +122,7 @@ class TestRoles:
 
     def test_posts_are_the_samples_own(self) -> None:
         """A post that only stands above, and one that was not shown, are noted and left out."""
-        tasks, findings = assigned({**one(), "posts": [3, 2, 4, 3]})
+        tasks, findings = assigned({**one("", "a"), "posts": [3, 2, 4, 3]})
 
         assert tasks[0].posts == [3]
         assert findings == [(Notice.NOT_ITS_POST, "post 2"), (Notice.UNKNOWN_NUMBER, "post 4")]
@@ -127,9 +132,21 @@ class TestTries:
     """What several samples of one prompt are."""
 
     def test_results_of_the_same_inputs_are_one_task(self) -> None:
-        """Also where nobody shows what went in."""
-        tasks, findings = assigned(one("a", "b"), one("a", "c"), one("", "d"))
-        assert (shown(tasks), findings) == ([("a", "bcd", "")], [])
+        """Those of the words alone are another one, however many tell of them."""
+        tasks, findings = assigned(one("a", "b"), one("a", "c"), one("", "d"), one("", "e"))
+        assert (shown(tasks), findings) == ([("a", "bc", ""), ("", "de", "")], [])
+
+    def test_what_was_made_from_words_gets_no_inputs_of_others(self) -> None:
+        """By hand: picture 1 came from the prompt, picture 3 from the prompt and picture 2."""
+        samples = [one("", "a"), one("b", "c")]
+        for order in permutations(samples):
+            tasks, findings = assigned(*order)
+            assert (shown(tasks), findings) == ([("", "a", ""), ("b", "c", "")], [])
+
+    def test_posts_without_a_picture_belong_to_the_first_try(self) -> None:
+        """They make no task of their own."""
+        tasks, _ = assigned(one("", "a"), one("b", "c"), {**one(), "posts": [3]})
+        assert [(task.outputs, task.posts) for task in tasks] == [(["a"], [3]), (["c"], [])]
 
     def test_inputs_of_several_people_are_several_tasks(self) -> None:
         """No system is given the photos of all who tried a prompt."""
@@ -144,10 +161,10 @@ class TestTries:
         tasks, _ = assigned(one("a", "c"), one("b", "d"), one("e", "cd"))
         assert shown(tasks) == [("abe", "cd", "")]
 
-    def test_a_result_of_unknown_inputs_joins_the_first_try_with_inputs(self) -> None:
-        """Even where its picture comes first."""
-        tasks, _ = assigned(one("", "a"), one("e", "f"), one("c", "d"))
-        assert shown(tasks) == [("c", "ad", ""), ("e", "f", "")]
+    def test_tries_stand_in_the_order_of_their_pictures(self) -> None:
+        """Whether they have inputs or not."""
+        tasks, _ = assigned(one("", "d"), one("e", "f"), one("c", "b"))
+        assert shown(tasks) == [("c", "b", ""), ("", "d", ""), ("e", "f", "")]
 
 
 class TestScreenshots:
@@ -163,6 +180,12 @@ class TestScreenshots:
         for samples in permutations([one("", "a"), one(conversation="c"), one(conversation="b")]):
             tasks, _ = assigned(*samples)
             assert shown(tasks) == [("", "a", "b"), ("", "", "c")]
+
+    def test_a_whole_try_stays_beside_a_conversation(self) -> None:
+        """A picture before and after is a task for any system; the conversation is another one."""
+        for samples in permutations([one("a", "b"), one(conversation="c")]):
+            tasks, findings = assigned(*samples)
+            assert (shown(tasks), findings) == ([("a", "b", ""), ("", "", "c")], [])
 
     def test_tasks_stand_in_the_order_of_their_pictures(self) -> None:
         """Tries and screenshots mixed: the first of all is the sample itself."""
@@ -301,17 +324,25 @@ class TestTemplates:
         assert findings == []
 
     def test_blanks_that_do_not_fit_are_noted(self) -> None:
-        """A blank that the prompt lacks, one value too many, and a blank that stays."""
+        """A blank that the prompt lacks, and one value too many, which nothing records."""
         blanks = [*CAT[:1], *DOG[:1], {"placeholder": "[NOWHERE]", "value": "x"}]
         tasks, findings = assigned(one("", "a", prompt_fill_blank=blanks), prompt=TEMPLATE)
 
         assert tasks[0].prompt == "a cat in the [PLACE], oil paint"
-        assert "[NOWHERE]" not in dict(tasks[0].fillings)
+        assert tasks[0].fillings == (("[PET]", "cat"),)
         assert findings == [
             (Notice.UNKNOWN_BLANK, "[NOWHERE]"),
             (Notice.UNKNOWN_BLANK, "[PET]"),
-            (Notice.BLANK_LEFT, "[PLACE]"),
         ]
+
+    @pytest.mark.parametrize("piece", [PLAIN, "fox", "a fox in", "snow"])
+    def test_words_of_a_plain_prompt_are_not_replaced(self, piece: str) -> None:
+        """What people wrote is the task, whatever a model would like it to be."""
+        blanks = [{"placeholder": piece, "value": "something else"}]
+        tasks, findings = assigned(one("", "a", prompt_fill_blank=blanks))
+
+        assert [(task.prompt, task.fillings) for task in tasks] == [(PLAIN, ())]
+        assert findings == [(Notice.UNKNOWN_BLANK, piece)]
 
     def test_nothing_is_noted_where_nothing_is_filled(self) -> None:
         """Blanks that are left alone are no fault."""
@@ -353,7 +384,9 @@ def _each_task_is_whole(tasks: list[Task], prompt: str) -> None:
         assert set(task.posts) <= {0, 1, 3}
         assert len(set(task.posts)) == len(task.posts)
         assert task.shown_by or not task.fillings
-    assert all(task.inputs or task.screenshot for task in tasks[1:] if not task.fillings)
+    assert all(task.pictures for task in tasks)
+    told = [task for task in tasks if not task.fillings and not task.screenshot]
+    assert sum(not task.inputs for task in told) <= 1
 
 
 @given(ROLES_SAMPLES, st.randoms(use_true_random=False))

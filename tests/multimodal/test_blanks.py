@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,6 +52,61 @@ BLANKS = ("[PET]", "<city>", "{hat}", "(object)", "【猫】", '{argument name="
 def test_each_notation_is_found_with_its_marks(prompt: str, blanks: list[str]) -> None:
     """Letter for letter, in order, as often as it stands there."""
     assert placeholders(prompt) == blanks
+
+
+LONG = '{argument name="quote" default="' + "so it goes " * 19 + '!"}'
+
+
+@pytest.mark.parametrize(
+    ("prompt", "blanks"),
+    [
+        ("【】的海报，背景是【　】", ["【】", "【　】"]),
+        ("画一只（）在海边，写着（　）", ["（）", "（　）"]),
+        ("a [...] in the rain, a […] above, a [   ]", ["[...]", "[…]", "[   ]"]),
+        ("a {} in the rain, a map of {}.", ["{}", "{}"]),
+        ("a [] hat and a hat of (   ) in blue", ["[]", "(   )"]),
+    ],
+)
+def test_marks_around_nothing_are_blanks(prompt: str, blanks: list[str]) -> None:
+    """Han marks anywhere; those that code and faces use as well, between words alone."""
+    assert placeholders(prompt) == blanks
+    assert [name_of(one) for one in blanks] == [""] * len(blanks)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "x = {}",
+        "return {}",
+        "main () {}",
+        "class Fox {}",
+        "foo() and bar(  )",
+        "items: {}",
+        '{"a": {}, "b": [], "c": [...]}',
+        "list[...] and [...](https://example.org)",
+        "( ͡° ͜ʖ ͡°) ( ) ()",
+        "(  ) yes\n(  ) no\n[] maybe",
+        "if (x) {}; y",
+    ],
+)
+def test_marks_around_nothing_in_code_are_none(prompt: str) -> None:
+    """Nor are faces, links, data, and boxes to tick."""
+    assert placeholders(prompt) == []
+
+
+@pytest.mark.parametrize(
+    ("blank", "default"),
+    [
+        (LONG, "so it goes " * 19 + "!"),
+        ('{argument name="a" default="b {c} d"}', "b {c} d"),
+        ('{argument name="a" default="it\'s [so]"}', "it's [so]"),
+        (r"{argument name=\"a\" default=\"b {c} d\"}", "b {c} d"),
+    ],
+)
+def test_a_declared_blank_is_one_whatever_value_it_proposes(blank: str, default: str) -> None:
+    """The value may be long and hold marks of its own; it is read whole."""
+    assert placeholders(f"a sign: {blank}, in {{place}}") == [blank, "{place}"]
+    assert default_of(blank) == default
 
 
 @pytest.mark.parametrize(
@@ -113,7 +169,9 @@ def test_a_placeholder_listed_once_is_filled_everywhere() -> None:
     """All its places take the one value."""
     done = completed("a [PET] and its [PET] in [CITY]", [("[PET]", "hen")])
 
-    assert done == Completed("a hen and its hen in [CITY]", unknown=(), left=("[CITY]",))
+    assert done == Completed(
+        "a hen and its hen in [CITY]", (), left=("[CITY]",), filled=(("[PET]", "hen"),)
+    )
 
 
 def test_a_placeholder_listed_several_times_is_filled_in_order() -> None:
@@ -122,7 +180,9 @@ def test_a_placeholder_listed_several_times_is_filled_in_order() -> None:
 
     assert completed("___ or ___?", two).prompt == "a hen or an egg?"
     assert completed("___, ___ or ___?", two).left == ("___",)
-    assert completed("___?", two) == Completed("a hen?", (), (), surplus=("___",))
+    assert completed("___?", two) == Completed(
+        "a hen?", (), (), surplus=("___",), filled=(("___", "a hen"),)
+    )
 
 
 def test_what_does_not_stand_in_the_prompt_is_unknown() -> None:
@@ -135,9 +195,46 @@ def test_what_does_not_stand_in_the_prompt_is_unknown() -> None:
     assert done.unknown == ("[DOG]", "cat", "__", "PET", "")
 
 
-def test_any_piece_of_the_prompt_can_be_filled() -> None:
-    """A model may see a blank that has no notation; a longer one goes before its part."""
-    assert completed("YOUR CITY at night", [("YOUR CITY", "Oslo")]).prompt == "Oslo at night"
+@pytest.mark.parametrize(
+    ("prompt", "piece", "expected"),
+    [
+        ("YOUR CITY at night", "YOUR CITY", "Oslo at night"),
+        ("a map of CITY.", "CITY", "a map of Oslo."),
+        ("a map of CITY_NAME", "CITY_NAME", "a map of Oslo"),
+        ("a map of x__y", "__", "a map of xOsloy"),
+    ],
+)
+def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
+    prompt: str, piece: str, expected: str
+) -> None:
+    """They are blanks only where somebody says so."""
+    assert placeholders(prompt) == []
+    assert completed(prompt, [(piece, "Oslo")]).prompt == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "piece"),
+    [
+        ("a fox in the snow", "a fox in the snow"),
+        ("a fox in the snow", "fox"),
+        ("a neon sign that says OPEN LATE", "OPEN LATE"),
+        ("a poster: I LOVE YOUR CITY SO MUCH", "YOUR CITY"),
+        ("CITY_NAME_LONG", "CITY_NAME"),
+        ("a lamp (PBR) on [this](https://example.org)", "(PBR)"),
+        ("[PET]: a hen", "[PET]"),
+        ("a [YOUR CITY] map", "YOUR CITY"),
+        ("a fox", " "),
+    ],
+)
+def test_what_is_no_blank_cannot_be_replaced(prompt: str, piece: str) -> None:
+    """A model changes nothing but blanks: words, signs' texts, remarks and headings stay."""
+    done = completed(prompt, [(piece, "x")])
+
+    assert (done.prompt, done.unknown, done.filled) == (prompt, (piece,), ())
+
+
+def test_a_longer_blank_goes_before_its_part() -> None:
+    """Both may be filled, each in its own place."""
     both = completed("[{City}] in {City}", [("{City}", "a"), ("[{City}]", "b")])
     assert both.prompt == "b in a"
 
@@ -171,7 +268,8 @@ def test_what_is_found_can_be_filled(prompt: str) -> None:
 
     done = completed(prompt, [(one, one) for one in dict.fromkeys(found)])
 
-    assert done == Completed(prompt, (), ())
+    filled = tuple((one, one) for one in dict.fromkeys(found))
+    assert done == Completed(prompt, (), (), filled=filled)
 
 
 @given(
@@ -203,13 +301,33 @@ def test_literal_text_is_never_changed(
     assert done.prompt == "".join(expected) + end
     assert set(done.unknown) == {blank for blank, _ in fillings if blank not in stand}
     assert list(done.left) == left
+    assert Counter(done.filled) == Counter(
+        (blank, value) for blank in BLANKS for value in values[blank][: stand.count(blank)]
+    )
     assert set(done.surplus) == {
         blank for blank in set(stand) if stand.count(blank) < len(values[blank]) > 1
     }
 
 
 @pytest.mark.parametrize(
-    "seed", ["[", "[a", "[a]", "{{a}}", "<a ", "((", "_", "【a】", "[a] ", "\n[A]"]
+    "seed",
+    [
+        "[",
+        "[a",
+        "[a]",
+        "{{a}}",
+        "<a ",
+        "((",
+        "_",
+        "【a】",
+        "[a] ",
+        "\n[A]",
+        "【",
+        "( ",
+        "a {} ",
+        '{argument a="',
+        "[ ",
+    ],
 )
 def test_a_hostile_prompt_takes_no_time(seed: str) -> None:
     """Eight thousand characters of one seed, in processor time."""

@@ -87,6 +87,72 @@ def test_what_the_model_got_wrong_is_noted() -> None:
     assert noted(rows) == [("unknown_number", "picture 9"), ("not_parsed", digest("a"))]
 
 
+def test_a_template_that_nothing_completed_is_for_analysis() -> None:
+    """Two results of different subjects, and no word of what they are: each blank is noted."""
+    prompt = "a shadow box of <subject> in [COLOUR]"
+    for row, answers in (
+        ({**SAMPLE, "prompt": prompt}, [[one([], [1, 2])]]),
+        (sample([post(0, -1, prompt)], prompt=prompt), []),
+    ):
+        rows = made((row, answers))
+
+        assert [done["quality"] for done in kept(rows)] == ["Analysis"]
+        assert noted(rows) == [("template_left", "<subject>"), ("template_left", "[COLOUR]")]
+
+
+def test_a_blank_that_a_completion_leaves_is_noted() -> None:
+    """Half a completion is no task either."""
+    cat = one([], [1], prompt_fill_blank=[{"placeholder": "[PET]", "value": "cat"}])
+    dog = one([], [2], prompt_fill_blank=[{"placeholder": "[PET]", "value": "dog"}])
+    rows = made(({**SAMPLE, "prompt": TEMPLATE}, [[cat, dog]]))
+
+    assert [row["quality"] for row in kept(rows)] == ["Analysis", "Analysis"]
+    assert noted(rows) == [("blank_left", "[PLACE]")]
+
+
+def test_a_template_of_no_use_is_not_noted() -> None:
+    """Trash is not looked into."""
+    (row,) = made(({**SAMPLE, "prompt": TEMPLATE, "quality": "Trash"}, []))
+    assert row["quality"] == "Trash"
+
+
+def test_data_in_brackets_is_drawn() -> None:
+    """A prompt in JSON stays a candidate of the benchmark."""
+    prompt = '{"subject": "a fox", "colours": ["red", "blue"], "extras": {}}'
+    (row,) = made(({**SAMPLE, "prompt": prompt}, [[one([1], [2])]]))
+    assert row["quality"] == "Benchmark"
+
+
+def test_pictures_that_are_all_neither_show_no_task() -> None:
+    """A sample of an answer with empty lists says no more than no sample at all."""
+    rows = made((SAMPLE, [[one([], [])]]))
+
+    assert [row["quality"] for row in kept(rows)] == ["Analysis"]
+    assert noted(rows) == [("neither", digest("a")), ("neither", digest("b")), ("no_task", None)]
+
+
+def test_only_what_was_placed_is_recorded() -> None:
+    """Of two values for one place the second one stands nowhere, in provenance neither."""
+    blanks = [{"placeholder": "[PET]", "value": value} for value in ("cat", "dog")]
+    rows = made(({**SAMPLE, "prompt": "a [PET]"}, [[one([], [1], prompt_fill_blank=blanks)]]))
+    (row,) = kept(rows)
+
+    assert row["prompt"] == "a cat"
+    assert json.loads(row["provenance"])["roles"]["blanks"] == blanks[:1]
+
+
+def test_swapped_roles_change_no_name() -> None:
+    """The id of a further try is of its first picture, whatever went in."""
+    row = sample([post(0, -1, "prompt", "abcd")])
+    names = [
+        [done["id"] for done in kept(made((row, [[one([1], [2]), further]])))]
+        for further in (one([3], [4]), one([4], [3]))
+    ]
+
+    assert len(names[0]) == 2
+    assert names[0] == names[1]
+
+
 def test_pictures_without_a_coherent_task() -> None:
     """The words stay for analysis, with all that was said about them; each picture is named."""
     rows = made((SAMPLE, [[]]))

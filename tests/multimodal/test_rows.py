@@ -59,7 +59,7 @@ def test_everything_else_stays_as_it_was() -> None:
     (row,) = rows(Task(TEMPLATE))
     touched = {
         "post_urls", "prompt_modified", "input_images", "output_images", "sample_digest",
-        "provenance",
+        "provenance", "quality",
     }  # fmt: skip
 
     assert set(row) == set(SAMPLE)
@@ -81,7 +81,7 @@ def test_completions_are_named_by_their_first_picture() -> None:
     """Not by what fills the blanks: another wording is the same sample."""
     for pets in (("cat", "dog"), ("kitten", "hound")):
         first, second = rows(completion(pets[0], B, A), completion(pets[1], C))
-        assert [first["id"], second["id"]] == [sample_id("sample", B), sample_id("sample", C)]
+        assert [first["id"], second["id"]] == [sample_id("sample", A), sample_id("sample", C)]
 
 
 def test_a_completion_in_a_screenshot_is_named_by_it() -> None:
@@ -99,11 +99,31 @@ def test_further_tries_and_conversations_are_named_by_their_pictures() -> None:
         sample_id("sample", B),
     ]
 
-    found = rows(Task("p"), Task("p", (), [A], [C]))
-    assert [row["id"] for row in found] == ["sample", sample_id("sample", C)]
+    for inputs, outputs in (([A], [C]), ([C], [A])):
+        found = rows(Task("p"), Task("p", (), inputs, outputs))
+        assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
 
     found = rows(Task("p"), Task("p", (), [A]))
     assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        (TEMPLATE, "Analysis"),
+        ("a shadow box of <subject>", "Analysis"),
+        ("a cat in the [PLACE], oil paint", "Analysis"),
+        ("a cat in the sea, oil paint", "Benchmark"),
+        ('{"colours": ["red", "blue"], "size": [4, 5]}', "Benchmark"),
+    ],
+)
+def test_a_prompt_with_blanks_is_for_analysis(prompt: str, expected: str) -> None:
+    """Nobody can draw it; brackets that are no blanks are part of a task."""
+    fillings = (("[PET]", "cat"),) if "cat" in prompt else ()
+    (row,) = rows(Task(prompt, fillings, [], [B]))
+    (bad,) = rows(Task(prompt, fillings, [], [B]), of={**SAMPLE, "quality": "Trash"})
+
+    assert (row["quality"], bad["quality"]) == (expected, "Trash")
 
 
 def test_a_completion_says_what_it_was_made_from() -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from echo_hf.collect.urls import canonical_url
+from echo_hf.multimodal.blanks import placeholders
 from echo_hf.quickstart.show import shipped_config
 from echo_hf.run import build
 from echo_hf.steps import STAGES
@@ -24,9 +25,23 @@ FUNNEL = {
     "relevance": {"kept": 121, "quarantined": {"needs_model": 1}},
     "threads": {"kept": 35, "rejected": {"not_relevant": 18, "not_scored": 1}},
     "extract": {"kept": 41, "quarantined": {"needs_model": 1}},
-    "roles": {"kept": 43, "quarantined": {}},
+    "roles": {
+        "kept": 43,
+        "quarantined": {},
+        "noted": {
+            "neither": 1,
+            "no_task": 1,
+            "not_completed": 1,
+            "not_parsed": 1,
+            "template_left": 5,
+        },
+    },
     "feedback": {"kept": 43, "quarantined": {}},
-    "splits": {"kept": 42, "rejected": {"duplicate_of": 1}},
+    "splits": {
+        "kept": 42,
+        "rejected": {"duplicate_of": 1},
+        "tally": {"analysis": 42, "image_to_image": 7, "text_to_image": 21},
+    },
 }
 HOSTILE = ("</thread>", "</post>", "\x1b")
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
@@ -62,6 +77,17 @@ def test_the_funnel_is_as_the_corpus_was_written(run: Path) -> None:
         stats = json.loads((run / "stages" / stage / "stats.json").read_text("utf-8"))
         assert {name: stats[name] for name in expected} == expected, stage
     assert tuple(FUNNEL) == STAGES
+
+
+def test_no_template_is_in_the_benchmark(run: Path) -> None:
+    """Whatever is given to a system can be drawn; an unfilled template is for analysis, noted."""
+    drawn = [row for row in rows(run, "splits") if row["splits"] != ["analysis"]]
+    left = {row["prompt"] for row in rows(run, "splits") if placeholders(row["prompt"])}
+    noted = {row["_detail"] for row in rows(run, "roles", "notices")}
+
+    assert [row["prompt"] for row in drawn if placeholders(row["prompt"])] == []
+    assert any("<subject>" in prompt for prompt in left)
+    assert {blank for prompt in left for blank in placeholders(prompt)} <= noted
 
 
 def test_another_build_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
