@@ -154,12 +154,27 @@ class RolesOptions(ModelOptions):
     most_pictures: Annotated[Whole, Field(ge=2, le=32)] = 16
 
 
+class ScreenshotsOptions(ModelOptions):
+    """How screenshots are taken apart.
+
+    Attributes:
+        engine: Name of one of the config's engines, which has to see pictures.
+        convention: What the numbers of its boxes mean; `auto` tells it by the model.
+        inset: Pixels to leave out along each side of a box, 10 in the released benchmark.
+    """
+
+    engine: str = "vision"
+    convention: Literal["auto", "abs_resized", "rel_1000", "rel_1", "rel_1000_yx"] = "auto"
+    inset: Annotated[Whole, Field(ge=0, le=100)] = 0
+
+
 class Stages(Section):
     """Options of each stage that has any."""
 
     relevance: RelevanceOptions = RelevanceOptions()
     extract: ExtractOptions = ExtractOptions()
     roles: RolesOptions = RolesOptions()
+    screenshots: ScreenshotsOptions = ScreenshotsOptions()
     feedback: ModelOptions = ModelOptions()
 
     def engine_of(self, stage: str) -> str | None:

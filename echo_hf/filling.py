@@ -17,7 +17,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from echo_hf.answers import Failure, StoredAnswers, parse
+from echo_hf.answers import Failure, StoredAnswers, answers_of, parse
 from echo_hf.engines.base import Completion, Engine, Request
 from echo_hf.engines.planner import Plan, extended, plan_order
 from echo_hf.errors import EngineError
@@ -68,6 +68,8 @@ def fill(
             before is kept.
     """
     stats, started = FillStats(), time.perf_counter()
+    # What a stage asks may depend on who answers.
+    stage = stage.answered_by(answers_of(engine, store))
     if engine.stored:
         window = _Window(engine, store, stats, progress or _unwatched, started, engine.signature())
         window.ask(_missing(stage, dataset, window, again))
@@ -90,6 +92,7 @@ def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> P
     """
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
     planned, signature = Plan(usd_per_million_prompt_tokens=price), engine.signature()
+    stage = stage.answered_by(answers_of(engine, store))
     seen: set[bytes] = set()
     for requests in _segments(stage, dataset):
         keys = request_keys(signature, requests)

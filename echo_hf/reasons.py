@@ -106,7 +106,42 @@ class Notice(Reason):
     )
     NOT_PARSED = (
         "not_parsed",
-        "the pictures stand in a screenshot and are not cut out yet; only for analysis",
+        "the pictures stand in a screenshot that is yet to be taken apart",
+    )
+    WRONG_CONVENTION = (
+        "wrong_convention",
+        "the model's coordinates do not fit its way of naming places; nothing is cut out",
+    )
+    DEGENERATE_BOX = "degenerate_box", "a box has no area in the screenshot; nothing is cut out"
+    TINY_BOX = "tiny_box", "a box is too small to hold a picture; nothing is cut out"
+    WHOLE_BOX = "whole_box", "a box is nearly the whole screenshot; nothing is cut out"
+    OVERLAPPING_BOXES = (
+        "overlapping_boxes",
+        "two boxes show the same part of the screenshot, or equal ones; nothing is cut out",
+    )
+    NO_BOX = "no_box", "the model found no picture in the screenshot; nothing is cut out"
+    DUPLICATE_BOX = "duplicate_box", "two boxes show one picture; the first one counts"
+    CLAMPED_BOX = "clamped_box", "a box reaches a little past the screenshot; it ends at its edge"
+    ASSUMED_CONVENTION = (
+        "assumed_convention",
+        "how the model names places is not known; it was told a way, and is taken at its word",
+    )
+    UNKNOWN_PIXELS = (
+        "unknown_pixels",
+        "the model counts pixels, and how its server resizes pictures is not stated: give the "
+        "engine max_pixels; the screenshot was not asked about",
+    )
+    UNFIT_PICTURE = (
+        "unfit_picture",
+        "a picture of this shape cannot be sent to the model; it was not asked about",
+    )
+    PROMPT_NOT_READ = (
+        "prompt_not_read",
+        "the engine cannot read the words in the screenshot; the sample keeps its prompt",
+    )
+    REPLACED_INPUT = (
+        "replaced_input",
+        "an input that was posted beside the screenshot; those that it shows take its place",
     )
     UNJUDGED_COMMENT = "unjudged_comment", "the model gave no verdict on a comment"
     JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"

@@ -148,7 +148,8 @@ class ModelStage(Stage):
     Attributes:
         prompt: The instructions, filled in for the target.
         answer: The declared shape of an answer; every field of it is bounded.
-        answers: Where the answers are read from; set by `run_stage`.
+        answers: Where the answers are read from, with the signature of who gives them; set by
+            whoever runs the stage, before `requests`.
     """
 
     answer: ClassVar[type[BaseModel]]

@@ -40,6 +40,10 @@ STEPS: Mapping[str, Step] = {
     "roles": Step(
         "tell input pictures from outputs, and fill templates", "echo_hf.multimodal.roles:Roles"
     ),
+    "screenshots": Step(
+        "read prompts in screenshots, and cut out the pictures they show",
+        "echo_hf.multimodal.screenshots:Screenshots",
+    ),
     "feedback": Step(
         "name the kind of each task, and what people say failed",
         "echo_hf.curate.feedback:Feedback",

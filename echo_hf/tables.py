@@ -166,8 +166,14 @@ SAMPLES = Table(
             STRING, "a screenshot that shows the request: a conversation, or a collage"
         ),
         "is_screenshot": Column(BOOLEAN, "true when the pictures were cut from a screenshot"),
-        "input_bboxs": Column(BOXES, "x1, y1, x2, y2 of each input, in pixels of the screenshot"),
-        "output_bboxs": Column(BOXES, "x1, y1, x2, y2 of each output, in pixels of the screenshot"),
+        "input_bboxs": Column(
+            BOXES, "x1, y1, x2, y2 of each input that was cut out, in pixels of the screenshot"
+        ),
+        "output_bboxs": Column(
+            BOXES,
+            "x1, y1, x2, y2 of each output that was cut out, in pixels of the screenshot: the "
+            "first of output_images",
+        ),
         "has_nsfw": Column(BOOLEAN, "flagged as unsafe; null when not asked"),
         "safety": Column(
             {"flagged": BOOLEAN, "categories": STRINGS, "model": STRING},

@@ -51,7 +51,7 @@ class Watch:
         if plan.calls:
             cost = "" if plan.cost_usd is None else f", ${plan.cost_usd:.2f} and the answers"
             line = (
-                f"{stage:<10}{plan.calls:>9,} calls to make, {plan.stored:,} answered before; "
+                f"{stage:<12}{plan.calls:>9,} calls to make, {plan.stored:,} answered before; "
                 f"about {plan.prompt_tokens:,} prompt tokens ({plan.shared_tokens:,} shared), "
                 f"{plan.pictures:,} pictures{cost}"
             )
@@ -63,7 +63,7 @@ class Watch:
             self._show_bar(stats)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            self.console.print(Text(f"{'':<10}{calls(stats)}", "dim"), soft_wrap=True)
+            self.console.print(Text(f"{'':<12}{calls(stats)}", "dim"), soft_wrap=True)
 
     def finished(self, result: StageResult) -> None:
         """Prints a line for a finished stage, and one for each kind of loss."""
@@ -71,7 +71,7 @@ class Watch:
         stats = result.stats
         self.stats.append(stats)
         line = Text.assemble(
-            (f"{stats.stage:<10}", "bold"),
+            (f"{stats.stage:<12}", "bold"),
             f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
             (f"{stats.seconds:>8.1f} s", "dim"),
         )
@@ -79,7 +79,7 @@ class Watch:
             line.append(f"   {calls(stats.fill)}", "dim")
         self.console.print(line, soft_wrap=True)
         for reason, count, meaning in losses(stats):
-            loss = f"{'':<10}{count:>9,} {reason}: {meaning}{places(result, reason)}"
+            loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(result, reason)}"
             self.console.print(Text(loss, "dim"), soft_wrap=True)
 
     def funnel(self) -> None:

@@ -7,13 +7,16 @@ The files in `tests/golden` are these requests as they were when somebody last l
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from echo_hf.answers import NoAnswers
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config import Target
 from echo_hf.context.answers import ExtractAnswer
@@ -23,6 +26,7 @@ from echo_hf.curate.feedback import Feedback
 from echo_hf.engines.base import ImageRef, Request
 from echo_hf.multimodal.answers import RolesAnswer
 from echo_hf.multimodal.roles import Roles
+from echo_hf.multimodal.screenshots import Screenshots
 from echo_hf.pictures import PictureStore
 from echo_hf.stage import ModelStage
 from echo_hf.tables import POSTS, Table
@@ -42,6 +46,7 @@ STAGES: Mapping[str, ModelStage] = {
         Relevance(TARGET),
         Extract(TARGET),
         Roles(TARGET, PictureStore(Path("pictures"))),
+        Screenshots(TARGET, PictureStore(Path("pictures"))),
         Feedback(TARGET),
     )
 }
@@ -59,9 +64,23 @@ TOLD_APART = {
 }
 
 
+# 320 x 384 pixels, which is sent as 308 x 392.
+SCREENSHOT = Path(__file__).resolve().parents[1] / "echo_hf/quickstart/pictures/chat_ramen.png"
+
+
+@dataclass(frozen=True)
+class CountsPixels(NoAnswers):
+    """Answers of a model that counts the pixels of a picture as it is sent."""
+
+    @property
+    def signature(self) -> Mapping[str, Any]:
+        """What decides them."""
+        return {"model": "Qwen/Qwen2.5-VL-32B-Instruct", "pixels": [28, 3136, 1_003_520]}
+
+
 def golden_requests() -> dict[str, Request]:
     """The first request of each stage, by the name of the stage."""
-    relevance, extract, roles, feedback = STAGES.values()
+    relevance, extract, roles, screenshots, feedback = STAGES.values()
     posts = pa.Table.from_pylist(list(_posts()), schema=POSTS.schema)
     threads = Threads(keep=(5,))(posts)
     asked = _next(threads, extract.inputs)
@@ -70,7 +89,17 @@ def golden_requests() -> dict[str, Request]:
     seen = RolesAnswer.model_validate({"samples": [TOLD_APART]})
     shown = _next(roles.finish(samples, [[seen]]), feedback.inputs)
     tables = ((relevance, posts), (extract, asked), (roles, samples), (feedback, shown))
-    return {stage.name: stage.requests(table)[0][0] for stage, table in tables}
+    requests = {stage.name: stage.requests(table)[0][0] for stage, table in tables}
+    return {**requests, "screenshots": _about_screenshot(screenshots, shown)}
+
+
+def _about_screenshot(stage: ModelStage, samples: pa.Table) -> Request:
+    with tempfile.TemporaryDirectory() as folder:
+        store = PictureStore(Path(folder))
+        digest = store.put(SCREENSHOT.read_bytes())
+        stage = replace(stage, pictures=store, answers=CountsPixels())  # type: ignore[call-arg]
+        rows = [{**row, "screenshot": digest} for row in samples.to_pylist()]
+        return stage.requests(pa.Table.from_pylist(rows, schema=samples.schema))[0][0]
 
 
 def rendered(request: Request) -> str:

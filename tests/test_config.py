@@ -131,7 +131,7 @@ class TestReading:
         stages = load_config(file).stages
 
         assert {name: options.engine for name, options in stages} == dict.fromkeys(
-            ("relevance", "extract", "roles", "feedback"), "main"
+            ("relevance", "extract", "roles", "screenshots", "feedback"), "main"
         )
         assert (stages.relevance.keep, stages.roles.most_pictures) == ((5,), 16)
 
@@ -147,6 +147,7 @@ class TestReading:
             "threads": None,
             "extract": "text",
             "roles": "vision",
+            "screenshots": "vision",
             "feedback": "large",
             "splits": None,
         }
@@ -204,7 +205,7 @@ REFUSED = {
     "stages.relevence": (
         {},
         "unknown key in stages 'relevence'; did you mean 'relevance'? known: extract, feedback, "
-        "relevance, roles",
+        "relevance, roles, screenshots",
     ),
     "stages.relevance.keeep": (
         [4],
@@ -224,6 +225,15 @@ REFUSED = {
     "stages.roles.most_pictures": (
         33,
         "stages.roles.most_pictures is 33: input should be less than or equal to 32",
+    ),
+    "stages.screenshots.convention": (
+        "pixels",
+        "stages.screenshots.convention is 'pixels': input should be 'auto', 'abs_resized', "
+        "'rel_1000', 'rel_1' or 'rel_1000_yx'",
+    ),
+    "stages.screenshots.inset": (
+        -1,
+        "stages.screenshots.inset is -1: input should be greater than or equal to 0",
     ),
     "stages.feedback.most_pictures": (
         8,

@@ -29,6 +29,7 @@ from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import Request, make_engine
 from echo_hf.multimodal.roles import Roles
+from echo_hf.multimodal.screenshots import Screenshots
 from echo_hf.pictures import PictureStore
 from echo_hf.quickstart.show import shipped_config
 from echo_hf.run import run_until
@@ -46,6 +47,8 @@ STAGES = (
     "Extract",
     "Roles",
     "Roles by chance",
+    "Screenshots",
+    "Screenshots by chance",
     "Feedback",
     "Feedback by chance",
     "Splits",
@@ -59,9 +62,9 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
     target = load_config(shipped_config()).target
     rules = make_engine("rules")
     answers = DirectAnswers(rules, rules.signature())
-    pictures = PictureStore(folder / "pictures")
     results = run_until(shipped_config(), "splits", runs=folder)
-    collected, scored, threads, samples, shown, judged = (one.dataset for one in results[:6])
+    pictures = PictureStore(folder / "quickstart" / "pictures")
+    collected, scored, threads, samples, shown, cut, judged = (one.dataset for one in results[:7])
     chance = DirectAnswers(engine := Speaking(said_by_chance), engine.signature())
     told_apart = made(Roles(target, pictures, 2, answers=chance), samples)
     stages: dict[str, Case] = {
@@ -75,7 +78,9 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
         "Extract": (Extract(target, answers=answers), threads),
         "Roles": (Roles(target, pictures, answers=answers), samples),
         "Roles by chance": (Roles(target, pictures, 2, answers=chance), samples),
-        "Feedback": (Feedback(target, answers=answers), shown),
+        "Screenshots": (Screenshots(target, pictures, answers=answers), shown),
+        "Screenshots by chance": (Screenshots(target, pictures, answers=chance), told_apart),
+        "Feedback": (Feedback(target, answers=answers), cut),
         "Feedback by chance": (Feedback(target, answers=chance), told_apart),
         "Splits": (Splits(), judged),
     }
@@ -83,13 +88,15 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
 
 
 def said_by_chance(request: Request) -> Any:
-    """An answer about pictures or comments, decided by what is asked about; one in five fails."""
+    """An answer about pictures or comments, decided by what is asked about; some calls fail."""
     asked = request.messages[-1].parts[0]
     chance = random.Random(hashlib.sha256(f"{request.task} {asked}".encode()).digest())
-    if chance.random() < 1 / 5:
+    if chance.random() < (1 / 2 if request.task == "screenshots" else 1 / 5):
         return None
     if request.task == "roles":
         return {"samples": [_roles_by_chance(request, chance) for _ in range(chance.randrange(4))]}
+    if request.task == "screenshots":
+        return _boxes_by_chance(chance)
     verdicts = [
         {
             "comment": chance.randrange(len(request.inputs["comments"]) + 1),
@@ -99,6 +106,15 @@ def said_by_chance(request: Request) -> Any:
         for _ in range(chance.randrange(6))
     ]
     return {"kind": chance.choice([None, "task", "probe"]), "task": "edit", "feedback": verdicts}
+
+
+def _boxes_by_chance(chance: random.Random) -> dict[str, Any]:
+    columns = [[20, 480], [520, 980]]
+    chance.shuffle(columns)
+    boxes = [[left, 100, right, chance.choice([90, 600, 1200])] for left, right in columns]
+    cut = chance.randrange(3)
+    prompt = chance.choice([None, "", "a fox in the snow"])
+    return {"prompt": prompt, "inputs": boxes[:cut], "outputs": boxes[cut:]}
 
 
 def _roles_by_chance(request: Request, chance: random.Random) -> dict[str, Any]:
@@ -187,7 +203,7 @@ def test_chance_leaves_no_case_out(case: Callable[[str], Case], name: str) -> No
     assert len(set(rows["_reason"].to_pylist())) > 2
 
 
-@pytest.mark.parametrize("prompt", ["relevance", "extract", "roles", "feedback"])
+@pytest.mark.parametrize("prompt", ["relevance", "extract", "roles", "screenshots", "feedback"])
 def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt: str) -> None:
     """One word changed in a prompt file changes the digest of the stage that sends it, only."""
     package = Path(echo_hf.prompts.__file__).parent.parent
@@ -199,9 +215,11 @@ def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt:
         "from echo_hf.context.extract import Extract\n"
         "from echo_hf.curate.feedback import Feedback\n"
         "from echo_hf.multimodal.roles import Roles\n"
+        "from echo_hf.multimodal.screenshots import Screenshots\n"
         "from echo_hf.pictures import PictureStore\n"
         "t = Target(name='A', developer='B', released='2026-01-01')\n"
-        "stages = Relevance(t), Extract(t), Roles(t, PictureStore('p')), Feedback(t)\n"
+        "p = PictureStore('p')\n"
+        "stages = Relevance(t), Extract(t), Roles(t, p), Screenshots(t, p), Feedback(t)\n"
         "print(*(f'{stage.name}:{stage.digest()}' for stage in stages))\n"
     )
 
@@ -218,5 +236,5 @@ def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt:
     file.write_text(file.read_text("utf-8").replace("strangers", "visitors", 1), "utf-8")
     after = digests()
 
-    assert len(before) == 4
+    assert len(before) == 5
     assert {name for name in before if before[name] != after[name]} == {prompt}

@@ -14,6 +14,7 @@ from echo_hf.check.gold_lines import (
     RelevanceLine,
     RolesLine,
     SampleLine,
+    ScreenshotLine,
 )
 from echo_hf.check.gold_posts import GoldPosts
 from echo_hf.config_check import shown_value
@@ -54,6 +55,7 @@ def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
         _check_pictures(line, posts)
     _check_one_line(gold.roles or ())
     _check_one_role(gold.roles or (), posts)
+    _check_screenshots(gold, posts)
     _check_halves(gold, posts)
     if gold.extract is not None:
         _check_samples(gold, gold.extract)
@@ -75,7 +77,7 @@ def root_of(line: Line, posts: GoldPosts) -> str:
 def _named(line: Line) -> Iterator[str]:
     if isinstance(line, RelevanceLine):
         yield line.url
-    if isinstance(line, FeedbackLine):
+    if isinstance(line, FeedbackLine | ScreenshotLine):
         yield line.post_url
     if isinstance(line, ExtractLine | SampleLine):
         yield line.root_url
@@ -212,4 +214,24 @@ def _check_samples(gold: Gold, extract: tuple[ExtractLine, ...]) -> None:
             raise GoldError(
                 f"{said.place}: {said.post_url!r} is feedback of no sample in extract.jsonl: "
                 "expected a post that is listed there"
+            )
+
+
+def _check_screenshots(gold: Gold, posts: GoldPosts) -> None:
+    marked = {
+        (one.post_url, one.index)
+        for line in gold.roles or ()
+        for one in (line.conversation, line.collage, *line.duplicates_of_conversation)
+        if one
+    }
+    for line in gold.screenshots or ():
+        if line.index >= (count := len(posts.pictures.get(line.post_url, ()))):
+            raise GoldError(
+                f"{line.place}: picture {line.index} of {line.post_url!r}, which has {count}: "
+                "expected a position from 0 on"
+            )
+        if gold.roles is not None and (line.post_url, line.index) not in marked:
+            raise GoldError(
+                f"{line.place}: picture {line.index} of {line.post_url!r} is no conversation or "
+                "collage in roles.jsonl: expected one that is marked there"
             )

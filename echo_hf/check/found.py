@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from echo_hf.check.folded import folded
 from echo_hf.check.inputs import Key, sample_key
+from echo_hf.multimodal.boxes import Pixels
 from echo_hf.stage_result import StageResult
 
 Answered = tuple[str, str]
@@ -52,6 +53,21 @@ class FoundRoles:
         if digest in self.outputs:
             return "output"
         return "input" if digest in self.inputs else "neither"
+
+
+@dataclass(frozen=True)
+class FoundScreenshot:
+    """What an engine said about one screenshot.
+
+    Attributes:
+        inputs: Boxes around what went in; none where nothing could be cut by its answer.
+        outputs: Boxes around what came out, likewise.
+        prompt: What was typed, null where it could not read.
+    """
+
+    inputs: tuple[Pixels, ...]
+    outputs: tuple[Pixels, ...]
+    prompt: str | None
 
 
 @dataclass(frozen=True)
@@ -122,6 +138,20 @@ def found_roles(result: StageResult) -> dict[Key, FoundRoles]:
     return found
 
 
+def found_screenshots(result: StageResult) -> dict[str, FoundScreenshot]:
+    """What `screenshots` said, by id of the sample; one without an answer is left out."""
+    said = (
+        (row, json.loads(row["provenance"]).get("screenshots")) for row in result.dataset.to_list()
+    )
+    return {
+        row["id"]: FoundScreenshot(
+            _pixels(row["input_bboxs"]), _pixels(row["output_bboxs"]), read["prompt_read"]
+        )
+        for row, read in said
+        if read
+    }
+
+
 def found_tasks(result: StageResult) -> dict[str, FoundTask]:
     """What `feedback` said each sample asks for, by its id; one without an answer is left out."""
     return {
@@ -139,3 +169,7 @@ def found_verdicts(result: StageResult) -> dict[str, FoundVerdict]:
         for one in said
         if one["verdict"] is not None
     }
+
+
+def _pixels(boxes: Sequence[Sequence[float]]) -> tuple[Pixels, ...]:
+    return tuple((int(a), int(b), int(c), int(d)) for a, b, c, d in boxes)

@@ -12,6 +12,7 @@ from echo_hf.check.gold_lines import (
     Line,
     RelevanceLine,
     RolesLine,
+    ScreenshotLine,
     TaskLine,
 )
 
@@ -19,6 +20,7 @@ LINES: Mapping[str, type[Line]] = {
     "relevance": RelevanceLine,
     "extract": ExtractLine,
     "roles": RolesLine,
+    "screenshots": ScreenshotLine,
     "feedback": FeedbackLine,
     "tasks": TaskLine,
 }
@@ -31,6 +33,7 @@ class Gold:
     relevance: tuple[RelevanceLine, ...] | None = None
     extract: tuple[ExtractLine, ...] | None = None
     roles: tuple[RolesLine, ...] | None = None
+    screenshots: tuple[ScreenshotLine, ...] | None = None
     feedback: tuple[FeedbackLine, ...] | None = None
     tasks: tuple[TaskLine, ...] | None = None
 

@@ -16,7 +16,7 @@ from echo_hf.errors import GoldError
 
 POSTS_FILE = "posts.jsonl"
 # Written down for stages that are not checked.
-OTHER_FILES = ("screenshots", "safety", "posts")
+OTHER_FILES = ("safety", "posts")
 NEAR = 0.75
 
 

@@ -196,6 +196,33 @@ class RolesLine(SampleLine):
         return (*self.pictures, *outputs, *(one for one in marked if one))
 
 
+def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    left, top, right, bottom = box
+    if left >= right or top >= bottom:
+        raise ValueError("expected left, top, right, bottom, with right and bottom outside")
+    return box
+
+
+Side = Annotated[int, Field(strict=True, ge=0)]
+GoldBox = Annotated[tuple[Side, Side, Side, Side], AfterValidator(_with_area)]
+
+
+class ScreenshotLine(Line):
+    """What a conversation or a collage shows."""
+
+    post_url: Address
+    index: Annotated[int, Field(strict=True, ge=0)]
+    layout: Literal["conversation", "collage"]
+    prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
+    inputs: tuple[GoldBox, ...]
+    outputs: tuple[GoldBox, ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The picture."""
+        return (self.post_url, str(self.index))
+
+
 class FeedbackLine(Line):
     """What a post says about a result."""
 

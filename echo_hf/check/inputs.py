@@ -11,7 +11,14 @@ from datasets import Dataset
 from pydantic import BaseModel
 
 from echo_hf.answers import Failure
-from echo_hf.check.gold_lines import ExtractLine, GoldSample, PictureAt, RelevanceLine, RolesLine
+from echo_hf.check.gold_lines import (
+    ExtractLine,
+    GoldSample,
+    PictureAt,
+    RelevanceLine,
+    RolesLine,
+    ScreenshotLine,
+)
 from echo_hf.check.gold_posts import GoldPosts
 from echo_hf.config import Target
 from echo_hf.context.answers import (
@@ -116,6 +123,23 @@ def samples_to_judge(samples: Dataset, roles: Sequence[RolesLine], posts: GoldPo
     return _dataset(SAMPLES_IN_CONTEXT, rows)
 
 
+def samples_to_take_apart(
+    samples: Dataset, roles: Sequence[RolesLine], posts: GoldPosts
+) -> Dataset:
+    """The samples that show a conversation or a collage, as `screenshots` reads them.
+
+    Args:
+        samples: The samples as `roles` reads them.
+        roles: What people said about their pictures.
+        posts: The posts.
+
+    Returns:
+        One row a screenshot.
+    """
+    rows = samples_to_judge(samples, roles, posts).to_list()
+    return _dataset(SAMPLES_IN_CONTEXT, [row for row in rows if row["screenshot"]])
+
+
 def sample_key(row: Row) -> Key:
     """Which gold sample a row was made from.
 
@@ -129,7 +153,7 @@ def sample_key(row: Row) -> Key:
     return root, prompt
 
 
-def digest_of(picture: PictureAt, posts: GoldPosts) -> str | None:
+def digest_of(picture: PictureAt | ScreenshotLine, posts: GoldPosts) -> str | None:
     """Sha256 of a picture that gold names.
 
     Args:

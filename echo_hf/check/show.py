@@ -30,6 +30,7 @@ COVERAGE = (
 SKIPPED = {
     "relevance": "{} left out of precision and recall: people would both keep and drop them",
     "roles": "{} pictures left out: nobody wrote down their role",
+    "screenshots": "{} screenshots left out: nobody wrote down what they show",
 }
 
 

@@ -12,6 +12,7 @@ from echo_hf.check.found import (
     found_roles,
     found_samples,
     found_scores,
+    found_screenshots,
     found_tasks,
     found_verdicts,
 )
@@ -24,6 +25,7 @@ from echo_hf.check.inputs import (
     sample_key,
     samples_to_judge,
     samples_to_look_at,
+    samples_to_take_apart,
     threads_to_read,
 )
 from echo_hf.check.measures import Scored
@@ -31,6 +33,7 @@ from echo_hf.check.score_extract import score_extract
 from echo_hf.check.score_feedback import score_tasks, score_verdicts
 from echo_hf.check.score_relevance import score_relevance
 from echo_hf.check.score_roles import gold_roles, score_roles
+from echo_hf.check.score_screenshots import compared_screenshots, score_screenshots
 from echo_hf.config import Config
 from echo_hf.curate.feedback import NOT_ASKED
 from echo_hf.stage_result import StageResult
@@ -134,6 +137,12 @@ def comments_of(samples: Iterable[Row]) -> set[str]:
     return {one["post_url"] for row in samples for one in row["community_feedback"]}
 
 
+def _score_screenshots(given: Material, read: Dataset, result: StageResult) -> list[Scored]:
+    lines, found = given.gold.screenshots or (), found_screenshots(result)
+    compared, skipped = compared_screenshots(read.to_list(), lines, found, given.posts)
+    return score_screenshots(compared, skipped)
+
+
 def _score_feedback(given: Material, read: Dataset, result: StageResult) -> list[Scored]:
     asked = asked_about(read)
     said = comments_of(asked)
@@ -161,6 +170,12 @@ CHECKS: Mapping[str, Check] = {
         _score_extract,
     ),
     "roles": Check(("extract",), ("roles",), lambda given: given.samples, _score_roles),
+    "screenshots": Check(
+        ("extract", "roles"),
+        ("screenshots",),
+        lambda given: samples_to_take_apart(given.samples, given.gold.roles or (), given.posts),
+        _score_screenshots,
+    ),
     "feedback": Check(
         ("extract", "roles"),
         ("feedback", "tasks"),

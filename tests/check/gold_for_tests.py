@@ -19,7 +19,7 @@ from echo_hf.engines.base import Completion, Request, Usage
 
 Row = dict[str, Any]
 BUNDLED = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
-FILES = ("relevance", "extract", "roles", "feedback", "tasks")
+FILES = ("relevance", "extract", "roles", "screenshots", "feedback", "tasks")
 CONFIG = """\
 name: mine
 target: {name: Tern 2, developer: Sandbar, released: 2026-05-04, aliases: [tern]}
@@ -203,6 +203,20 @@ class Reader:
             for one in line.get("filled", [])
         ]
         return {"samples": filled or [plain]}
+
+    def screenshots(self, request: Request) -> Row:
+        """The boxes in thousandths of the sides, and what was typed."""
+        file = request.inputs["file"]
+        line = next(one for one in self.gold["screenshots"] if self._digest(one) == file.name)
+        with Image.open(file) as picture:
+            ends = picture.size * 2
+        boxes = {
+            role: [
+                [1000 * at / end for at, end in zip(box, ends, strict=True)] for box in line[role]
+            ]
+            for role in ("inputs", "outputs")
+        }
+        return {"prompt": line["prompt"], **boxes}
 
     def feedback(self, request: Request) -> Row:
         """The verdicts and the task."""

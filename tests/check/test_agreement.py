@@ -18,6 +18,10 @@ from echo_hf.pictures import PictureStore
 from tests.check.gold_for_tests import GOLD, KITE, LUNCH, OTTER, REPLY, Row, write_gold
 
 Spoil = Callable[[dict[str, list[Row]]], object]
+SHOT: Row = {
+    "post_url": KITE, "index": 1, "layout": "collage", "prompt": "",
+    "inputs": [], "outputs": [[0, 0, 4, 4]], "half": "tune",
+}  # fmt: skip
 
 
 def read(folder: Path, gold: dict[str, list[Row]]) -> tuple[Gold, GoldPosts]:
@@ -34,6 +38,16 @@ def test_gold_that_fits(tmp_path: Path) -> None:
 
     assert dict(posts.root_of) == {OTTER: OTTER, REPLY: OTTER, KITE: KITE, LUNCH: LUNCH}
     assert [len(posts.pictures[url]) for url in (OTTER, REPLY, KITE)] == [1, 0, 2]
+
+
+def test_screenshots_are_those_that_roles_mark(tmp_path: Path) -> None:
+    """A conversation or a collage; without roles any picture may be one."""
+    marked = copy.deepcopy(GOLD)
+    marked["roles"][1]["collage"] = {"post_url": KITE, "index": 1}
+    marked["screenshots"] = [SHOT]
+    check_agreement(*read(tmp_path / "marked", marked), "posts.jsonl")
+    alone = {"screenshots": [SHOT]}
+    check_agreement(*read(tmp_path / "alone", alone), "posts.jsonl")
 
 
 SPOILT: dict[str, Spoil] = {
@@ -66,6 +80,15 @@ SPOILT: dict[str, Spoil] = {
     ].update(prompt="another"),
     "extract.jsonl:2: half is 'held_out', but 'tune' in": lambda gold: gold["extract"][1].pop(
         "half"
+    ),
+    "screenshots.jsonl:1: picture 2 of 'https://example.org/k', which has 2": lambda gold: (
+        gold.update(screenshots=[{**SHOT, "index": 2}])
+    ),
+    "screenshots.jsonl:1: picture 1 of 'https://example.org/k' is no conversation": lambda gold: (
+        gold.update(screenshots=[SHOT])
+    ),
+    "screenshots.jsonl:1: 'https://example.org/none' is not in the posts": lambda gold: gold.update(
+        screenshots=[{**SHOT, "post_url": "https://example.org/none"}]
     ),
     "feedback.jsonl:1: 'https://example.org/o' is feedback of no sample": lambda gold: gold[
         "feedback"

@@ -45,7 +45,7 @@ def test_right_answers_score_one_on_everything(reader: Reader, tmp_path: Path) -
     """An engine that says what gold says is right everywhere, and everything is compared."""
     result = check_engine(engine=READER, half="all", runs=tmp_path)
 
-    assert len(result.measures) == 21
+    assert len(result.measures) == 26
     for one in result.measures:
         assert one.n > 0, one.name
         assert (one.value, one.coverage) == (1, 1), one.name
@@ -72,6 +72,7 @@ def test_each_line_of_gold_is_compared_once(reader: Reader, tmp_path: Path) -> N
     assert n["extract", "sample_recall"] == len(wanted)
     assert n["extract", "feedback_recall"] == sum(len(one["feedback"]) for one in wanted)
     assert n["roles", "blanks_filled"] == filled
+    assert n["screenshots", "prompt_similarity"] == len(reader.gold["screenshots"])
     assert n["feedback", "verdict_accuracy"] == len(reader.gold["feedback"])
     # Each completion is asked about on its own; what two outputs show alike is one.
     alike = sum(
@@ -89,7 +90,7 @@ def test_a_second_check_asks_nothing(reader: Reader, tmp_path: Path) -> None:
     again = check_engine(engine=READER, runs=tmp_path)
     offline = check_engine(engine=READER, runs=tmp_path, offline=True)
 
-    assert set(asked) == {"relevance", "extract", "roles", "feedback"}
+    assert set(asked) == {"relevance", "extract", "roles", "screenshots", "feedback"}
     assert reader.asked == asked
     assert first.measures == again.measures == offline.measures
     assert sum(one.fill.calls for one in again.stages) == 0
@@ -104,7 +105,7 @@ def test_what_is_not_answered_is_not_wrong(reader: Reader, tmp_path: Path) -> No
     for one in result.measures:
         assert (one.value, one.n, one.low, one.coverage) == (None, 0, None, 0), one.name
         assert one.strict in (0, None), one.name
-    assert [set(one.failed) for one in result.stages] == [{"not_answered"}] * 4
+    assert [set(one.failed) for one in result.stages] == [{"not_answered"}] * 5
 
 
 def test_only_the_chosen_half_is_asked_about(reader: Reader, tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_some_files_check_some_stages(own: Path, tmp_path: Path) -> None:
     result = check_engine(own, gold=gold, runs=tmp_path / "runs")
 
     assert [one.stage for one in result.stages] == ["relevance", "extract"]
-    assert [note.split()[0] for note in result.notes] == ["roles", "feedback"]
+    assert [note.split()[0] for note in result.notes] == ["roles", "screenshots", "feedback"]
     assert "no roles" in result.notes[0]
     with pytest.raises(GoldError, match=r"'feedback' cannot be checked without gold in roles"):
         check_engine(own, gold=gold, stages=["feedback"], runs=tmp_path / "runs")
@@ -193,6 +194,7 @@ def test_samples_without_roles_are_counted(own: Path, tmp_path: Path) -> None:
     result = check_engine(own, gold=tmp_path / "gold", half="all", runs=tmp_path / "runs")
 
     assert result.notes == (
+        "screenshots is not checked: there is no screenshots (.jsonl)",
         "1 of 2 samples have no line in roles.jsonl: they are not in the figures of roles and "
         "feedback",
     )
@@ -223,6 +225,7 @@ def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
     n = {(one.stage, one.name): one.asked for one in result.measures}
 
     assert [note.split(", such as")[0] for note in result.notes] == [
+        "screenshots is not checked: there is no screenshots (.jsonl)",
         "roles is not shown 1 of 3 pictures with a role",
         "roles is not shown 1 of 1 completions",
         "roles is not shown 1 of 1 conversations and collages",
@@ -299,7 +302,7 @@ def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) ->
 
     for watch in (unanswered, answered):
         assert [one.stats.stage for one in watch.results] == [
-            "collect", "relevance", "extract", "roles", "feedback",
+            "collect", "relevance", "extract", "roles", "screenshots", "feedback",
         ]  # fmt: skip
         assert all(len(one.quarantine) == 0 for one in watch.results)
         assert all(one.stats.noted == {} for one in watch.results)

@@ -30,7 +30,7 @@ def test_the_bundled_gold_is_of_the_format() -> None:
 
     assert {name: len(lines) for name, lines in gold.lines.items()} == {
         name: len((BUNDLED / "gold" / f"{name}.jsonl").read_text("utf-8").splitlines())
-        for name in ("relevance", "extract", "roles", "feedback", "tasks")
+        for name in ("relevance", "extract", "roles", "screenshots", "feedback", "tasks")
     }
     assert gold.feedback is not None
     assert gold.feedback[2].verdict == raw["verdict"]
@@ -62,6 +62,9 @@ def test_addresses_are_made_canonical(tmp_path: Path) -> None:
     assert gold.extract is None
 
 
+SHOT: dict[str, Any] = {
+    "post_url": OTTER, "index": 0, "layout": "collage", "prompt": "", "inputs": [], "outputs": [],
+}  # fmt: skip
 SAMPLE = {"prompt": "a fox", "quality": "Benchmark", "post_urls": [OTTER]}
 BAD: list[tuple[str, Any, str]] = [
     ("relevance", {"url": OTTER, "scroe": 5}, "unknown key 'scroe'; did you mean 'score'?"),
@@ -89,6 +92,11 @@ BAD: list[tuple[str, Any, str]] = [
         {"root_url": OTTER, "prompt": "x", "pictures": [{"post_url": OTTER, "index": -1}]},
         "pictures.0.index is -1",
     ),
+    ("screenshots", {**SHOT, "layout": "window"}, "layout is 'window'"),
+    ("screenshots", {**SHOT, "inputs": [[0, 0, 5]]}, "inputs.0.3 is missing"),
+    ("screenshots", {**SHOT, "outputs": [[0, 0, 5.5, 9]]}, "outputs.0.2 is 5.5"),
+    ("screenshots", {**SHOT, "outputs": [[9, 0, 9, 9]]}, "expected left, top, right, bottom"),
+    ("screenshots", {**SHOT, "outputs": [[-1, 0, 9, 9]]}, "outputs.0.0 is -1"),
     ("feedback", {"post_url": OTTER, "verdict": "bad"}, "verdict is 'bad'"),
     ("tasks", {"root_url": OTTER, "prompt": "x", "kind": "task", "task": "draw"}, "'draw'"),
 ]

@@ -17,6 +17,7 @@ from echo_hf.check.inputs import (
     sample_key,
     samples_to_judge,
     samples_to_look_at,
+    samples_to_take_apart,
     threads_to_read,
 )
 from echo_hf.config import Posts, Target
@@ -113,6 +114,21 @@ def test_samples_to_judge(folder: Path) -> None:
     assert by_key[KITE, KITE_PROMPT]["input_images"] == [digest(folder, "before")]
     assert by_key[KITE, KITE_PROMPT]["output_images"] == [digest(folder, "after")]
     assert by_key[OTTER, OTTER_PROMPT]["community_feedback"][0]["post_url"] == REPLY
+
+
+def test_samples_to_take_apart(folder: Path) -> None:
+    """Those whose conversation or collage people marked, with the roles of the other pictures."""
+    line = json.loads(json.dumps(GOLD["roles"][1]))
+    line["collage"] = {"post_url": KITE, "index": 1}
+    line["pictures"][1]["role"] = "neither"
+    write_lines(folder / "roles.jsonl", [GOLD["roles"][0], line])
+    gold, posts = read(folder)
+    samples = samples_to_look_at(gold.extract or (), gold.roles or (), posts, TARGET)
+    (row,) = samples_to_take_apart(samples, gold.roles or (), posts).to_list()
+
+    assert sample_key(row) == (KITE, KITE_PROMPT)
+    assert (row["screenshot"], row["is_screenshot"]) == (digest(folder, "after"), False)
+    assert (row["input_images"], row["output_images"]) == ([digest(folder, "before")], [])
 
 
 def test_a_completion_without_its_picture_is_none(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Self
 from echo_hf.engines.base import Completion, Request, register
 from echo_hf.engines.rules.extract import extract
 from echo_hf.engines.rules.multimodal.roles import roles
+from echo_hf.engines.rules.multimodal.screenshots import screenshots
 from echo_hf.engines.rules.relevance import relevance
 from echo_hf.engines.rules.verdicts.feedback import feedback
 from echo_hf.reasons import Failed
@@ -25,6 +26,7 @@ RULES: Mapping[str, Rule] = {
     "relevance": relevance,
     "extract": extract,
     "roles": roles,
+    "screenshots": screenshots,
     "feedback": feedback,
 }
 ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="error")

@@ -1,0 +1,51 @@
+"""Invented samples whose pictures stand in a screenshot that is really there."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from echo_hf.pictures import PictureStore
+from tests.samples_for_tests import Row, digest, post, sample
+
+WIDTH, HEIGHT = 400, 800
+PIXELS = np.random.default_rng(7).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+# In thousandths of the sides, and the same in pixels.
+INPUT, OUTPUT = [500, 100, 900, 300], [50, 400, 950, 900]
+INPUT_PIXELS, OUTPUT_PIXELS = (200, 80, 360, 240), (20, 320, 380, 720)
+
+
+def png(pixels: Any) -> bytes:
+    """The bytes of a picture."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def store_with(folder: Path, *pictures: bytes) -> tuple[PictureStore, list[str]]:
+    """A store that holds these pictures, and their digests."""
+    store = PictureStore(folder / "pictures")
+    return store, [store.put(one) for one in pictures]
+
+
+def shot_sample(screenshot: str, text: str = "made with lumen", **values: Any) -> Row:
+    """A sample as `roles` gives it: a conversation, and what was told beside it."""
+    context = [post(0, -1, text), post(1, 0, "so good", "o")]
+    shown = {"sha256": screenshot, "url": None, "alt_text": "a chat about a fox"}
+    context[0]["pictures"] = [shown]
+    plain = {"prompt": "a fox", "output_images": [], "screenshot": screenshot}
+    return sample(context, [0, 1], [1], **{**plain, **values})
+
+
+def answer(
+    inputs: Any = (INPUT,), outputs: Any = (OUTPUT,), prompt: str | None = "paint a fox"
+) -> dict[str, Any]:
+    """An answer about a screenshot, as plain data."""
+    return {"prompt": prompt, "inputs": list(inputs), "outputs": list(outputs)}
+
+
+OTHERS = [digest("o")]
