@@ -7,6 +7,7 @@ ignored costs a run.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -32,13 +33,23 @@ def _printable(text: str) -> str:
     return text
 
 
+def _nameable(name: str) -> str:
+    if not FOLDER_AND_TAG.fullmatch(name):
+        raise ValueError(
+            "expected at most 96 letters from a to z, digits, '.', '_' or '-', a letter or digit "
+            "first: it names a folder and a tag"
+        )
+    return name
+
+
 def _openable(path: Path) -> Path:
     if not str(path).isprintable() or path == Path():
         raise ValueError("expected the name of a file")
     return path
 
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")]
+FOLDER_AND_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
+Name = Annotated[str, AfterValidator(_nameable)]
 Words = Annotated[
     str,
     StringConstraints(min_length=1, max_length=200, strip_whitespace=True),

@@ -16,6 +16,16 @@ EXPECTED = {
     "target": "say who people talk about: {name: ..., developer: ..., released: 2026-03-02}",
     "posts": "say where the posts are, for example [{source: jsonl, path: posts.jsonl}]",
 }
+SECTIONS = {
+    "target": "{name: Lumen Image, developer: Northlight, released: 2026-03-02}",
+    "posts.*": "{source: jsonl, path: posts.jsonl}",
+    "engines": "{text: {kind: rules}}",
+    "engines.*": "{kind: rules}",
+    "stages": "{relevance: {keep: [4, 5]}}",
+    "stages.*": "{engine: text}",
+    "splits": "{seed: 0, cap: 1000}",
+}
+NO_MAPPING = frozenset({"model_type", "dict_type", "mapping_type"})
 MOST_TELLING = {"extra_forbidden": 0, "missing": 2}
 SECRET = re.compile(
     r"(?:^|_)(?:(?:api_?)?key|secret|password|bearer|authorization|auth|cookie)$"
@@ -65,15 +75,23 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
         return unknown(kind, key, _known_keys(root, parent), place)
     if first["type"] == "missing":
         return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
-    said = re.sub(r"^Value error, ", "", first["msg"])
-    said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
-    return f"{place}: {where} is {shown_value(first['input'])}: {said[:1].lower() + said[1:]}"
+    said = _expected(first["type"], first["loc"], first["msg"])
+    return f"{place}: {where} is {shown_value(first['input'])}: {said}"
 
 
 def shown_value(value: Any) -> str:
     """A value as a message shows it, no longer than a line holds."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
+def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:
+    if kind in NO_MAPPING:
+        section = str(location[0]) if len(location) == 1 else f"{location[0]}.*"
+        return f"expected a mapping, for example {SECTIONS[section]}"
+    said = re.sub(r"^Value error, ", "", said)
+    said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
+    return said[:1].lower() + said[1:]
 
 
 def _known_keys(root: type[BaseModel], location: tuple[Any, ...]) -> list[str]:

@@ -30,6 +30,7 @@ from echo_hf.hub.manifest import toolkit_version
 from echo_hf.hub.release import (
     Release,
     ReleaseFacts,
+    check_not_emptied,
     is_complete,
     read_release,
     write_release,
@@ -72,15 +73,21 @@ class Pipeline:
             yield result
 
     def release(self, results: Sequence[StageResult]) -> Release:
-        """Writes the release from the results of all stages, unless it is there already."""
+        """Writes the release from the results of all stages, unless it is there already.
+
+        Raises:
+            ReleaseError: There is no sample, and the release that is there has some; it stays.
+        """
         samples = results[-1].dataset
         facts = self._facts(results)
         built_from = combined_fingerprint(samples._fingerprint, repr(facts), toolkit_version())
         mark = self.folder.root / "release.built"
         unchanged = mark.exists() and mark.read_text() == built_from
         if not unchanged or not is_complete(self.folder.release):
+            configs = parts(samples)
+            check_not_emptied(self.folder.release, configs)
             mark.unlink(missing_ok=True)
-            write_release(self.folder.release, parts(samples), self.folder.pictures, facts)
+            write_release(self.folder.release, configs, self.folder.pictures, facts)
             mark.write_text(built_from)
         return read_release(self.folder.release)
 

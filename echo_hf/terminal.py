@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Self
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
 from rich.console import Console
@@ -172,15 +173,23 @@ def places(result: StageResult, reason: str) -> str:
     Returns:
         Up to two places in brackets, or nothing where there is none.
     """
-    noted = (parent for row in _with(result.notices, reason) for parent in row["_parent"])
-    rows = (*_with(result.rejects, reason), *_with(result.quarantine, reason))
-    every = dict.fromkeys([*(next(iter(row.values())) for row in rows), *noted])
+    keyed = (rows.column_names[0] for rows in (result.rejects, result.quarantine))
+    every = dict.fromkeys(
+        place
+        for rows, column in zip(
+            (result.rejects, result.quarantine, result.notices), (*keyed, "_parent"), strict=True
+        )
+        for place in _places(rows, column, reason)
+    )
     shown = [plain(place, LONGEST_PLACE) for place in list(every)[:MOST_PLACES]]
     more = ", ..." if len(every) > MOST_PLACES else ""
     return f" ({', '.join(shown)}{more})" if shown else ""
 
 
-def _with(rows: Dataset, reason: str) -> list[dict[str, Any]]:
-    table = rows.with_format("arrow")[:]
-    some = table.filter(pc.equal(table["_reason"], reason)).slice(0, MOST_PLACES + 1)
-    return list(some.to_pylist())
+def _places(rows: Dataset, column: str, reason: str) -> list[Any]:
+    table = rows.select_columns([column, "_reason"]).with_format("arrow")[:]
+    found = table.filter(pc.equal(table["_reason"], reason))[column]
+    if pa.types.is_list(found.type):
+        found = pc.list_flatten(found)
+    # Several remarks about one place are one place: cut the list only after that.
+    return list(pc.unique(found).slice(0, MOST_PLACES + 1).to_pylist())

@@ -144,7 +144,8 @@ def test_pictures_and_words_belong_to_one_sample(quickstart: Path) -> None:
     assert len(said) == len(set(said))
     for row in samples:
         of_posts = {one["sha256"] for url in row["post_urls"] for one in urls[url]["pictures"]}
-        assert set(row["output_images"]) <= of_posts
+        assert row["is_screenshot"] or set(row["output_images"]) <= of_posts
+        assert row["screenshot"] is None or row["screenshot"] in of_posts
 
 
 def test_an_unmodified_prompt_stands_in_its_thread(quickstart: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from echo_hf.check.copied import check_filled, check_prompts
 from echo_hf.check.gold import Gold
 from echo_hf.check.gold_lines import (
     ExtractLine,
@@ -42,8 +43,9 @@ def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
         where: What the posts were read from, for messages.
 
     Raises:
-        GoldError: A line names a post, a picture or a sample that is not there, a picture stands
-            in two lines or has two roles, or a thread is in both halves.
+        GoldError: A line names a post, a picture or a sample that is not there, or words that
+            stand nowhere; a picture stands in two lines or has two roles; a completion is of no
+            template or no output; or a thread is in both halves.
     """
     _check_posts(gold, posts, where)
     for lines in gold.lines.values():
@@ -51,10 +53,12 @@ def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
             _check_root(line, posts)
     for row in gold.extract or ():
         _check_thread(row, posts)
+    check_prompts(gold.extract or (), posts)
     for line in gold.roles or ():
         _check_pictures(line, posts)
     _check_one_line(gold.roles or ())
     _check_one_role(gold.roles or (), posts)
+    check_filled(gold.roles or (), posts)
     _check_screenshots(gold, posts)
     _check_halves(gold, posts)
     if gold.extract is not None:

@@ -14,6 +14,7 @@ from datasets import Dataset
 
 from echo_hf.apply import run_stage
 from echo_hf.check.agreement import addresses_of, check_agreement, root_of
+from echo_hf.check.chosen import check_names, chosen_stages, not_checked
 from echo_hf.check.gold import Gold
 from echo_hf.check.gold_folder import read_gold
 from echo_hf.check.gold_lines import Half
@@ -39,6 +40,12 @@ from echo_hf.watch import Unwatched, Watcher
 
 FOLDER = "check-engine"
 HALVES = (*get_args(Half), "all")
+TO_TUNE = 'write "half": "tune" into the lines of the threads to look at'
+NO_LINE = {
+    "tune": TO_TUNE,
+    "held_out": "all are of half 'tune'; choose that one, or leave \"half\" out of some threads",
+    "all": "write some, or name another folder",
+}
 
 
 @dataclass(frozen=True)
@@ -125,20 +132,22 @@ def check_engine(
         EchoError: The config, the gold or an engine is not usable; the message says how to go on.
     """
     _check_half(half, errors)
-    _check_stages(stages)
+    check_names(stages)
     setting = setting_of(config, engine, gold)
     every = read_gold(setting.gold)
+    _check_lines(every.of(half), half, setting.gold)
+    chosen = chosen_stages(every.of(half), half, stages)
     folder = RunFolder(Path(runs) / FOLDER / setting.config.name)
     with (
         folder.locked(),
         Engines(setting.config.engines) as engines,
         closing(folder.store()) as store,
     ):
+        _check_engines(setting.config, chosen, engines)
         given, threads = _material(setting, every, half, folder, watch or Unwatched())
-        chosen = _chosen(given.gold, stages)
         asking = _Asking(given, engines, store, folder, offline, watch or Unwatched(), errors)
         checked = tuple(asking.check(stage) for stage in chosen)
-    notes = (*_not_checked(given.gold, stages), *left_out(given, chosen))
+    notes = (*not_checked(given.gold, half, stages), *left_out(given, chosen))
     digest = _digest(given.gold)
     target = setting.config.target.name
     return CheckResult(target, setting.where, half, digest, threads, checked, notes)
@@ -197,19 +206,22 @@ def _check_half(half: str, errors: bool) -> None:
     if errors and half != "tune":
         raise ConfigError(
             f"errors of half {half!r} are not shown, so that nobody tunes on them: look at those "
-            "of half 'tune'"
+            f"of half 'tune'; in gold of your own {TO_TUNE}"
         )
 
 
-def _check_stages(stages: Sequence[str] | None) -> None:
-    if stages is not None and not stages:
-        raise StageError(
-            f"stages {stages!r} would check nothing: expected some of {', '.join(CHECKS)}, or "
-            "None for all that there is gold for"
-        )
-    for name in stages or ():
-        if name not in CHECKS:
-            raise StageError(unknown("stage to check", name, CHECKS))
+def _check_lines(gold: Gold, half: str, folder: Path) -> None:
+    if not any(gold.lines.values()):
+        of = "" if half == "all" else f" of half {half!r}"
+        raise GoldError(f"{str(folder)!r} has no line{of}: {NO_LINE[half]}")
+
+
+def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> None:
+    # Made, not loaded: options that it does not take are told before posts are read.
+    for name in stages:
+        engine = config.stages.engine_of(name)
+        if engine is not None:
+            engines.use(engine)
 
 
 def _material(
@@ -220,27 +232,7 @@ def _material(
     check_agreement(every, posts, setting.where)
     gold = every.of(half)
     roots = {root_of(line, posts) for lines in gold.lines.values() for line in lines}
-    if not roots:
-        raise GoldError(f"{str(setting.gold)!r} has no line of half {half!r}: choose another half")
     return Material(setting.config, gold, posts), len(roots)
-
-
-def _chosen(gold: Gold, stages: Sequence[str] | None) -> list[str]:
-    for name in stages or ():
-        if lacking := CHECKS[name].lacks(gold):
-            files = ", ".join(lacking)
-            raise GoldError(f"stage {name!r} cannot be checked without gold in {files} (.jsonl)")
-    wanted = CHECKS if stages is None else set(stages)
-    return [name for name in CHECKS if name in wanted and not CHECKS[name].lacks(gold)]
-
-
-def _not_checked(gold: Gold, stages: Sequence[str] | None) -> list[str]:
-    lacking = {name: check.lacks(gold) for name, check in CHECKS.items() if stages is None}
-    return [
-        f"{name} is not checked: there is no {', '.join(files)} (.jsonl)"
-        for name, files in lacking.items()
-        if files
-    ]
 
 
 def _without_places(result: StageResult) -> StageResult:

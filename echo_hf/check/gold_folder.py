@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +86,7 @@ def _text(path: Path) -> str:
 
 def _line(text: str, place: str, kind: type[Line]) -> Line:
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=partial(_object, place))
     except (ValueError, RecursionError) as error:
         raise GoldError(f"{place}: {shown_value(text)} is not JSON ({error})") from None
     if not isinstance(data, dict):
@@ -95,6 +97,14 @@ def _line(text: str, place: str, kind: type[Line]) -> Line:
         raise GoldError(first_error(error, place, kind)) from None
     line._place = place
     return line
+
+
+def _object(place: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = Counter(name for name, _ in pairs)
+    twice = next((name for name, count in names.items() if count > 1), None)
+    if twice is not None:
+        raise GoldError(f"{place}: key {shown_value(twice)} is given twice: keep one of them")
+    return dict(pairs)
 
 
 def _keys(kind: type[Line]) -> str:

@@ -22,7 +22,7 @@ from echo_hf.check.folded import folded
 from echo_hf.collect.urls import canonical_url
 from echo_hf.context.answers import LONGEST_PROMPT, Quality
 from echo_hf.context.spans import squeezed
-from echo_hf.curate.feedback_answer import Kind, Task, Verdict
+from echo_hf.curate.feedback_answer import Kind, Task
 
 Half = Literal["tune", "held_out"]
 Best = TypeVar("Best")
@@ -77,8 +77,8 @@ class Line(Part):
 
 def _with_best(info: ValidationInfo, name: str, acceptable: tuple[Best, ...]) -> tuple[Best, ...]:
     best = info.data.get(name)
-    if acceptable and best is not None and best not in acceptable:
-        raise ValueError(f"expected {name} {best!r} among them")
+    if best is not None and best not in acceptable:
+        raise ValueError(f"expected {name} {best!r} among them, or no such key")
     return acceptable
 
 
@@ -223,19 +223,39 @@ class ScreenshotLine(Line):
         return (self.post_url, str(self.index))
 
 
+Judgement = Literal["success", "failure", "mixed"]
+
+
 class FeedbackLine(Line):
     """What a post says about a result."""
 
     post_url: Address
-    verdict: Verdict
-    acceptable: tuple[Verdict, ...] = ()
-    keyword: str | None = None
+    verdict: Judgement
+    acceptable: tuple[Judgement, ...] = ()
+    keyword: Annotated[str | None, Field(validate_default=True)] = None
     acceptable_keywords: tuple[str, ...] = ()
 
     @field_validator("acceptable")
     @classmethod
     def _has_best(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         return _with_best(info, "verdict", given)
+
+    @field_validator("keyword")
+    @classmethod
+    def _names_what_failed(cls, given: str | None, info: ValidationInfo) -> str | None:
+        verdict = info.data.get("verdict")
+        if verdict == "success" and given is not None:
+            raise ValueError("expected null where verdict is 'success': nothing failed")
+        if verdict in ("failure", "mixed") and not folded(given or ""):
+            raise ValueError(f"expected what failed, in a few words, as verdict is {verdict!r}")
+        return given
+
+    @field_validator("acceptable_keywords")
+    @classmethod
+    def _has_keyword(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if given and info.data.get("verdict") == "success":
+            raise ValueError("expected none where verdict is 'success': nothing failed")
+        return _with_best(info, "keyword", given)
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from echo_hf.check.measures import Measure
 from echo_hf.thread_view import plain
 
 FEW = 30
-WIDE = 100
 LONGEST_SHOWN = 200
 NOTHING = "-"
 HALVES = {"held_out": "held-out half", "tune": "half for tuning", "all": "both halves"}
@@ -25,7 +24,8 @@ WILSON = (
 BOOTSTRAP = "; for similarity a bootstrap over threads"
 COVERAGE = (
     "Coverage is the share of what people wrote down that got an answer; what got none counts "
-    "neither as right nor as wrong"
+    "neither as right nor as wrong in %, and as wrong in strict % (- for a precision, where "
+    "nothing can be missing)."
 )
 SKIPPED = {
     "relevance": "{} left out of precision and recall: people would both keep and drop them",
@@ -44,9 +44,9 @@ def show_check(console: Console, result: CheckResult) -> None:
     console.print()
     console.print(Text(_title(result), "bold"))
     console.print()
-    console.print(_table(result.stages, wide=console.width >= WIDE))
+    console.print(_table(result.stages))
     console.print()
-    for sentence in _footer(result, wide=console.width >= WIDE):
+    for sentence in _footer(result):
         console.print(Text(sentence, "dim"))
 
 
@@ -111,31 +111,28 @@ def _title(result: CheckResult) -> str:
     return plain(f"{', '.join(names)} on {gold}", 400)
 
 
-def _table(stages: Iterable[StageCheck], *, wide: bool) -> Table:
+def _table(stages: Iterable[StageCheck]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("stage", style="bold", no_wrap=True)
     table.add_column("measure", no_wrap=True)
-    for name in ("%", "95 % interval", "n", "coverage %"):
+    for name in ("%", "interval", "n", "coverage %", "strict %"):
         table.add_column(name, justify="right", no_wrap=True)
-    if wide:
-        table.add_column("missing = wrong", justify="right", no_wrap=True)
     for one in stages:
         for nth, measure in enumerate(one.measures):
             last = nth == len(one.measures) - 1
-            table.add_row(*_row(measure, first=not nth, wide=wide), end_section=last)
+            table.add_row(*_row(measure, first=not nth), end_section=last)
     return table
 
 
-def _row(measure: Measure, *, first: bool, wide: bool) -> list[Text]:
+def _row(measure: Measure, *, first: bool) -> list[Text]:
     style = "dim" if measure.n < FEW else ""
     cells = [
         Text(percent(measure.value)),
         Text(interval(measure.low, measure.high), style),
         Text(f"{measure.n:,}", style),
         Text(percent(measure.coverage)),
+        Text(percent(measure.strict)),
     ]
-    if wide:
-        cells.append(Text(percent(measure.strict)))
     return [Text(measure.stage if first else ""), Text(_name(measure)), *cells]
 
 
@@ -143,10 +140,10 @@ def _name(measure: Measure) -> str:
     return measure.name.replace("_", " ")
 
 
-def _footer(result: CheckResult, *, wide: bool) -> Iterable[str]:
+def _footer(result: CheckResult) -> Iterable[str]:
     graded = any(measure.interval not in ("wilson", None) for measure in result.measures)
     yield f"{WILSON}{BOOTSTRAP if graded else ''}."
-    yield f"{COVERAGE}{', except in the last column' if wide else ''}."
+    yield COVERAGE
     few = sum(measure.n < FEW for measure in result.measures)
     if few:
         yield (

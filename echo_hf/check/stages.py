@@ -82,7 +82,7 @@ class Check:
     score: Callable[[Material, Dataset, StageResult], list[Scored]]
 
     def lacks(self, gold: Gold) -> list[str]:
-        """Names of the gold files that are missing for it.
+        """Names of the gold files that are missing for it, or have no line.
 
         Args:
             gold: The lines that there are.
@@ -90,7 +90,7 @@ class Check:
         Returns:
             Files, none when it can be checked.
         """
-        there = gold.lines
+        there = [name for name, lines in gold.lines.items() if lines]
         lacking = [name for name in self.needs if name not in there]
         compared = any(name in there for name in self.compares)
         return lacking if compared else [*lacking, " or ".join(self.compares)]
@@ -147,10 +147,10 @@ def _score_feedback(given: Material, read: Dataset, result: StageResult) -> list
     asked = asked_about(read)
     said = comments_of(asked)
     scored: list[Scored] = []
-    if given.gold.feedback is not None:
+    if given.gold.feedback:
         lines = [line for line in given.gold.feedback if line.post_url in said]
         scored += score_verdicts(lines, found_verdicts(result), given.posts.root_of)
-    if given.gold.tasks is not None:
+    if given.gold.tasks:
         keys: dict[str, Key] = {row["id"]: sample_key(row) for row in asked}
         scored += score_tasks(given.gold.tasks, keys, found_tasks(result))
     return scored

@@ -38,7 +38,15 @@ from echo_hf.pictures import PictureStore
 from echo_hf.swap import complete, replaced_whole
 from echo_hf.tables import SAMPLES
 
-__all__ = ["Release", "ReleaseFacts", "read_release", "verify_release", "write_release"]
+__all__ = [
+    "Release",
+    "ReleaseFacts",
+    "check_not_emptied",
+    "is_complete",
+    "read_release",
+    "verify_release",
+    "write_release",
+]
 
 
 class ReleasedDatasets(Mapping[str, Dataset]):
@@ -162,6 +170,30 @@ def is_complete(path: Path) -> bool:
         return all((release.path / name).stat().st_size == size for name, size in sizes.items())
     except (ReleaseError, OSError):
         return False
+
+
+def check_not_emptied(path: Path, configs: Mapping[str, Dataset]) -> None:
+    """Refuses to put a release without any row in the place of a complete one that has rows.
+
+    Nobody means that: it is what a wrong `source` or a cut file of posts comes to.
+
+    Args:
+        path: A folder that may hold a release.
+        configs: Rows of each config of the release that would take its place.
+
+    Raises:
+        ReleaseError: Rows would be lost, and none would come.
+    """
+    if any(len(rows) for rows in configs.values()) or not is_complete(path):
+        return
+    had = {name: entry.rows for name, entry in read_release(path).manifest.configs.items()}
+    if any(had.values()):
+        held = ", ".join(f"{rows} {name}" for name, rows in had.items())
+        raise ReleaseError(
+            f"this build has no sample, and release {str(path)!r} has some ({held}), so it stays as "
+            "it was: mend the posts, their `source` or the engine, as the reasons of the stages "
+            "say; delete that folder to write an empty release"
+        )
 
 
 def verify_release(path: Path) -> None:

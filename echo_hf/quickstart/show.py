@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import load_dataset
 from rich.console import Console
 from rich.table import Table
 
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.quickstart.drawn_truth import drawn_truth, mean_ratings
+from echo_hf.quickstart.drawn_truth import JUDGE, drawn_truth, mean_ratings
 from echo_hf.quickstart.systems import outputs
-from echo_hf.run import build
+from echo_hf.run import RUNS, build
 from echo_hf.run_folder import RunFolder
 from echo_hf.terminal import Watch
 from echo_hf.thread_view import thread_beside_samples
 
 CONFIG = "quickstart.yaml"
+UNRATED = {"unsupported": "no picture was drawn for the task"}
 NEXT = """
 what to do next
-  echo-hf why {config}
+  {why}
       which stages would run again, and what changed since they last did
   echo-hf build my_config.yaml
       your own posts and target: copy {config} and edit it
@@ -59,9 +62,25 @@ def show(console: Console, runs: Path) -> None:
     thread, samples = telling_thread(folder)
     console.print()
     console.print(thread_beside_samples(thread, samples, console.width))
-    console.print(rating_table(rated(folder)))
+    ratings = rated(folder)
+    console.print(rating_table(ratings))
+    console.print(rating_note(ratings), markup=False, highlight=False, soft_wrap=True)
     shown = {"release": _short(release.path), "config": _short(shipped_config())}
-    console.print(NEXT.format(**shown), markup=False, highlight=False, soft_wrap=True)
+    said = NEXT.format(**shown, why=why_command(runs))
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
+def why_command(runs: Path) -> str:
+    """The command that explains the run of the bundled config, wherever its runs are.
+
+    Args:
+        runs: Folder of runs.
+
+    Returns:
+        A line for a shell.
+    """
+    command = ["echo-hf", "why", str(_short(shipped_config()))]
+    return shlex.join(command if runs == RUNS else [*command, "--runs", str(runs)])
 
 
 def rated(folder: RunFolder) -> pa.Table:
@@ -99,6 +118,27 @@ def rating_table(ratings: pa.Table) -> Table:
         mean = "-" if one.mean is None else f"{one.mean:.2f}"
         table.add_row(one.system, one.judge, mean, str(one.rated), str(one.unrated))
     return table
+
+
+def rating_note(ratings: pa.Table) -> str:
+    """Why outputs have no rating, and what the judge knows.
+
+    Args:
+        ratings: Rows of `RATINGS`.
+
+    Returns:
+        One line.
+
+    Example:
+        >>> rating_note(pa.table({"outcome": ["ok", "unsupported"], "rating": [9.5, None]}))
+        'not rated: unsupported (no picture was drawn for the task); drawn_truth only knows these posts'
+    """
+    outcomes = ratings.filter(pc.is_null(ratings["rating"]))["outcome"].unique().to_pylist()
+    reasons = [
+        f"{one} ({UNRATED[one]})" if one in UNRATED else str(one) for one in sorted(outcomes)
+    ]
+    unrated = f"not rated: {', '.join(reasons)}; " if reasons else ""
+    return f"{unrated}{JUDGE} only knows these posts"
 
 
 def _short(path: Path) -> Path:

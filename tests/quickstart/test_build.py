@@ -36,11 +36,17 @@ FUNNEL = {
             "template_left": 5,
         },
     },
+    "screenshots": {
+        "kept": 43,
+        "quarantined": {},
+        "noted": {"prompt_not_read": 1},
+        "tally": {"cut": 1, "pictures": 2, "screenshots": 1},
+    },
     "feedback": {"kept": 43, "quarantined": {}},
     "splits": {
         "kept": 42,
         "rejected": {"duplicate_of": 1},
-        "tally": {"analysis": 42, "image_to_image": 7, "text_to_image": 21},
+        "tally": {"analysis": 42, "image_to_image": 8, "text_to_image": 21},
     },
 }
 HOSTILE = ("</thread>", "</post>", "\x1b")

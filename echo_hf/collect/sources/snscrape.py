@@ -27,6 +27,10 @@ COUNTS = {
 }
 NESTED = ("retweetedTweet", "quotedTweet")
 CONTENT = frozenset({"rawContent", "content", "date"})
+# What every whole post has at least one of, and no other format of posts has.
+OWN = CONTENT.union(NESTED, {"_type"})
+NUMBERS = frozenset({"id", "id_str"})
+REFERENCE = NUMBERS | {"url"}
 LAST_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
 Json = Mapping[str, Any]
 
@@ -42,12 +46,22 @@ class Snscrape:
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return
+        if not _is_ours(record):
+            given = f"keys are {shown(sorted(record))}"
+            yield Finding(Reject.NOT_A_POST, f"{given}, expected rawContent or content, and date")
+            return
         waiting: deque[tuple[Json, Sequence[str]]] = deque([(record, keywords)])
         while waiting:
             post, found = waiting.popleft()
             yield from _read(post, found)
             nested = (post.get(name) for name in NESTED)
             waiting.extend((one, ()) for one in nested if isinstance(one, dict))
+
+
+def _is_ours(record: Json) -> bool:
+    """Whether a record is a post of this format, or nothing but the number of one."""
+    keys = record.keys()
+    return bool(OWN & keys) or (bool(NUMBERS & keys) and keys <= REFERENCE)
 
 
 def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:

@@ -81,11 +81,14 @@ def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
         return
     if url is None:
         given = f"id is {shown(record.get('id'))}, expected the number of a post"
-        yield Finding(Reject.NO_URL, f"{given}: {shown(record)}")
+        # Posts of this API have an address nowhere: what has one is of another format.
+        reason = Reject.NOT_A_POST if "url" in record and "id" not in record else Reject.NO_URL
+        yield Finding(reason, f"{given}: {shown(record)}")
         return
     text = _text(fields)
-    if text is None and "full_text" in record:
-        yield Finding(Reject.NOT_A_POST, "a post of version 1.1 of the API, expected version 2")
+    other = next((form for key, form in OTHER_FORMS.items() if key in record), None)
+    if text is None and other is not None:
+        yield Finding(Reject.NOT_A_POST, f"{other}, expected version 2 of the API")
         return
     yield Post(
         url=url,

@@ -19,6 +19,7 @@ from echo_hf.engines.rules.multimodal.roles import roles
 from echo_hf.engines.rules.multimodal.screenshots import screenshots
 from echo_hf.engines.rules.relevance import relevance
 from echo_hf.engines.rules.verdicts.feedback import feedback
+from echo_hf.errors import EngineError
 from echo_hf.reasons import Failed
 
 Rule = Callable[[Mapping[str, Any]], str | None]
@@ -41,6 +42,17 @@ class RulesEngine:
     """
 
     stored = False
+
+    def __init__(self, **options: Any) -> None:
+        """Takes none; a config's options arrive here.
+
+        Raises:
+            EngineError: There is an option.
+        """
+        if options:
+            # Their values may be secret.
+            given = sorted(options)
+            raise EngineError(f"engine 'rules' takes no options, got {given!r}: remove them")
 
     def signature(self) -> dict[str, Any]:
         """The kind, and a digest of the rules' own source."""
