@@ -10,9 +10,9 @@ from typing import cast
 
 import pytest
 
-from echo_hf.reasons import Failed, Missing, Notice, Reason, Reject, Status
+from echo_hf.reasons import Missing, Reason, Status
 
-LISTS = (Reject, Failed, Notice, Missing)
+LISTS = tuple(Reason.__subclasses__())
 EVERY = [reason for kind in LISTS for reason in kind]
 
 

@@ -1,0 +1,126 @@
+"""The ledger of addresses: what became of each, so that a run goes on where another ended."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from echo_hf.errors import StoreError
+from echo_hf.reasons import Unfetched
+
+FORMAT = 1
+LONGEST_WAIT_S = 60
+MOST_VARIABLES = 500
+TABLE = """create table if not exists fetches (
+    url text primary key, sha256 text, reason text, detail text not null,
+    attempts integer not null, asked_at text not null
+) without rowid"""
+UPSERT = "insert or replace into fetches values (?, ?, ?, ?, ?, ?)"
+ROWS = "select url, sha256, reason, detail from fetches where url in ({0})"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What became of an address.
+
+    Attributes:
+        sha256: Digest of the picture; null when there is none.
+        reason: Why there is none.
+        detail: What a person needs to see the cause.
+    """
+
+    sha256: str | None
+    reason: Unfetched | None
+    detail: str = ""
+
+
+class FetchLedger:
+    """A ledger in a file; a context manager that closes it.
+
+    Args:
+        path: The SQLite file; made when it does not exist.
+
+    Raises:
+        StoreError: The file is no such ledger, or cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def known(self, urls: Sequence[str]) -> dict[str, Entry]:
+        """What is known of addresses.
+
+        Args:
+            urls: Addresses.
+
+        Returns:
+            An entry for each that was ever asked.
+        """
+        found: dict[str, Entry] = {}
+        for start in range(0, len(urls), MOST_VARIABLES):
+            some = urls[start : start + MOST_VARIABLES]
+            with self._explained():
+                rows = self._connection.execute(ROWS.format(", ".join("?" * len(some))), some)
+                for url, sha256, reason, detail in rows:
+                    found[url] = Entry(sha256, _reason(reason), detail)
+        return found
+
+    def record(self, url: str, entry: Entry, attempts: int) -> None:
+        """Writes down what became of an address; it outlives a killed process.
+
+        Args:
+            url: The address.
+            entry: What became of it.
+            attempts: How often it was asked for in this run.
+        """
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        row = (url, entry.sha256, entry.reason, entry.detail, attempts, now)
+        with self._explained():
+            self._connection.execute(UPSERT, row)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def _prepare(self) -> None:
+        (found,) = self._connection.execute("pragma user_version").fetchone()
+        if found not in (0, FORMAT):
+            raise StoreError(
+                f"{str(self.path)!r} has ledger format {found}, this version reads {FORMAT}: "
+                "upgrade echo-hf, or move the file away to fetch the pictures again"
+            )
+        self._connection.execute("pragma journal_mode = wal")
+        self._connection.execute("pragma synchronous = normal")
+        self._connection.execute(TABLE)
+        self._connection.execute(f"pragma user_version = {FORMAT}")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(
+                f"cannot use the ledger of fetched pictures {str(self.path)!r} ({error}): its "
+                "folder must be writable; move a damaged file away to fetch the pictures again"
+            ) from error
+
+
+def _reason(text: str | None) -> Unfetched | None:
+    return None if text is None else next(one for one in Unfetched if one == text)

@@ -1,0 +1,57 @@
+"""Fetching from a server on loopback, as the tests of all its parts do it."""
+
+from __future__ import annotations
+
+import hashlib
+from http.server import BaseHTTPRequestHandler
+from ipaddress import ip_network
+from typing import Any
+
+from PIL import Image
+
+from echo_hf.collect.fetch import FetchResult, fetch_pictures
+from echo_hf.collect.fetch_policy import FetchPolicy
+from echo_hf.pictures import PictureStore
+from tests.collect.server_for_tests import PictureServer
+from tests.pictures_for_tests import encoded, noise
+
+RED, BLUE = (encoded(Image.new("RGB", (20, 10), name), "PNG") for name in ("red", "blue"))
+NOISE = encoded(noise((90, 90)), "PNG")
+LOOPBACK = ip_network("127.0.0.1/32")
+
+
+def policy_for(server: PictureServer, **changes: Any) -> FetchPolicy:
+    """Short limits, with this server allowed."""
+    given = {
+        "ports": {server.port},
+        "allow_addresses": [LOOPBACK],
+        "backoff_s": 0.0,
+        "read_timeout_s": 5.0,
+        "total_timeout_s": 10.0,
+    }
+    return FetchPolicy.model_validate(given | changes)
+
+
+def fetch(
+    server: PictureServer, store: PictureStore, *urls: str, **changes: Any
+) -> list[FetchResult]:
+    """What becomes of addresses, in the order of the results."""
+    return list(fetch_pictures(urls, store, policy=policy_for(server, **changes)))
+
+
+def fetch_one(server: PictureServer, store: PictureStore, url: str, **changes: Any) -> FetchResult:
+    """What becomes of one address."""
+    (result,) = fetch(server, store, url, **changes)
+    return result
+
+
+def digest_of(data: bytes) -> str:
+    """The name of a picture in the store."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def send_without_length(request: BaseHTTPRequestHandler, status: int = 200) -> None:
+    """Begins an answer whose end is the end of the connection."""
+    request.send_response(status)
+    request.send_header("Connection", "close")
+    request.end_headers()

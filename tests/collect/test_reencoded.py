@@ -1,0 +1,262 @@
+"""Copies are linked whatever packed them; edits are not, however small."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageFilter
+
+from echo_hf.collect.reencoded import reencoded_copies
+from echo_hf.load_rgb import load_rgb
+from echo_hf.open_picture import BadPictureError
+from echo_hf.reasons import BadPicture
+from tests.collect.pictures_like_posts import photograph, scaled, tinted, with_disc, with_words
+from tests.pictures_for_tests import encoded, rgb_profile
+from tests.stages_for_tests import ROOT
+
+QUICKSTART = ROOT / "echo_hf" / "quickstart" / "pictures"
+
+
+class Folder:
+    """Pictures in a folder, by the sha256 of their bytes, in the order of their coming."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.files: dict[str, Path] = {}
+
+    def add(self, data: bytes | Image.Image) -> str:
+        """Keeps a picture and gives its digest."""
+        data = encoded(data, "PNG", compress_level=1) if isinstance(data, Image.Image) else data
+        digest = hashlib.sha256(data).hexdigest()
+        self.files[digest] = self.root / digest
+        self.files[digest].write_bytes(data)
+        return digest
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """An empty folder."""
+    return Folder(tmp_path)
+
+
+def _linked(folder: Folder, first: bytes | Image.Image, second: bytes | Image.Image) -> bool:
+    folder.files.clear()
+    one, other = folder.add(first), folder.add(second)
+    links = reencoded_copies(folder.files)
+    assert links in ({}, {other: one})
+    return bool(links)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6), st.integers(60, 95), st.sampled_from([0, 1, 2]))
+def test_jpeg_links(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, quality: int, sub: int
+) -> None:
+    """At every quality from 60, with all kinds of chroma subsampling."""
+    picture = with_words(photograph(seed), "our blue hour", (60, 200), 36)
+    data = encoded(picture, "JPEG", quality=quality, subsampling=sub)
+    assert _linked(Folder(tmp_path_factory.mktemp("a")), picture, data)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.floats(0.5, 1.6),
+    st.sampled_from([Image.Resampling.LANCZOS, Image.Resampling.BICUBIC]),
+    st.integers(75, 95),
+)
+def test_modest_scaling_links(
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    factor: float,
+    how: Image.Resampling,
+    quality: int,
+) -> None:
+    """From half the side to 1.6 times, packed as JPEG afterwards."""
+    picture = photograph(seed)
+    data = encoded(scaled(picture, factor, how), "JPEG", quality=quality)
+    assert _linked(Folder(tmp_path_factory.mktemp("a")), picture, data)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("PNG", {}),
+        ("WEBP", {"quality": 75}),
+        ("WEBP", {"quality": 90}),
+        ("WEBP", {"lossless": True}),
+        ("AVIF", {"quality": 70}),
+        ("TIFF", {}),
+        ("BMP", {}),
+    ],
+)
+def test_other_formats_link(folder: Folder, name: str, options: dict[str, object]) -> None:
+    """Whichever of the two is the first."""
+    picture = with_words(photograph(4), "our blue hour", (60, 200), 36)
+    packed = encoded(picture, name, **options)
+    assert _linked(folder, picture, packed)
+    assert _linked(folder, packed, picture)
+
+
+def test_a_turned_and_a_tagged_copy_link(folder: Folder) -> None:
+    """What the loader makes the same is the same: orientation by note, and colours by profile."""
+    picture = photograph(5)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = picture.transpose(Image.Transpose.ROTATE_90)
+    assert _linked(folder, picture, encoded(turned, "PNG", exif=exif))
+    assert not _linked(folder, picture, turned)
+    tagged = encoded(picture, "PNG", icc_profile=rgb_profile("p3", 2.2))
+    assert _linked(folder, tagged, encoded(load_rgb(tagged), "JPEG", quality=90))
+    assert not _linked(folder, tagged, picture)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 2),
+    st.sampled_from([0.9, 0.97, 1.03]),
+    st.sampled_from([None, 75, 95]),
+)
+def test_a_tint_of_three_percent_does_not_link(
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    channel: int,
+    factor: float,
+    quality: int | None,
+) -> None:
+    """In any channel, up or down, as it is or packed as JPEG."""
+    picture = photograph(seed)
+    edit = tinted(picture, channel, factor)
+    data = encoded(edit, "JPEG", quality=quality) if quality else encoded(edit, "PNG")
+    assert not _linked(Folder(tmp_path_factory.mktemp("a")), picture, data)
+
+
+EDITS: dict[str, Callable[[Image.Image], tuple[Image.Image, Image.Image]]] = {
+    "changed word": lambda one: (
+        with_words(one, "our blue hour", (60, 200), 36),
+        with_words(one, "our blue huor", (60, 200), 36),
+    ),
+    "changed small word": lambda one: (
+        with_words(one, "our blue hour", (60, 200), 16),
+        with_words(one, "our blue huor", (60, 200), 16),
+    ),
+    "moved disc": lambda one: (with_disc(one, (300, 200), 24), with_disc(one, (324, 200), 24)),
+    "moved small disc": lambda one: (with_disc(one, (300, 200), 9), with_disc(one, (309, 203), 9)),
+    "removed disc": lambda one: (with_disc(one, (9, 340), 14), one),
+    "mirrored": lambda one: (one, one.transpose(Image.Transpose.FLIP_LEFT_RIGHT)),
+    "cropped": lambda one: (one, one.crop((8, 8, 472, 352))),
+    "squashed": lambda one: (one, one.resize((480, 420))),
+    "blurred": lambda one: (one, one.filter(ImageFilter.GaussianBlur(6))),
+    "darker": lambda one: (one, one.point(lambda level: level * 0.96)),
+    "grey": lambda one: (one, one.convert("L").convert("RGB")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("quality", [None, 75])
+def test_a_local_edit_does_not_link(folder: Folder, edit: str, quality: int | None) -> None:
+    """Not even when the edited picture was packed again, on several backgrounds."""
+    for seed in range(2):
+        before, after = EDITS[edit](photograph(seed))
+        data = encoded(after, "JPEG", quality=quality) if quality else encoded(after, "PNG")
+        assert not _linked(folder, before, data)
+
+
+def test_a_word_that_is_small_in_a_large_picture_is_seen(folder: Folder) -> None:
+    """At 256 pixels the letters would be a grey line; the second look is at full size."""
+    large = photograph(6, (1200, 900))
+    before, after = (
+        with_words(large, f"our blue {word}", (500, 400), 20) for word in ("hour", "huor")
+    )
+    assert not _linked(folder, before, encoded(after, "JPEG", quality=80))
+    assert _linked(folder, before, encoded(before, "JPEG", quality=80))
+
+
+def test_what_is_transparent_and_what_is_white_do_not_link(folder: Folder) -> None:
+    """The missing background is what somebody asked for."""
+    picture = photograph(7, (320, 320)).convert("RGBA")
+    picture.paste((255, 255, 255, 0), (100, 100, 220, 220))
+    flat = Image.new("RGBA", picture.size, "white")
+    flat.alpha_composite(picture)
+    assert not _linked(folder, picture, flat)
+    assert _linked(folder, picture, encoded(picture, "WEBP", quality=90))
+
+
+def test_the_pictures_of_the_quickstart_are_all_different() -> None:
+    """Foxes in other colours, a misspelt poster, a sixth finger: none is a copy of another."""
+    files = {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in QUICKSTART.iterdir()}
+    assert len(files) > 60
+    assert reencoded_copies(files) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("JPEG", {"quality": 60}), ("WEBP", {"quality": 90})],
+    ids=["jpeg", "webp"],
+)
+def test_copies_of_all_of_them_are_linked_each_to_its_own(
+    folder: Folder, name: str, options: dict[str, object]
+) -> None:
+    """Among near-duplicates made on purpose, a copy finds the one picture that it is of."""
+    expected: dict[str, str] = {}
+    for path in sorted(QUICKSTART.iterdir()):
+        digest = folder.add(path.read_bytes())
+        copy = encoded(load_rgb(path), name, **options)
+        expected[hashlib.sha256(copy).hexdigest()] = digest
+    for path in sorted(QUICKSTART.iterdir()):
+        folder.add(encoded(load_rgb(path), name, **options))
+    assert reencoded_copies(folder.files) == {
+        copy: first for copy, first in expected.items() if copy != first
+    }
+
+
+def test_copies_are_linked_to_the_first_and_steps_do_not_add_up(folder: Folder) -> None:
+    """A level more each time: no picture is linked to one that is two levels off."""
+    greys = [folder.add(Image.new("RGB", (64, 64), (level,) * 3)) for level in range(100, 105)]
+    assert reencoded_copies(folder.files) == {greys[1]: greys[0], greys[3]: greys[2]}
+    backwards = dict(reversed(folder.files.items()))
+    assert reencoded_copies(backwards) == {greys[3]: greys[4], greys[1]: greys[2]}
+
+
+def test_several_copies_have_one_first_however_many_threads_look(folder: Folder) -> None:
+    """Nothing depends on which picture is decoded sooner."""
+    expected: dict[str, str] = {}
+    for seed in range(4):
+        picture = photograph(seed, (320, 240))
+        first = folder.add(picture)
+        for quality in (60, 75, 90):
+            expected[folder.add(encoded(picture, "JPEG", quality=quality))] = first
+    for workers in (1, 3):
+        assert reencoded_copies(folder.files, workers=workers) == expected
+
+
+def test_a_picture_that_cannot_be_loaded_is_said(folder: Folder) -> None:
+    """It stops the search unless somebody takes note, and is never counted as different."""
+    picture = photograph(8, (320, 240))
+    first = folder.add(picture)
+    broken = folder.add(encoded(picture, "PNG")[:5000])
+    copy = folder.add(encoded(picture, "JPEG", quality=80))
+    with pytest.raises(BadPictureError, match=broken):
+        reencoded_copies(folder.files)
+    said: list[tuple[str, BadPicture]] = []
+    links = reencoded_copies(
+        folder.files, unreadable=lambda name, error: said.append((name, error.reason))
+    )
+    assert links == {copy: first}
+    assert said == [(broken, BadPicture.TRUNCATED)]
+
+
+def test_progress_is_told_and_nothing_is_nothing(folder: Folder) -> None:
+    """Each picture looked at counts; without pictures there are no copies."""
+    assert reencoded_copies({}) == {}
+    for level in (0, 90, 200):
+        folder.add(Image.new("RGB", (32, 32), (level,) * 3))
+    seen: list[tuple[int, int]] = []
+    reencoded_copies(folder.files, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
