@@ -7,8 +7,6 @@ import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-LONGEST_WAIT_S = 300
-
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Reads the headers in which servers say how long to wait.

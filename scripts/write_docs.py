@@ -10,6 +10,7 @@ README shows what the quickstart and `check-engine` print, without the times.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import re
 import sys
@@ -28,6 +29,7 @@ from echo_hf.curate.splits import SPLIT_SAMPLES
 from echo_hf.field_names import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED
 from echo_hf.quickstart.show import show
 from echo_hf.reasons import Failed, Missing, Notice, Reject
+from echo_hf.run import RUNS
 from echo_hf.tables import TABLES, Table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,13 +120,13 @@ def tables_page() -> str:
 
 def quickstart_pages() -> dict[Path, str]:
     """The README with what the quickstart prints, and the card of what it builds."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = io.StringIO()
-        runs = Path(folder) / "runs"
+    # From inside the folder, so that commands are printed as for whoever changes no option.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        out, runs = io.StringIO(), RUNS
         show(Console(file=out, width=WIDTH, force_terminal=False), runs)
         checked = check_printed(runs)
-        card = (Path(folder) / "runs" / "quickstart" / "release" / "README.md").read_text("utf-8")
-        printed = out.getvalue().replace(f"{folder}/", "").replace(f"{ROOT}/", "")
+        card = (runs / "quickstart" / "release" / "README.md").read_text("utf-8")
+        printed = out.getvalue().replace(f"{ROOT}/", "")
     printed = re.sub(r" +\d+\.\d s$", "", printed, flags=re.MULTILINE)
     printed = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
     readme = (ROOT / "README.md").read_text("utf-8")

@@ -242,19 +242,33 @@ REFUSED = {
     "protocol": ("publshed", "protocol is 'publshed': input should be 'published' or 'corrected'"),
     "name": (
         "../x",
-        "name is '../x': string should match pattern '^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$'",
+        "name is '../x': expected at most 96 letters from a to z, digits, '.', '_' or '-', a "
+        "letter or digit first: it names a folder and a tag",
     ),
     "target.name": ("  ", "target.name is '  ': string should have at least 1 character"),
     "target.aliases": ("lumen", "target.aliases is 'lumen': input should be a list"),
     "target.released": (["soon"], "target.released is ['soon']: input should be a valid date"),
     "posts": ([], "posts is []: list should have at least 1 item after validation, not 0"),
-    "engines": ([], "engines is []: input should be a valid dictionary"),
+    "engines": ([], "engines is []: expected a mapping, for example {text: {kind: rules}}"),
+    "target": (
+        "Zeph",
+        "target is 'Zeph': expected a mapping, for example {name: Lumen Image, developer: "
+        "Northlight, released: 2026-03-02}",
+    ),
+    "posts.0": (
+        "a.jsonl",
+        "posts.0 is 'a.jsonl': expected a mapping, for example {source: jsonl, path: posts.jsonl}",
+    ),
     "engines.text": ({"model": "m"}, "engines.text.kind is missing: field required"),
     "stages.extract.engine": (
         "tetx",
         "stages.extract.engine: unknown engine 'tetx'; did you mean 'text'? known: text",
     ),
 }
+
+
+SECTIONS = ("target", "posts.0", "engines", "engines.text", "stages", "splits")
+STAGES_WITH_OPTIONS = ("relevance", "extract", "roles", "screenshots", "feedback")
 
 
 class TestRefusing:
@@ -266,6 +280,16 @@ class TestRefusing:
         value, message = REFUSED[path]
         file.write_text(yaml.safe_dump(_with(path, value)), "utf-8")
         assert _refused(file) == f"{file}: {message}"
+
+    @pytest.mark.parametrize("value", ["rules", 3, None, [1]])
+    @pytest.mark.parametrize("path", [*SECTIONS, *(f"stages.{n}" for n in STAGES_WITH_OPTIONS)])
+    def test_a_section_is_shown_by_an_example_that_works(self, path: str, value: object) -> None:
+        """What is no mapping is told with one, and the config is right with that in its place."""
+        with pytest.raises(ConfigError) as caught:
+            parse_config(_with(path, value), "c.yaml")
+        told, _, example = str(caught.value).partition(": expected a mapping, for example ")
+        assert told == f"c.yaml: {path} is {value!r}"
+        assert parse_config(_with(path, yaml.safe_load(example)), "c.yaml").name == LEAST["name"]
 
     @pytest.mark.parametrize("key", sorted(LEAST))
     def test_a_missing_key_is_named(self, file: Path, key: str) -> None:

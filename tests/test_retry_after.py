@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.engines.openai.retry_after import retry_after
+from echo_hf.retry_after import retry_after
 
 # Wed, 21 Oct 2015 07:28:00 GMT is the example of RFC 9110; 1445412480 s after 1970.
 DATE, SECONDS = "Wed, 21 Oct 2015 07:28:00 GMT", 1445412480

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Image, load_dataset
 
-from echo_hf.errors import RunError, SourceError
+from echo_hf.errors import ReleaseError, RunError, SourceError
 from echo_hf.quickstart.show import shipped_config
 from echo_hf.run import build, opened, run_until
 from echo_hf.steps import STAGES
@@ -292,6 +293,58 @@ def test_a_damaged_release_is_written_again(tmp_path: Path, damage: str) -> None
     assert path.read_bytes() == whole
 
 
+def set_posts(config: Path, *, source: str = "jsonl", size: int | None = None) -> Path:
+    """A config of the bundled posts, read by this reader, cut after so many characters."""
+    corpus = HERE.parent / "echo_hf" / "quickstart"
+    if not (config.parent / "pictures").exists():
+        shutil.copytree(corpus / "pictures", config.parent / "pictures")
+    posts = (corpus / "posts.jsonl").read_text("utf-8")[:size]
+    (config.parent / "posts.jsonl").write_text(posts, "utf-8")
+    text = shipped_config().read_text("utf-8")
+    config.write_text(
+        text.replace("source: quickstart", f"{{source: {source}, path: posts.jsonl}}"), "utf-8"
+    )
+    return config
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """The bytes of every file below a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_bad_input_leaves_a_good_release_alone(tmp_path: Path) -> None:
+    """A wrong reader or a cut file, which gives no sample, is refused where a release has some."""
+    config = set_posts(tmp_path / "config.yaml")
+    release = build(config, runs=tmp_path / "runs")
+    before = contents(release.path)
+    held = ", ".join(f"{entry.rows} {name}" for name, entry in release.manifest.configs.items())
+
+    for source, size in (("snscrape", None), ("x", None), ("jsonl", 60)):
+        set_posts(config, source=source, size=size)
+        with pytest.raises(ReleaseError) as raised:
+            build(config, runs=tmp_path / "runs")
+        assert str(raised.value).startswith("this build has no sample, and release ")
+        assert f"({held})" in str(raised.value)
+        assert contents(release.path) == before
+
+    build(set_posts(config), runs=tmp_path / "runs")
+    assert contents(release.path) == before
+
+
+def test_an_empty_release_is_written_where_none_has_rows(tmp_path: Path) -> None:
+    """At first, again after that, and in the place of one whose folder was deleted."""
+    runs, config = tmp_path / "runs", set_posts(tmp_path / "config.yaml", size=60)
+    for _ in range(2):
+        first = build(config, runs=runs)
+        assert {entry.rows for entry in first.manifest.configs.values()} == {0}
+    full = build(set_posts(config), runs=runs)
+    assert full.manifest.configs["analysis"].rows > 0
+    shutil.rmtree(full.path)
+    again = build(set_posts(config, size=60), runs=runs)
+
+    assert {entry.rows for entry in again.manifest.configs.values()} == {0}
+
+
 @pytest.mark.parametrize("stage", STAGES[1:])
 @pytest.mark.parametrize("size", [0, 1000])
 def test_a_cut_cache_file_is_computed_again(tmp_path: Path, stage: str, size: int) -> None:
@@ -323,6 +376,7 @@ def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
             "update answers set text = '{\"score\": 1}' where task = 'relevance'",
         )
     connection.close()
+    shutil.rmtree(run / "release")  # one without any sample would not take its place
     assert slow_build(config, runs, log, 0).wait() == 0
 
     assert rows(run, "threads") == []

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 
+import pyarrow as pa
 import pytest
+from datasets import Dataset, Features
 from rich.console import Console
 
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import Plan
 from echo_hf.fill_stats import FillStats
-from echo_hf.terminal import Watch, calls
+from echo_hf.stage import CONTROL
+from echo_hf.stage_result import StageResult, StageStats
+from echo_hf.tables import POSTS
+from echo_hf.terminal import Watch, calls, places
 
 
 @pytest.mark.parametrize(
@@ -58,3 +63,37 @@ def test_a_plan_is_told_with_its_price() -> None:
 
     assert "10 calls to make, 2 answered before" in out.getvalue()
     assert "$1.50" in out.getvalue()
+
+
+def aside(*said: tuple[str, str], key: str = "url") -> Dataset:
+    """Rows set aside, or remarks: the place of each and its reason."""
+    features = {**POSTS.features, **CONTROL} if key == "url" else CONTROL
+    schema = Features({name: features[name] for name in (key, "_reason")}).arrow_schema
+    rows = [{key: [one] if key == "_parent" else one, "_reason": reason} for one, reason in said]
+    return Dataset(pa.Table.from_pylist(rows, schema))
+
+
+@pytest.mark.parametrize(
+    ("rejects", "notices", "expected"),
+    [
+        ("", "", ""),
+        ("", "a", " (a)"),
+        ("", "aaab", " (a, b)"),
+        ("", "aaabc", " (a, b, ...)"),
+        ("ab", "aaa", " (a, b)"),
+        ("b", "aaac", " (b, a, ...)"),
+        ("aaaabc", "", " (a, b, ...)"),
+    ],
+)
+def test_places_are_two_and_the_rest_is_hinted_at(
+    rejects: str, notices: str, expected: str
+) -> None:
+    """Several remarks about one place hide no other place; there are dots where more are."""
+    result = StageResult(
+        aside(),
+        aside(*((one, "spoilt") for one in rejects), ("z", "other")),
+        aside(),
+        aside(*((one, "spoilt") for one in notices), ("y", "other"), key="_parent"),
+        StageStats("collect", 9, 9),
+    )
+    assert places(result, "spoilt") == expected

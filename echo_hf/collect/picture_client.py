@@ -18,10 +18,10 @@ import httpcore2
 from echo_hf.collect.checked_network import CheckedNetwork, Resolve, resolve
 from echo_hf.collect.fetch_policy import FetchPolicy
 from echo_hf.collect.fetch_trouble import FetchError, as_fetch_error
-from echo_hf.collect.retry_after import retry_after
 from echo_hf.collect.unpacking import Body
 from echo_hf.collect.urls import web_url
 from echo_hf.reasons import Unfetched
+from echo_hf.retry_after import retry_after
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 DEFAULT_PORTS = {"http": 80, "https": 443}

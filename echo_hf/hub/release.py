@@ -190,8 +190,8 @@ def check_not_emptied(path: Path, configs: Mapping[str, Dataset]) -> None:
     if any(had.values()):
         held = ", ".join(f"{rows} {name}" for name, rows in had.items())
         raise ReleaseError(
-            f"this build has no sample, and release {str(path)!r} has some ({held}), so it stays as "
-            "it was: mend the posts, their `source` or the engine, as the reasons of the stages "
+            f"this build has no sample, and release {str(path)!r} has some ({held}), so it stays "
+            "as it was: mend the posts, their `source` or the engine, as the reasons of the stages "
             "say; delete that folder to write an empty release"
         )
 

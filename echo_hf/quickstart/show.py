@@ -130,8 +130,8 @@ def rating_note(ratings: pa.Table) -> str:
         One line.
 
     Example:
-        >>> rating_note(pa.table({"outcome": ["ok", "unsupported"], "rating": [9.5, None]}))
-        'not rated: unsupported (no picture was drawn for the task); drawn_truth only knows these posts'
+        >>> rating_note(pa.table({"outcome": ["ok", "no_image"], "rating": [9.5, None]}))
+        'not rated: no_image; drawn_truth only knows these posts'
     """
     outcomes = ratings.filter(pc.is_null(ratings["rating"]))["outcome"].unique().to_pylist()
     reasons = [

@@ -111,11 +111,11 @@ def test_gold_that_does_not_fit(tmp_path: Path, said: str, spoil: Spoil) -> None
 def two_prompts_of_a_post() -> dict[str, list[Row]]:
     """Gold with a second sample in the post of the first, which has a line of its own."""
     gold = copy.deepcopy(GOLD)
-    sample = {"prompt": "a second prompt", "quality": "Benchmark", "post_urls": [KITE]}
+    sample = {"prompt": "Before and after", "quality": "Benchmark", "post_urls": [KITE]}
     gold["extract"][1]["samples"].append(sample)
     pictures = [gold["roles"][1]["pictures"].pop()]
     gold["roles"].append(
-        {"root_url": KITE, "prompt": "a second prompt", "half": "tune", "pictures": pictures}
+        {"root_url": KITE, "prompt": "Before and after", "half": "tune", "pictures": pictures}
     )
     return gold
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import shutil
@@ -14,8 +13,17 @@ import echo_hf
 from echo_hf.check.check import CheckResult, check_engine
 from echo_hf.config import EngineChoice
 from echo_hf.engines import base
-from echo_hf.errors import ConfigError, GoldError, StageError
-from tests.check.gold_for_tests import BUNDLED, GOLD, KITE, OTTER, Reader, write_gold, write_lines
+from echo_hf.errors import ConfigError, EngineError, GoldError, SourceError, StageError
+from tests.check.gold_for_tests import (
+    BUNDLED,
+    GOLD,
+    KITE,
+    OTTER,
+    Reader,
+    read_lines,
+    write_gold,
+    write_lines,
+)
 
 READER = EngineChoice(kind="gold_reader")
 RULES = EngineChoice(kind="rules")
@@ -155,8 +163,53 @@ def test_a_half_without_lines_is_named(own: Path, tmp_path: Path) -> None:
     gold = {name: [{**row, "half": "tune"} for row in rows] for name, rows in GOLD.items()}
     for name, rows in gold.items():
         write_lines(tmp_path / "gold" / f"{name}.jsonl", rows)
-    with pytest.raises(GoldError, match="no line of half 'held_out'"):
+    with pytest.raises(GoldError, match="no line of half 'held_out': all are of half 'tune'"):
         check_engine(own, gold=tmp_path / "gold", runs=tmp_path / "runs")
+
+
+def test_how_to_tune_on_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
+    """Without halves nothing may be looked at, and both messages say what to write."""
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    for name, rows in GOLD.items():
+        bare = [{key: value for key, value in row.items() if key != "half"} for row in rows]
+        write_lines(gold / f"{name}.jsonl", bare)
+    with pytest.raises(GoldError, match=r"no line of half 'tune': write .half.: .tune. into"):
+        check_engine(own, gold=gold, half="tune", runs=runs)
+    with pytest.raises(ConfigError, match=r"not shown.* write .half.: .tune. into"):
+        check_engine(own, gold=gold, errors=True, runs=runs)
+
+
+def test_a_file_without_lines_is_no_gold(own: Path, tmp_path: Path) -> None:
+    """Its stage is not checked, in a half or in all, which is said; beside it others are."""
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    (gold / "relevance.jsonl").write_text("\n", "utf-8")
+    result = check_engine(own, gold=gold, half="all", runs=runs)
+    tune = check_engine(own, gold=gold, half="tune", runs=runs)
+
+    said = "relevance is not checked: there is no line in relevance (.jsonl)"
+    assert result.notes[0] == said
+    assert tune.notes[0] == said.replace("line in", "line of half 'tune' in")
+    # The only feedback is of the other half: nothing was said that could be judged.
+    assert "feedback is not compared with feedback: there is no line of half 'tune'" in (
+        " ".join(tune.notes)
+    )
+    measured = {(one.stage, one.name) for one in tune.measures}
+    assert ("feedback", "verdict_accuracy") not in measured
+    assert ("relevance", "score_accuracy") not in measured
+    with pytest.raises(GoldError, match="'relevance' cannot be checked: there is no line in rel"):
+        check_engine(own, gold=gold, half="all", stages=["relevance"], runs=runs)
+
+
+def test_mistakes_are_found_before_posts_are_read(own: Path, tmp_path: Path) -> None:
+    """Stages, and options that an engine does not take, cost no reading of a large collection."""
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    (gold / "posts.jsonl").unlink()  # the config's posts are not there either
+    with pytest.raises(SourceError):
+        check_engine(own, gold=gold, runs=runs)
+    with pytest.raises(EngineError, match="'rules'"):
+        check_engine(own, engine=EngineChoice(kind="rules", modle="x"), gold=gold, runs=runs)
+    with pytest.raises(GoldError, match="'screenshots' cannot be checked"):
+        check_engine(own, gold=gold, stages=["screenshots"], runs=runs)
 
 
 def test_some_files_check_some_stages(own: Path, tmp_path: Path) -> None:
@@ -168,7 +221,7 @@ def test_some_files_check_some_stages(own: Path, tmp_path: Path) -> None:
     assert [one.stage for one in result.stages] == ["relevance", "extract"]
     assert [note.split()[0] for note in result.notes] == ["roles", "screenshots", "feedback"]
     assert "no roles" in result.notes[0]
-    with pytest.raises(GoldError, match=r"'feedback' cannot be checked without gold in roles"):
+    with pytest.raises(GoldError, match="'feedback' cannot be checked: there is no roles"):
         check_engine(own, gold=gold, stages=["feedback"], runs=tmp_path / "runs")
 
 
@@ -213,14 +266,17 @@ def test_pictures_that_are_not_there_are_counted(own: Path, tmp_path: Path) -> N
 
 def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
     """Pictures, verdicts and tasks of Trash are asked about by nobody, which is said by count."""
-    gold = copy.deepcopy(GOLD)
+    folder, runs = tmp_path / "gold", tmp_path / "runs"
+    for file in sorted(folder.glob("*.jsonl")):
+        text = file.read_text("utf-8").replace("An otter in", "An [ANIMAL] in")
+        file.write_text(text, "utf-8")
+    gold = {name: read_lines(folder / f"{name}.jsonl") for name in ("extract", "roles")}
     gold["extract"][0]["samples"][0]["quality"] = "Trash"
     gold["roles"][0]["collage"] = {"post_url": OTTER, "index": 0}
     shown = {"post_url": OTTER, "index": 0}
     gold["roles"][0]["filled"] = [{"prompt": "an otter", "blanks": {}, "output": shown}]
-    for name in ("extract", "roles"):
-        write_lines(tmp_path / "gold" / f"{name}.jsonl", gold[name])
-    folder, runs = tmp_path / "gold", tmp_path / "runs"
+    for name, rows in gold.items():
+        write_lines(folder / f"{name}.jsonl", rows)
     result = check_engine(own, gold=folder, half="all", runs=runs)
     n = {(one.stage, one.name): one.asked for one in result.measures}
 
@@ -274,6 +330,8 @@ def test_what_is_misspelt_is_named(tmp_path: Path) -> None:
         check_engine(engine=RULES, half="heldout", runs=tmp_path)
     with pytest.raises(StageError, match="'role'; did you mean 'roles'"):
         check_engine(engine=RULES, stages=["role"], runs=tmp_path)
+    with pytest.raises(StageError, match=r"'threads' asks no model: expected one that does, rel"):
+        check_engine(engine=RULES, stages=["threads"], runs=tmp_path)
     with pytest.raises(StageError, match=r"stages \[\] would check nothing: expected some of rel"):
         check_engine(engine=RULES, stages=[], runs=tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -33,7 +33,7 @@ def test_the_rules_on_the_bundled_posts(tmp_path: Path) -> None:
     assert any(line.startswith(title) for line in lines)
     header = next(number for number, line in enumerate(lines) if line.startswith("stage"))
     assert lines[header].split() == (
-        ["stage", "measure", "%", "95", "%", "interval", "n", "coverage", "%"]
+        ["stage", "measure", "%", "interval", "n", "coverage", "%", "strict", "%"]
     )
     assert sum(len(one["measures"]) for one in figures["stages"]) == 26
     assert max(map(len, lines[header:])) <= 80
@@ -57,8 +57,9 @@ def test_gold_of_ones_own(tmp_path: Path) -> None:
 
 MISTAKES = {
     (): "echo-hf check-engine CONFIG checks those of a config, echo-hf check-engine --engine KIND",
-    ("--engine", "rules", "--model", "org/m"): "does not take ['model']",
+    ("--engine", "rules", "--model", "org/m"): "got ['model']",
     ("--engine", "rules", "--errors"): "errors of half 'held_out' are not shown",
+    ("--engine", "rules", "--stage", "threads"): "stage 'threads' asks no model",
     ("--engine", "rules", "--json", "none/x.json"): "cannot be written",
     ("--engine", "auto", "--option", "api_key=hush"): "environment variable",
     ("config.yaml", "--gold", "gold"): "relevance.jsonl:4: unknown key 'scroe'",

@@ -66,6 +66,7 @@ SHOT: dict[str, Any] = {
     "post_url": OTTER, "index": 0, "layout": "collage", "prompt": "", "inputs": [], "outputs": [],
 }  # fmt: skip
 SAMPLE = {"prompt": "a fox", "quality": "Benchmark", "post_urls": [OTTER]}
+FAILURE = {"post_url": OTTER, "verdict": "failure", "keyword": "tint"}
 BAD: list[tuple[str, Any, str]] = [
     ("relevance", {"url": OTTER, "scroe": 5}, "unknown key 'scroe'; did you mean 'score'?"),
     ("relevance", {"url": OTTER}, "score is missing"),
@@ -74,6 +75,12 @@ BAD: list[tuple[str, Any, str]] = [
     ("relevance", {"url": "otter", "score": 5}, "url is 'otter': expected the address of a post"),
     ("relevance", {"url": OTTER, "score": 5, "acceptable": [3]}, "expected score 5 among them"),
     ("relevance", {"url": OTTER, "score": 5, "half": "test"}, "half is 'test': input should be"),
+    ("relevance", {"url": OTTER, "score": 5, "acceptable": []}, "acceptable is []: expected score"),
+    (
+        "relevance",
+        f'{{"url": "{OTTER}", "score": 5, "url": "{KITE}"}}',
+        "key 'url' is given twice: keep one",
+    ),
     ("relevance", [1], '[1] is no object: expected {"half": ..., "url": ...'),
     ("relevance", "{'url': 1}", "is not JSON"),
     ("relevance", "[" * 100_000, "is not JSON"),
@@ -97,7 +104,32 @@ BAD: list[tuple[str, Any, str]] = [
     ("screenshots", {**SHOT, "outputs": [[0, 0, 5.5, 9]]}, "outputs.0.2 is 5.5"),
     ("screenshots", {**SHOT, "outputs": [[9, 0, 9, 9]]}, "expected left, top, right, bottom"),
     ("screenshots", {**SHOT, "outputs": [[-1, 0, 9, 9]]}, "outputs.0.0 is -1"),
+    (
+        "roles",
+        f'{{"root_url": "{OTTER}", "pictures": [{{"index": 0, "index": 1}}]}}',
+        "key 'index' is given twice",
+    ),
     ("feedback", {"post_url": OTTER, "verdict": "bad"}, "verdict is 'bad'"),
+    ("feedback", {"post_url": OTTER, "verdict": "none"}, "verdict is 'none': input should be 'suc"),
+    ("feedback", {**FAILURE, "acceptable": ["failure", "none"]}, "acceptable.1 is 'none'"),
+    ("feedback", {**FAILURE, "acceptable": ["mixed"]}, "expected verdict 'failure' among them"),
+    ("feedback", {**FAILURE, "acceptable": []}, "acceptable is []: expected verdict 'failure'"),
+    ("feedback", {**FAILURE, "keyword": None}, "keyword is None: expected what failed"),
+    ("feedback", {**FAILURE, "keyword": " "}, "keyword is ' ': expected what failed"),
+    ("feedback", {"post_url": OTTER, "verdict": "mixed"}, "keyword is None: expected what failed"),
+    ("feedback", {**FAILURE, "verdict": "success"}, "keyword is 'tint': expected null where"),
+    (
+        "feedback",
+        {"post_url": OTTER, "verdict": "success", "acceptable_keywords": ["tint"]},
+        "acceptable_keywords is ['tint']: expected none where",
+    ),
+    ("feedback", {**FAILURE, "acceptable_keywords": ["hue"]}, "expected keyword 'tint' among them"),
+    ("extract", {"root_url": OTTER, "samples": [{**SAMPLE, "acceptable": []}]}, "is []: expected"),
+    (
+        "tasks",
+        {"root_url": OTTER, "prompt": "x", "kind": "task", "task": "edit", "acceptable": []},
+        "acceptable is []: expected task 'edit'",
+    ),
     ("tasks", {"root_url": OTTER, "prompt": "x", "kind": "task", "task": "draw"}, "'draw'"),
 ]
 

@@ -19,8 +19,9 @@ def url(name: str) -> str:
 
 def said(name: str, verdict: str, *keywords: str, **more: Any) -> FeedbackLine:
     """What people wrote down about a comment."""
+    best = keywords[0] if keywords else None
     values = {"verdict": verdict, "acceptable_keywords": keywords, **more}
-    return FeedbackLine(post_url=url(name), **values)
+    return FeedbackLine(post_url=url(name), keyword=best, **values)
 
 
 def verdicts(lines: list[FeedbackLine], found: dict[str, FoundVerdict]) -> dict[str, Measure]:
@@ -34,8 +35,8 @@ def test_verdicts_by_hand() -> None:
     """Two of four answers are acceptable; the fifth comment has none."""
     lines = [
         said("a", "success"),
-        said("b", "failure", acceptable=("failure", "mixed")),
-        said("c", "mixed"),
+        said("b", "failure", "layout", acceptable=("failure", "mixed")),
+        said("c", "mixed", "tint"),
         said("d", "success"),
         said("e", "success"),
     ]
@@ -44,13 +45,13 @@ def test_verdicts_by_hand() -> None:
 
     one = found["verdict_accuracy"]
     assert (one.value, one.n, one.asked, one.strict) == (2 / 4, 4, 5, 2 / 5)
-    assert found["keyword_accuracy"].asked == 0
+    assert (found["keyword_accuracy"].n, found["keyword_accuracy"].asked) == (0, 2)
 
 
 def test_keywords_by_hand() -> None:
     """Case and white space do not count; a failure without a keyword is not answered."""
     lines = [
-        said("a", "failure", "colour cast", "tint", keyword="colour cast"),
+        said("a", "failure", "colour cast", "tint"),
         said("b", "failure", "layout"),
         said("c", "mixed", "extra fingers"),
         said("d", "success"),
@@ -73,7 +74,7 @@ def test_tasks_by_hand() -> None:
     """Each row is one; that no picture is asked for is an answer, and a wrong one."""
 
     def line(prompt: str, kind: str, task: str, *acceptable: str) -> TaskLine:
-        values: dict[str, Any] = {"kind": kind, "task": task, "acceptable": acceptable}
+        values: dict[str, Any] = {"kind": kind, "task": task, "acceptable": acceptable or (task,)}
         return TaskLine(root_url=ROOT, prompt=prompt, **values)
 
     lines = [

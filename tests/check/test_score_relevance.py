@@ -15,7 +15,7 @@ KEEP = (4, 5)
 def line(name: str, score: int, *acceptable: int) -> RelevanceLine:
     """What somebody wrote down about a post."""
     url = f"https://example.org/{name}"
-    return RelevanceLine(url=url, score=score, acceptable=acceptable)
+    return RelevanceLine(url=url, score=score, acceptable=acceptable or (score,))
 
 
 def scored(lines: list[RelevanceLine], given: dict[str, int]) -> dict[str, Scored]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -63,6 +64,7 @@ def test_the_table_by_hand() -> None:
     row = next(line for line in lines if "keep recall" in line).split()
     # Wilson's ends for 30 of 40 are 0.5981 and 0.8581.
     assert row == ["relevance", "keep", "recall", "75.0", "59", "to", "86", "40", "80.0", "60.0"]
+    assert "as wrong in strict %" in text
     assert "1 of 2 measures have n below 30" in text
     assert "a note." in text
     assert "These answers cost $1.50." in text
@@ -72,11 +74,15 @@ def test_the_table_by_hand() -> None:
 def test_it_fits_its_terminal(width: int) -> None:
     """No line is longer than the terminal, and no cell is cut."""
     names = ("picture_role_accuracy", "completion_precision")
-    lines = printed(checked(*(measure(name, 999, 1234) for name in names)), width)
+    result = checked(*(measure(name, 999, 1234, 617) for name in names))
+    stage = dataclasses.replace(result.stages[0], stage="screenshots")
+    lines = printed(dataclasses.replace(result, stages=(stage,)), width)
 
     assert max(map(len, lines)) <= width
     assert not any("…" in line for line in lines)
-    assert any("missing = wrong" in line for line in lines) is (width >= 100)
+    assert any(line.endswith("strict %") for line in lines)
+    # 999 of 1,234 are right; with 617 more without an answer it is 999 of 1,851.
+    assert next(line for line in lines if "picture role" in line).split()[-1] == "54.0"
 
 
 def test_errors_are_shown_as_plain_text() -> None:
@@ -104,7 +110,7 @@ def test_several_engines_are_named_with_their_stages() -> None:
 def test_nothing_to_show_is_a_dash() -> None:
     """A measure without items has no figures."""
     row = next(line for line in printed(checked(measure("x", 0, 0)), 80) if " x " in line)
-    assert row.split() == ["relevance", "x", "-", "-", "0", "-"]
+    assert row.split() == ["relevance", "x", "-", "-", "0", "-", "-"]
 
 
 @pytest.mark.parametrize(

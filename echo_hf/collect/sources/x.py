@@ -30,6 +30,11 @@ COUNTS = {
 }
 NOTES = ("note_tweet", "note_post")
 HISTORIES = ("edit_history_tweet_ids", "edit_history_post_ids")
+OTHER_FORMS = {
+    "full_text": "a post of version 1.1 of the API",
+    "rawContent": "a post as snscrape writes it",
+    "content": "a post as snscrape writes it",
+}
 PHOTO_KEY = "3_"  # how the API begins the names of photos
 OWN_MEDIA = re.compile(r"/status/(\d+)/(?:photo|video)/\d+/?", re.ASCII)
 Json = Mapping[str, Any]

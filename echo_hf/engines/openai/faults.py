@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from echo_hf.engines.base import Completion
 from echo_hf.engines.openai.options import Options
 from echo_hf.engines.openai.reply import Fault
-from echo_hf.engines.openai.retry_after import LONGEST_WAIT_S
 from echo_hf.errors import EngineError
 
+LONGEST_WAIT_S = 300
 PASSING = frozenset({408, 409, 425, 429})
 REDIRECTS = range(300, 400)
 REFUSALS = frozenset({400, 403, 451})

@@ -12,8 +12,8 @@ from echo_hf.engines.openai.faults import Verdict, failed, refused, verdict_on
 from echo_hf.engines.openai.options import Options
 from echo_hf.engines.openai.prices import Price
 from echo_hf.engines.openai.reply import Reply, Silence, fault_in, fault_of
-from echo_hf.engines.openai.retry_after import retry_after
 from echo_hf.engines.openai.usage import cost_of, read_usage, usage_of
+from echo_hf.retry_after import retry_after
 
 OK = 200
 FILTERED = "content_filter"

@@ -190,3 +190,42 @@ def test_the_address_serves_where_the_number_is_no_number(collect_lines: Collect
     record = {**NEWER, "id": None, "id_str": None}
 
     assert collect_lines("snscrape", [json.dumps(record)])[0]["url"] == ADDRESS(7)
+
+
+OURS: Json = {
+    "url": "https://x.com/mira_draws/status/7",
+    "author": "mira_draws",
+    "text": "a prompt",
+    "timestamp": "2026-03-02T17:12:40+00:00",
+    "lang": "en",
+}
+OF_THE_API: Json = {"id": "7", "text": "a prompt", "created_at": "2026-03-02T17:12:40.000Z"}
+OLD_API: Json = {"id": 7, "id_str": "7", "full_text": "a prompt", "user": {"screen_name": "mira"}}
+
+
+@pytest.mark.parametrize(
+    "record", [OURS, OF_THE_API, OLD_API, {"url": ADDRESS(7)}, {}], ids=lambda one: ",".join(one)
+)
+def test_posts_of_another_format_are_rejected(record: Json, collect_lines: CollectLines) -> None:
+    """A record without what this format calls its fields is no post without a text."""
+    (row,) = collect_lines("snscrape", [json.dumps(record)])
+
+    assert (row["_status"], row["_reason"]) == ("rejected", "not_a_post")
+    assert "expected rawContent or content" in row["_detail"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"_type": "snscrape.modules.twitter.TweetRef", "id": 7},
+        {"_type": "snscrape.modules.twitter.Tombstone", "id": 7, "text": "This Post was deleted"},
+        {"id": 7},
+        {"id_str": "7", "url": ADDRESS(7)},
+    ],
+    ids=["reference", "tombstone", "number", "address"],
+)
+def test_a_reference_alone_is_a_missing_post(record: Json, collect_lines: CollectLines) -> None:
+    """Of posts that are gone archives keep the number: they stay in their place in the tree."""
+    (row,) = collect_lines("snscrape", [json.dumps(record)])
+
+    assert (row["url"], row["text"], row["missing"]) == (ADDRESS(7), None, "not_fetched")

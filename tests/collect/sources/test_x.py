@@ -455,3 +455,19 @@ def test_version_1_of_the_api_is_not_misread(collect_lines: CollectLines) -> Non
     rows = collect_lines("x", [json.dumps({"id": "1", "full_text": "hello"})])
 
     assert said(rows) == [("f:1", "not_a_post")]
+
+
+@pytest.mark.parametrize(
+    "post",
+    [
+        {"url": "https://x.com/mira_draws/status/7", "author": "mira_draws", "text": "hello"},
+        {"id": 7, "url": "https://x.com/mira_draws/status/7", "rawContent": "hello"},
+        {"id": 7, "url": "https://twitter.com/mira_draws/status/7", "content": "hello"},
+    ],
+    ids=["ours", "newer", "older"],
+)
+def test_posts_of_another_format_are_not_misread(post: Json, collect_lines: CollectLines) -> None:
+    """Our own format and what archiving tools write are refused by name."""
+    rows = collect_lines("x", [json.dumps(post)])
+
+    assert said(rows) == [("f:1", "not_a_post")]
