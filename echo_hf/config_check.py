@@ -88,7 +88,8 @@ def shown_value(value: Any) -> str:
 def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:
     if kind in NO_MAPPING:
         section = str(location[0]) if len(location) == 1 else f"{location[0]}.*"
-        return f"expected a mapping, for example {SECTIONS[section]}"
+        example = SECTIONS.get(section, "{key: value}")
+        return f"expected a mapping, for example {example}"
     said = re.sub(r"^Value error, ", "", said)
     said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
     return said[:1].lower() + said[1:]
