@@ -5,6 +5,7 @@ The format is described in `echo_hf/quickstart/gold/README.md`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
 
@@ -54,7 +55,7 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Line(Part):
+class Line(Part, ABC):
     """A line of a gold file.
 
     Attributes:
@@ -70,9 +71,9 @@ class Line(Part):
         return self._place
 
     @property
+    @abstractmethod
     def key(self) -> tuple[str, ...]:
         """What it speaks of; no other line of its file has the same."""
-        raise NotImplementedError
 
 
 def _with_best(info: ValidationInfo, name: str, acceptable: tuple[Best, ...]) -> tuple[Best, ...]:
