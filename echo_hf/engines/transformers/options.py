@@ -3,56 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, FilePath, StringConstraints, ValidationError
-
-from echo_hf.config import Section, Whole
-from echo_hf.config_check import first_error
-from echo_hf.engines.families import FAMILIES, budget_of
-from echo_hf.errors import EngineError, unknown
+from echo_hf.engines.model_options import Count, ModelOptions, checked_as
 
 PLACE = "engine 'transformers'"
-# 1280 patches of Qwen2.5-VL: what its authors advise, and what the planner counts for a picture.
-MAX_PIXELS = 1280 * 28 * 28
-
-Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-Count = Annotated[Whole, Field(ge=1)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class TransformersOptions(Section):
-    """Options of the engine; code that comes with a model is never run, nor are pickles read.
+class TransformersOptions(ModelOptions):
+    """Options of the engine, beside those of any model; no pickles are read.
 
     Attributes:
-        model: A name on the Hub, or a folder.
-        revision: Branch, tag or commit on the Hub; null for the one in the local cache.
-        family: Whose rule its pictures follow; null to read it from the model.
-        dtype: Type of the weights in memory.
         batch_size: Most requests that are computed at a time; halved when memory runs out.
-        min_pixels: Fewest pixels of a picture; null for the family's own.
-        max_pixels: Most pixels; a larger picture is reduced before it is sent.
-        temperature: 0 for the likeliest answer.
-        top_p: Share of likeliest tokens that are drawn from.
-        seed: Of the draws.
-        chat_template: A Jinja file instead of the model's own template.
-        chat_template_kwargs: Values for the template's switches.
         structured: Whether answers are held to the declared schema while they are written: with
             `xgrammar`, not at all, or `auto` for where xgrammar is installed.
     """
 
-    model: Name
-    revision: Name | None = None
-    family: str | None = None
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
     batch_size: Count = 8
-    min_pixels: Count | None = None
-    max_pixels: Count | None = MAX_PIXELS
-    temperature: Annotated[Number, Field(ge=0)] = 0.0
-    top_p: Annotated[Number, Field(gt=0, le=1)] = 1.0
-    seed: Whole = 0
-    chat_template: FilePath | None = None
-    chat_template_kwargs: Mapping[str, Any] = {}
     structured: Literal["auto", "xgrammar", "none"] = "auto"
 
 
@@ -72,11 +39,4 @@ def checked(options: Mapping[str, Any]) -> TransformersOptions:
         >>> checked({"model": "Qwen/Qwen2.5-VL-3B-Instruct"}).batch_size
         8
     """
-    try:
-        read = TransformersOptions.model_validate(dict(options))
-    except ValidationError as error:
-        raise EngineError(first_error(error, PLACE, TransformersOptions)) from None
-    if read.family is not None and read.family not in FAMILIES:
-        raise EngineError(unknown("family", read.family, FAMILIES, PLACE))
-    budget_of(read.family, read.min_pixels, read.max_pixels)
-    return read
+    return checked_as(TransformersOptions, options, PLACE)
