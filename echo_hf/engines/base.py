@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel
 
-from echo_hf.errors import EngineError, unknown
+from echo_hf.errors import EngineError, MissingExtraError, unknown
 
 ENTRY_POINTS = "echo_hf.engines"
 
@@ -197,6 +197,20 @@ def engine_names() -> list[str]:
     """The names that `make_engine` understands, in order."""
     _load_ours()
     return sorted({*_FACTORIES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+
+
+def check_installed(kind: str) -> None:
+    """Says what to install where packages of an engine are missing.
+
+    Args:
+        kind: A registered name.
+
+    Raises:
+        MissingExtraError: One of its packages is not installed.
+    """
+    needs = _NEEDS[kind]
+    if needs.extra is not None and needs.missing:
+        raise MissingExtraError(f"engine {kind!r}", needs.extra)
 
 
 def make_engine(kind: str, **options: Any) -> Engine:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,12 +46,15 @@ class Checkpoint:
         return None if self.revision.startswith("sha256:") else self.revision
 
 
-def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
+def find_checkpoint(
+    model: str, revision: str | None = None, *, before_asking: Callable[[], None] | None = None
+) -> Checkpoint:
     """Finds the commit or the folder that a name stands for; the weights are not read as a whole.
 
     Args:
         model: A name on the Hub, or a folder.
         revision: Branch, tag or commit on the Hub; null for the main branch.
+        before_asking: Called before the Hub has to be asked; what it raises passes through.
 
     Returns:
         The checkpoint.
@@ -67,24 +70,45 @@ def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
                 f"model {model!r} is a folder, which has no revision {revision!r}: leave it out"
             )
         return Checkpoint(str(folder), folder.resolve().name, _digest(folder), family_of(model))
-    return _on_hub(model, revision or "main")
+    return _on_hub(model, revision or "main", before_asking)
 
 
-def _on_hub(model: str, revision: str) -> Checkpoint:
+def _on_hub(model: str, revision: str, before_asking: Callable[[], None] | None) -> Checkpoint:
+    settings = _cached(model, revision)
+    if settings is None:
+        if before_asking and _is_hub_name(model) and not COMMIT.fullmatch(revision):
+            before_asking()
+        settings = _downloaded(model, revision)
     # By the name, if a pinned commit's answers are only read back where the model is not.
-    settings = _settings(model, revision)
     if settings is None:
         return Checkpoint(model, model, revision, family_of(model))
     return Checkpoint(model, model, settings.parent.name, family_of(str(settings.parent)))
 
 
-def _settings(model: str, revision: str) -> Path | None:
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+def _cached(model: str, revision: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    if not _is_hub_name(model):
+        return None
+    cached = try_to_load_from_cache(model, CONFIG, revision=revision)
+    return Path(cached) if isinstance(cached, str) else None
+
+
+def _is_hub_name(model: str) -> bool:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
     try:
-        cached = try_to_load_from_cache(model, CONFIG, revision=revision)
-        if isinstance(cached, str):
-            return Path(cached)
+        validate_repo_id(model)
+    except HFValidationError:
+        return False
+    return True
+
+
+def _downloaded(model: str, revision: str) -> Path | None:
+    from huggingface_hub import hf_hub_download
+
+    try:
         return Path(hf_hub_download(model, CONFIG, revision=revision))
     except Exception as error:  # the Hub's client passes on what its own libraries raise
         if COMMIT.fullmatch(revision):

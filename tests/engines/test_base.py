@@ -20,7 +20,7 @@ from echo_hf.engines.base import (
     make_engine,
     register,
 )
-from echo_hf.errors import EngineError
+from echo_hf.errors import EngineError, MissingExtraError
 from tests.stages_for_tests import Scripted, request
 
 
@@ -160,3 +160,23 @@ def test_the_rules_need_no_options() -> None:
 def test_an_answer_is_declared_by_a_pydantic_model() -> None:
     """A request carries the class itself, so that an engine can enforce its schema."""
     assert issubclass(request("red").answer, BaseModel)
+
+
+def test_what_is_missing_is_told_before_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the engine's packages a name that no cache holds needs no network to fail."""
+    asked: list[object] = []
+
+    def ask(*what: object, **more: object) -> str:
+        asked.append((what, more))
+        return "config.json"
+
+    def absent(name: str) -> None:
+        del name
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", ask)
+    monkeypatch.setattr("echo_hf.engines.base.find_spec", absent)
+
+    for kind in ("vllm", "transformers"):
+        with pytest.raises(MissingExtraError, match=rf"echo-hf\[{kind}\]"):
+            make_engine(kind, model="acme/none").signature()
+    assert asked == []

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
-from echo_hf.engines.base import Completion, Request, register
+from echo_hf.engines.base import Completion, Request, check_installed, register
 from echo_hf.engines.openai.caller import Caller
 from echo_hf.engines.openai.dialect import Dialects
 from echo_hf.engines.openai.limits import Limits
@@ -17,7 +17,6 @@ from echo_hf.engines.openai.options import read_options
 from echo_hf.engines.openai.pictures import pixel_rule
 from echo_hf.engines.openai.prices import price_for
 from echo_hf.engines.openai.worker import working
-from echo_hf.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -110,7 +109,7 @@ class OpenAIEngine:
         first = next(requests, None)
         if first is None:
             return
-        _check_installed()
+        check_installed("openai")
         key = self.options.server.key(self.options.api_key_env, os.environ)
         with working(lambda: self._caller(key)) as worker:
             for number, request in enumerate(chain([first], requests)):
@@ -146,15 +145,6 @@ class OpenAIEngine:
             # A redirect would take the posts to a server that nobody named.
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
-
-
-def _check_installed() -> None:
-    try:
-        import anyio  # noqa: F401
-        import openai  # noqa: F401
-        import tenacity  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("engine 'openai'", "openai") from error
 
 
 register(

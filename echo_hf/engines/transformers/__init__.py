@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Generator, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 from weakref import WeakSet
 
-from echo_hf.engines.base import Completion, ImageRef, Request, register
+from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, register
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.engines.families import budget_of
 from echo_hf.engines.pixels import SentPicture, sent_reference
@@ -155,7 +155,11 @@ class TransformersEngine:
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
-        return find_checkpoint(self.options.model, self.options.revision)
+        return find_checkpoint(
+            self.options.model,
+            self.options.revision,
+            before_asking=partial(check_installed, "transformers"),
+        )
 
     @cached_property
     def _chat_template(self) -> str | None:

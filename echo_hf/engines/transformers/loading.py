@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
+from echo_hf.engines.base import check_installed
 from echo_hf.engines.checkpoint import Checkpoint
 from echo_hf.engines.transformers.options import TransformersOptions
-from echo_hf.errors import EngineError, MissingExtraError
+from echo_hf.errors import EngineError
 
-PACKAGES = ("torch", "transformers", "accelerate")
 LONGEST_REASON = 300
 NO_CODE = "trust_remote_code"
 
@@ -28,8 +27,7 @@ def load(options: TransformersOptions, checkpoint: Checkpoint) -> tuple[Any, Any
         MissingExtraError: A package that it takes is not installed.
         EngineError: It cannot be loaded, or has no chat template.
     """
-    if any(importlib.util.find_spec(package) is None for package in PACKAGES):
-        raise MissingExtraError("engine 'transformers'", "transformers")
+    check_installed("transformers")
     try:
         return _model(options, checkpoint), _processor(options, checkpoint)
     except EngineError:

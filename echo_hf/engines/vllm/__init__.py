@@ -15,7 +15,7 @@ from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import chain
 from typing import Any, Self
 
-from echo_hf.engines.base import Completion, Request, register
+from echo_hf.engines.base import Completion, Request, check_installed, register
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.engines.families import budget_of
 from echo_hf.engines.pixels import sent_reference
@@ -161,7 +161,11 @@ class VllmEngine:
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
-        return find_checkpoint(self.options.model, self.options.revision)
+        return find_checkpoint(
+            self.options.model,
+            self.options.revision,
+            before_asking=partial(check_installed, "vllm"),
+        )
 
     @cached_property
     def _chat_template(self) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,11 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import Thread
 from typing import Any
 
+from echo_hf.engines.base import check_installed
 from echo_hf.engines.checkpoint import Checkpoint
 from echo_hf.engines.families import budget_of
 from echo_hf.engines.vllm.guard import Guard, children_guarded, end
 from echo_hf.engines.vllm.options import VllmOptions
-from echo_hf.errors import EngineError, MissingExtraError
+from echo_hf.errors import EngineError
 
 STRUCTURED_BACKEND = "xgrammar"
 LONGEST_REASON = 400
@@ -137,8 +137,7 @@ def reason(error: BaseException) -> str:
 
 
 def _library() -> Any:
-    if importlib.util.find_spec("vllm") is None:
-        raise MissingExtraError("engine 'vllm'", "vllm")
+    check_installed("vllm")
     # Read when vLLM is imported: it says much, over the progress of the run.
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
     try:
