@@ -127,7 +127,10 @@ def engine_table(engines: Mapping[str, Needs]) -> Table:
     table = Table("engine", "for", "state", box=None, pad_edge=False)
     for name, needs in engines.items():
         state = Text("ready", "green")
-        if needs.missing:
+        if needs.chooses:
+            taken = needs.chooses()
+            state = Text(f"takes {taken}", "green") if taken else Text("finds neither", "yellow")
+        elif needs.missing:
             install = f'pip install "echo-hf[{needs.extra}]"'
             state = Text(f"{', '.join(needs.missing)} missing: {install}", "yellow")
         table.add_row(Text(name, "bold"), Text(needs.about), state)

@@ -22,7 +22,14 @@ NEITHER = (
 )
 
 
-@register("auto", "vllm on a GPU, else a server named in the environment")
+def chosen() -> str | None:
+    """The engine that `auto` takes on this machine, null for none."""
+    if find_spec("vllm") is not None and has_gpu():
+        return "vllm"
+    return "openai" if os.environ.get(SERVER) or os.environ.get(KEY) else None
+
+
+@register("auto", "vllm on a GPU, else a server named in the environment", chooses=chosen)
 def auto(**options: Any) -> Engine:
     """Builds the engine that fits this machine.
 
@@ -36,13 +43,11 @@ def auto(**options: Any) -> Engine:
     Raises:
         EngineError: There is neither; the message shows the commands to choose from.
     """
-    if find_spec("vllm") is not None and has_gpu():
-        return make_engine("vllm", **options)
-    if server := os.environ.get(SERVER):
-        return make_engine("openai", **{"base_url": server, **options})
-    if os.environ.get(KEY):
-        return make_engine("openai", **options)
-    raise EngineError(NEITHER)
+    kind = chosen()
+    if kind is None:
+        raise EngineError(NEITHER)
+    server = os.environ.get(SERVER) if kind == "openai" else None
+    return make_engine(kind, **{**({"base_url": server} if server else {}), **options})
 
 
 def has_gpu(root: Path = Path("/")) -> bool:

@@ -152,11 +152,13 @@ class Needs:
         about: What it is for, in a few words.
         extra: The extra of echo-hf that brings its packages; null where it needs none.
         packages: The packages, by the names under which they are imported.
+        chooses: For one that stands for others: which it takes on this machine, null for none.
     """
 
     about: str = ""
     extra: str | None = None
     packages: tuple[str, ...] = ()
+    chooses: Callable[[], str | None] | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -165,7 +167,12 @@ class Needs:
 
 
 def register(
-    name: str, about: str = "", *, extra: str | None = None, packages: tuple[str, ...] = ()
+    name: str,
+    about: str = "",
+    *,
+    extra: str | None = None,
+    packages: tuple[str, ...] = (),
+    chooses: Callable[[], str | None] | None = None,
 ) -> Callable[[EngineFactory], EngineFactory]:
     """Makes an engine known by a name; other packages use the `echo_hf.engines` entry points.
 
@@ -174,6 +181,7 @@ def register(
         about: What it is for, in a few words.
         extra: The extra of echo-hf that brings its packages.
         packages: The packages it imports.
+        chooses: For one that stands for others: which it takes on this machine.
 
     Returns:
         A decorator for a callable that takes the config's other keys and returns an engine.
@@ -181,7 +189,7 @@ def register(
 
     def add(factory: EngineFactory) -> EngineFactory:
         _FACTORIES[name] = factory
-        _NEEDS[name] = Needs(about, extra, packages)
+        _NEEDS[name] = Needs(about, extra, packages, chooses)
         return factory
 
     return add

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from echo_hf.engines.auto import has_gpu
-from echo_hf.engines.base import make_engine
+from echo_hf.engines.base import engine_needs, make_engine
 from echo_hf.errors import EngineError
 
 
@@ -64,3 +64,12 @@ def test_a_server_in_the_environment_is_used(bare: pytest.MonkeyPatch, server: s
     chosen = make_engine("auto", model="some/model").signature()
 
     assert chosen == make_engine("openai", model="some/model", **given).signature()
+
+
+def test_the_list_says_what_it_takes_here(bare: pytest.MonkeyPatch) -> None:
+    """Nothing on a bare machine, and the server as soon as one is named."""
+    chooses = engine_needs()["auto"].chooses
+    assert chooses is not None
+    assert chooses() is None
+    bare.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert chooses() == "openai"

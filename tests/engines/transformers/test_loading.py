@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from echo_hf.engines.base import make_engine
-from echo_hf.engines.transformers.loading import PACKAGES, is_out_of_memory
+from echo_hf.engines.base import engine_needs, make_engine
+from echo_hf.engines.transformers.loading import is_out_of_memory
 from echo_hf.errors import EngineError, MissingExtraError
 from tests.stages_for_tests import request
 
@@ -41,7 +40,9 @@ def copy(tiny: Path, tmp_path: Path) -> Path:
     return shutil.copytree(tiny, tmp_path / "model")
 
 
-@pytest.mark.skipif(all(map(find_spec, PACKAGES)), reason="the packages are installed here")
+@pytest.mark.skipif(
+    not engine_needs()["transformers"].missing, reason="the packages are installed here"
+)
 def test_missing_packages_are_told(tmp_path: Path) -> None:
     """One line with the command that installs them, when the first request comes."""
     (tmp_path / "config.json").write_text("{}")
