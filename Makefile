@@ -5,18 +5,25 @@ BIN := $(VENV)/bin
 VLLM_VENV := .venv-vllm
 VLLM_BIN := $(VLLM_VENV)/bin
 VLLM_FILES := tests/vllm_environment
+EXTRAS_VENV := .venv-extras
+EXTRAS_BIN := $(EXTRAS_VENV)/bin
+EXTRAS_FILES := tests/extras_environment
 # One process, one thread (two would mostly wait for each other), a gigabyte for keys and values.
 VLLM_SETTINGS := PYTHONPATH=$(CURDIR)/$(VLLM_FILES) VLLM_ENABLE_V1_MULTIPROCESSING=0 \
 	OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
 	VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1
 
-.PHONY: quickstart test test-vllm lint format docs clean
+.PHONY: quickstart test test-extras test-vllm lint format docs clean
 
 quickstart: $(VENV)/.installed
 	$(BIN)/echo-hf quickstart
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto
+
+# What systems and metrics stand on, on the processor: 3 GB, and the tests marked `extras`.
+test-extras: $(EXTRAS_VENV)/.installed-test
+	HF_HUB_OFFLINE=1 $(EXTRAS_BIN)/python -m pytest -m extras -n auto tests
 
 # A real vLLM on the processor: 4 GB, and the tests marked `vllm`, which `make test` skips.
 test-vllm: $(VLLM_VENV)/.installed-test
@@ -35,7 +42,7 @@ docs: $(VENV)/.installed
 	$(BIN)/python scripts/write_docs.py
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(EXTRAS_VENV) $(VLLM_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.created:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "echo-hf needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": run make PYTHON=/path/to/python3.11")'
@@ -49,6 +56,12 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml
 $(VENV)/.installed-test: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@ $(VENV)/.installed
+
+$(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
+	$(PYTHON) -m venv $(EXTRAS_VENV)
+	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
+		--editable '.[test,openai,google,diffusers,metrics,face,ocr]'
+	touch $@
 
 # torchaudio and torchcodec come with vLLM, are built for CUDA and fail beside a torch for the CPU.
 $(VLLM_VENV)/.installed-test: pyproject.toml $(VLLM_FILES)/constraints.txt
