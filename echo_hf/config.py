@@ -7,19 +7,15 @@ ignored costs a run.
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    StringConstraints,
     ValidationError,
     model_validator,
 )
@@ -27,35 +23,13 @@ from pydantic import (
 from echo_hf.collect.fetch_policy import FetchPolicy
 from echo_hf.collect.urls import PLATFORM_NAMES
 from echo_hf.config_check import first_error, secrets_in, shown_value
+from echo_hf.config_fields import File, License, Prose, Section, Statement, Whole, Words
 from echo_hf.curate.guards.choosing import form_of
 from echo_hf.curate.hazards import ANY, NAMED, REMOVED, Hazard
 from echo_hf.errors import ConfigError, unknown
-from echo_hf.unique_keys import UniqueKeys
-
-
-def _printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("expected words without control or formatting characters")
-    return text
-
-
-def _printable_lines(text: str) -> str:
-    return "\n".join(_printable(line) for line in text.splitlines())
-
-
-def _nameable(name: str) -> str:
-    if not FOLDER_AND_TAG.fullmatch(name):
-        raise ValueError(
-            "expected at most 96 letters from a to z, digits, '.', '_' or '-', a letter or digit "
-            "first: it names a folder and a tag"
-        )
-    return name
-
-
-def _openable(path: Path) -> Path:
-    if not str(path).isprintable() or path == Path():
-        raise ValueError("expected the name of a file")
-    return path
+from echo_hf.evaluated import Evaluated
+from echo_hf.systems.config_files import with_systems
+from echo_hf.yaml_file import read_yaml
 
 
 def _hazards(given: Any) -> Any:
@@ -66,34 +40,7 @@ def _hazards(given: Any) -> Any:
     return given
 
 
-FOLDER_AND_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-Name = Annotated[str, AfterValidator(_nameable)]
-Words = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=200, strip_whitespace=True),
-    AfterValidator(_printable),
-]
-Statement = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=1000, strip_whitespace=True),
-    AfterValidator(_printable),
-]
-File = Annotated[Path, AfterValidator(_openable)]
-Whole = Annotated[int, Field(strict=True)]
-# Several lines: Markdown of the card, or BibTeX.
-Prose = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=5000, strip_whitespace=True),
-    AfterValidator(_printable_lines),
-]
-License = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 Hazards = Annotated[tuple[Hazard, ...], BeforeValidator(_hazards)]
-
-
-class Section(BaseModel):
-    """A part of the config: immutable, and closed to keys it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Target(Section):
@@ -298,29 +245,25 @@ class ReleaseOptions(Section):
         return self
 
 
-class Config(Section):
-    """A benchmark, from posts to release.
+class Config(Evaluated):
+    """A benchmark, from posts to release, and the systems that are measured on it.
 
     Attributes:
-        name: Names the run's folder and the release's tag.
         target: The model that people talk about.
         posts: Where the posts are.
         engines: Who answers, by a name that the stages use.
         stages: Options of each stage.
         splits: How the splits are drawn.
-        protocol: Whose arithmetic is used where the paper's released code and its text differ.
         release: What the release says of itself.
         rights: By platform whose terms forbid passing posts on, what permits it nevertheless; the
             card repeats it. Without it, samples from there are published without posted content.
     """
 
-    name: Name
     target: Target
     posts: Annotated[tuple[Posts, ...], Field(min_length=1)]
     engines: Annotated[Mapping[str, EngineChoice], Field(min_length=1)]
     stages: Stages = Stages()
     splits: SplitOptions = SplitOptions()
-    protocol: Literal["published", "corrected"] = "corrected"
     release: ReleaseOptions = ReleaseOptions()
     rights: Mapping[str, Statement] = {}
 
@@ -338,22 +281,9 @@ def load_config(path: Path | str) -> Config:
         ConfigError: The file cannot be read, is not YAML, or holds an unknown key or a bad value.
     """
     path = Path(path)
-    try:
-        if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
-            raise ConfigError(f"config {str(path)!r} is no regular file: expected a YAML file")
-        text = path.read_text("utf-8")
-        data = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
-    except FileNotFoundError:
-        raise ConfigError(
-            f"no config {str(path)!r}: expected a YAML file, for example "
-            "eval_configs/quickstart.yaml"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read config {str(path)!r}: {error}") from error
-    except (yaml.YAMLError, ValueError, AttributeError, RecursionError) as error:
-        # PyYAML lets through what its constructors raise, such as for the 30th of February.
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
-    return _located(parse_config(data, str(path)), path.resolve().parent)
+    folder = path.resolve().parent
+    data = with_systems(read_yaml(path, "config", "eval_configs/quickstart.yaml"), folder)
+    return _located(parse_config(data, str(path)), folder)
 
 
 def parse_config(data: Any, place: str) -> Config:

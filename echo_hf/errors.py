@@ -11,6 +11,7 @@ EchoError
 ├── PictureError       bytes that are not a usable picture
 ├── SpanError          a place that a release names and no text has
 ├── EngineError        a model that cannot be reached or named
+├── GenerationError    a system under test that cannot be run
 ├── StoreError         the file of stored answers
 ├── RunError           a run folder in use, or damaged
 ├── ReviewError        a reviewer's decision that cannot be read or taken
@@ -56,6 +57,10 @@ class SpanError(EchoError):
 
 class EngineError(EchoError):
     """A model engine is unknown, unreachable, or cannot do what was asked."""
+
+
+class GenerationError(EchoError):
+    """A system under test is unknown, cannot be reached, or cannot do what was asked of it."""
 
 
 class StoreError(EchoError):

@@ -300,6 +300,17 @@ class Outcome(StrEnum):
     RETIRED = "retired"
 
 
+class OutcomeStage(Reason):
+    """Where a task ended that has no picture: the values of `outputs.stage`."""
+
+    PREFLIGHT = "preflight", "before anything was asked: the model is no longer there"
+    TASK = "task", "the system does not take such a task, such as one with several inputs"
+    INPUT = "input", "its prompt or its inputs were not accepted"
+    OUTPUT = "output", "the picture was made, and held back"
+    REQUEST = "request", "the system could not be asked, or broke down"
+    ANSWER = "answer", "what came back is no picture that can be kept"
+
+
 class IgnoredRating(Reason):
     """Why a rating does not count; it is named and counted in the result."""
 

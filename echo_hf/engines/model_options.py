@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, FilePath, StringConstraints, ValidationError
 
-from echo_hf.config import Section, Whole
 from echo_hf.config_check import first_error
+from echo_hf.config_fields import Section, Whole
 from echo_hf.engines.families import FAMILIES, budget_of
 from echo_hf.errors import EngineError, unknown
 

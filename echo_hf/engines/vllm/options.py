@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from echo_hf.config import Whole
+from echo_hf.config_fields import Whole
 from echo_hf.engines.model_options import Count, ModelOptions, Name, Number, checked_as
 
 PLACE = "engine 'vllm'"

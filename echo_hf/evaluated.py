@@ -1,0 +1,46 @@
+"""What every config says that systems are measured by: one with posts, or one with a benchmark."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from echo_hf.config_fields import Name, Section, Words
+from echo_hf.metrics.options import MetricsOptions
+from echo_hf.systems.config import SystemConfig
+
+
+class Evaluated(Section):
+    """The part of a config that measures systems on a benchmark.
+
+    Attributes:
+        name: Names the run's folder and, for a benchmark, the release's tag.
+        systems: The systems under test: files of `eval_configs/systems`, or their content.
+        metrics: Options of the specialised metrics.
+        protocol: Whose arithmetic is used where the paper's released code and its text differ.
+    """
+
+    name: Name
+    systems: tuple[SystemConfig, ...] = ()
+    metrics: MetricsOptions = MetricsOptions()
+    protocol: Literal["published", "corrected"] = "corrected"
+
+    @field_validator("systems")
+    @classmethod
+    def _distinct(cls, systems: tuple[SystemConfig, ...]) -> tuple[SystemConfig, ...]:
+        names = [system.name for system in systems]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two are called {twice!r}: expected a name for each")
+        return systems
+
+
+class Evaluation(Evaluated):
+    """Systems on a benchmark that is there already.
+
+    Attributes:
+        benchmark: Folder of a release, or `ORGANISATION/NAME@TAG` on the Hub.
+    """
+
+    benchmark: Annotated[Words, Field(min_length=1)]

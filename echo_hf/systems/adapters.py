@@ -1,0 +1,1 @@
+"""The adapters that echo-hf brings; importing this file registers them, and loads no model."""

@@ -1,0 +1,129 @@
+"""What a config says of a system under test: a system is configuration, never code."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from echo_hf.config_check import secrets_in
+from echo_hf.config_fields import Name, Section, Statement, Whole, Words
+
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+CHOSEN_SIZES = ("auto", "match_input")
+Side = Annotated[Whole, Field(ge=16, le=8192)]
+
+
+def _size(given: Any) -> Any:
+    if isinstance(given, str) and given not in CHOSEN_SIZES:
+        raise ValueError("expected auto, match_input, or {width: 1024, height: 1024}")
+    return given
+
+
+class FixedSize(Section):
+    """A size for every output.
+
+    Attributes:
+        width: In pixels.
+        height: In pixels.
+    """
+
+    width: Side
+    height: Side
+
+
+Size = Annotated[Literal["auto", "match_input"] | FixedSize, BeforeValidator(_size)]
+
+
+class Limits(Section):
+    """How hard a system is worked, which changes no output.
+
+    Attributes:
+        concurrency: Most tasks at a time; null for the adapter's own.
+        per_minute: Most tasks begun in a minute; null for no limit.
+        attempts: Most tries of a task whose failure may pass, such as a busy server.
+        timeout_s: Longest wait for one output, in seconds.
+    """
+
+    concurrency: Annotated[Whole, Field(ge=1, le=256)] | None = None
+    per_minute: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    attempts: Annotated[Whole, Field(ge=1, le=20)] = 5
+    timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 600.0
+
+
+class Price(Section):
+    """What an output costs, in US dollars.
+
+    Attributes:
+        usd_per_image: For one picture, whatever its tokens.
+        text_in: For a million tokens of text that are sent.
+        image_in: For a million tokens of pictures that are sent.
+        text_out: For a million tokens of text that come back, thinking included.
+        image_out: For a million tokens of pictures that come back.
+        as_of: The day on which this was true.
+    """
+
+    usd_per_image: Dollars | None = None
+    text_in: Dollars | None = None
+    image_in: Dollars | None = None
+    text_out: Dollars | None = None
+    image_out: Dollars | None = None
+    as_of: datetime.date
+
+
+class SystemConfig(Section):
+    """One system under test.
+
+    Attributes:
+        name: What tables and folders call it.
+        adapter: How it is run: one of `echo_hf.systems.base.adapter_names`.
+        model: Its model, as the adapter names one.
+        developer: Who made it; judges of the same developer are looked at with care.
+        status: `as_published`: the paper's own, still to be had; `substitute`: stands in for one
+            that is gone; `replay`: outputs that somebody made before; `current`: none of the
+            paper's.
+        stands_for: The paper's system that it is, or stands in for.
+        note: What is as published, and what is not.
+        parameters: The adapter's own options, which it checks.
+        size: `auto`, the system's own choice; `match_input`, the shape of the first input; or a
+            width and height.
+        seed: Of every output, where the system takes one.
+        limits: How hard it is worked.
+        price: What an output costs; null where that is not known.
+    """
+
+    name: Name
+    adapter: Words
+    model: Words | None = None
+    developer: Words
+    status: Literal["as_published", "substitute", "replay", "current"]
+    stands_for: Words | None = None
+    note: Statement | None = None
+    parameters: Mapping[str, Any] = {}
+    size: Size = "auto"
+    seed: Annotated[Whole, Field(ge=0, lt=2**31)] = 0
+    limits: Limits = Limits()
+    price: Price | None = None
+
+    @model_validator(mode="after")
+    def _without_secrets(self) -> Self:
+        secret = next(secrets_in(self.parameters), None)
+        if secret is not None:
+            raise ValueError(
+                f"parameters has {secret!r}, and a config is kept beside its results: put the "
+                "secret into an environment variable"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _told(self) -> Self:
+        if self.status == "current" and self.stands_for is not None:
+            raise ValueError(
+                f"stands_for is {self.stands_for!r} and status is 'current': expected "
+                "as_published, substitute or replay for a system of the paper"
+            )
+        if self.status == "substitute" and (self.stands_for is None or self.note is None):
+            raise ValueError("expected stands_for and a note, which say what stands in for what")
+        return self
