@@ -283,7 +283,7 @@ def load_config(path: Path | str) -> Config:
     path = Path(path)
     folder = path.resolve().parent
     data = with_systems(read_yaml(path, "config", "eval_configs/quickstart.yaml"), folder)
-    return _located(parse_config(data, str(path)), folder)
+    return located(parse_config(data, str(path)), folder)
 
 
 def parse_config(data: Any, place: str) -> Config:
@@ -340,7 +340,16 @@ def _with_only_engine(config: Config) -> Config:
     return config.model_copy(update={"stages": config.stages.model_copy(update=silent)})
 
 
-def _located(config: Config, folder: Path) -> Config:
+def located(config: Config, folder: Path) -> Config:
+    """A config with its files made absolute.
+
+    Args:
+        config: The config.
+        folder: Of its file.
+
+    Returns:
+        The config with the same files, below that folder where they were relative.
+    """
     posts = tuple(
         entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
         for entry in config.posts

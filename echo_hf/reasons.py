@@ -300,6 +300,16 @@ class Outcome(StrEnum):
     RETIRED = "retired"
 
 
+class NoTask(Reason):
+    """Why a sample of a benchmark cannot be given to a system."""
+
+    DEHYDRATED = (
+        "dehydrated",
+        "its words or pictures are left out of the benchmark: `echo-hf hydrate` puts them back",
+    )
+    MISSING_INPUT = "missing_input", "an input picture cannot be had any more"
+
+
 class OutcomeStage(Reason):
     """Where a task ended that has no picture: the values of `outputs.stage`."""
 

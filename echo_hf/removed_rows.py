@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from echo_hf.curate.decisions import FILE, drop_decisions
 from echo_hf.hub.configs import CONFIGS, SCORE_CONFIGS
+from echo_hf.systems.journal import drop_samples, journals
 
 SAMPLE = "sample_id"
 HUMAN = "human"
@@ -26,13 +27,14 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
     if not samples:
         return
     drop_decisions(root / FILE, samples)
+    drop_samples(root, samples)
     for path in _tables(root):
         if SAMPLE in pq.read_schema(path).names:
             _rewrite_without(path, samples)
 
 
 def pictures_named(root: Path) -> set[str]:
-    """The pictures that a run's tables beside its stages name.
+    """The pictures that a run's tables beside its stages, and the journals of its systems, name.
 
     Args:
         root: The run's folder.
@@ -40,7 +42,7 @@ def pictures_named(root: Path) -> set[str]:
     Returns:
         Their digests.
     """
-    named: set[str] = set()
+    named = {digest for journal in journals(root) for digest in journal.pictures}
     for path in _tables(root):
         pictures = CONFIGS[path.stem].table.pictures if path.stem in CONFIGS else ()
         for name in pictures:

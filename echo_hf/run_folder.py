@@ -23,8 +23,8 @@ import yaml
 from datasets import Dataset
 from filelock import FileLock, Timeout
 
-from echo_hf.config import Config
 from echo_hf.errors import RunError
+from echo_hf.evaluated import Evaluated
 from echo_hf.pictures import PictureStore
 from echo_hf.stage_result import StageResult
 from echo_hf.store import Store
@@ -127,7 +127,7 @@ class RunFolder:
         finally:
             lock.release()
 
-    def save_config(self, config: Config) -> None:
+    def save_config(self, config: Evaluated) -> None:
         """Writes down the config that this run follows."""
         text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
         (self.root / "config.yaml").write_text(text, "utf-8")

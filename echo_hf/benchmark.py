@@ -1,0 +1,118 @@
+"""The tasks of a benchmark: a release on disk, or a revision on the Hub, as systems get it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+
+from echo_hf.context.sample_id import sample_digest
+from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.engines.base import ImageRef
+from echo_hf.hub.load import load_benchmark
+from echo_hf.pictures import PictureStore
+from echo_hf.reasons import NoTask
+from echo_hf.systems.base import Task
+
+COLUMNS = ("id", "prompt", "sample_digest", "input_images", "dehydrated", "missing_images")
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks of a benchmark.
+
+    Attributes:
+        tasks: In the order of the benchmark, split by split.
+        left_out: How many samples cannot be given to a system, by reason.
+    """
+
+    tasks: tuple[Task, ...]
+    left_out: Mapping[NoTask, int]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark by its name.
+
+    Attributes:
+        reference: Folder of a release, or `ORGANISATION/NAME` with or without `@REVISION`.
+    """
+
+    reference: str
+
+    def tasks(self, pictures: PictureStore, limit: int | None = None) -> Tasks:
+        """Reads the tasks, and puts their input pictures where adapters find them.
+
+        Args:
+            pictures: Where the inputs go.
+            limit: Most samples of each split; the first ones, which are a random draw.
+
+        Returns:
+            The tasks.
+
+        Raises:
+            HubError: There is no such repository or revision, or it cannot be reached.
+            ReleaseError: A file is not the one that was published.
+            PictureError: An input cannot be decoded.
+        """
+        tasks: list[Task] = []
+        left_out: Counter[NoTask] = Counter()
+        for split in BENCHMARKS:
+            for row in _rows(self.load(split), limit):
+                reason = _reason(row)
+                if reason is None:
+                    tasks.append(_task(row, split, pictures))
+                else:
+                    left_out[reason] += 1
+        return Tasks(tuple(tasks), left_out)
+
+    def load(self, split: str) -> Dataset:
+        """Loads the samples of a split.
+
+        Args:
+            split: `image_to_image` or `text_to_image`.
+
+        Returns:
+            Rows of samples.
+
+        Raises:
+            HubError: As for `tasks`.
+            ReleaseError: As for `tasks`.
+        """
+        repo, at, revision = self.reference.rpartition("@")
+        if not at or Path(self.reference).exists():
+            return load_benchmark(self.reference, split)
+        return load_benchmark(repo, split, revision=revision)
+
+
+def _rows(dataset: Dataset, limit: int | None) -> Iterator[dict[str, Any]]:
+    dataset = dataset.select_columns([name for name in COLUMNS if name in dataset.column_names])
+    if limit is not None:
+        dataset = dataset.select(range(min(limit, len(dataset))))
+    for table in dataset.with_format("arrow").iter(1):
+        yield from table.to_pylist()
+
+
+def _reason(row: Mapping[str, Any]) -> NoTask | None:
+    if row["prompt"] is None or row.get("dehydrated"):
+        return NoTask.DEHYDRATED
+    gone = (one for one in row.get("missing_images") or () if one["column"] == "input_images")
+    if any(gone) or any(one is None for one in row["input_images"] or ()):
+        return NoTask.MISSING_INPUT
+    return None
+
+
+def _task(row: Mapping[str, Any], split: str, pictures: PictureStore) -> Task:
+    digests = [pictures.put(_bytes(one)) for one in row["input_images"] or ()]
+    digest = row["sample_digest"] or sample_digest(row["prompt"], digests)
+    inputs = tuple(ImageRef(one, pictures.path(one)) for one in digests)
+    return Task(row["id"], digest, split, row["prompt"], inputs)
+
+
+def _bytes(picture: Mapping[str, Any]) -> bytes:
+    data: bytes | None = picture["bytes"]
+    return Path(picture["path"]).read_bytes() if data is None else data

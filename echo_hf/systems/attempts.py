@@ -1,0 +1,119 @@
+"""One task, tried until it has an outcome or no attempt is left."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_after_attempt,
+)
+from tenacity.wait import wait_random_exponential
+
+from echo_hf.errors import GenerationError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn, Passing, System, Task
+from echo_hf.systems.pace import Pace
+
+LONGEST_WAIT_S = 300.0
+LONGEST_TEXT = 1000
+_BACKOFF = wait_random_exponential(multiplier=1, max=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What became of a task after all its attempts.
+
+    Attributes:
+        drawn: The last attempt's outcome.
+        attempts: How many there were.
+        latency_s: Seconds that the last one took.
+    """
+
+    drawn: Drawn
+    attempts: int
+    latency_s: float
+
+
+def tried(system: System, task: Task, pace: Pace, attempts: int) -> Tried:
+    """Gives a task to a system, again when a failure may pass.
+
+    Args:
+        system: The system.
+        task: The task.
+        pace: When an attempt may begin; held for all tasks when the system asks to wait.
+        attempts: Most attempts.
+
+    Returns:
+        What became of it. A failure that did not pass, or one that nobody foresaw, has the
+        outcome `failed`.
+
+    Raises:
+        GenerationError: No task could succeed.
+    """
+    last = _Attempt(system, task, pace)
+    retrying = Retrying(
+        stop=stop_after_attempt(attempts),
+        wait=last.wait_s,
+        retry=retry_if_exception(last.may_pass),
+        sleep=sleep_using_event(pace.stopped),
+        reraise=True,
+    )
+    try:
+        drawn = retrying(last)
+    except Passing as passing:
+        drawn = _not_passed(passing)
+    return Tried(drawn, last.number, last.latency_s)
+
+
+class _Attempt:
+    """The attempts of one task, counted and timed."""
+
+    def __init__(self, system: System, task: Task, pace: Pace) -> None:
+        self._system, self._task, self._pace = system, task, pace
+        self.number, self.latency_s = 0, 0.0
+
+    def __call__(self) -> Drawn:
+        if not self._pace.begin():
+            raise Passing("it was stopped before it began")
+        self.number += 1
+        began = time.monotonic()
+        try:
+            return self._system.draw(self._task)
+        except (Passing, GenerationError):
+            raise
+        except Exception as error:  # whatever a library trips over is this task's failure alone
+            return _failed(error)
+        finally:
+            self.latency_s = time.monotonic() - began
+
+    def may_pass(self, error: BaseException) -> bool:
+        """Whether another attempt may go better, and is wanted."""
+        if not isinstance(error, Passing) or self._pace.stopped.is_set():
+            return False
+        return (error.wait_s or 0.0) <= LONGEST_WAIT_S
+
+    def wait_s(self, state: RetryCallState) -> float:
+        """How long to wait before the next attempt; all tasks wait when the system says so."""
+        passing = state.outcome.exception() if state.outcome else None
+        asked = passing.wait_s if isinstance(passing, Passing) else None
+        if asked is None:
+            return float(_BACKOFF(state))
+        self._pace.hold(asked)
+        return 0.0
+
+
+def _not_passed(passing: Passing) -> Drawn:
+    asks = f"; it asks to wait {passing.wait_s:.0f} s" if passing.wait_s else ""
+    text = passing.text + asks
+    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=passing.code, text=text)
+
+
+def _failed(error: Exception) -> Drawn:
+    kind = type(error).__name__
+    said = " ".join(str(error).split())[:LONGEST_TEXT]
+    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=kind, text=said or kind)

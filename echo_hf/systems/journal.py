@@ -1,0 +1,261 @@
+"""What became of each task, written down the moment it is known: a file for each system.
+
+```
+runs/<name>/outputs/<system>.jsonl    one JSON object a line; the last one about a sample counts
+```
+
+A line is either what a signature stands for, or one output under that signature. A process that is
+killed leaves whole lines, and at most half of one, which is cut off when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from echo_hf.engines.base import Usage
+from echo_hf.errors import RunError
+from echo_hf.reasons import Outcome
+from echo_hf.request_key import signature_digest
+
+FOLDER = "outputs"
+SUFFIX = ".jsonl"
+SIGNATURE = "signature"
+DESCRIBES = "describes"
+# What asking again would not change: the others are asked again.
+SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSUPPORTED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What became of one task.
+
+    Attributes:
+        sample_id: The sample.
+        sample_digest: Sha256 of the prompt and inputs that the system saw.
+        split: Config of the benchmark that the sample is in.
+        signature: Digest of what decided the picture.
+        outcome: What became of it.
+        image: Digest of the picture, null when there is none.
+        stage: Where it ended, null for `ok`.
+        code: The system's own error code.
+        text: What was said beside or instead of a picture.
+        seed: Seed that was used.
+        revised_prompt: The prompt as the system rewrote it.
+        model_reported: Name of the model in the answer.
+        usage: Tokens, null where the system counts none.
+        cost_usd: Price in US dollars, null when unknown.
+        latency_s: Seconds that the last attempt took.
+        attempts: How many there were.
+        at: When it was known, ISO 8601 in UTC.
+        details: What else decides or explains the picture.
+    """
+
+    sample_id: str
+    sample_digest: str
+    split: str
+    signature: str
+    outcome: Outcome
+    image: str | None = None
+    stage: str | None = None
+    code: str | None = None
+    text: str | None = None
+    seed: int | None = None
+    revised_prompt: str | None = None
+    model_reported: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
+    attempts: int = 1
+    at: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> bool:
+        """Whether asking again would change nothing."""
+        return self.outcome in SETTLED
+
+
+NAMES = frozenset(one.name for one in fields(Entry))
+
+
+class Journal:
+    """The outputs of one system in one run.
+
+    Args:
+        root: The run's folder.
+        system: Name of the system.
+
+    Raises:
+        RunError: A line is none that this version writes.
+    """
+
+    def __init__(self, root: Path, system: str) -> None:
+        self.path = root / FOLDER / f"{system}{SUFFIX}"
+        self.system = system
+        self._signatures: dict[str, Mapping[str, Any]] = {}
+        self._entries: dict[str, Entry] = {}
+        for number, line in enumerate(_lines(self.path), 1):
+            self._read(line, number)
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        """The last entry about each sample."""
+        return self._entries
+
+    @property
+    def pictures(self) -> set[str]:
+        """Digests of the pictures that the entries name."""
+        return {one.image for one in self._entries.values() if one.image is not None}
+
+    def describes(self, signature: str) -> Mapping[str, Any]:
+        """What a signature stands for."""
+        return self._signatures.get(signature, {})
+
+    def sign(self, signature: Mapping[str, Any]) -> str:
+        """Writes down what decides the pictures to come.
+
+        Args:
+            signature: As the system tells it.
+
+        Returns:
+            Its digest.
+        """
+        digest = digest_of(signature)
+        if digest not in self._signatures:
+            self._append({SIGNATURE: digest, DESCRIBES: dict(signature)})
+            self._signatures[digest] = signature
+        return digest
+
+    def add(self, entry: Entry) -> None:
+        """Writes an output down; it survives a killed process when this returns."""
+        self._append(asdict(entry))
+        self._entries[entry.sample_id] = entry
+
+    def _append(self, row: Mapping[str, Any]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        data = json.dumps(row, sort_keys=True).encode() + b"\n"
+        with self.path.open("ab") as file:
+            _cut_half_line(self.path)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _read(self, line: bytes, number: int) -> None:
+        try:
+            row = json.loads(line)
+            if DESCRIBES in row:
+                self._signatures[row[SIGNATURE]] = row[DESCRIBES]
+                return
+            entry = _entry(row)
+        except (ValueError, TypeError, KeyError) as error:
+            raise RunError(
+                f"{str(self.path)!r}, line {number}, is no output that this version wrote "
+                f"({' '.join(str(error).split())}): remove the line to have it drawn again"
+            ) from None
+        self._entries[entry.sample_id] = entry
+
+
+@contextmanager
+def locked(root: Path, system: str) -> Iterator[None]:
+    """Keeps other processes from drawing with the same system in the same run.
+
+    Args:
+        root: The run's folder.
+        system: Name of the system.
+
+    Raises:
+        RunError: Another one does.
+    """
+    (root / FOLDER).mkdir(parents=True, exist_ok=True)
+    lock = FileLock(root / FOLDER / f".{system}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise RunError(
+            f"another process is drawing with {system!r} in {str(root)!r}: wait for it, or choose "
+            "other systems with --systems"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def digest_of(signature: Mapping[str, Any]) -> str:
+    """Digest of what decides a system's pictures, as entries name it.
+
+    Args:
+        signature: As the system tells it.
+
+    Returns:
+        16 hexadecimal characters.
+    """
+    return signature_digest(signature).hex()[:16]
+
+
+def journals(root: Path) -> list[Journal]:
+    """The journals of a run, by name of their systems.
+
+    Args:
+        root: The run's folder.
+
+    Returns:
+        All of them.
+
+    Raises:
+        RunError: As for `Journal`.
+    """
+    paths = sorted((root / FOLDER).glob(f"*{SUFFIX}"))
+    return [Journal(root, path.name.removesuffix(SUFFIX)) for path in paths]
+
+
+def drop_samples(root: Path, samples: Collection[str]) -> None:
+    """Deletes what was written down about samples.
+
+    Args:
+        root: The run's folder.
+        samples: Ids of the samples.
+    """
+    for path in sorted((root / FOLDER).glob(f"*{SUFFIX}")):
+        lines = _lines(path)
+        kept = [line for line in lines if json.loads(line).get("sample_id") not in samples]
+        if len(kept) < len(lines):
+            # Whole or not at all: a killed process leaves the old file or the new one.
+            partial = path.with_name(f".{path.name}.partial")
+            partial.write_bytes(b"".join(line + b"\n" for line in kept))
+            partial.replace(path)
+
+
+def _lines(path: Path) -> list[bytes]:
+    if not path.exists():
+        return []
+    *whole, _ = path.read_bytes().split(b"\n")
+    return [line for line in whole if line.strip()]
+
+
+def _cut_half_line(path: Path) -> None:
+    """Cuts off what a killed process left of its last line."""
+    with path.open("rb+") as file:
+        end = file.seek(0, os.SEEK_END)
+        if not end:
+            return
+        file.seek(end - 1)
+        if file.read(1) != b"\n":
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    if set(row) - NAMES:
+        raise ValueError(f"it has {sorted(set(row) - NAMES)[0]!r}")
+    usage = row.pop("usage", None)
+    outcome = Outcome(row.pop("outcome"))
+    return Entry(**row, outcome=outcome, usage=Usage(**usage) if usage else None)

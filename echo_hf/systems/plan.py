@@ -1,0 +1,91 @@
+"""What a run of systems is about to do: how many pictures, how long, for how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from echo_hf.systems.base import Task
+from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.journal import Entry
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one system is about to do.
+
+    Attributes:
+        system: Name of the system.
+        todo: Tasks to draw.
+        stored: How many were drawn before.
+        stale: How many of those to draw were drawn before from another prompt, other inputs, or
+            with other settings.
+        cost_usd: What it may cost in US dollars; null when nothing is known of the price.
+        seconds: How long it may take; null when nothing was drawn yet to tell.
+    """
+
+    system: str
+    todo: tuple[Task, ...]
+    stored: int
+    stale: int
+    cost_usd: float | None
+    seconds: float | None
+
+
+def plan_of(
+    config: SystemConfig,
+    tasks: Sequence[Task],
+    entries: Mapping[str, Entry],
+    signature: str,
+    concurrency: int,
+) -> Plan:
+    """What a system has to do for the tasks of a benchmark.
+
+    Args:
+        config: The system.
+        tasks: The tasks.
+        entries: What it drew before, by sample.
+        signature: Digest of what decides its pictures now.
+        concurrency: Tasks at a time.
+
+    Returns:
+        The plan; what was settled before under the same signature, for the same prompt and inputs,
+        is not done again.
+    """
+    todo = tuple(task for task in tasks if not _is_done(task, entries, signature))
+    before = [entries[task.sample_id] for task in todo if task.sample_id in entries]
+    known = [one for one in entries.values() if one.signature == signature]
+    per_picture = _mean(one.cost_usd for one in known if one.outcome == "ok")
+    if per_picture is None and config.price is not None:
+        per_picture = config.price.usd_per_image
+    latency = _mean(one.latency_s for one in known)
+    return Plan(
+        system=config.name,
+        todo=todo,
+        stored=len(tasks) - len(todo),
+        stale=sum(one.settled for one in before),
+        cost_usd=None if per_picture is None else per_picture * len(todo),
+        seconds=_seconds(latency, len(todo), concurrency, config.limits.per_minute),
+    )
+
+
+def _is_done(task: Task, entries: Mapping[str, Entry], signature: str) -> bool:
+    entry = entries.get(task.sample_id)
+    if entry is None or not entry.settled:
+        return False
+    return (entry.sample_digest, entry.signature) == (task.sample_digest, signature)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _seconds(
+    latency: float | None, tasks: int, concurrency: int, per_minute: float | None
+) -> float | None:
+    if latency is None:
+        return None
+    slowest = 60 * tasks / per_minute if per_minute else 0.0
+    return max(slowest, latency * tasks / concurrency)
