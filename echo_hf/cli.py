@@ -10,12 +10,13 @@ import io
 import os
 import signal
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from echo_hf import cli_evaluation, cli_hub
+from echo_hf.cli_console import terminal
 from echo_hf.steps import STEPS
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
     """Build the bundled benchmark, load it back, and show what happened. Needs no model."""
     from echo_hf.quickstart.show import show
 
-    show(_console(), runs)
+    show(terminal(), runs)
 
 
 @app.command()
@@ -149,7 +150,7 @@ def why(
     from echo_hf import why as reasons
     from echo_hf.run import opened
 
-    console = _console()
+    console = terminal()
     with opened(config, runs, writes=False) as pipeline:
         changes = reasons.why(pipeline, stage)
     for change in changes:
@@ -184,7 +185,7 @@ def forget(
 
     if delete_tags and not repo_id:
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
-    console = _console()
+    console = terminal()
     taken = removal.forget(urls, config, runs=runs)
     console.print(
         Text(
@@ -217,7 +218,7 @@ def review(
     from echo_hf.curate import review as reviews
     from echo_hf.curate.show_review import show_decisions, show_open
 
-    console = _console()
+    console = terminal()
     if config.is_dir():  # a release: its run has the config that made it
         config, runs = config.resolve().parent / "config.yaml", config.resolve().parent.parent
     if keep or remove:
@@ -275,104 +276,8 @@ def check_engine(
         json_file.write_json(json, result)
 
 
-@app.command()
-def publish(
-    release: Annotated[Path, typer.Argument(help="Folder of a release, as `build` writes it.")],
-    repo_id: Annotated[str, typer.Option(help="Dataset repository: ORGANISATION/NAME.")],
-    tag: Annotated[str, typer.Option(help="Names the revision: one target at one time.")],
-    previous: Annotated[
-        str | None,
-        typer.Option(
-            help="The revision before: folder or ORG/NAME@TAG. The card says what changed."
-        ),
-    ] = None,
-    create_pr: Annotated[
-        bool, typer.Option("--create-pr", help="Only propose it; the tag comes when it is merged.")
-    ] = False,
-    private: Annotated[
-        bool, typer.Option("--private", help="Make a new repository a private one.")
-    ] = False,
-    message: Annotated[str | None, typer.Option(help="What the commit is called.")] = None,
-    allow_rules: Annotated[
-        bool, typer.Option("--allow-rules", help="Publish what plain rules have built.")
-    ] = False,
-    allow_unscreened: Annotated[
-        bool,
-        typer.Option("--allow-unscreened", help="Publish samples that no safety model saw."),
-    ] = False,
-) -> None:
-    """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
-    from rich.text import Text
-
-    from echo_hf.hub import publish as hub
-
-    console = _console()
-    published = hub.publish(
-        release,
-        repo_id,
-        tag,
-        previous=previous,
-        create_pr=create_pr,
-        private=private,
-        message=message,
-        allow_rules=allow_rules,
-        allow_unscreened=allow_unscreened,
-        progress=lambda step: console.print(Text(step, "dim"), soft_wrap=True),
-    )
-    console.print(Text(hub.summary(published)), soft_wrap=True)
-
-
-@app.command()
-def diff(
-    a: Annotated[str, typer.Argument(help="The first release: folder or ORG/NAME@TAG.")],
-    b: Annotated[str, typer.Argument(help="Another one.")],
-    json: Annotated[Path | None, typer.Option(help="Write the whole comparison here, too.")] = None,
-) -> None:
-    """Compare two releases: samples and why they differ, drift, whether scores compare."""
-    from echo_hf.check.json_file import check_target
-    from echo_hf.hub import diff as releases
-    from echo_hf.hub.diff_view import show_diff
-
-    check_target(json)
-    found = releases.diff(a, b)
-    show_diff(_console(), found)
-    if json:
-        json.write_text(found.text(), "utf-8")
-
-
-@app.command()
-def hydrate(
-    release: Annotated[Path, typer.Argument(help="Folder of a release with content left out.")],
-    to: Annotated[Path, typer.Option(help="Folder for the release with the content put back.")],
-    posts: Annotated[list[Path] | None, typer.Option(help="File with posts; may be repeated.")] = (
-        None
-    ),
-    source: Annotated[str, typer.Option(help="How the files of posts are read.")] = "jsonl",
-    pictures: Annotated[
-        Path | None, typer.Option(help="Folder with further pictures, whatever they are called.")
-    ] = None,
-    fetch: Annotated[
-        bool, typer.Option("--fetch", help="Fetch other pictures from their addresses.")
-    ] = False,
-) -> None:
-    """Put back into a release what the terms of a platform made it leave out."""
-    from rich.text import Text
-
-    from echo_hf.collect.fetch_policy import FetchPolicy
-    from echo_hf.config import Posts
-    from echo_hf.hub import hydrate as hydrating
-    from echo_hf.hub.hydration import fetching, show_hydration
-
-    console = _console()
-    paths: list[Path | None] = [*posts] if posts else [None]
-    files = [Posts.model_construct(source=source, path=path) for path in paths]
-    policy = FetchPolicy() if fetch else None
-    with fetching(console) if fetch else nullcontext() as progress:
-        hydration = hydrating.hydrate(
-            release, to, files, pictures=pictures, fetch=policy, progress=progress
-        )
-    show_hydration(console, hydration)
-    console.print(Text(f"\nrelease: {hydration.release.path}"), soft_wrap=True)
+for _verb in cli_hub.VERBS:
+    app.command()(_verb)
 
 
 @app.command()
@@ -381,7 +286,11 @@ def engines() -> None:
     from echo_hf.engines.base import engine_needs
     from echo_hf.terminal import engine_table
 
-    _console().print(engine_table(engine_needs()))
+    terminal().print(engine_table(engine_needs()))
+
+
+for _verb in cli_evaluation.VERBS:
+    app.command()(_verb)
 
 
 @app.callback(invoke_without_command=True)
@@ -429,15 +338,7 @@ def _end(said: str, code: int) -> None:
     sys.exit(code)
 
 
-def _console() -> Console:
-    import datasets
-    from rich.console import Console
-
-    datasets.disable_progress_bars()
-    return Console()
-
-
 def _watch() -> Watch:
     from echo_hf.terminal import Watch
 
-    return Watch(_console())
+    return Watch(terminal())

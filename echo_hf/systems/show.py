@@ -16,6 +16,7 @@ from rich.text import Text
 from echo_hf.reasons import NoTask, Outcome
 from echo_hf.systems.generate import Generated
 from echo_hf.systems.journal import Entry
+from echo_hf.systems.listing import Listed
 from echo_hf.systems.plan import Plan
 from echo_hf.thread_view import plain
 
@@ -35,6 +36,7 @@ class Show:
         self.console = console
         self._todo: dict[str, int] = {}
         self._bar: Progress | None = None
+        self._last_line = time.monotonic()
         self._start("")
 
     def planned(self, plans: Sequence[Plan], left_out: Mapping[NoTask, int]) -> None:
@@ -85,7 +87,7 @@ class Show:
     def _start(self, system: str) -> None:
         self._system, self._began = system, time.monotonic()
         self._outcomes: Counter[Outcome] = Counter()
-        self._cost_usd, self._last_line = 0.0, time.monotonic()
+        self._cost_usd = 0.0
 
     def _said(self) -> str:
         outcomes = ", ".join(f"{count:,} {one}" for one, count in sorted(self._outcomes.items()))
@@ -139,6 +141,40 @@ def plan_table(plans: Sequence[Plan]) -> Table:
             UNKNOWN if plan.seconds is None else str(timedelta(seconds=round(plan.seconds))),
         )
     return table
+
+
+def system_table(systems: Sequence[Listed]) -> Table:
+    """Systems as a table: what each stands for, and what is missing to run it.
+
+    Args:
+        systems: The systems.
+
+    Returns:
+        The table.
+    """
+    table = Table("system", "status", "stands for", "adapter", box=None, pad_edge=False)
+    table.add_column("$ a picture", justify="right")
+    table.add_column("state")
+    for one in systems:
+        price = one.usd_per_image
+        table.add_row(
+            Text(one.config.name, "bold"),
+            one.config.status,
+            Text(one.config.stands_for or "-"),
+            Text(one.config.adapter),
+            UNKNOWN if price is None else f"{price:.3f}",
+            _state(one),
+        )
+    return table
+
+
+def _state(one: Listed) -> Text:
+    unset = [name for name, is_set in one.keys.items() if not is_set]
+    wants = [f"set {', '.join(unset)}"] if unset else []
+    if one.extra:
+        wants.insert(0, f'pip install "echo-hf[{one.extra}]"')
+    found = f"ready, key in {', '.join(one.keys)}" if one.keys else "ready"
+    return Text("; ".join(wants), "yellow") if wants else Text(found, "green")
 
 
 def outcome_table(generated: Generated) -> Table:

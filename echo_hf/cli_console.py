@@ -1,0 +1,17 @@
+"""The terminal that commands print to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def terminal() -> Console:
+    """A terminal, without the progress bars of other libraries in between."""
+    import datasets
+    from rich.console import Console
+
+    datasets.disable_progress_bars()
+    return Console()

@@ -1,0 +1,64 @@
+"""Verbs of the command line that measure systems on a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from echo_hf.cli_console import terminal
+
+Evaluation = Annotated[
+    Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
+]
+Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
+DEFAULT_RUNS = Path("runs")
+
+
+def systems(
+    config: Annotated[
+        Path | None, typer.Argument(help="Only those that this file names; else all that we bring.")
+    ] = None,
+) -> None:
+    """List systems under test: what each stands for, and what is missing to run it."""
+    from echo_hf.systems.listing import list_systems
+    from echo_hf.systems.show import system_table
+
+    terminal().print(system_table(list_systems(config)))
+
+
+def generate(
+    config: Evaluation,
+    systems: Annotated[
+        list[str] | None, typer.Option("--systems", help="Only this one; may be repeated.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be drawn, and for how much.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Have systems draw the tasks of a benchmark; what is drawn already is kept."""
+    from rich.text import Text
+
+    from echo_hf.systems.generate import generate as drawn
+    from echo_hf.systems.show import Show, outcome_table
+
+    console = terminal()
+    with Show(console) as watch:
+        made = drawn(config, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
+    if made.path is None:
+        console.print("nothing was asked: leave out --dry-run to draw", highlight=False)
+        return
+    console.print()
+    console.print(outcome_table(made))
+    if made.cost_usd is not None:
+        console.print(Text(f"\ncost, as far as it is known: ${made.cost_usd:.2f}"))
+    console.print(Text(f"\noutputs: {made.path}"), soft_wrap=True)
+
+
+VERBS: tuple[Callable[..., None], ...] = (systems, generate)
