@@ -44,6 +44,11 @@ class Benchmark:
 
     reference: str
 
+    @property
+    def revision(self) -> str | None:
+        """Its name on the Hub; null for a folder, whose place is nobody else's business."""
+        return None if Path(self.reference).exists() else self.reference
+
     def tasks(self, pictures: PictureStore, limit: int | None = None) -> Tasks:
         """Reads the tasks, and puts their input pictures where adapters find them.
 

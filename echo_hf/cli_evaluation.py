@@ -61,4 +61,18 @@ def generate(
     console.print(Text(f"\noutputs: {made.path}"), soft_wrap=True)
 
 
-VERBS: tuple[Callable[..., None], ...] = (systems, generate)
+def score(
+    config: Evaluation,
+    protocol: Annotated[
+        str | None, typer.Option(help="published or corrected, in place of the config's.")
+    ] = None,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Compute win rates and the four metrics of a run, and write them to its results.json."""
+    from echo_hf.scoring.board import show_scores
+    from echo_hf.scoring.score import score as scored
+
+    show_scores(terminal(), scored(config, runs=runs, protocol=protocol))
+
+
+VERBS: tuple[Callable[..., None], ...] = (systems, generate, score)

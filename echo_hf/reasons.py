@@ -260,6 +260,7 @@ class LeftOut(Reason):
 
     NOT_RELEASED = "not_released", "its sample is not in the release"
     OTHER_SAMPLE = "other_sample", "its sample has another prompt or other inputs by now"
+    OTHER_OUTPUT = "other_output", "a rating of a picture in whose place the system drew another"
     MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
     SILENCED = (
         "silenced",

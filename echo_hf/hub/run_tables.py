@@ -89,13 +89,28 @@ def _of_samples(rows: Dataset, digests: Mapping[str, str | None]) -> tuple[Datas
     if SAMPLE not in rows.column_names:
         return rows, {}
     columns = [name for name in (SAMPLE, DIGEST) if name in rows.column_names]
-    keys = rows.select_columns(columns).with_format("arrow")[:].to_pylist()
-    reasons = [_left_out(key, digests) for key in keys]
+    reasons = left_out_reasons(rows.select_columns(columns).with_format("arrow")[:], digests)
     counts = Counter(str(reason) for reason in reasons if reason)
     if not counts:
         return rows, {}
     kept = rows.select([row for row, reason in enumerate(reasons) if reason is None])
     return kept, dict(sorted(counts.items()))
+
+
+def left_out_reasons(
+    rows: pa.Table, digests: Mapping[str, str | None]
+) -> tuple[LeftOut | None, ...]:
+    """Why rows about samples do not count, null for those that do.
+
+    Args:
+        rows: Rows with sample_id and, where there is one, sample_digest.
+        digests: Digest of each sample of the benchmark.
+
+    Returns:
+        A reason for each row about a sample that is not there, or is another one by now.
+    """
+    columns = [name for name in (SAMPLE, DIGEST) if name in rows.column_names]
+    return tuple(_left_out(key, digests) for key in rows.select(columns).to_pylist())
 
 
 def _left_out(key: Mapping[str, str], digests: Mapping[str, str | None]) -> LeftOut | None:

@@ -1,0 +1,164 @@
+"""All figures of a run: win rates and the four metrics, written down with how they were made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from echo_hf.errors import ScoreError, unknown
+from echo_hf.evaluated import Evaluated
+from echo_hf.evaluation import benchmark_of, load_evaluation
+from echo_hf.hub.results import Result
+from echo_hf.hub.run_tables import RESULTS_FILE
+from echo_hf.reasons import LeftOut
+from echo_hf.run import RUNS
+from echo_hf.run_folder import RunFolder
+from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.rule import PROTOCOLS
+from echo_hf.scoring.picture_metrics import Measured, measured
+from echo_hf.scoring.run_tables import RunTables, read_run
+from echo_hf.scoring.text_metric import text_measured
+from echo_hf.scoring.win_rates import SplitWinRates, win_rates
+
+DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class SplitScores:
+    """The figures of one split.
+
+    Attributes:
+        split: Name of the split.
+        samples: How many samples it has.
+        win_rates: Null when no output was rated.
+        metrics: Every metric of every system.
+    """
+
+    split: str
+    samples: int
+    win_rates: SplitWinRates | None
+    metrics: tuple[Measured, ...]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The figures of a run.
+
+    Attributes:
+        path: `results.json`.
+        protocol: Whose arithmetic is used.
+        splits: The figures by split.
+        left_out: For each table, rows about other samples or older ones, by reason.
+    """
+
+    path: Path
+    protocol: str
+    splits: tuple[SplitScores, ...]
+    left_out: Mapping[str, Mapping[LeftOut, int]] = field(default_factory=dict)
+
+    @property
+    def results(self) -> list[Result]:
+        """All figures, one for each metric, protocol, split and system."""
+        return [row for split in self.splits for row in _rows(split, self.protocol)]
+
+
+def score(
+    config: Evaluated | Path | str,
+    *,
+    runs: Path | str = RUNS,
+    protocol: str | None = None,
+    n_boot: int = DRAWS,
+) -> Scores:
+    """Computes all figures of a run, and writes them to its `results.json`.
+
+    Nothing is asked of anybody: ratings and outputs are there already. A metric whose packages are
+    not installed has no value, coverage 0, and says what to install.
+
+    Args:
+        config: The config, or the path of its file.
+        runs: Folder of runs.
+        protocol: `published` or `corrected`, in place of the config's.
+        n_boot: Draws of the bootstrap for every interval.
+
+    Returns:
+        The figures.
+
+    Raises:
+        RunError: There is nothing to score, or a table cannot be read.
+        EchoError: The config or the benchmark cannot be read, or ratings contradict each other.
+    """
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = _under(config, protocol)
+    folder = RunFolder(Path(runs) / config.name)
+    benchmark = benchmark_of(config, folder)
+    tables = read_run(benchmark, folder)
+    splits = tuple(_split(config, name, tables, folder, n_boot) for name in tables.tasks)
+    scores = Scores(folder.root / RESULTS_FILE, config.protocol, splits, tables.left_out)
+    _write(scores, benchmark.revision)
+    return scores
+
+
+def _under(config: Evaluated, protocol: str | None) -> Evaluated:
+    if protocol is None:
+        return config
+    if protocol not in PROTOCOLS:
+        raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
+    return config.model_copy(update={"protocol": protocol})
+
+
+def _split(
+    config: Evaluated, name: str, tables: RunTables, folder: RunFolder, n_boot: int
+) -> SplitScores:
+    outputs, ratings = (tables.of_split(one, name) for one in (tables.outputs, tables.ratings))
+    asked = tables.of_split(tables.applicability, name)
+    rates, found = None, list[Measured]()
+    if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
+        rates = win_rates(name, ratings, outputs, config.protocol, n_boot)
+    if outputs is not None and any(task.inputs for task in tables.tasks[name]):
+        found += measured(
+            config, tables.tasks[name], outputs, asked, folder.pictures, n_boot=n_boot
+        )
+    found += text_measured(ratings, asked, config.protocol, n_boot=n_boot)
+    return SplitScores(name, len(tables.tasks[name]), rates, tuple(found))
+
+
+def _rows(split: SplitScores, protocol: str) -> Sequence[Result]:
+    rates = split.win_rates.results if split.win_rates else ()
+    return [*rates, *(one.row(split.split, protocol) for one in split.metrics)]
+
+
+def _write(scores: Scores, benchmark: str | None) -> None:
+    """Writes everything that a report shows; a killed process leaves the old file or the new."""
+    details = {
+        split.split: {
+            "samples": split.samples,
+            "win_rate": split.win_rates.details if split.win_rates else None,
+            "metrics": [_metric(one) for one in split.metrics],
+        }
+        for split in scores.splits
+    }
+    written = {
+        "benchmark": benchmark,
+        "protocol": scores.protocol,
+        "left_out": scores.left_out,
+        "results": [row.model_dump(mode="json") for row in scores.results],
+        "details": details,
+    }
+    text = json.dumps(written, indent=1, sort_keys=True, allow_nan=False, default=list)
+    partial = scores.path.with_name(f".{scores.path.name}.partial")
+    partial.write_text(text + "\n", "utf-8")
+    partial.replace(scores.path)
+
+
+def _metric(one: Measured) -> dict[str, Any]:
+    result = None if one.result is None else one.result.as_json()
+    return {
+        "metric": one.metric,
+        "system": one.system,
+        "samples": one.samples,
+        "missing": one.missing,
+        "result": result,
+    }
