@@ -13,13 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import load_dataset
 from rich.console import Console
-from rich.table import Table
 
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.quickstart.drawn_truth import JUDGE, drawn_truth, mean_ratings
+from echo_hf.quickstart.applicability import written_applicability
+from echo_hf.quickstart.drawn_truth import JUDGE, drawn_truth
 from echo_hf.quickstart.systems import outputs
 from echo_hf.run import RUNS, build
 from echo_hf.run_folder import RunFolder
+from echo_hf.scoring.board import show_scores
+from echo_hf.scoring.score import score
 from echo_hf.terminal import Watch
 from echo_hf.thread_view import thread_beside_samples
 
@@ -63,7 +65,8 @@ def show(console: Console, runs: Path) -> None:
     console.print()
     console.print(thread_beside_samples(thread, samples, console.width))
     ratings = rated(folder)
-    console.print(rating_table(ratings))
+    console.print("four drawn stand-ins for image systems\n")
+    show_scores(console, score(shipped_config(), runs=runs))
     console.print(rating_note(ratings), markup=False, highlight=False, soft_wrap=True)
     shown = {"release": _short(release.path), "config": _short(shipped_config())}
     said = NEXT.format(**shown, why=why_command(runs))
@@ -84,7 +87,7 @@ def why_command(runs: Path) -> str:
 
 
 def rated(folder: RunFolder) -> pa.Table:
-    """Has the four stand-in systems' outputs rated, and keeps both tables in the run's folder.
+    """Has the four stand-in systems' outputs rated, and keeps the tables in the run's folder.
 
     Args:
         folder: A finished run of the bundled corpus.
@@ -99,25 +102,8 @@ def rated(folder: RunFolder) -> pa.Table:
     ratings = drawn_truth(benchmark, made, folder.pictures)
     pq.write_table(made, folder.root / "outputs.parquet")
     pq.write_table(ratings, folder.root / "ratings.parquet")
+    pq.write_table(written_applicability(benchmark), folder.root / "applicability.parquet")
     return ratings
-
-
-def rating_table(ratings: pa.Table) -> Table:
-    """Mean rating of each system, under the name of the judge that gave it.
-
-    Args:
-        ratings: Rows of `RATINGS`.
-
-    Returns:
-        The table.
-    """
-    table = Table(title="four drawn stand-ins for image systems", title_justify="left", box=None)
-    for heading in ("system", "judge", "mean rating of 10", "rated", "not rated"):
-        table.add_column(heading, justify="left" if heading in ("system", "judge") else "right")
-    for one in mean_ratings(ratings):
-        mean = "-" if one.mean is None else f"{one.mean:.2f}"
-        table.add_row(one.system, one.judge, mean, str(one.rated), str(one.unrated))
-    return table
 
 
 def rating_note(ratings: pa.Table) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -11,15 +11,15 @@ from rich.text import Text
 from echo_hf.metrics import ColorShiftResult
 from echo_hf.metrics.result import MetricResult
 from echo_hf.scoring.picture_metrics import Measured
-from echo_hf.scoring.score import Scores, SplitScores
+from echo_hf.scoring.score import Scores
 from echo_hf.scoring.win_rates import SplitWinRates
 
 NOTHING = "-"
-DIRECTION = {
-    "color_shift": "lower is better, in levels of 0 to 255",
-    "face_identity": "higher is better, -1 to 1",
-    "structure_distance": "lower is better, from 0",
-    "text_rendering": "higher is better, 0 to 1",
+BETTER = {
+    "color_shift": "lower is better",
+    "face_identity": "higher is better",
+    "structure_distance": "lower is better",
+    "text_rendering": "higher is better",
 }
 
 
@@ -36,29 +36,30 @@ def show_scores(console: Console, scores: Scores) -> None:
             console.print(Text(line, "yellow"), soft_wrap=True)
     for split in scores.splits:
         if split.win_rates is not None:
-            console.print(win_rate_table(split, split.win_rates, scores.protocol))
+            judges = ", ".join(split.win_rates.rates.per_judge)
+            said = f"{split.split}: win rate ({scores.protocol}), judged by {judges}"
+            _show(console, said, win_rate_table(split.win_rates))
         if split.metrics:
-            console.print(metric_table(split))
+            _show(
+                console, f"{split.split}: what people complain about", metric_table(split.metrics)
+            )
         for line in missing_lines(split.metrics):
             console.print(Text(line, "yellow"), soft_wrap=True)
-    console.print(Text(f"\nresults: {scores.path}"), soft_wrap=True)
+    console.print(Text(f"results: {scores.path}"), soft_wrap=True)
 
 
-def win_rate_table(split: SplitScores, found: SplitWinRates, protocol: str) -> Table:
+def win_rate_table(found: SplitWinRates) -> Table:
     """Win rates with intervals and tiers, the best first.
 
     Args:
-        split: The split.
-        found: Its win rates.
-        protocol: Whose arithmetic it is.
+        found: The win rates of a split.
 
     Returns:
         The table.
     """
     rates = found.rates
     tier = {name: at for at, names in enumerate(found.tiers, 1) for name in names}
-    judges = ", ".join(rates.per_judge)
-    table = _table(f"{split.split}: win rate ({protocol}), judged by {judges}")
+    table = Table(box=None, pad_edge=False)
     for heading in ("system", "win rate", "95 %", "tier", "coverage"):
         table.add_column(heading, justify="left" if heading == "system" else "right")
     for system, rate in rates.win_rate.items():
@@ -72,24 +73,24 @@ def win_rate_table(split: SplitScores, found: SplitWinRates, protocol: str) -> T
     return table
 
 
-def metric_table(split: SplitScores) -> Table:
-    """The specialised metrics of each system, with the number of samples that they stand on.
+def metric_table(metrics: Sequence[Measured]) -> Table:
+    """The specialised metrics of each system, with the share of samples that they stand on.
 
     Args:
-        split: The split.
+        metrics: Every metric of every system.
 
     Returns:
         The table, a line for each metric and system.
     """
-    table = _table(f"{split.split}: what people complain about")
+    table = Table(box=None, pad_edge=False)
     for heading in ("metric", "system", "value", "95 %", "coverage", "beside it"):
         left = heading in ("metric", "system", "beside it")
         table.add_column(heading, justify="left" if left else "right")
     last = None
-    for one in split.metrics:
+    for one in metrics:
         result = one.result
         table.add_row(
-            "" if one.metric == last else one.metric,
+            "" if one.metric == last else f"{one.metric} ({BETTER[one.metric]})",
             Text(one.system, "bold"),
             NOTHING if result is None else _number(result.value),
             NOTHING if result is None else _interval(result.interval),
@@ -113,21 +114,17 @@ def missing_lines(metrics: Sequence[Measured]) -> Iterator[str]:
     yield from (f"{name}: {said}" for name, said in missing.items())
 
 
-def directions(metrics: Sequence[Measured]) -> Mapping[str, str]:
-    """What is better, for each metric that has a value."""
-    return {one.metric: DIRECTION[one.metric] for one in metrics if one.result is not None}
-
-
 def _beside(result: MetricResult) -> str:
     if isinstance(result, ColorShiftResult):
         yellower = result.tint.yellower.value
         return "" if yellower is None else f"{yellower:+.1f} yellower"
-    counts = ", ".join(f"{count} {reason}" for reason, count in result.counts.items())
-    return counts
+    return ", ".join(f"{count} {reason}" for reason, count in result.counts.items())
 
 
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+def _show(console: Console, title: str, table: Table) -> None:
+    console.print(Text(title, "bold"), soft_wrap=True)
+    console.print(table)
+    console.print()
 
 
 def _number(value: float | None) -> str:

@@ -19,7 +19,7 @@ from echo_hf.run_folder import RunFolder
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.rule import PROTOCOLS
 from echo_hf.scoring.picture_metrics import Measured, measured
-from echo_hf.scoring.run_tables import RunTables, read_run
+from echo_hf.scoring.run_tables import RunTables, read_run, systems_in
 from echo_hf.scoring.text_metric import text_measured
 from echo_hf.scoring.win_rates import SplitWinRates, win_rates
 
@@ -121,7 +121,8 @@ def _split(
         found += measured(
             config, tables.tasks[name], outputs, asked, folder.pictures, n_boot=n_boot
         )
-    found += text_measured(ratings, asked, config.protocol, n_boot=n_boot)
+    elif systems := systems_in((outputs, ratings)):
+        found += text_measured(systems, ratings, asked, config.protocol, n_boot=n_boot)
     return SplitScores(name, len(tables.tasks[name]), rates, tuple(found))
 
 
