@@ -1,0 +1,250 @@
+"""All figures of a run: hand-counted win rates, hand-made colours, and what does not count."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.errors import ConfigError, RunError, ScoreError
+from echo_hf.hub.results import read_results
+from echo_hf.reasons import LeftOut
+from echo_hf.scoring.score import Scores, score
+from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
+from tests.scoring.run_for_tests import fits, output, put, rating, root, run, stripes, write
+
+NEAR, FAR = (
+    stripes((100, 100, 100), (140, 140, 140)),
+    stripes((60, 60, 60), (180, 180, 180)),
+)  # whose mean colour is 120, 120, 120
+BLUER = {
+    NEAR: stripes((100, 100, 130), (140, 140, 170)),
+    FAR: stripes((60, 60, 90), (180, 180, 210)),
+}
+EDITS = {"near": NEAR, "far": FAR}
+WORDS = ("boat", "fox", "tree", "owl")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run with two edits and four prompts."""
+    run(tmp_path, {name: [one] for name, one in EDITS.items()}, WORDS)
+    return tmp_path
+
+
+def drawn(folder: Path) -> list[dict[str, Any]]:
+    """What a copier and a system that adds 30 levels of blue made of the edits."""
+    rows = []
+    for name, given in EDITS.items():
+        rows.append(output(name, "copy", [given], image=put(folder, given)))
+        rows.append(output(name, "bluer", [given], image=put(folder, BLUER[given])))
+    return rows
+
+
+def scored(folder: Path, **options: Any) -> Scores:
+    """The figures, without a bootstrap unless a test wants one."""
+    return score(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
+
+
+def figures(scores: Scores) -> dict[tuple[str, str, str], float | None]:
+    """The figures under the run's protocol by metric, split and system."""
+    return {
+        (row.metric, row.split, row.system): row.value
+        for row in scores.results
+        if row.protocol == scores.protocol
+    }
+
+
+def test_win_rates_are_those_counted_by_hand(folder: Path) -> None:
+    """Of four samples a wins two, ties one and loses one: 2.5 of 4 points, b has the other 1.5."""
+    given = {"a": (9, 8, 5, 2), "b": (1, 2, 5, 7)}
+    write(folder, OUTPUTS, [output(name, s) for name in WORDS for s in given])
+    rows = [
+        rating(name, system, value)
+        for system, values in given.items()
+        for name, value in zip(WORDS, values, strict=True)
+    ]
+    write(folder, RATINGS, rows)
+    found = figures(scored(folder))
+    assert found["win_rate", "text_to_image", "a"] == 2.5 / 4
+    assert found["win_rate", "text_to_image", "b"] == 1.5 / 4
+    assert not any(split == "image_to_image" for _, split, _ in found)
+
+
+def test_the_protocols_stand_side_by_side(folder: Path) -> None:
+    """The first judge alone decides as published, the majority as corrected."""
+    said = {"ann": (1, 9), "ben": (9, 1), "cy": (9, 1)}
+    rows = [
+        rating(name, system, values[at], judge=judge)
+        for name in WORDS
+        for judge, values in said.items()
+        for at, system in enumerate(("a", "b"))
+    ]
+    write(folder, RATINGS, rows)
+    rates = {
+        (row.protocol, row.system): row.value
+        for row in scored(folder).results
+        if row.metric == "win_rate"
+    }
+    assert rates == {
+        ("published", "a"): 0,
+        ("published", "b"): 1,
+        ("corrected", "a"): 1,
+        ("corrected", "b"): 0,
+    }
+
+
+def test_colours_are_compared_with_the_inputs(folder: Path) -> None:
+    """A copy has no shift; thirty levels more of blue everywhere are a shift of thirty."""
+    write(folder, OUTPUTS, drawn(folder))
+    found = figures(scored(folder))
+    assert found["color_shift", "image_to_image", "copy"] == 0
+    assert found["color_shift", "image_to_image", "bluer"] == pytest.approx(30)
+
+
+def test_a_metric_is_for_the_samples_that_it_fits(folder: Path) -> None:
+    """Where somebody said which samples a metric fits, the others are not measured."""
+    rows = drawn(folder)
+    rows[-1]["image"] = put(folder, stripes((0, 200, 0), (0, 20, 0)))  # bluer's of the far edit
+    write(folder, OUTPUTS, rows)
+    write(folder, APPLICABILITY, [fits("near", color_shift=True), fits("far", color_shift=False)])
+    (row,) = (
+        one
+        for one in scored(folder).results
+        if (one.metric, one.system) == ("color_shift", "bluer")
+    )
+    assert (row.value, row.n, row.coverage) == (pytest.approx(30), 1, 1)
+
+
+def test_what_a_system_did_not_draw_is_not_covered(folder: Path) -> None:
+    """A failure, and an output that is not there at all, have no number and lower the coverage."""
+    rows = drawn(folder)
+    rows[1] |= {"outcome": "failed", "image": None}
+    write(folder, OUTPUTS, [row for row in rows if row != rows[2]])
+    rows = [one for one in scored(folder).results if one.metric == "color_shift"]
+    assert {row.system: (row.n, row.coverage) for row in rows} == {
+        "copy": (1, 0.5),
+        "bluer": (1, 0.5),
+    }
+
+
+def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> None:
+    """It has no value and coverage 0; the others are measured."""
+    write(folder, OUTPUTS, drawn(folder))
+    told = CliRunner().invoke(
+        app, ["score", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
+    )
+    assert told.exit_code == 0, told.output
+    assert "color_shift (lower is better)" in told.output
+
+
+def test_text_that_nobody_rated_has_coverage_0(folder: Path) -> None:
+    """Each system of the split has a row, with what is missing."""
+    write(folder, RATINGS, [rating(name, s, 5) for name in WORDS for s in "ab"])
+    rows = [row for row in scored(folder).results if row.metric == "text_rendering"]
+    assert [(row.system, row.value, row.coverage) for row in rows] == [
+        ("a", None, 0),
+        ("b", None, 0),
+    ]
+    assert "text_rendering" in str(rows[0].definition)
+
+
+def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
+    """The mean over samples of ratings by that rubric alone, and of samples with text in them."""
+    rows = [rating(name, s, 5) for name in WORDS for s in "ab"]
+    rows += [rating("boat", "a", 8, rubric="text_rendering")]
+    rows += [rating("fox", "a", 2, rubric="text_rendering")]
+    write(folder, RATINGS, rows)
+    assert figures(scored(folder))["text_rendering", "text_to_image", "a"] == pytest.approx(0.5)
+    write(
+        folder,
+        APPLICABILITY,
+        [fits("boat", text_rendering=True), fits("fox", text_rendering=False)],
+    )
+    assert figures(scored(folder))["text_rendering", "text_to_image", "a"] == pytest.approx(0.8)
+
+
+def test_rows_about_other_samples_are_counted_and_do_not_count(folder: Path) -> None:
+    """One about no sample, one about an older prompt, one about a picture that was drawn anew."""
+    good = [rating(name, s, {"a": 9, "b": 1}[s]) for name in WORDS for s in "ab"]
+    write(
+        folder,
+        OUTPUTS,
+        [output(name, s, image="f" * 64) for name in WORDS for s in "ab"],
+    )
+    gone = [rating("gone", s, {"a": 1, "b": 9}[s]) for s in "ab"]
+    older = [
+        rating("boat", s, {"a": 1, "b": 9}[s], sample_digest="0" * 64, judge="old") for s in "ab"
+    ]
+    redrawn = [
+        rating("fox", s, {"a": 1, "b": 9}[s], output_sha256="e" * 64, judge="old") for s in "ab"
+    ]
+    write(folder, RATINGS, [*good, *gone, *older, *redrawn])
+    scores = scored(folder)
+    assert figures(scores)["win_rate", "text_to_image", "a"] == 1
+    assert scores.left_out == {
+        "ratings": {
+            LeftOut.NOT_RELEASED: 2,
+            LeftOut.OTHER_SAMPLE: 2,
+            LeftOut.OTHER_OUTPUT: 2,
+        }
+    }
+
+
+def test_the_file_is_what_a_release_reads(folder: Path) -> None:
+    """The written figures, read as a release reads them, are those that were returned."""
+    write(folder, OUTPUTS, drawn(folder))
+    scores = scored(folder, n_boot=50)
+    rows = read_results(scores.path)
+    key = ["metric", "protocol", "split", "system"]
+    returned = {tuple(getattr(row, name) for name in key): row.value for row in scores.results}
+    assert {tuple(row[name] for name in key): row["value"] for row in rows} == returned
+
+
+def test_nothing_in_the_file_says_where_it_was_made(folder: Path) -> None:
+    """Folders of this machine are nobody's business."""
+    write(folder, OUTPUTS, drawn(folder))
+    text = scored(folder).path.read_text("utf-8")
+    assert str(folder) not in text
+    assert json.loads(text)["benchmark"] is None
+
+
+def test_the_same_run_gives_the_same_file(folder: Path) -> None:
+    """Byte for byte, whatever the order of the rows."""
+    rows = drawn(folder)
+    write(folder, OUTPUTS, rows)
+    first = scored(folder, n_boot=50).path.read_bytes()
+    write(folder, OUTPUTS, rows[::-1])
+    assert scored(folder, n_boot=50).path.read_bytes() == first
+
+
+def test_a_run_without_tables_is_one_line(folder: Path) -> None:
+    """There is nothing to score, and the line says what would change that."""
+    with pytest.raises(RunError, match=r"nothing to score in .*echo-hf generate"):
+        scored(folder)
+
+
+def test_a_file_that_is_no_table_is_one_line(folder: Path) -> None:
+    """Its name and what was found; nothing is written."""
+    (root(folder) / "ratings.parquet").write_bytes(b"no table")
+    with pytest.raises(RunError, match=r"ratings\.parquet' is no table of ratings"):
+        scored(folder)
+    assert not (root(folder) / "results.json").exists()
+
+
+def test_an_unknown_protocol_has_the_nearest_name(folder: Path) -> None:
+    """As everywhere."""
+    with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
+        scored(folder, protocol="publish")
+
+
+def test_a_config_with_posts_and_a_benchmark_is_refused(folder: Path) -> None:
+    """It can be measured on one benchmark only."""
+    file = folder / "evaluation.yaml"
+    file.write_text(file.read_text("utf-8") + "posts: []\n", "utf-8")
+    with pytest.raises(ConfigError, match="has both benchmark and posts"):
+        scored(folder)
