@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from echo_hf.metrics import StructureDistance, structure_distance
 from echo_hf.metrics.vit_loading import PACKAGES, VitOptions, load_vit
 from tests.metrics.pictures_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, distance_of, weights_of, write_vit
+from tests.stages_for_tests import ROOT
 
 WEIGHTS = weights_of(TINY)
 COMMIT = "c" * 40
@@ -187,6 +191,32 @@ def test_code_that_comes_with_a_model_is_not_run(model: Path) -> None:
     auto = {"AutoConfig": "configuration.Config"}
     assert "cannot load" in _refused(_changed(model, model_type="of_its_own", auto_map=auto))
     assert not (model / "ran").exists()
+
+
+@pytest.mark.extras
+def test_a_torchvision_that_does_not_fit_is_told(model: Path, tmp_path: Path) -> None:
+    """It stops transformers from importing a ViT, with a message that names something else."""
+    home = tmp_path / "packages"
+    for name, text in (
+        ("torchvision/__init__.py", "raise RuntimeError('operator torchvision::nms is missing')"),
+        ("torchvision-0.1.dist-info/METADATA", "Name: torchvision\nVersion: 0.1\n"),
+    ):
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text(text, "utf-8")
+    code = (
+        "from echo_hf.metrics import structure_distance\n"
+        f"structure_distance([], [], model={str(model)!r}, layer=2, size={TINY.side})"
+    )
+    paths = os.pathsep.join([str(home), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stderr.splitlines()[-1]
+    assert said.startswith("echo_hf.errors.ScoreError: cannot load")
+    assert said.endswith("and a torchvision, if there is one, that fits torch")
 
 
 @pytest.mark.extras
