@@ -51,8 +51,7 @@ def self_similarities(vit: LoadedVit, layer: int, pictures: Levels) -> Similarit
 def _normalised(pictures: Levels, device: str) -> torch.Tensor:
     import torch
 
-    # A copy: what Pillow hands out may not be written to, which torch does not take.
-    levels = torch.from_numpy(pictures.copy()).to(device).permute(0, 3, 1, 2)
+    levels = torch.tensor(pictures, device=device).permute(0, 3, 1, 2)
     mean, spread = (torch.tensor(one, device=device).view(-1, 1, 1) for one in (MEAN, SPREAD))
     return (levels.float() / HIGHEST - mean) / spread
 

@@ -97,7 +97,8 @@ def load_vit(options: VitOptions) -> LoadedVit:
         **_definition(checkpoint, config, options),
         "patch": patch,
         "tokens": tokens,
-        "device": device,
+        # The kind: parts that were measured on two GPUs of a machine are of one result.
+        "device": device.partition(":")[0],
     }
     return LoadedVit(model.eval(), device, definition)
 

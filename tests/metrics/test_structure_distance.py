@@ -373,9 +373,14 @@ def test_the_definition_tells_all_that_decides_the_number(tiny: str) -> None:
 def test_a_gpu_is_taken_where_there_is_one(tiny: str) -> None:
     """Without being named, and the result says so."""
     result = _of([], tiny, device=None)
-    assert result.definition["device"].partition(":")[0] == (
-        "cuda" if torch.cuda.is_available() else "cpu"
-    )
+    assert result.definition["device"] == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_parts_of_two_devices_of_a_kind_merge(tiny: str) -> None:
+    """Which of them it was decides no number."""
+    here, there = (_accumulated(SAMPLES[:2], tiny, device=name) for name in ("cpu", "cpu:0"))
+    here.merge(there)
+    assert len(here) == 4
 
 
 def test_the_settings_of_torch_stay_as_they_are(tiny: str) -> None:
