@@ -372,5 +372,9 @@ class MetricReason(Reason):
         "no_levels",
         "a channel has no level from 5 to 250: pooled with the others it counts, alone it cannot",
     )
+    ZERO_DISTANCE = (
+        "zero_distance",
+        "the distance is 0, which the released code takes for a missing output",
+    )
     UNRATED = "unrated", "no judge gave it a rating"
     OFF_SCALE = "off_scale", "the rating is not on the scale that it is divided by"

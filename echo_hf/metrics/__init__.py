@@ -7,6 +7,12 @@ load is imported for it.
 
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured
+from echo_hf.metrics.similarity_cache import SimilarityCache
+from echo_hf.metrics.structure_distance import (
+    StructureDistance,
+    StructureDistanceResult,
+    structure_distance,
+)
 from echo_hf.metrics.text_rendering import TextRenderingResult, text_rendering
 
 __all__ = [
@@ -14,8 +20,12 @@ __all__ = [
     "ColorShiftResult",
     "Estimate",
     "MetricResult",
+    "SimilarityCache",
+    "StructureDistance",
+    "StructureDistanceResult",
     "TextRenderingResult",
     "Unmeasured",
     "color_shift",
+    "structure_distance",
     "text_rendering",
 ]

@@ -18,6 +18,7 @@ HEAVY = ("datasets", "pyarrow", "pandas", "torch", "transformers", "scipy", "ins
     [
         "from echo_hf.metrics.color_shift import ColorShift; import echo_hf.metrics as m",
         "from echo_hf.metrics import text_rendering; import echo_hf.metrics as m",
+        "import echo_hf.metrics.structure_distance; import echo_hf.metrics as m",
         "import echo_hf; m = echo_hf.metrics",
     ],
 )
@@ -28,6 +29,7 @@ def test_names_are_functions_whatever_is_imported_first(code: str) -> None:
             sys.executable,
             "-c",
             f"{code}; import sys; print(callable(m.color_shift), callable(m.text_rendering),"
+            f" callable(m.structure_distance),"
             f" [name for name in {HEAVY!r} if name in sys.modules])",
         ],
         cwd=ROOT,
@@ -35,7 +37,7 @@ def test_names_are_functions_whatever_is_imported_first(code: str) -> None:
         text=True,
         check=True,
     ).stdout
-    assert shown.split() == ["True", "True", "[]"]
+    assert shown.split() == ["True", "True", "True", "[]"]
 
 
 @pytest.mark.parametrize("name", echo_hf.metrics.__all__)

@@ -1,0 +1,286 @@
+"""Structure distance: whether a system's outputs keep the layout of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from echo_hf.errors import ScoreError
+from echo_hf.metrics.estimate import definition_of, mean_of
+from echo_hf.metrics.loading import LOADERS, Protocol, decoders
+from echo_hf.metrics.result import MetricResult, coverage_of, versions_of
+from echo_hf.metrics.samples import samples_of
+from echo_hf.metrics.screening import FLAT_LEVELS
+from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen
+from echo_hf.metrics.self_similarity import SelfSimilarities
+from echo_hf.metrics.similarity_cache import SimilarityCache
+from echo_hf.metrics.squashed import RESAMPLING, Squashed, squashed
+from echo_hf.metrics.structure_rules import (
+    RULES,
+    Reduction,
+    check_choices,
+    reduced,
+    squared_difference,
+)
+from echo_hf.metrics.vit_keys import MEAN, SPREAD, Similarity
+from echo_hf.metrics.vit_loading import VitOptions
+
+MODEL = "facebook/dino-vits16"
+LAYER, SIZE, BATCH_SIZE = 11, 224, 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructureDistanceResult(MetricResult):
+    """The structure distance of one system.
+
+    Attributes:
+        per_input: For each sample the distance of its output from each of its inputs, of which
+            `per_sample` is the reduction; null for a sample that has no number.
+    """
+
+    per_input: tuple[tuple[float, ...] | None, ...]
+
+
+class StructureDistance:
+    """The structure distance of pictures that come in batches, or in several processes.
+
+    It keeps a few numbers a sample and no picture; what it keeps of inputs for the next system
+    stands in `cache`, within the bound that is stated there. Parts merge to the whole up to the
+    rounding of float32, since a picture's sums depend on the batch that it is in. A copy for
+    another process has neither weights nor cache.
+
+    Its arguments are those of `structure_distance`; what concerns the draws is for `compute`.
+
+    Raises:
+        ScoreError: A choice is none of those there are, or a number is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        protocol: Protocol = "corrected",
+        model: str = MODEL,
+        revision: str | None = None,
+        layer: int = LAYER,
+        size: int = SIZE,
+        reduction: Reduction | None = None,
+        batch_size: int = BATCH_SIZE,
+        device: str | None = None,
+        threads: int | None = None,
+        cache: SimilarityCache | None = None,
+    ) -> None:
+        check_choices(protocol, reduction, layer=layer, size=size, batch_size=batch_size)
+        self._protocol: Protocol = protocol
+        self._reduction: Reduction = reduction or RULES[protocol].reduction
+        self._size, self._batch_size, self._threads = size, batch_size, threads
+        options = VitOptions(str(model), revision, layer, size, device)
+        self._similarities = SelfSimilarities(options, batch_size=batch_size, cache=cache)
+        self._samples: list[Seen[float]] = []
+
+    def __len__(self) -> int:
+        """How many samples were added."""
+        return len(self._samples)
+
+    @property
+    def forwards(self) -> int:
+        """How many pictures the ViT has looked at."""
+        return self._similarities.forwards
+
+    def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
+        """Measures some more samples; pictures are loaded in threads while the ViT runs.
+
+        Args:
+            inputs: For each sample a picture or a list of pictures, as for `structure_distance`.
+            outputs: For each sample a picture, or null.
+
+        Raises:
+            MissingExtraError: torch or transformers is not installed.
+            ScoreError: The two differ in length, an element is no picture, or the model cannot be
+                loaded; none of the samples is added then.
+        """
+        samples = samples_of(inputs, outputs)
+        self._similarities.load()
+        look = partial(squashed, size=self._size)
+        looked = seen(samples, look, load=LOADERS[self._protocol], threads=self._threads)
+        batches = _batches(looked, self._batch_size)
+        self._samples += [one for batch in batches for one in self._measured(batch)]
+
+    def merge(self, other: StructureDistance) -> None:
+        """Adds the samples of another accumulator after its own.
+
+        Args:
+            other: Stays as it is.
+
+        Raises:
+            MissingExtraError: Nothing was added yet, and torch or transformers is not installed.
+            ScoreError: Something that decides numbers differs, such as the model's revision.
+        """
+        here, there = self._definition(), other._definition()
+        for name in here:
+            if here[name] != there[name]:
+                raise ScoreError(
+                    f"{name} is {there[name]!r} there and {here[name]!r} here: expected the same, "
+                    "since it decides the numbers"
+                )
+        self._samples += other._samples
+
+    def compute(self, *, n_boot: int = 1000, seed: int = 0) -> StructureDistanceResult:
+        """The structure distance of all samples that were added.
+
+        Args:
+            n_boot: Draws of the bootstrap over samples; 0 for none.
+            seed: Of the draws.
+
+        Returns:
+            The result, with the samples in the order in which they came.
+
+        Raises:
+            MissingExtraError: Nothing was added yet, and torch or transformers is not installed.
+            ScoreError: `n_boot` is no number of draws.
+        """
+        samples, screened = self._samples, reasons_of(self._samples)
+        rule = partial(reduced, protocol=self._protocol, reduction=self._reduction)
+        found = [rule(one.inputs, why) for one, why in zip(samples, screened, strict=True)]
+        estimate = mean_of([value for value, _ in found], n_boot=n_boot, seed=seed)
+        reasons = tuple(reason for _, reason in found)
+        n = reasons.count(None)
+        return StructureDistanceResult(
+            value=estimate.value,
+            per_sample=estimate.per_sample,
+            interval=estimate.interval,
+            n=n,
+            coverage=coverage_of(n, len(reasons)),
+            reasons=reasons,
+            notices=notices_of(samples),
+            definition={**self._definition(), "interval": definition_of(n_boot, seed)},
+            per_input=tuple(
+                None if reason else one.inputs for one, reason in zip(samples, reasons, strict=True)
+            ),
+        )
+
+    def _measured(self, batch: Sequence[Seen[Squashed]]) -> list[Seen[float]]:
+        whole = [one for one in batch if one.unmeasured is None]
+        found = self._similarities.of(
+            (picture for one in whole for picture in one.inputs),
+            (one.output for one in whole if one.output is not None),
+        )
+        return [_distanced(one, found) for one in batch]
+
+    def _definition(self) -> dict[str, Any]:
+        vit = self._similarities.definition
+        rule = RULES[self._protocol]
+        return {
+            "metric": "structure_distance",
+            "protocol": self._protocol,
+            **rule._replace(reduction=self._reduction)._asdict(),
+            "value": "mean over samples of the mean squared difference of the cosine "
+            "self-similarities of keys",
+            "direction": "lower is better",
+            **vit,
+            "resampling": RESAMPLING.name.lower(),
+            "normalised": {"mean": MEAN, "spread": SPREAD},
+            "blank_within": FLAT_LEVELS,
+            "versions": {**versions_of("echo-hf", "numpy"), **vit["versions"], **decoders()},
+        }
+
+
+def structure_distance(
+    inputs: Iterable[Any],
+    outputs: Iterable[Any],
+    *,
+    protocol: Protocol = "corrected",
+    model: str = MODEL,
+    revision: str | None = None,
+    layer: int = LAYER,
+    size: int = SIZE,
+    reduction: Reduction | None = None,
+    batch_size: int = BATCH_SIZE,
+    device: str | None = None,
+    n_boot: int = 1000,
+    seed: int = 0,
+    threads: int | None = None,
+    cache: SimilarityCache | None = None,
+) -> StructureDistanceResult:
+    """How far the layout of a system's outputs is from that of its inputs (ECHO section 5.2).
+
+    A ViT makes a key of every place of a picture; the cosines of every two keys say which places
+    look alike, and hence where things are, whatever their colours. The distance of two pictures is
+    the mean squared difference of these cosines, the structure distance is its mean over samples,
+    and lower is better. Pictures are squashed to a square first, so that a changed aspect is not
+    seen as such.
+
+    `published`: as the released code computes it, with pictures converted to RGB and no more, the
+    largest distance where a sample has several inputs, and without samples whose distance is 0,
+    which it takes for missing outputs. `corrected`: with pictures loaded by `echo_hf.load_rgb`,
+    and the smallest distance, since an output need keep the layout of one of its inputs only.
+
+    Args:
+        inputs: For each sample a picture, a list of pictures, or null: pictures of Pillow's,
+            paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
+            Dataset.
+        outputs: For each sample a picture in one of these forms, or null when there is none.
+        protocol: `corrected` or `published`.
+        model: A ViT: its name on the Hub, or its folder. No code that comes with it is run.
+        revision: Branch, tag or commit on the Hub; null for the main branch. The result states
+            the commit.
+        layer: Number of the block whose keys are compared, the first being 0.
+        size: Pixels a side of the square; the model's own.
+        reduction: Which of the distances from several inputs counts: `min`, `max` or `mean`; null
+            for that of the protocol.
+        batch_size: How many pictures the ViT is given at once, at most.
+        device: Where it runs, as torch names it; null for a GPU when there is one. The result
+            states which.
+        n_boot: Draws of the bootstrap over samples; 0 for none.
+        seed: Of the draws.
+        threads: How many threads load pictures; as many as there are processors when null.
+        cache: Keeps what the ViT sees in inputs for the next call, so that several systems cost
+            it each input once; nothing is kept when null.
+
+    Returns:
+        `value` and `interval` from 0 to 4. A sample without an output, with a picture that cannot
+        be decoded or is of one colour, or with an output that another task has, too, has no number
+        but a reason.
+
+    Raises:
+        MissingExtraError: torch or transformers is not installed.
+        ScoreError: The two differ in length, an element is no picture, a choice is none of those
+            there are, or the model is none, is no ViT, or does not have such a block or size.
+
+    Example:
+        >>> cache = SimilarityCache()
+        >>> values = {
+        ...     name: structure_distance(inputs, outputs, cache=cache).value
+        ...     for name, outputs in systems.items()
+        ... }  # doctest: +SKIP
+    """
+    measured = StructureDistance(
+        protocol=protocol,
+        model=model,
+        revision=revision,
+        layer=layer,
+        size=size,
+        reduction=reduction,
+        batch_size=batch_size,
+        device=device,
+        threads=threads,
+        cache=cache,
+    )
+    measured.add(inputs, outputs)
+    return measured.compute(n_boot=n_boot, seed=seed)
+
+
+def _distanced(sample: Seen[Squashed], found: Mapping[bytes, Similarity]) -> Seen[float]:
+    """The sample with distances in place of its pictures."""
+    distances: tuple[float, ...] = ()
+    if sample.unmeasured is None and sample.output is not None:
+        made = found[sample.output.digest]
+        distances = tuple(squared_difference(found[one.digest], made) for one in sample.inputs)
+    return Seen(distances, None, sample.unmeasured, sample.digests, sample.notices)
+
+
+def _batches(samples: Iterator[Seen[Squashed]], batch_size: int) -> Iterator[list[Seen[Squashed]]]:
+    while batch := list(islice(samples, batch_size)):
+        yield batch

@@ -1,0 +1,99 @@
+"""Each metric has a card that says what it is, and the cards are part of the package."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+import pytest
+
+import echo_hf
+from echo_hf.metrics.loading import LOADERS
+
+SECTIONS = (
+    "What it answers",
+    "Definition",
+    "Direction and range",
+    "Published and corrected",
+    "What it does not see",
+    "Traps",
+    "Parameters",
+    "How to reproduce",
+)
+METRICS: dict[str, Callable[..., Any]] = {
+    "win_rate": echo_hf.scores.win_rate,
+    **{
+        name: getattr(echo_hf.metrics, name)
+        for name in echo_hf.metrics.__all__
+        if inspect.isfunction(getattr(echo_hf.metrics, name))
+    },
+}
+CARDS = resources.files("echo_hf.metrics") / "cards"
+
+
+def _sections(name: str) -> dict[str, str]:
+    text = (CARDS / f"{name}.md").read_text("utf-8")
+    parts = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def test_each_metric_has_a_card_and_each_card_a_metric() -> None:
+    """None is forgotten, and none is left behind."""
+    assert {card.name for card in CARDS.iterdir()} == {f"{name}.md" for name in METRICS}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_card_has_every_section_in_order(name: str) -> None:
+    """And something in each; above them a title and the name to call."""
+    heading, *sections = _sections(name).items()
+    assert heading[1].startswith("# ")
+    assert f"{METRICS[name].__module__.rpartition('.')[0]}.{name}(" in heading[1]
+    assert tuple(title for title, _ in sections) == SECTIONS
+    assert all(text.strip() for _, text in sections)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_card_names_every_parameter_and_no_other(name: str) -> None:
+    """In the order of the function."""
+    items = re.findall(r"^- ((?:`\w+`(?:, )?)+):", _sections(name)["Parameters"], re.MULTILINE)
+    named = [one for item in items for one in re.findall(r"`(\w+)`", item)]
+    assert named == list(inspect.signature(METRICS[name]).parameters)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_card_states_the_defaults(name: str) -> None:
+    """Numbers and names that are not null stand in the item of their parameter."""
+    text = " ".join(_sections(name)["Parameters"].split())
+    items = {one.partition("`:")[0]: one for one in text.split("- `") if one}
+    for parameter in inspect.signature(METRICS[name]).parameters.values():
+        item = next(item for key, item in items.items() if parameter.name in re.split(r"\W+", key))
+        if parameter.default not in (inspect.Parameter.empty, None):
+            assert re.search(rf"(?<!\w){re.escape(str(parameter.default))}(?!\w)", item)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_card_has_a_column_for_each_protocol(name: str) -> None:
+    """The two are compared side by side."""
+    assert (
+        _sections(name)["Published and corrected"].split("\n")[1]
+        == "| | `published` | `corrected` |"
+    )
+    assert set(LOADERS) == {"published", "corrected"}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_code_of_a_card_calls_the_metric(name: str) -> None:
+    """With parameters that it has, by the name that it is imported by."""
+    code = re.search(r"```python\n(.*?)```", _sections(name)["How to reproduce"], re.DOTALL)
+    assert code is not None
+    calls = [one for one in ast.walk(ast.parse(code[1])) if isinstance(one, ast.Call)]
+    (call,) = (one for one in calls if getattr(one.func, "id", "") == name)
+    inspect.signature(METRICS[name]).bind(
+        *call.args, **{str(one.arg): one.value for one in call.keywords}
+    )
+    imported = [one for one in ast.walk(ast.parse(code[1])) if isinstance(one, ast.ImportFrom)]
+    assert [one.module for one in imported] == [METRICS[name].__module__.rpartition(".")[0]]

@@ -1,0 +1,394 @@
+"""The structure distance: against a plain ViT in float64, and the laws of its parts."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from echo_hf.errors import ScoreError
+from echo_hf.metrics import (
+    SimilarityCache,
+    StructureDistance,
+    StructureDistanceResult,
+    structure_distance,
+)
+from echo_hf.metrics.loading import Protocol
+from echo_hf.reasons import MetricReason, PictureNotice
+from tests.metrics.pictures_for_metrics import noise
+from tests.metrics.vit_for_tests import (
+    DINO_S_16,
+    REASON,
+    TINY,
+    Shape,
+    distance_of,
+    weights_of,
+    write_vit,
+)
+from tests.pictures_for_tests import encoded
+
+torch = pytest.importorskip("torch", reason=REASON)
+pytest.importorskip("transformers", reason=REASON)
+pytestmark = pytest.mark.extras
+
+LAYER = 2
+OF_TINY: dict[str, Any] = {"layer": LAYER, "size": TINY.side, "device": "cpu"}
+WEIGHTS = weights_of(TINY)
+INPUTS = [noise(seed, 20, 200 + seed, size=(36 + seed, 48)) for seed in range(12)]
+OUTPUTS = [noise(seed + 50, 30, 240, size=(49, 47)) for seed in range(12)]
+CUT = encoded(noise(2, size=(200, 200)), "PNG")[:9000]
+WHITE = Image.new("RGB", (8, 8), "white")
+SAMPLES: list[tuple[Any, Any]] = [
+    *zip(INPUTS[:4], OUTPUTS[:4], strict=True),
+    ([INPUTS[4], INPUTS[5]], OUTPUTS[5]),
+    (INPUTS[0], None),
+    (INPUTS[1], CUT),
+    (INPUTS[2], WHITE),
+    (INPUTS[6], OUTPUTS[0]),
+    (INPUTS[7], INPUTS[7]),
+    ([], OUTPUTS[6]),
+]
+EXACT = 1e-6
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Folder of a ViT of 17 tokens."""
+    return str(write_vit(tmp_path_factory.mktemp("models") / "tiny", TINY, WEIGHTS))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Any:
+    """Threads that share such small sums wait for each other longer than they add."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def _of(samples: list[tuple[Any, Any]], model: str, **options: Any) -> StructureDistanceResult:
+    sides = ([one[side] for one in samples] for side in (0, 1))
+    return structure_distance(*sides, model=model, **{**OF_TINY, **options})
+
+
+def _accumulated(samples: list[tuple[Any, Any]], model: str, **options: Any) -> StructureDistance:
+    found = StructureDistance(model=model, **{**OF_TINY, **options})
+    found.add([given for given, _ in samples], [made for _, made in samples])
+    return found
+
+
+def _same(one: StructureDistanceResult, other: StructureDistanceResult) -> bool:
+    """Up to the rounding of sums in float32."""
+    assert one.per_sample == pytest.approx(other.per_sample, abs=EXACT)
+    return (one.reasons, one.notices, one.definition) == (
+        other.reasons,
+        other.notices,
+        other.definition,
+    )
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_the_number_is_that_of_a_plain_vit(tiny: str, layer: int) -> None:
+    """Of each block, pair by pair, and the mean of them."""
+    result = _of(list(zip(INPUTS, OUTPUTS, strict=True)), tiny, layer=layer, n_boot=100)
+    expected = [
+        distance_of(WEIGHTS, TINY, layer, one, other)
+        for one, other in zip(INPUTS, OUTPUTS, strict=True)
+    ]
+    assert result.per_sample == pytest.approx(expected, abs=EXACT)
+    assert result.value == pytest.approx(np.mean(expected), abs=EXACT)
+    assert (result.n, result.coverage, result.counts) == (12, 1.0, {})
+    assert result.interval is not None
+    assert result.interval[0] < result.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "layer", "faint"),
+    [(DINO_S_16, 11, 1.0), (DINO_S_16, 3, 1.0), (TINY, 0, 3e-4)],
+)
+def test_the_real_shape_and_faint_tokens_give_the_plain_number(
+    tmp_path: Path, shape: Shape, layer: int, faint: float
+) -> None:
+    """In the shape of DINO ViT-S/16, and where the eps of the layer norms decides."""
+    weights = weights_of(shape, seed=1, spread=0.05, faint=faint)
+    model = write_vit(tmp_path / "model", shape, weights)
+    one, other = noise(3, size=(60, 90)), noise(4, 40, 180, size=(300, 200))
+    found = structure_distance([one], [other], model=str(model), layer=layer, size=shape.side)
+    expected = distance_of(weights, shape, layer, one, other)
+    assert expected > 1e-3
+    assert found.value == pytest.approx(expected, abs=1e-5)
+    assert found.definition["tokens"] == shape.tokens
+
+
+@given(st.integers(0, 11), st.integers(0, 11))
+@settings(max_examples=15)
+def test_both_directions_are_equally_far(tiny: str, one: int, other: int) -> None:
+    """To the last bit, and a picture has no distance from itself."""
+    there, back, none = (
+        _of([pair], tiny, threads=1, n_boot=0).value
+        for pair in (
+            (INPUTS[one], OUTPUTS[other]),
+            (OUTPUTS[other], INPUTS[one]),
+            (INPUTS[one], INPUTS[one]),
+        )
+    )
+    assert there == back
+    assert there is not None
+    assert 0 < there <= 4
+    assert none == 0
+
+
+def test_of_several_inputs_one_distance_counts(tiny: str) -> None:
+    """The smallest, the largest as published, or what is asked for; all are told."""
+    expected = [distance_of(WEIGHTS, TINY, LAYER, one, OUTPUTS[0]) for one in INPUTS[:3]]
+    sample = [(INPUTS[:3], OUTPUTS[0])]
+    cases: list[tuple[dict[str, Any], float]] = [
+        ({}, min(expected)),
+        ({"protocol": "published"}, max(expected)),
+        ({"reduction": "max"}, max(expected)),
+        ({"reduction": "mean"}, sum(expected) / 3),
+        ({"protocol": "published", "reduction": "min"}, min(expected)),
+    ]
+    for options, value in cases:
+        result = _of(sample, tiny, **options)
+        assert result.value == pytest.approx(value, abs=EXACT)
+        (each,) = result.per_input
+        assert each == pytest.approx(expected, abs=EXACT)
+
+
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [
+        ((INPUTS[0], None), "missing_output"),
+        ((INPUTS[0], CUT), "bad_output"),
+        ((INPUTS[0], WHITE), "blank_output"),
+        ((None, OUTPUTS[0]), "no_input"),
+        (([INPUTS[0], CUT], OUTPUTS[0]), "bad_input"),
+        ((WHITE, OUTPUTS[0]), "blank_input"),
+    ],
+)
+def test_nothing_is_a_number_where_there_is_no_work(
+    tiny: str, sample: tuple[Any, Any], reason: str, protocol: Protocol
+) -> None:
+    """Null with a reason under both protocols, and the sample beside it is measured."""
+    result = _of([sample, (INPUTS[1], OUTPUTS[1])], tiny, protocol=protocol)
+    expected = distance_of(WEIGHTS, TINY, LAYER, INPUTS[1], OUTPUTS[1])
+    assert [one and one.reason for one in result.reasons] == [reason, None]
+    assert result.value == pytest.approx(expected, abs=EXACT)
+    assert (result.n, result.coverage) == (1, 0.5)
+    assert result.per_sample[0] is result.per_input[0] is None
+
+
+def test_a_card_that_several_tasks_got_is_no_output(tiny: str) -> None:
+    """Also when it is found across merged parts only."""
+    parts = [_accumulated([(INPUTS[at], OUTPUTS[0])], tiny) for at in (0, 1)]
+    assert [one.compute().coverage for one in parts] == [1, 1]
+    parts[0].merge(parts[1])
+    result = parts[0].compute()
+    assert (result.value, result.coverage) == (None, 0)
+    assert result.counts == {MetricReason.PLACEHOLDER: 2}
+
+
+def test_an_unchanged_picture_is_published_as_missing(tiny: str) -> None:
+    """The released code leaves out every 0; here it is the best distance there is."""
+    samples = [(INPUTS[0], INPUTS[0]), (INPUTS[1], OUTPUTS[1])]
+    corrected, published = (
+        _of(samples, tiny, protocol=name) for name in ("corrected", "published")
+    )
+    assert corrected.per_sample[0] == 0
+    assert corrected.value == pytest.approx((corrected.per_sample[1] or 0) / 2)
+    assert published.counts == {MetricReason.ZERO_DISTANCE: 1}
+    assert published.value == corrected.per_sample[1]
+
+
+def test_a_camera_held_sideways_changes_the_published_number_alone(tiny: str) -> None:
+    """What the picture shows is compared; the released code compares what is stored."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = encoded(INPUTS[0].transpose(Image.Transpose.ROTATE_90), "PNG", exif=exif)
+    corrected, published = (
+        _of([(INPUTS[0], turned)], tiny, protocol=name).value for name in ("corrected", "published")
+    )
+    assert corrected == 0
+    assert published is not None
+    assert published > 1e-3
+
+
+def test_what_had_to_be_decided_is_counted(tiny: str) -> None:
+    """Of both sides together, and decided as everywhere in the toolkit."""
+    clear = encoded(INPUTS[0].convert("RGBA").point(lambda level: level // 2), "PNG")
+    result = _of([(clear, OUTPUTS[0]), (INPUTS[1], clear)], tiny)
+    assert result.notices == {PictureNotice.TRANSPARENT: 2}
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 100])
+def test_batches_give_what_single_pictures_give(tiny: str, batch_size: int) -> None:
+    """And no picture gets what another was made of."""
+    single = _of(SAMPLES, tiny, batch_size=1, threads=1)
+    expected = [
+        distance_of(WEIGHTS, TINY, LAYER, *pair)
+        for pair in zip(INPUTS[1:4], OUTPUTS[1:4], strict=True)
+    ]
+    assert single.per_sample[1:4] == pytest.approx(expected, abs=EXACT)
+    assert _same(_of(SAMPLES, tiny, batch_size=batch_size), single)
+
+
+def test_threads_give_what_one_gives(tiny: str) -> None:
+    """Equal to the last bit, since batches are the same."""
+    assert _of(SAMPLES * 3, tiny, threads=4) == _of(SAMPLES * 3, tiny, threads=1)
+
+
+def test_each_input_is_looked_at_once_for_all_systems(tiny: str) -> None:
+    """What the cache gives is what looking again gives, and it costs the outputs alone."""
+    cache, looked_at = SimilarityCache(), []
+    for seed in (100, 200, 300):
+        outputs = [noise(seed + at) for at in range(12)]
+        samples = list(zip(INPUTS, outputs, strict=True))
+        cached = _accumulated(samples, tiny, cache=cache)
+        looked_at.append(cached.forwards)
+        assert _same(cached.compute(), _of(samples, tiny))
+    assert looked_at == [24, 12, 12]
+    assert (len(cache), cache.kept_bytes) == (12, 12 * 4 * TINY.tokens**2)
+
+
+def test_another_block_is_another_entry(tiny: str) -> None:
+    """What was kept for other keys is of no use."""
+    cache = SimilarityCache()
+    first, second = (
+        _of([(INPUTS[0], OUTPUTS[0])], tiny, cache=cache, layer=layer) for layer in (1, 2)
+    )
+    assert len(cache) == 2
+    for result, layer in ((first, 1), (second, 2)):
+        expected = distance_of(WEIGHTS, TINY, layer, INPUTS[0], OUTPUTS[0])
+        assert result.value == pytest.approx(expected, abs=EXACT)
+
+
+def test_a_full_cache_changes_no_number(tiny: str) -> None:
+    """It keeps what fits, and the rest is looked at again."""
+    cache = SimilarityCache(most_bytes=5 * 4 * TINY.tokens**2)
+    samples = list(zip(INPUTS, OUTPUTS, strict=True))
+    looked_at = []
+    for _ in range(2):
+        cached = _accumulated(samples, tiny, cache=cache)
+        looked_at.append(cached.forwards)
+        assert _same(cached.compute(), _of(samples, tiny))
+    assert looked_at == [24, 19]
+    assert len(cache) == 5
+
+
+def test_parts_merge_to_the_whole(tiny: str) -> None:
+    """Batches, and parts that come back from another process."""
+    whole = _of(SAMPLES, tiny)
+    batches = StructureDistance(model=tiny, **OF_TINY)
+    for at in range(0, len(SAMPLES), 4):
+        part = SAMPLES[at : at + 4]
+        batches.add([given_ for given_, _ in part], [made for _, made in part])
+    first, second = (_accumulated(part, tiny) for part in (SAMPLES[:5], SAMPLES[5:]))
+    returned = pickle.loads(pickle.dumps(second))  # noqa: S301 - what was just written
+    first.merge(returned)
+    for found in (batches, first):
+        assert len(found) == len(SAMPLES)
+        assert _same(found.compute(), whole)
+
+
+def test_a_returned_part_has_no_weights(tmp_path: Path) -> None:
+    """It is small, states what it was made with where the model is not, and goes on where it is."""
+    model, elsewhere = write_vit(tmp_path / "model", TINY, WEIGHTS), tmp_path / "elsewhere"
+    part = _accumulated(SAMPLES[:3], str(model), cache=SimilarityCache())
+    packed, expected = pickle.dumps(part), part.compute()
+    assert len(packed) < 5000
+    model.rename(elsewhere)
+    returned = pickle.loads(packed)  # noqa: S301 - what was just written
+    assert returned.compute() == expected
+    elsewhere.rename(model)
+    returned.add([INPUTS[5]], [OUTPUTS[5]])
+    assert len(returned) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"protocol": "published"}, "protocol is 'published' there and 'corrected' here"),
+        ({"layer": 1}, "layer is 1 there and 2 here"),
+        ({"reduction": "mean"}, "reduction is 'mean' there and 'min' here"),
+    ],
+)
+def test_what_was_measured_otherwise_does_not_merge(
+    tiny: str, options: dict[str, Any], says: str
+) -> None:
+    """And is not lost."""
+    here, there = _accumulated(SAMPLES[:2], tiny), _accumulated(SAMPLES[:2], tiny, **options)
+    with pytest.raises(ScoreError, match=says):
+        here.merge(there)
+    assert (len(here), len(there)) == (2, 2)
+
+
+def test_another_model_does_not_merge(tiny: str, tmp_path: Path) -> None:
+    """Though its folder has the same name."""
+    other = write_vit(tmp_path / "tiny", TINY, weights_of(TINY, seed=9))
+    with pytest.raises(ScoreError, match=r"^revision is 'sha256:"):
+        _accumulated([], tiny).merge(_accumulated([], str(other)))
+
+
+def test_a_wrong_entry_costs_no_sample_that_was_there(tiny: str) -> None:
+    """What was added before stays, and nothing of the batch is added."""
+    found = _accumulated(SAMPLES, tiny)
+    before = found.compute(n_boot=0)
+    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is no picture"):
+        found.add(INPUTS[:2], [OUTPUTS[0], 3])
+    assert found.compute(n_boot=0) == before
+
+
+def test_no_samples_have_no_number(tiny: str) -> None:
+    """And no share that is covered."""
+    result = _of([], tiny)
+    assert (result.value, result.n, result.coverage, result.per_input) == (None, 0, None, ())
+
+
+def test_the_definition_tells_all_that_decides_the_number(tiny: str) -> None:
+    """As JSON, with what the protocols differ in, the weights, the device and the versions."""
+    published, corrected = (
+        json.loads(json.dumps(_of([], tiny, protocol=name, seed=7).as_json()))["definition"]
+        for name in get_args(Protocol)
+    )
+    assert {key for key, value in published.items() if value != corrected[key]} == {
+        "protocol", "loader", "reduction", "zero"
+    }  # fmt: skip
+    stated = {key: corrected[key] for key in ("model", "layer", "size", "tokens", "device")}
+    assert stated == {"model": "tiny", "layer": 2, "size": 32, "tokens": 17, "device": "cpu"}
+    assert corrected["revision"].startswith("sha256:")
+    assert corrected["layer_norm_eps"] == 1e-6
+    assert corrected["interval"]["seed"] == 7
+    assert corrected["versions"]["torch"] == torch.__version__
+
+
+def test_a_gpu_is_taken_where_there_is_one(tiny: str) -> None:
+    """Without being named, and the result says so."""
+    result = _of([], tiny, device=None)
+    assert result.definition["device"] == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_parts_of_two_devices_of_a_kind_merge(tiny: str) -> None:
+    """Which of them it was decides no number."""
+    here, there = (_accumulated(SAMPLES[:2], tiny, device=name) for name in ("cpu", "cpu:0"))
+    here.merge(there)
+    assert len(here) == 4
+
+
+def test_the_settings_of_torch_stay_as_they_are(tiny: str) -> None:
+    """Mixed precision around the call changes no number, and the call changes no setting."""
+    before = torch.backends.cudnn.enabled, torch.get_float32_matmul_precision()
+    plain = _of(SAMPLES[:2], tiny)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = _of(SAMPLES[:2], tiny)
+        assert torch.is_autocast_enabled("cpu")
+    assert mixed == plain
+    assert (torch.backends.cudnn.enabled, torch.get_float32_matmul_precision()) == before

@@ -1,0 +1,94 @@
+"""Distances from self-similarities, and what the protocols make of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from echo_hf.errors import ScoreError
+from echo_hf.metrics.loading import LOADERS
+from echo_hf.metrics.result import Unmeasured
+from echo_hf.metrics.structure_rules import (
+    REDUCTIONS,
+    RULES,
+    check_choices,
+    reduced,
+    squared_difference,
+)
+from echo_hf.reasons import MetricReason
+
+COSINES = arrays(np.float32, (4, 4), elements=st.floats(-1, 1, width=32))
+
+
+@given(COSINES, COSINES)
+def test_the_difference_is_the_mean_of_squares(one: Any, other: Any) -> None:
+    """As summed number by number; the same both ways, and 0 from itself."""
+    squares = [(float(a) - float(b)) ** 2 for a, b in zip(one.flat, other.flat, strict=True)]
+    found = squared_difference(one, other)
+    assert found == pytest.approx(sum(squares) / 16, abs=1e-6)
+    assert found == squared_difference(other, one)
+    assert squared_difference(one, one) == 0
+
+
+def test_opposite_pictures_are_as_far_as_can_be() -> None:
+    """All places alike on one side, all opposite on the other."""
+    alike = np.ones((3, 3), np.float32)
+    assert squared_difference(alike, -alike) == 4
+
+
+@pytest.mark.parametrize(("name", "expected"), [("min", 0.1), ("max", 0.6), ("mean", 0.3)])
+def test_reductions_are_what_they_are_called(name: Any, expected: float) -> None:
+    """Of three distances."""
+    assert reduced([0.2, 0.6, 0.1], None, "corrected", name) == (pytest.approx(expected), None)
+
+
+def test_a_reason_stays_whatever_the_distances() -> None:
+    """A placeholder has distances, and they do not count."""
+    why = Unmeasured(MetricReason.PLACEHOLDER)
+    assert reduced([0.2], why, "corrected", "min") == (None, why)
+    assert reduced([], why, "published", "max") == (None, why)
+
+
+def test_zero_is_missing_as_published_only() -> None:
+    """And the smallest distance above it is none."""
+    assert reduced([0.0], None, "corrected", "min") == (0, None)
+    value, reason = reduced([0.0, 0.0], None, "published", "max")
+    assert value is None
+    assert reason == Unmeasured(MetricReason.ZERO_DISTANCE)
+    assert reduced([0.0, 1e-12], None, "published", "max") == (1e-12, None)
+
+
+def test_each_protocol_has_a_rule() -> None:
+    """With a reduction that there is."""
+    assert set(RULES) == set(LOADERS)
+    assert {rule.reduction for rule in RULES.values()} <= set(REDUCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        ({"protocol": "correct"}, "unknown protocol 'correct'; did you mean 'corrected'"),
+        ({"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
+        ({"layer": -1}, "layer is -1: expected a whole number from 0"),
+        ({"layer": "11"}, "layer is '11': expected a whole number from 0"),
+        ({"size": 0}, "size is 0: expected a whole number from 1"),
+        ({"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from 1"),
+    ],
+)
+def test_wrong_choices_are_told(choices: dict[str, Any], says: str) -> None:
+    """In one line, with the value."""
+    given_ = {"protocol": "corrected", "reduction": None, **choices}
+    with pytest.raises(ScoreError) as caught:
+        check_choices(**given_)
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
+
+
+def test_right_choices_pass() -> None:
+    """The least that each may be."""
+    check_choices("published", "mean", layer=0, size=1, batch_size=1)
