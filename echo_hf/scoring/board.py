@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +18,7 @@ from echo_hf.scoring.score import Scores
 from echo_hf.scoring.win_rates import SplitWinRates
 
 NOTHING = "-"
+EVERY = "every system"
 BETTER = {
     "color_shift": "lower is better",
     "face_identity": "higher is better",
@@ -43,8 +47,6 @@ def show_scores(console: Console, scores: Scores) -> None:
             _show(
                 console, f"{split.split}: what people complain about", metric_table(split.metrics)
             )
-        for line in missing_lines(split.metrics):
-            console.print(Text(line, "yellow"), soft_wrap=True)
     console.print(Text(f"results: {scores.path}"), soft_wrap=True)
 
 
@@ -86,32 +88,29 @@ def metric_table(metrics: Sequence[Measured]) -> Table:
     for heading in ("metric", "system", "value", "95 %", "coverage", "beside it"):
         left = heading in ("metric", "system", "beside it")
         table.add_column(heading, justify="left" if left else "right")
-    last = None
-    for one in metrics:
-        result = one.result
-        table.add_row(
-            "" if one.metric == last else f"{one.metric} ({BETTER[one.metric]})",
-            Text(one.system, "bold"),
-            NOTHING if result is None else _number(result.value),
-            NOTHING if result is None else _interval(result.interval),
-            _share(0.0 if result is None else result.coverage),
-            "" if result is None else _beside(result),
-        )
-        last = one.metric
+    for metric, rows in groupby(metrics, key=attrgetter("metric")):
+        heading = f"{metric} ({BETTER[metric]})"
+        for one in _told(list(rows)):
+            table.add_row(heading, *_cells(one))
+            heading = ""
     return table
 
 
-def missing_lines(metrics: Sequence[Measured]) -> Iterator[str]:
-    """What has to be installed for the metrics that have no value, a line each.
+def _told(rows: list[Measured]) -> list[Measured]:
+    """The rows of a metric; one for all where no system can be measured, for the same reason."""
+    missing = {one.missing for one in rows}
+    if None in missing or len(missing) > 1:
+        return rows
+    return [replace(rows[0], system=EVERY)]
 
-    Args:
-        metrics: Every metric of every system.
 
-    Yields:
-        The lines.
-    """
-    missing = {one.metric: one.missing for one in metrics if one.missing is not None}
-    yield from (f"{name}: {said}" for name, said in missing.items())
+def _cells(one: Measured) -> tuple[Text | str, ...]:
+    name = Text(one.system, "bold")
+    if one.result is None:
+        return name, NOTHING, NOTHING, _share(0.0), Text(one.missing or "", "yellow")
+    result = one.result
+    interval, coverage = _interval(result.interval), _share(result.coverage)
+    return name, _number(result.value), interval, coverage, Text(_beside(result))
 
 
 def _beside(result: MetricResult) -> str:

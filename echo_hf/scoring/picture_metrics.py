@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from echo_hf import metrics
-from echo_hf.errors import MissingExtraError
+from echo_hf.errors import EchoError
 from echo_hf.evaluated import Evaluated
 from echo_hf.hub.results import Result
 from echo_hf.metrics.result import MetricResult
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task
-
-COLOR_SHIFT = "color_shift"
-NAMES = (COLOR_SHIFT, "face_identity", "structure_distance")
 
 
 class Accumulator(Protocol):
@@ -44,7 +42,7 @@ class Measured:
         samples: Ids of the samples that it fits, in order.
         result: The metric, with numbers and reasons in the order of the samples; null when it
             cannot be measured here.
-        missing: What has to be installed for it, null when nothing.
+        missing: Why it cannot be measured here, such as packages to install; null when it can.
         asked: Whether a model said which samples it fits; false measures all that have inputs.
     """
 
@@ -127,7 +125,17 @@ def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
     Returns:
         By name, in the order of the paper; those of one metric share what they know of inputs.
     """
-    return {COLOR_SHIFT: lambda: metrics.ColorShift(protocol=config.protocol)}
+    protocol, options = config.protocol, config.metrics
+    similarities = metrics.SimilarityCache()
+    return {
+        "color_shift": partial(metrics.ColorShift, protocol=protocol),
+        "structure_distance": partial(
+            metrics.StructureDistance,
+            protocol=protocol,
+            cache=similarities,
+            **options.structure_distance.model_dump(),
+        ),
+    }
 
 
 def _computed(
@@ -141,7 +149,7 @@ def _computed(
         metric = accumulator()
         metric.add(inputs, list(drawn))
         return metric.compute(n_boot=n_boot, seed=0), None
-    except MissingExtraError as error:
+    except EchoError as error:  # such as packages or weights that are not here
         return None, str(error)
 
 
