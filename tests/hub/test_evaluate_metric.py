@@ -15,7 +15,6 @@ from datasets import Dataset, Features, List
 from datasets import Image as ImageFeature
 from PIL import Image
 
-import echo_hf
 from echo_hf.errors import EchoError, MissingExtraError, ScoreError
 from echo_hf.hub.evaluate_configs import CONFIGS, plain
 from echo_hf.metrics import color_shift, text_rendering
@@ -383,17 +382,3 @@ def test_a_missing_extra_is_one_line(load_measure: Load, name: str) -> None:
         assert len(metric) == 2
     else:
         pytest.skip(f"the packages of the extra {config.extra!r} are installed")
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize("name", ["face_identity", "structure_distance"])
-def test_an_extra_measures_parameters_are_known(load_measure: Load, name: str) -> None:
-    """Those that choose its model, and the ones that all measures have."""
-    for package in CONFIGS[name].packages:
-        pytest.importorskip(package, reason=f"{name} needs {package}")
-    if not hasattr(echo_hf.metrics, name):
-        pytest.skip(f"this version of echo_hf has no {name}")
-    model = {"face_identity": "pack", "structure_distance": "model"}[name]
-    given = {model: None, "revision": None, "protocol": "corrected", "n_boot": 0, "seed": 1}
-    CONFIGS[name].check_options(given)
-    assert load_measure(name, **{model: "a-model"}).name == name

@@ -10,8 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Callable
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,7 @@ RATING = {
     "sample_digest": Value("string"),
 }
 PAIR = {"predictions": Image(decode=False), "references": List(Image(decode=False))}
+ONLINE = {"HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
 PROMISED = """
 import evaluate, json, echo_hf
 row = {"sample_id": "s", "judge": "j"}
@@ -96,6 +99,30 @@ def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None
     for said in (metric.inputs_description, metric.compute.__doc__, metric.add_batch.__doc__):
         assert f"echo_hf.{'scores' if name == 'win_rate' else 'metrics'}.{name}" in said
     assert metric.description.startswith(f"ECHO's {name}: ")
+
+
+class _Space(SimpleHTTPRequestHandler):
+    """Serves the folder as that of a Space on the Hub."""
+
+    def translate_path(self, path: str) -> str:
+        prefix, _, name = path.rpartition("/")
+        hub = "/spaces/my-lab/echo/resolve/main"
+        return str(SPACE / name) if prefix == hub else str(SPACE / "nothing")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
+
+
+def test_a_space_loads_from_the_hub(tmp_path: Path) -> None:
+    """By its name, from a server that has what the Hub has of it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Space) as server:
+        threading.Thread(target=server.serve_forever).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        promised = PROMISED.replace("echo_hf.evaluate_module()", "'my-lab/echo'")
+        done = _python(promised, tmp_path, HF_ENDPOINT=address, HF_HOME=str(tmp_path), **ONLINE)
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"b": 1.0, "a": 0.0}
 
 
 @pytest.mark.parametrize("name", ["metric_space", "a folder"])

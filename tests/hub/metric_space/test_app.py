@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
-from echo_hf.hub.metric_space.app import EXAMPLE, MOST_LETTERS, main, win_rates
+from echo_hf.hub.metric_space import app
+from echo_hf.hub.metric_space.app import EXAMPLE, MOST_LETTERS, win_rates
+
+ALL_DIFFERENT = [
+    {"sample_id": f"s{n}", "system": f"a{n}", "judge": f"j{n}", "rating": 1} for n in range(100)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +37,9 @@ def test_the_example_gives_its_win_rates() -> None:
     [
         ("[", "Expecting value"),
         ("[" * 200_000, "recursion"),
-        ("3", "'int' is not a table"),
+        ("3", "'int': expected a list of ratings"),
+        ("[3]", "row 0 is 3: expected a dict"),
+        (json.dumps(ALL_DIFFERENT), "samples is 100000000: expected at most 20000000 here"),
         ('[{"sample_id": "a"}]', "row 0 has no 'system'"),
         (json.dumps([{**json.loads(EXAMPLE)[0], "rating": 1e999}]), "expected a finite number"),
         (" " * (MOST_LETTERS + 1), f"{MOST_LETTERS + 1} letters: expected at most"),
@@ -40,12 +53,30 @@ def test_what_cannot_be_rated_is_one_line(pasted: str, expected: str) -> None:
     assert "\n" not in found["error"]
 
 
-def test_the_page_is_made_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gradio shows the example, and calls the function with what stands in its place."""
-    gradio = pytest.importorskip("gradio", reason="the page needs gradio")
-    shown: list[Any] = []
-    monkeypatch.setattr(gradio.Interface, "launch", shown.append)
-    main()
-    (page,) = shown
-    assert page.fn is win_rates
-    assert page.input_components[0].value == EXAMPLE
+@pytest.mark.extras
+@pytest.mark.skipif(find_spec("gradio") is None, reason="the page needs gradio")
+def test_the_page_answers(tmp_path: Path) -> None:
+    """Started as the Hub starts it, it gives the win rates of what is sent to it."""
+    environment = {**os.environ, "HF_HOME": str(tmp_path), "GRADIO_ANALYTICS_ENABLED": "False"}
+    with subprocess.Popen(
+        [sys.executable, "-u", str(Path(app.__file__))],
+        env={**environment, "GRADIO_SERVER_PORT": "0", "GRADIO_NUM_PORTS": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as page:
+        try:
+            assert page.stdout is not None
+            address = next(word for line in page.stdout for word in line.split() if "://" in word)
+            called = f"{address.rstrip('/')}/gradio_api/call/win_rates"
+            event = json.loads(_posted(called, {"data": [EXAMPLE]}))["event_id"]
+            assert '"win_rate": {"mine": 0.75, "theirs": 0.25}' in _posted(f"{called}/{event}")
+        finally:
+            page.terminate()
+
+
+def _posted(address: str, value: Any = None) -> str:
+    data = None if value is None else json.dumps(value).encode()
+    asked = Request(address, data, {"Content-Type": "application/json"})  # noqa: S310 - our own
+    with urlopen(asked, timeout=30) as answer:  # noqa: S310 - our own
+        said: bytes = answer.read()
+    return said.decode()
