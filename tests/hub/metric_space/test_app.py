@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -57,10 +58,12 @@ def test_what_cannot_be_rated_is_one_line(pasted: str, expected: str) -> None:
 @pytest.mark.skipif(find_spec("gradio") is None, reason="the page needs gradio")
 def test_the_page_answers(tmp_path: Path) -> None:
     """Started as the Hub starts it, it gives the win rates of what is sent to it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
     environment = {**os.environ, "HF_HOME": str(tmp_path), "GRADIO_ANALYTICS_ENABLED": "False"}
     with subprocess.Popen(
         [sys.executable, "-u", str(Path(app.__file__))],
-        env={**environment, "GRADIO_SERVER_PORT": "0", "GRADIO_NUM_PORTS": "1"},
+        env={**environment, "GRADIO_SERVER_PORT": port},
         stdout=subprocess.PIPE,
         text=True,
     ) as page:
