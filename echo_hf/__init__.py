@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from echo_hf.config import Config, EngineChoice, load_config
     from echo_hf.errors import EchoError
     from echo_hf.filling import fill
+    from echo_hf.hub.evaluate_module import evaluate_module
     from echo_hf.hub.load import load_benchmark, load_manifest
     from echo_hf.hub.publish import publish
     from echo_hf.hub.release import Release
@@ -36,6 +37,7 @@ _HOME = {
     "Store": "echo_hf.store",
     "build": "echo_hf.run",
     "check_engine": "echo_hf.check.check",
+    "evaluate_module": "echo_hf.hub.evaluate_module",
     "fill": "echo_hf.filling",
     "load_benchmark": "echo_hf.hub.load",
     "load_config": "echo_hf.config",
@@ -59,6 +61,7 @@ __all__ = [
     "__version__",
     "build",
     "check_engine",
+    "evaluate_module",
     "fill",
     "load_benchmark",
     "load_config",

@@ -75,6 +75,7 @@ def test_the_public_names_are_these() -> None:
         "__version__",
         "build",
         "check_engine",
+        "evaluate_module",
         "fill",
         "load_benchmark",
         "load_config",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import hashlib
 import io
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from datasets import Dataset
 from PIL import Image, ImageDraw
 
 from echo_hf.config import Target
+from echo_hf.hub.evaluate_module import evaluate_module
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, write_release
 from echo_hf.pictures import PictureStore
@@ -175,3 +178,25 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
     monkeypatch.setattr(time, "sleep", lambda _: None)
     with LocalHub() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def _evaluate_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache for the session: what evaluate has once imported from one, it expects there."""
+    import evaluate
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluate.config, "HF_MODULES_CACHE", tmp_path_factory.mktemp("modules"))
+        patch.setattr(sys, "path", [*sys.path])
+        yield
+
+
+@pytest.fixture
+def load_measure(
+    _evaluate_modules: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """`evaluate.load` of our module, which keeps added rows in the test's folder."""
+    import evaluate
+
+    monkeypatch.setattr(evaluate.config, "HF_METRICS_CACHE", tmp_path / "evaluate")
+    return partial(evaluate.load, evaluate_module())

@@ -1,0 +1,73 @@
+"""Pictures as predictions and references: each stays a file until it is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from datasets import Features, Image, List
+
+from echo_hf.errors import ScoreError
+from echo_hf.hub.evaluate_columns import EvaluateColumns, Stored
+from echo_hf.hub.stored_picture import stored_picture
+from echo_hf.metrics.samples import samples_of
+
+
+def store(predictions: Any, references: Any) -> Stored:
+    """Outputs and inputs as `evaluate` stores them.
+
+    Args:
+        predictions: For each sample the output, or null.
+        references: For each sample its input, a list of inputs, or null.
+
+    Returns:
+        Files by their bytes or their paths; `references` has a list for each sample.
+
+    Raises:
+        ScoreError: The two differ in length, or an element is no picture.
+    """
+    try:
+        samples = list(samples_of(references, predictions))
+    except ScoreError as error:
+        raise ScoreError(f"references are inputs, predictions are outputs: {error}") from None
+    return {
+        "predictions": [
+            stored_picture(sample.output, f"predictions[{number}]")
+            for number, sample in enumerate(samples)
+        ],
+        "references": [
+            [stored_picture(one, f"references[{number}]") for one in sample.inputs]
+            for number, sample in enumerate(samples)
+        ],
+    }
+
+
+def read(*, predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
+    """Inputs and outputs, read from the store one at a time.
+
+    Args:
+        predictions: The stored outputs, in Arrow.
+        references: The stored inputs, in Arrow.
+
+    Returns:
+        Inputs and outputs, as the metrics take them.
+    """
+    return _one_by_one(references), _one_by_one(predictions)
+
+
+def _one_by_one(column: Iterable[Any]) -> Iterator[Any]:
+    return (value.as_py() for value in column)
+
+
+PICTURES = EvaluateColumns(
+    # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over
+    # the first broken one.
+    Features({"predictions": Image(decode=False), "references": List(Image(decode=False))}),
+    {
+        "predictions": "the system's output for each sample: a picture, or None for none",
+        "references": "the inputs of each sample: one picture, or a list of pictures",
+    },
+    store,
+    read,
+    at_once=8,
+)

@@ -1,0 +1,211 @@
+"""The module for `evaluate`: where it lies, what is in its folder, and that it loads anywhere."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from datasets import Image, List, Value
+from hatchling.builders.wheel import WheelBuilder
+from packaging.requirements import Requirement
+
+import echo_hf
+from echo_hf.errors import EchoError
+
+ROOT = Path(__file__).resolve().parents[2]
+SPACE = Path(echo_hf.evaluate_module()).parent
+CONFIGS = ("win_rate", "color_shift", "face_identity", "structure_distance", "text_rendering")
+PICTURES = ("color_shift", "face_identity", "structure_distance")
+RATING = {
+    **{name: Value("string") for name in ("sample_id", "system", "judge")},
+    "rating": Value("float64"),
+    "rubric": Value("string"),
+    "repeat": Value("int64"),
+    "sample_digest": Value("string"),
+}
+PAIR = {"predictions": Image(decode=False), "references": List(Image(decode=False))}
+ONLINE = {"HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
+PROMISED = """
+import evaluate, json, echo_hf
+row = {"sample_id": "s", "judge": "j"}
+rows = [{**row, "system": name, "rating": n} for n, name in enumerate("ab")]
+found = evaluate.load(echo_hf.evaluate_module(), "win_rate").compute(predictions=rows)
+print(json.dumps(found["win_rate"]))
+"""
+
+
+def _front_matter() -> dict[str, Any]:
+    _, front, _ = (SPACE / "README.md").read_text("utf-8").split("---\n", 2)
+    found: dict[str, Any] = yaml.safe_load(front)
+    return found
+
+
+def _python(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_it_loads_offline_and_writes_to_the_cache_alone(tmp_path: Path) -> None:
+    """In a process of its own, without the Hub, the call that the documentation promises works."""
+    home = tmp_path / "home"
+    done = _python(PROMISED, tmp_path, HF_HOME=str(home / "hf"), HF_HUB_OFFLINE="1", HOME=str(home))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"b": 1.0, "a": 0.0}
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+    assert [path.name for path in home.iterdir()] == ["hf"]
+    assert not list(home.rglob("*.arrow"))
+
+
+def test_a_wheel_holds_the_space(tmp_path: Path) -> None:
+    """Every file of the folder is installed, and the installed module loads."""
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path))
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path / "site")
+    installed = tmp_path / "site" / "echo_hf" / "hub" / "metric_space"
+    expected = {path.name for path in SPACE.iterdir() if path.is_file()}
+    assert {path.name for path in installed.iterdir()} == expected
+    where = "import echo_hf; print(echo_hf.evaluate_module())"
+    done = _python(where, tmp_path, PYTHONPATH=str(tmp_path / "site"))
+    assert done.stdout.strip() == str(installed / "echo.py")
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None:
+    """Whatever packages are installed; it says what it takes, and pictures are not decoded."""
+    metric = load_measure(name)
+    assert (metric.name, metric.module_type) == (name, "metric")
+    assert metric.features == ({"predictions": RATING} if name not in PICTURES else PAIR)
+    for said in (metric.inputs_description, metric.compute.__doc__, metric.add_batch.__doc__):
+        assert f"echo_hf.{'scores' if name == 'win_rate' else 'metrics'}.{name}" in said
+    assert metric.description.startswith(f"ECHO's {name}: ")
+
+
+class _Space(SimpleHTTPRequestHandler):
+    """Serves the folder as that of a Space on the Hub."""
+
+    def translate_path(self, path: str) -> str:
+        prefix, _, name = path.rpartition("/")
+        hub = "/spaces/my-lab/echo/resolve/main"
+        return str(SPACE / name) if prefix == hub else str(SPACE / "nothing")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
+
+
+def test_a_space_loads_from_the_hub(tmp_path: Path) -> None:
+    """By its name, from a server that has what the Hub has of it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Space) as server:
+        threading.Thread(target=server.serve_forever).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        promised = PROMISED.replace("echo_hf.evaluate_module()", "'my-lab/echo'")
+        done = _python(promised, tmp_path, HF_ENDPOINT=address, HF_HOME=str(tmp_path), **ONLINE)
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"b": 1.0, "a": 0.0}
+
+
+@pytest.mark.parametrize("name", ["metric_space", "a folder"])
+def test_a_copy_of_the_folder_loads(
+    tmp_path: Path, load_measure: Callable[..., Any], name: str
+) -> None:
+    """By the path of its script, wherever it is; also by the folder, where that is called echo."""
+    import evaluate
+
+    shutil.copytree(SPACE, tmp_path / name)
+    shutil.copytree(SPACE, tmp_path / "echo")
+    for path in (tmp_path / name / "echo.py", tmp_path / "echo"):
+        assert evaluate.load(str(path), "color_shift").features == PAIR
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("win_rat", "unknown config 'win_rat'; did you mean 'win_rate'?"),
+        ("colour_shift", "unknown config 'colour_shift'; did you mean 'color_shift'?"),
+        (None, "no config is named: expected evaluate.load(path, name) with one of win_rate, "),
+    ],
+)
+def test_an_unknown_config_is_one_line(
+    load_measure: Callable[..., Any], name: str | None, expected: str
+) -> None:
+    """It says which there are, and which was meant."""
+    with pytest.raises(EchoError) as caught:
+        load_measure(name)
+    assert str(caught.value).startswith(expected)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_script_imports_one_name_a_line_and_only_what_is_there() -> None:
+    """Imports are read by evaluate line by line, and beside them there is a class alone."""
+    tree = ast.parse((SPACE / "echo.py").read_text("utf-8"))
+    _, *imports, cls = tree.body
+    for found in imports:
+        assert isinstance(found, ast.Import)
+        (one,) = found.names
+        assert importlib.import_module(one.name).__name__.startswith("echo_hf.")
+    assert isinstance(cls, ast.ClassDef)
+    assert [type(line) for line in cls.body] == [ast.Expr]
+
+
+def test_the_front_matter_is_that_of_a_metric_space() -> None:
+    """Plain YAML, whose files exist, and whose tags make the Hub list it as a metric."""
+    front = _front_matter()
+    assert front["sdk"] == "gradio"
+    assert (SPACE / front["app_file"]).is_file()
+    assert front["tags"] == ["evaluate", "metric"]
+    assert len(front["short_description"]) <= 60
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert f'requires-python = ">={front["python_version"]}"' in project
+    assert f'license = "{front["license"]}"' in project.lower()
+
+
+def test_the_space_requires_this_package() -> None:
+    """Nothing else, in a version that is not newer than what is installed."""
+    (line,) = (SPACE / "requirements.txt").read_text("utf-8").splitlines()
+    required = Requirement(line)
+    assert required.name == "echo-hf"
+    assert required.specifier.contains(version("echo-hf"))
+
+
+@pytest.mark.parametrize("path", [SPACE / "README.md", ROOT / "README.md"], ids=["card", "README"])
+def test_the_documented_numbers_are_true(load_measure: Callable[..., Any], path: Path) -> None:
+    """Each line that shows win rates by evaluate shows those of the ratings above it."""
+    text = path.read_text("utf-8")
+    shown = re.search(r'^metric\.compute\(predictions=ratings\)\["win_rate"\]  # (.*)$', text, re.M)
+    rows = re.search(r"^ratings = (\[.*?^\])", text, re.M | re.S)
+    assert shown
+    assert rows
+    given = [
+        ast.literal_eval(line.strip().rstrip(","))
+        for line in rows[1].splitlines()
+        if line.strip().startswith("{")
+    ]
+    found = load_measure("win_rate").compute(predictions=given)
+    assert found["win_rate"] == ast.literal_eval(shown[1])
+
+
+def test_the_card_names_every_config() -> None:
+    """With what it needs, as its error message says."""
+    card = (SPACE / "README.md").read_text("utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", card, re.M) == list(CONFIGS)
