@@ -23,6 +23,9 @@ NETWORKS = {
     "Cls": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
     "Rec": "ch_PP-OCRv4_rec_mobile.onnx",
 }
+# rapidocr enlarges the shorter side to 736 pixels and the longer one along with it: a strip of
+# 2 x 2000 would take more memory than machines have.
+MOST_TIMES = 10
 LONGEST = 200
 
 
@@ -78,8 +81,12 @@ class TextReader:
             levels: Array [row, column, channel] of blue, green, red.
 
         Returns:
-            Its lines. Where the networks fail there are none, and `failed` says so.
+            Its lines. Where the networks fail there are none, and `failed` says so; so it is of
+            a picture with one side more than 10 times the other, which they are not given.
         """
+        height, width = levels.shape[:2]
+        if max(height, width) > MOST_TIMES * min(height, width):
+            return Lines((), f"{width} x {height} pixels, expected at most 1 to {MOST_TIMES}")
         try:
             found = self._engine(levels)
         except MemoryError:
