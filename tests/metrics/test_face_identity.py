@@ -292,6 +292,12 @@ def test_a_wrong_entry_costs_no_sample_that_was_there(pack: Path) -> None:
     assert len(found) == 1
 
 
+def test_nothing_is_printed(pack: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Neither by the networks nor by onnxruntime, which writes past Python's own streams."""
+    _measure(pack, [_shown("anna")], [_shown("bodo")])
+    assert capfd.readouterr() == ("", "")
+
+
 def test_no_samples_have_no_number(pack: Path) -> None:
     """And no share that is covered."""
     result = _measure(pack, [], [])

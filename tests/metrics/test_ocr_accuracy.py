@@ -17,7 +17,6 @@ from PIL import Image, ImageDraw, ImageFont
 
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
-from echo_hf.metrics.text_reader import Lines, TextReader, blue_first
 from echo_hf.reasons import BadPicture
 from tests.pictures_for_tests import encoded
 from tests.stages_for_tests import ROOT
@@ -187,7 +186,7 @@ def test_parts_merge_to_the_whole_in_threads_as_without() -> None:
 
 @pytest.mark.extras
 def test_pictures_are_loaded_as_everywhere_in_the_toolkit() -> None:
-    """What the camera turned is read upright, and channels come in the right order."""
+    """What the camera turned is read upright."""
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -195,21 +194,6 @@ def test_pictures_are_loaded_as_everywhere_in_the_toolkit() -> None:
     turned = encoded(lying, "PNG", exif=exif)
     result = ocr_accuracy(['"Open late"'], [turned], vocabulary=["x"])
     assert result.value == 1
-    assert blue_first(Image.new("RGB", (2, 2), "red"))[0, 0].tolist() == [0, 0, 255]
-
-
-@pytest.mark.extras
-def test_odd_shapes_cost_no_error() -> None:
-    """Nothing is read, or the reader says what it failed on."""
-    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    noise = np.random.default_rng(0)
-    reader = TextReader()
-    for shape in ((2, 2, 3), (2, 20, 3)):
-        assert reader.read(noise.integers(0, 256, shape, np.uint8)).lines == ()
-    for shape in ((3, 2000, 3), (2000, 2, 3)):
-        said = f"{shape[1]} x {shape[0]} pixels, expected at most 1 to 10"
-        assert reader.read(np.zeros(shape, np.uint8)) == Lines((), said)
-    assert reader.read(np.zeros((4, 4, 7), np.uint8)).failed.startswith("LoadImageError")
 
 
 @pytest.mark.extras
