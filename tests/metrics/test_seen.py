@@ -142,7 +142,7 @@ def test_threads_see_what_one_sees(threads: int) -> None:
 
 
 def test_outputs_are_seen_without_inputs() -> None:
-    """Each with its own reason; a card for two prompts is one, a second try of one prompt is not."""
+    """Each with its own reason; a card is one that two prompts got, not one prompt twice."""
     outputs = [("a", GOOD), ("b", CARD), ("c", CARD), ("a", GOOD), ("d", None), ("e", CUT)]
     found = list(seen_outputs(iter(outputs), _size, load=load_picture, threads=2))
     assert [one.output for one in found] == [(10, 12)] * 4 + [None] * 2

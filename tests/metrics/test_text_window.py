@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from echo_hf.metrics.text_window import Window, best_window
 
-TEXTS = st.text("abc漢𝄞", max_size=9)
+TEXTS = st.one_of(st.text("ab", max_size=9), st.text("abc漢𝄞", max_size=9))
 
 
 def _distance(one: str, other: str) -> int:
@@ -37,7 +38,26 @@ def test_the_reference_is_the_definition(one: str, other: str) -> None:
     assert _table(one, other) == _distance(one, other)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "text", "window"),
+    [
+        ("kitten", "the sitting room", Window(2, 4, 10)),
+        ("hello", "xxhelloxx", Window(0, 2, 7)),
+        ("hello", "xxheloxx", Window(1, 2, 6)),
+        ("abab", "abcab", Window(1, 0, 5)),
+        ("abcd", "abxyzcd", Window(2, 0, 2)),
+        ("abc", "xyz", Window(3, 0, 0)),
+        ("abc", "", Window(3, 0, 0)),
+        ("", "abc", Window(0, 0, 0)),
+    ],
+)
+def test_windows_are_as_by_hand(wanted: str, text: str, window: Window) -> None:
+    """Wrong, missing and extra letters; the first window to end, and nothing like it."""
+    assert best_window(wanted, text) == window
+
+
 @given(TEXTS, TEXTS)
+@example("abab", "abcab")
 def test_no_window_is_nearer(wanted: str, text: str) -> None:
     """Of all parts of the text, of every length; the one that is given has the distance."""
     windows = [
