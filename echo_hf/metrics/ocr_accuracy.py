@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-from xxhash import xxh3_128
 
 from echo_hf.errors import ScoreError
 from echo_hf.load_rgb import load_picture
 from echo_hf.metrics.estimate import definition_of, mean_of
 from echo_hf.metrics.loading import decoders
 from echo_hf.metrics.ocr_scores import Least, OcrScore, Reading, Rule, score
+from echo_hf.metrics.prompted import prompted
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
@@ -20,7 +19,6 @@ from echo_hf.metrics.result import (
     coverage_of,
     versions_of,
 )
-from echo_hf.metrics.samples import ONE_PICTURE, samples_of
 from echo_hf.metrics.screening import FLAT_LEVELS
 from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen_outputs
 from echo_hf.metrics.text_reader import Lines, TextReader, blue_first
@@ -30,7 +28,6 @@ from echo_hf.metrics.vocabulary import (
     check_vocabulary,
     vocabulary_of,
 )
-from echo_hf.open_picture import PictureSource
 from echo_hf.reasons import MetricReason
 
 RULES: tuple[Rule, ...] = ("quoted", "vocabulary")
@@ -118,8 +115,7 @@ class OcrAccuracy:
             ScoreError: The two differ in length, an entry is no prompt or no picture; none of the
                 samples is added then.
         """
-        texts = _texts(prompts)
-        sources = _prompted(texts, outputs)
+        texts, sources = prompted(prompts, outputs)
         check_vocabulary(self._settings.vocabulary)
         reader = self._loaded()
         looked = seen_outputs(sources, blue_first, load=load_picture, threads=self._threads)
@@ -290,30 +286,3 @@ def _check(min_words: int, min_confidence: float) -> None:
         raise ScoreError(f"min_words is {min_words!r}: expected a whole number from 1")
     if not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
         raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")
-
-
-def _texts(prompts: Iterable[str]) -> list[str]:
-    if isinstance(prompts, ONE_PICTURE) or not isinstance(prompts, Iterable):
-        raise ScoreError(
-            f"prompts: {type(prompts).__name__!r} is not one entry for each sample: expected a "
-            "list, or a column of a dataset"
-        )
-    texts = list(prompts)
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ScoreError(f"prompts[{number}]: {type(text).__name__!r} is no text")
-    return texts
-
-
-def _prompted(
-    texts: Sequence[str], outputs: Iterable[Any]
-) -> Iterator[tuple[str, PictureSource | None]]:
-    """Each output with a digest of its prompt."""
-    if isinstance(outputs, Sequence) and len(outputs) != len(texts):
-        raise ScoreError(
-            f"{len(texts)} prompts and {len(outputs)} outputs: expected one of each for a sample, "
-            "and null for an output that is missing"
-        )
-    samples = samples_of([None] * len(texts), outputs)
-    digests = (xxh3_128(text.encode(errors="surrogatepass")).hexdigest() for text in texts)
-    return ((digest, one.output) for digest, one in zip(digests, samples, strict=True))

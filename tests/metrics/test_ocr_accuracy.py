@@ -66,26 +66,6 @@ def test_impossible_choices_are_told_at_once(options: dict[str, Any], message: s
         OcrAccuracy(**options)
 
 
-@pytest.mark.parametrize(
-    ("prompts", "outputs", "message"),
-    [
-        ("a card", [None], "prompts: 'str' is not one entry for each sample"),
-        ([None], [None], r"prompts\[0\]: 'NoneType' is no text"),
-        (["a", "b"], [None], "2 prompts and 1 outputs: expected one of each for a sample"),
-        (["a"], [3], r"outputs\[0\]: 'int' is no picture"),
-        (["a"], iter(()), "outputs end after 0 samples"),
-    ],
-)
-@pytest.mark.extras
-def test_entries_are_prompts_and_pictures(prompts: Any, outputs: Any, message: str) -> None:
-    """Else nothing of the batch is added."""
-    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    measured = OcrAccuracy()
-    with pytest.raises(ScoreError, match=message):
-        measured.add(prompts, outputs)
-    assert len(measured) == 0
-
-
 @pytest.fixture(scope="module")
 def result() -> OcrAccuracyResult:
     """Of one sample of each kind."""
