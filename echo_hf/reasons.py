@@ -378,3 +378,19 @@ class MetricReason(Reason):
     )
     UNRATED = "unrated", "no judge gave it a rating"
     OFF_SCALE = "off_scale", "the rating is not on the scale that it is divided by"
+    NO_FACE_IN_INPUT = "no_face_in_input", "no face was found in any of its inputs"
+    NO_FACE_IN_OUTPUT = "no_face_in_output", "there is a face in an input, and none in the output"
+    ZERO_NORM = "zero_norm", "every face of one side has an embedding without a direction"
+    MODEL_FAILED = "model_failed", "the model that looks at its pictures fails on one of them"
+    SEVERAL_INPUTS = "several_inputs", "it has more inputs than the released code takes"
+    SIZE_NOT_TAKEN = "size_not_taken", "a picture is smaller or larger than the released code takes"
+    NOT_ABOVE_ZERO = (
+        "not_above_zero",
+        "its number is not above 0, and the released code drops those",
+    )
+    NOTHING_QUOTED = (
+        "nothing_quoted",
+        "its prompt quotes no text: the share of words that there are is measured instead",
+    )
+    TOO_FEW_WORDS = "too_few_words", "too few words were read for a share of them to mean anything"
+    OTHER_SCRIPT = "other_script", "most of what was read is in a script without a vocabulary here"

@@ -1,4 +1,4 @@
-"""The four specialised metrics (ECHO section 5.2), each a function from pictures to numbers.
+"""The specialised metrics (ECHO section 5.2), each a function from pictures to numbers.
 
 Some functions share their name with the file that holds them: they are imported here, at once, so
 that the package's name means the function, whatever is imported first. Nothing that takes long to
@@ -6,6 +6,9 @@ load is imported for it.
 """
 
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift
+from echo_hf.metrics.face_cache import FaceCache
+from echo_hf.metrics.face_identity import FaceIdentity, FaceIdentityResult, face_identity
+from echo_hf.metrics.ocr_accuracy import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured
 from echo_hf.metrics.similarity_cache import SimilarityCache
 from echo_hf.metrics.structure_distance import (
@@ -19,13 +22,20 @@ __all__ = [
     "ColorShift",
     "ColorShiftResult",
     "Estimate",
+    "FaceCache",
+    "FaceIdentity",
+    "FaceIdentityResult",
     "MetricResult",
+    "OcrAccuracy",
+    "OcrAccuracyResult",
     "SimilarityCache",
     "StructureDistance",
     "StructureDistanceResult",
     "TextRenderingResult",
     "Unmeasured",
     "color_shift",
+    "face_identity",
+    "ocr_accuracy",
     "structure_distance",
     "text_rendering",
 ]

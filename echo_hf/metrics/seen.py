@@ -24,6 +24,7 @@ from echo_hf.open_picture import BadPictureError, PictureSource
 from echo_hf.reasons import MetricReason, PictureNotice
 
 Value = TypeVar("Value")
+Other = TypeVar("Other")
 Look = Callable[[Image.Image], Value]
 
 
@@ -44,6 +45,17 @@ class Seen(Generic[Value]):
     unmeasured: Unmeasured | None = None
     digests: tuple[str, str] = ("", "")
     notices: tuple[PictureNotice, ...] = ()
+
+    def measured(self, output: Other | None) -> Seen[Other]:
+        """The sample with what was made of its pictures in their place.
+
+        Args:
+            output: Kept as its output; nothing is of its inputs.
+
+        Returns:
+            The sample, with its digests, notices and reason.
+        """
+        return Seen((), output, self.unmeasured, self.digests, self.notices)
 
 
 class _Faults(NamedTuple):
@@ -101,6 +113,30 @@ def seen(
     return in_order(work, samples, threads=threads)
 
 
+def seen_outputs(
+    outputs: Iterable[tuple[str, PictureSource | None]],
+    look: Look[Value],
+    *,
+    load: Load,
+    threads: int | None = None,
+) -> Iterator[Seen[Value]]:
+    """Looks at the outputs of samples that are measured without their inputs.
+
+    Args:
+        outputs: For each sample a digest of what the output was made from, and the output.
+        look: As for `seen`.
+        load: As for `seen`.
+        threads: As for `seen`.
+
+    Returns:
+        What is kept of each sample, in order.
+
+    Raises:
+        ScoreError: `threads` is no number of threads.
+    """
+    return in_order(partial(_seen_output, look=look, load=load), outputs, threads=threads)
+
+
 def reasons_of(samples: Sequence[Seen[Value]]) -> list[Unmeasured | None]:
     """Why samples have no number, with the outputs that several tasks share.
 
@@ -143,6 +179,15 @@ def _seen(sample: Sample, look: Look[Value], load: Load, lone_inputs: bool) -> S
         (inputs.digest, output.digest),
         inputs.notices + output.notices,
     )
+
+
+def _seen_output(
+    sample: tuple[str, PictureSource | None], look: Look[Value], load: Load
+) -> Seen[Value]:
+    origin, source = sample
+    output = _side((source,), look, load, _OF_OUTPUT)
+    value = output.values[0] if output.values else None
+    return Seen((), value, output.unmeasured, (origin, output.digest), output.notices)
 
 
 def _side(

@@ -126,9 +126,15 @@ def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
         By name, in the order of the paper; those of one metric share what they know of inputs.
     """
     protocol, options = config.protocol, config.metrics
-    similarities = metrics.SimilarityCache()
+    similarities, faces = metrics.SimilarityCache(), metrics.FaceCache()
     return {
         "color_shift": partial(metrics.ColorShift, protocol=protocol),
+        "face_identity": partial(
+            metrics.FaceIdentity,
+            protocol=protocol,
+            cache=faces,
+            **options.face_identity.model_dump(),
+        ),
         "structure_distance": partial(
             metrics.StructureDistance,
             protocol=protocol,

@@ -12,7 +12,7 @@ from PIL import Image
 from echo_hf.load_rgb import load_picture
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.metrics.samples import samples_of
-from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen
+from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen, seen_outputs
 from echo_hf.reasons import BadPicture, MetricReason, PictureNotice
 from tests.metrics.pictures_for_metrics import noise
 from tests.pictures_for_tests import encoded
@@ -139,3 +139,23 @@ def test_threads_see_what_one_sees(threads: int) -> None:
     inputs = [[GOOD, shared], shared, CUT, None, shared, GOOD] * 5
     outputs = [OTHER, SHEET, OTHER, OTHER, None, shared] * 5
     assert _seen(inputs, outputs, threads=threads) == _seen(inputs, outputs, threads=1)
+
+
+def test_outputs_are_seen_without_inputs() -> None:
+    """Each with its own reason; a card is one that two prompts got, not one prompt twice."""
+    outputs = [("a", GOOD), ("b", CARD), ("c", CARD), ("a", GOOD), ("d", None), ("e", CUT)]
+    found = list(seen_outputs(iter(outputs), _size, load=load_picture, threads=2))
+    assert [one.output for one in found] == [(10, 12)] * 4 + [None] * 2
+    assert [one and one.reason.value for one in reasons_of(found)] == [
+        None, "placeholder", "placeholder", None, "missing_output", "bad_output"
+    ]  # fmt: skip
+
+
+def test_what_was_made_of_a_sample_takes_the_place_of_its_pictures() -> None:
+    """All else about it stays."""
+    half = encoded(noise(4).convert("RGBA").point(lambda level: level // 2), "PNG")
+    (found,) = _seen([[half, GOOD]], [OTHER])
+    made = found.measured(0.5)
+    assert (made.inputs, made.output) == ((), 0.5)
+    assert (made.digests, made.notices, made.unmeasured) == (found.digests, found.notices, None)
+    assert made.notices == (PictureNotice.TRANSPARENT,)

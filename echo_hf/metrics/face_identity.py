@@ -1,0 +1,264 @@
+"""Face identity: whether a face of a system's input is still that person's in its output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from echo_hf.errors import ScoreError
+from echo_hf.metrics.estimate import definition_of, mean_of
+from echo_hf.metrics.face_cache import FaceCache
+from echo_hf.metrics.face_comparison import RULES, Found, compared, levels_of, score_of
+from echo_hf.metrics.face_match import FaceMatch
+from echo_hf.metrics.face_pack import AURAFACE
+from echo_hf.metrics.face_reader import FaceOptions, FaceReader
+from echo_hf.metrics.loading import LOADERS, Protocol, check_protocol, decoders
+from echo_hf.metrics.result import MetricResult, Unmeasured, coverage_of, versions_of
+from echo_hf.metrics.samples import samples_of
+from echo_hf.metrics.screening import FLAT_LEVELS
+from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen
+from echo_hf.reasons import MetricReason
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaceIdentityResult(MetricResult):
+    """The face identity of one system.
+
+    A face that an output lost lowers `coverage`, not `value`: the count of `no_face_in_output`
+    belongs beside the number.
+
+    Attributes:
+        matches: For each sample the two faces that are most alike, also where the protocol drops
+            their cosine; null where there are no two.
+    """
+
+    matches: tuple[FaceMatch | None, ...]
+
+
+class FaceIdentity:
+    """The face identity of pictures that come in batches, or are compared in several processes.
+
+    Of each sample two boxes and a cosine are kept; embeddings, by which people can be recognized,
+    are not, except in the cache of inputs. Pictures are decoded in several threads; the networks
+    run in the thread that adds, one picture at a time, and use all processors by themselves.
+
+    Args:
+        protocol: As for `face_identity`, and so are all that follow.
+        pack: As there.
+        revision: As there.
+        det_size: As there.
+        det_thresh: As there.
+        providers: As there.
+        cache: As there.
+        threads: As there.
+
+    Raises:
+        ScoreError: There is no such protocol, or a number is none of those that are possible.
+    """
+
+    def __init__(
+        self,
+        *,
+        protocol: Protocol = "corrected",
+        pack: str | os.PathLike[str] = AURAFACE,
+        revision: str | None = None,
+        det_size: int = 640,
+        det_thresh: float = 0.5,
+        providers: Sequence[str] | None = None,
+        cache: FaceCache | None = None,
+        threads: int | None = None,
+    ) -> None:
+        check_protocol(protocol)
+        self._protocol: Protocol = protocol
+        chosen = None if providers is None else tuple(providers)
+        self._options = FaceOptions(pack, revision, det_size, det_thresh, chosen)
+        self._cache = FaceCache() if cache is None else cache
+        self._threads = threads
+        self._reader: FaceReader | None = None
+        self._networks: Mapping[str, Any] | None = None
+        self._samples: list[Seen[Found]] = []
+
+    def __len__(self) -> int:
+        """How many samples were added."""
+        return len(self._samples)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without networks and cache: a process that only merges needs neither."""
+        return {**vars(self), "_reader": None, "_cache": FaceCache()}
+
+    def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
+        """Compares the faces of some more samples.
+
+        Args:
+            inputs: For each sample a picture or a list of pictures, as for `face_identity`.
+            outputs: For each sample a picture, or null.
+
+        Raises:
+            MissingExtraError: insightface or onnxruntime is not installed.
+            ScoreError: There is no such pack or it cannot be used, the two differ in length, or
+                an element is no picture; none of the samples is added then.
+        """
+        samples = samples_of(inputs, outputs)
+        reader = self._loaded()
+        look = partial(levels_of, protocol=self._protocol)
+        looked = seen(samples, look, load=LOADERS[self._protocol], threads=self._threads)
+        self._samples += [compared(one, reader, self._cache, self._protocol) for one in looked]
+
+    def merge(self, other: FaceIdentity) -> None:
+        """Adds the samples of another accumulator after its own.
+
+        Args:
+            other: Stays as it is.
+
+        Raises:
+            ScoreError: It follows the other protocol, or looked for faces in another way.
+        """
+        if other._protocol != self._protocol:
+            raise ScoreError(
+                f"protocol is {other._protocol!r} there and {self._protocol!r} here: expected the "
+                "same, since faces are looked for in another way"
+            )
+        ours, theirs = self._networks, other._networks
+        if ours and theirs and ours != theirs:
+            differ = ", ".join(repr(key) for key in ours if ours[key] != theirs[key])
+            raise ScoreError(f"{differ} differ there and here: expected the same networks")
+        self._networks = ours or theirs
+        self._samples += other._samples
+
+    def compute(self, *, n_boot: int = 1000, seed: int = 0) -> FaceIdentityResult:
+        """The face identity of all samples that were added.
+
+        Args:
+            n_boot: Draws of the bootstrap over samples; 0 for none.
+            seed: Of the draws.
+
+        Returns:
+            The result, with the samples in the order in which they came; the numbers of the whole
+            do not depend on it, nor on batches and parts.
+
+        Raises:
+            MissingExtraError: Nothing was added yet, and insightface is not installed.
+            ScoreError: `n_boot` is no number of draws; or nothing was added, and there is no such
+                pack.
+        """
+        found = self._found()
+        scores = [score_of(one, self._protocol) for one in found]
+        values = [None if isinstance(one, Unmeasured) else one for one in scores]
+        estimate = mean_of(values, n_boot=n_boot, seed=seed)
+        n = sum(value is not None for value in values)
+        return FaceIdentityResult(
+            value=estimate.value,
+            per_sample=estimate.per_sample,
+            interval=estimate.interval,
+            n=n,
+            coverage=coverage_of(n, len(values)),
+            reasons=tuple(one if isinstance(one, Unmeasured) else None for one in scores),
+            notices=notices_of(self._samples),
+            definition=self._definition(n_boot, seed),
+            matches=tuple(one if isinstance(one, FaceMatch) else None for one in found),
+        )
+
+    def _loaded(self) -> FaceReader:
+        """The networks, at their first use."""
+        if self._reader is None:
+            reader = FaceReader(self._options)
+            if self._networks is not None and self._networks != reader.definition:
+                raise ScoreError(
+                    f"pack {reader.definition['pack']!r} is another than the samples that are "
+                    "here were measured with: expected the same networks"
+                )
+            self._reader, self._networks = reader, reader.definition
+        return self._reader
+
+    def _found(self) -> list[Found]:
+        reasons = reasons_of(self._samples)
+        return [
+            reason or sample.output or Unmeasured(MetricReason.MISSING_OUTPUT)
+            for sample, reason in zip(self._samples, reasons, strict=True)
+        ]
+
+    def _definition(self, n_boot: int, seed: int) -> dict[str, Any]:
+        networks = dict(self._networks or self._loaded().definition)
+        versions = {**versions_of("echo-hf", "numpy"), **networks.pop("versions"), **decoders()}
+        return {
+            "metric": "face_identity",
+            "protocol": self._protocol,
+            **RULES[self._protocol]._asdict(),
+            "direction": "higher is better",
+            **networks,
+            "blank_within": FLAT_LEVELS,
+            "interval": definition_of(n_boot, seed),
+            "versions": versions,
+        }
+
+
+def face_identity(
+    inputs: Iterable[Any],
+    outputs: Iterable[Any],
+    *,
+    protocol: Protocol = "corrected",
+    pack: str | os.PathLike[str] = AURAFACE,
+    revision: str | None = None,
+    det_size: int = 640,
+    det_thresh: float = 0.5,
+    providers: Sequence[str] | None = None,
+    cache: FaceCache | None = None,
+    n_boot: int = 1000,
+    seed: int = 0,
+    threads: int | None = None,
+) -> FaceIdentityResult:
+    """How much the faces in a system's outputs are those of its inputs (ECHO section 5.2).
+
+    One network finds faces, another makes an embedding of each; a sample's number is the highest
+    cosine of a face in any input and a face in the output. Higher is better. `published`: as the
+    released code computes it, with red and blue swapped on the way into the networks; samples of
+    several inputs, and those whose cosine is not above 0, are dropped from the mean; sheets of
+    one colour and placeholders are left out here, too. `corrected`: pictures loaded by
+    `echo_hf.load_rgb`, channels in the order in which the networks were trained, all inputs, and
+    cosines as they are.
+
+    Args:
+        inputs: For each sample a picture, a list of pictures, or null: pictures of Pillow's,
+            paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
+            Dataset.
+        outputs: For each sample a picture in one of these forms, or null when there is none.
+        protocol: `corrected` or `published`.
+        pack: The networks: a folder of ONNX files, or a name on the Hub, of which the two files
+            of AuraFace (278 MB) are downloaded once.
+        revision: Branch, tag or commit of a pack on the Hub; null for the main branch. The commit
+            is recorded in the result.
+        det_size: Pixels a side of what the detector sees; pictures are fitted into it.
+        det_thresh: The score from which on something is a face.
+        providers: Where the networks run, as onnxruntime names it; null for CUDA where
+            onnxruntime has it, and else the processor.
+        cache: Give the same to every system that was given the same inputs: each input is then
+            looked at once.
+        n_boot: Draws of the bootstrap over samples; 0 for none.
+        seed: Of the draws.
+        threads: How many threads decode; as many as there are processors when null.
+
+    Returns:
+        `value` and `interval` from -1 to 1. A sample without an output or a face on either side,
+        with a picture that cannot be decoded or is of one colour, or with an output that another
+        task has, too, has no number but a reason.
+
+    Raises:
+        MissingExtraError: insightface or onnxruntime is not installed.
+        ScoreError: There is no such pack or it cannot be used, the two differ in length, an
+            element is no picture, or a choice is none of those there are.
+    """
+    measured = FaceIdentity(
+        protocol=protocol,
+        pack=pack,
+        revision=revision,
+        det_size=det_size,
+        det_thresh=det_thresh,
+        providers=providers,
+        cache=cache,
+        threads=threads,
+    )
+    measured.add(inputs, outputs)
+    return measured.compute(n_boot=n_boot, seed=seed)

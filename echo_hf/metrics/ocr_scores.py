@@ -1,0 +1,147 @@
+"""What a reading says of one sample: how much of the quoted text is there, or how many words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from echo_hf.metrics.folded_text import folded
+from echo_hf.metrics.quoted_text import quoted
+from echo_hf.metrics.result import Unmeasured
+from echo_hf.metrics.text_reader import Lines
+from echo_hf.metrics.text_window import best_window
+from echo_hf.metrics.vocabulary import Vocabulary, mostly_latin, words_of
+from echo_hf.reasons import MetricReason
+
+Rule = Literal["quoted", "vocabulary"]
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteMatch:
+    """A string that the prompt quotes, and what of it was read.
+
+    Attributes:
+        wanted: The string, as the prompt has it.
+        found: The part of what was read that is most like it, in small letters without spaces.
+        distance: How many letters are missing, too many or wrong in it.
+        accuracy: Share of the string's letters that are right, from 0 to 1.
+    """
+
+    wanted: str
+    found: str
+    distance: int
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read in one output.
+
+    Attributes:
+        lines: The lines that count.
+        unsure: Lines below the least confidence, which do not count.
+        quotes: The strings that the prompt quotes, in order.
+        words: How many words of three letters or more were read.
+        known: How many of them are in the vocabulary; null where its rule was not needed.
+    """
+
+    lines: tuple[str, ...]
+    unsure: tuple[str, ...]
+    quotes: tuple[QuoteMatch, ...]
+    words: int
+    known: int | None
+
+
+class Least(NamedTuple):
+    """From when on something counts.
+
+    Attributes:
+        words: Fewer words give no share.
+        confidence: Lines below it do not count.
+    """
+
+    words: int
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class OcrScore:
+    """One sample's number, by one of the two rules.
+
+    Attributes:
+        by: The rule; null where neither gives a number.
+        value: The number, from 0 to 1; null where there is none.
+        unmeasured: Why there is none.
+        reading: What was read.
+    """
+
+    by: Rule | None
+    value: float | None
+    unmeasured: Unmeasured | None
+    reading: Reading
+
+
+def match_quotes(prompt: str, lines: Sequence[str]) -> tuple[QuoteMatch, ...]:
+    """Looks for the strings that a prompt quotes in what was read.
+
+    Args:
+        prompt: The prompt.
+        lines: The lines, in reading order; a string may go on from one to the next.
+
+    Returns:
+        A match for each string.
+
+    Example:
+        >>> match_quotes('a sign that says "Open late"', ["OPEN", "LAKE", "24 h"])
+        (QuoteMatch(wanted='Open late', found='openlake', distance=1, accuracy=0.875),)
+    """
+    text = "".join(map(folded, lines))
+    return tuple(_matched(wanted, text) for wanted in quoted(prompt))
+
+
+def score(prompt: str, read: Lines, vocabulary: Vocabulary, least: Least) -> OcrScore:
+    """Scores one output by the strings that its prompt quotes, else by its words.
+
+    Args:
+        prompt: The prompt.
+        read: What was read.
+        vocabulary: The words that there are.
+        least: From when on lines and words count.
+
+    Returns:
+        The score.
+    """
+    if read.failed:
+        failed = Unmeasured(MetricReason.MODEL_FAILED, detail=f"output: {read.failed}")
+        return OcrScore(None, None, failed, Reading((), (), (), 0, None))
+    lines = tuple(line.text for line in read.lines if line.confidence >= least.confidence)
+    unsure = tuple(line.text for line in read.lines if line.confidence < least.confidence)
+    words = [word for line in lines for word in words_of(line)]
+    quotes = match_quotes(prompt, lines)
+    if quotes:
+        mean = sum(match.accuracy for match in quotes) / len(quotes)
+        return OcrScore("quoted", mean, None, Reading(lines, unsure, quotes, len(words), None))
+    known = sum(map(vocabulary.knows, words))
+    reading = Reading(lines, unsure, (), len(words), known)
+    reason = _no_share(lines, len(words), vocabulary, least.words)
+    if reason:
+        return OcrScore(None, None, reason, reading)
+    return OcrScore("vocabulary", known / len(words), None, reading)
+
+
+def _matched(wanted: str, text: str) -> QuoteMatch:
+    plain = folded(wanted)
+    window = best_window(plain, text)
+    found = text[window.start : window.end]
+    return QuoteMatch(wanted, found, window.distance, 1 - window.distance / len(plain))
+
+
+def _no_share(
+    lines: Sequence[str], words: int, vocabulary: Vocabulary, fewest: int
+) -> Unmeasured | None:
+    if vocabulary.latin and not mostly_latin("".join(lines)):
+        return Unmeasured(MetricReason.OTHER_SCRIPT, detail="the vocabulary is English")
+    if words < fewest:
+        return Unmeasured(MetricReason.TOO_FEW_WORDS, detail=f"{words}, expected {fewest}")
+    return None

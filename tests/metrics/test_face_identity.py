@@ -1,0 +1,320 @@
+"""Face identity on drawn faces: both protocols against cosines of the drawn colours."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from echo_hf.errors import ScoreError
+from echo_hf.metrics import FaceCache, FaceIdentity, FaceIdentityResult, face_identity
+from echo_hf.metrics.loading import Protocol
+from echo_hf.reasons import BadPicture, MetricReason, PictureNotice
+from tests.metrics.faces_for_tests import GREY, SIDE, cosine, drawn
+from tests.metrics.tiny_face_pack import write_pack
+from tests.pictures_for_tests import encoded
+
+pytestmark = pytest.mark.extras
+pytest.importorskip("insightface", reason="needs the extra `face`")
+pytest.importorskip("onnx", reason="needs the extra `face`")
+
+ANNA = [(250, 20, 10), (240, 90, 30), (255, 0, 0), (230, 10, 60)]
+BODO = [(200, 120, 20), (250, 200, 100), (190, 0, 40), (255, 250, 10)]
+CARLA = [(255, 255, 100), (180, 20, 0), (255, 130, 20), (200, 10, 20)]
+FEW = ("anna", "bodo", "carla")
+PEOPLE = dict(zip(FEW, (ANNA, BODO, CARLA), strict=True))
+# Blue where others are red: a face only to networks that are given the channels swapped.
+SMURF = [(10, 20, 250), (60, 0, 255), (0, 90, 200), (20, 20, 240)]
+NOBODY = drawn({})
+CUT = encoded(drawn({(0, 0): ANNA}).resize((400, 400)), "PNG")[:300]
+
+
+def _shown(*names: str, at: int = 0) -> Image.Image:
+    return drawn({(at, number): PEOPLE[name] for number, name in enumerate(names)})
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The two tiny networks."""
+    return write_pack(tmp_path_factory.mktemp("faces") / "pack")
+
+
+def _measure(pack: Path, inputs: Any, outputs: Any, **options: Any) -> FaceIdentityResult:
+    settings: Mapping[str, Any] = {"pack": pack, "det_size": SIDE, "n_boot": 0, **options}
+    return face_identity(inputs, outputs, **settings)
+
+
+def test_a_face_that_stays_has_a_cosine_of_one(pack: Path) -> None:
+    """Wherever it moves; another face has the cosine of the drawn colours."""
+    result = _measure(
+        pack, [_shown("anna"), _shown("anna")], [_shown("anna", at=3), _shown("bodo")]
+    )
+    expected = (1.0, cosine(ANNA, BODO))
+    assert result.per_sample == pytest.approx(expected, abs=1e-6)
+    assert result.value == pytest.approx(np.mean(expected), abs=1e-6)
+    assert (result.n, result.coverage, result.counts) == (2, 1.0, {})
+
+
+def test_the_best_pair_counts_over_several_inputs(pack: Path) -> None:
+    """Any face of any input with any of the output; the match says which and where."""
+    inputs = [[_shown("bodo"), _shown("bodo", "carla")]]
+    result = _measure(pack, inputs, [_shown("anna", "carla", at=2)])
+    (match,) = result.matches
+    assert match is not None
+    assert match.cosine == result.value == pytest.approx(1, abs=1e-6)
+    assert (match.input, match.input_faces, match.output_faces) == (1, 3, 2)
+    assert match.input_box == (32, 0, 64, 32)
+    assert match.output_box == (32, 64, 64, 96)
+    pairs = {(a, b): cosine(PEOPLE[a], PEOPLE[b]) for a in ("bodo",) for b in ("anna", "carla")}
+    without = _measure(pack, [[_shown("bodo")] * 2], [_shown("anna", "carla")])
+    assert without.value == pytest.approx(max(pairs.values()), abs=1e-6)
+
+
+def test_swapped_channels_show_other_faces(pack: Path) -> None:
+    """`corrected` sees what is red, `published` what is blue: on one picture, two numbers."""
+    before = drawn({(0, 0): ANNA, (1, 0): SMURF})
+    pale = [(50, 60, 255), (100, 40, 255), (40, 130, 240), (60, 60, 255)]
+    after = drawn({(0, 0): BODO, (1, 0): pale})
+    corrected, published = (
+        _measure(pack, [before], [after], protocol=name) for name in ("corrected", "published")
+    )
+    assert corrected.value == pytest.approx(cosine(ANNA, BODO), abs=1e-6)
+    # The order of the numbers in both embeddings is swapped alike: the cosine is the colours'.
+    assert published.value == pytest.approx(cosine(SMURF, pale), abs=1e-6)
+    assert corrected.value != pytest.approx(published.value, abs=0.01)
+    boxes = [one.matches[0] and one.matches[0].input_box[1] for one in (corrected, published)]
+    assert boxes == [0, 32]
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "reason"),
+    [
+        (NOBODY, NOBODY, "no_face_in_input"),
+        (NOBODY, _shown("anna"), "no_face_in_input"),
+        (_shown("anna"), NOBODY, "no_face_in_output"),
+        (_shown("anna"), None, "missing_output"),
+        (_shown("anna"), GREY, "blank_output"),
+        (GREY, _shown("anna"), "blank_input"),
+        (_shown("anna"), CUT, "bad_output"),
+        ([_shown("anna"), CUT], _shown("anna"), "bad_input"),
+        ([], _shown("anna"), "no_input"),
+        (_shown("anna"), _shown("anna").resize((2000, 3)), "model_failed"),
+    ],
+)
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+def test_without_two_faces_there_is_a_reason_and_no_number(
+    pack: Path, given: Any, made: Any, reason: str, protocol: Protocol
+) -> None:
+    """And the sample beside it keeps its own."""
+    blue = drawn({(0, 0): SMURF, (2, 2): ANNA})
+    if protocol == "published" and reason in ("no_face_in_output", "model_failed"):
+        given, reason = blue, {"model_failed": "size_not_taken"}.get(reason, reason)
+    result = _measure(pack, [given, blue], [made, blue], protocol=protocol)
+    assert [one and one.reason for one in result.reasons] == [MetricReason(reason), None]  # type: ignore[call-arg]
+    assert result.per_sample[0] is None
+    assert result.per_sample[1] == result.value == pytest.approx(1)
+    assert (result.n, result.coverage, result.matches[0]) == (1, 0.5, None)
+
+
+def test_a_broken_file_is_told_with_its_cause(pack: Path) -> None:
+    """As every metric tells it."""
+    (found,) = _measure(pack, [_shown("anna")], [CUT]).reasons
+    assert found is not None
+    assert (found.cause, found.detail.split(":")[0]) == (BadPicture.TRUNCATED, "output")
+
+
+def test_a_card_that_several_tasks_got_is_no_output(pack: Path) -> None:
+    """Although it shows a face, and although it shows none."""
+    for card in (_shown("anna", "bodo"), NOBODY):
+        result = _measure(pack, [_shown("anna"), _shown("bodo")], [card, card])
+        assert result.counts == {MetricReason.PLACEHOLDER: 2}
+        assert (result.value, result.matches) == (None, (None, None))
+
+
+def test_an_embedding_of_no_length_gives_no_number(tmp_path: Path) -> None:
+    """It has no direction, and 0 would be one."""
+    still = write_pack(tmp_path / "still", length=0.0)
+    result = _measure(still, [_shown("anna")], [_shown("anna")])
+    assert result.counts == {MetricReason.ZERO_NORM: 1}
+    assert result.value is None
+
+
+def test_a_cosine_below_zero_stays_or_is_dropped(pack: Path) -> None:
+    """`corrected` keeps it, `published` leaves it out of the mean and says so."""
+    dark = [(140, 0, 0)] * 4
+    light = [(255, 255, 120)] * 4
+    there, back = ([colour[::-1] for colour in face] for face in (dark, light))
+    expected = cosine(dark, light)
+    assert expected < 0
+    corrected = _measure(pack, [drawn({(0, 0): dark})], [drawn({(0, 0): light})])
+    assert corrected.value == pytest.approx(expected, abs=1e-6)
+    swapped = (
+        [drawn({(0, 0): [one[::-1] for one in face]}) for face in (first, second)]
+        for first, second in ((dark, light), (dark, dark))
+    )
+    inputs, outputs = zip(*swapped, strict=True)
+    assert there[0] == (0, 0, 140)
+    assert back[0] == (120, 255, 255)
+    published = _measure(pack, list(inputs), list(outputs), protocol="published")
+    assert published.value == pytest.approx(1)
+    assert published.counts == {MetricReason.NOT_ABOVE_ZERO: 1}
+    (reason, _) = published.reasons
+    assert reason is not None
+    assert float(reason.detail.removeprefix("cosine ")) == pytest.approx(expected, abs=1e-4)
+    assert published.matches[0] is not None
+
+
+def test_several_inputs_count_or_are_dropped(pack: Path) -> None:
+    """The released code makes no number of them."""
+    faces, others = (drawn({(0, 0): SMURF, (1, 1): person}) for person in (ANNA, BODO))
+    for protocol, counts in (
+        ("corrected", {}),
+        ("published", {MetricReason.SEVERAL_INPUTS: 1}),
+    ):
+        result = _measure(pack, [[faces, others], faces], [others, faces], protocol=protocol)
+        assert result.counts == counts
+        assert result.value == pytest.approx(1)
+
+
+def test_the_released_code_takes_pictures_of_some_sizes(pack: Path) -> None:
+    """From 10 pixels a side; smaller ones are dropped with their size."""
+    small = drawn({(0, 0): SMURF}).resize((40, 9))
+    result = _measure(pack, [small], [drawn({(0, 0): SMURF})], protocol="published")
+    (reason,) = result.reasons
+    assert reason is not None
+    assert reason.reason == MetricReason.SIZE_NOT_TAKEN
+    assert reason.detail == "40 x 9 pixels, expected 10 to 10000 a side"
+
+
+def test_pictures_are_loaded_as_everywhere_in_the_toolkit(pack: Path) -> None:
+    """Turned by the camera, one lies on its side for the published number alone."""
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    stored = drawn({(0, 1): ANNA}).transpose(Image.Transpose.ROTATE_180)
+    packed = encoded(stored, "PNG", exif=exif)
+    result = _measure(pack, [packed], [_shown("anna")])
+    assert result.value == pytest.approx(1, abs=1e-6)
+    assert result.matches[0] is not None
+    assert result.matches[0].input_box == (32, 0, 64, 32)
+    clear = encoded(drawn({(0, 0): ANNA}).convert("RGBA").point(lambda level: level // 2), "PNG")
+    assert _measure(pack, [clear], [_shown("anna")]).notices == {PictureNotice.TRANSPARENT: 1}
+
+
+SAMPLES: list[tuple[Any, Any]] = [
+    (_shown("anna"), _shown("bodo")),
+    ([_shown("bodo"), _shown("carla")], _shown("carla", at=2)),
+    (_shown("carla"), None),
+    (_shown("anna", "bodo"), NOBODY),
+    (CUT, _shown("anna")),
+    (_shown("carla"), GREY),
+    (_shown("carla", at=1), _shown("anna", at=1)),
+]
+
+
+def _sides(samples: list[tuple[Any, Any]]) -> list[list[Any]]:
+    return [[one[side] for one in samples] for side in (0, 1)]
+
+
+@pytest.mark.parametrize("threads", [2, 6])
+def test_threads_find_what_one_finds(pack: Path, threads: int) -> None:
+    """In the whole and sample by sample, also of pictures that they share."""
+    sides = _sides(SAMPLES * 4)
+    assert _measure(pack, *sides, threads=threads) == _measure(pack, *sides, threads=1)
+
+
+def test_batches_and_parts_merge_to_the_whole(pack: Path) -> None:
+    """Also parts that were measured in another process, and come without networks."""
+    whole = _measure(pack, *_sides(SAMPLES), n_boot=50)
+    batches, first, second = (FaceIdentity(pack=pack, det_size=SIDE) for _ in range(3))
+    for part in (SAMPLES[:3], SAMPLES[3:]):
+        batches.add(*_sides(part))
+    first.add(*_sides(SAMPLES[:3]))
+    second.add(*_sides(SAMPLES[3:]))
+    gathered = FaceIdentity(pack=pack, det_size=SIDE)
+    for part_of in (first, second):
+        gathered.merge(pickle.loads(pickle.dumps(part_of)))  # noqa: S301 - our own bytes
+    assert batches.compute(n_boot=50) == gathered.compute(n_boot=50) == whole
+    assert len(batches) == len(gathered) == len(SAMPLES)
+
+
+def test_other_networks_do_not_mix(pack: Path, tmp_path: Path) -> None:
+    """Nor protocols: what a number means would be nowhere."""
+    ours = FaceIdentity(pack=pack, det_size=SIDE)
+    ours.add([NOBODY], [NOBODY])
+    other = FaceIdentity(pack=write_pack(tmp_path / "pack", length=2.0), det_size=SIDE)
+    other.add([NOBODY], [NOBODY])
+    with pytest.raises(ScoreError, match="'recognizer' differ there and here"):
+        ours.merge(other)
+    with pytest.raises(ScoreError, match="'published' there and 'corrected' here"):
+        ours.merge(FaceIdentity(protocol="published"))
+    assert len(ours) == 1
+
+
+def test_an_input_is_looked_at_once_for_all_systems(
+    pack: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache changes no number, and is not used for networks that see something else."""
+    from insightface.app import FaceAnalysis
+
+    looked: list[object] = []
+    get = FaceAnalysis.get
+
+    def counted(app: Any, levels: Any) -> Any:
+        looked.append(levels)
+        return get(app, levels)
+
+    cache, inputs = FaceCache(), [_shown("anna"), [_shown("anna"), _shown("bodo")]]
+    systems = [[_shown("anna", at=at), _shown("carla", at=at)] for at in (1, 2, 3)]
+    expected = [_measure(pack, inputs, outputs) for outputs in systems]
+    monkeypatch.setattr(FaceAnalysis, "get", counted)
+    assert [_measure(pack, inputs, outputs, cache=cache) for outputs in systems] == expected
+    # For each system one trial and two outputs; of the three inputs two are equal.
+    assert len(looked) == 3 * (1 + 2) + 2
+    assert len(cache) == 2
+    _measure(pack, inputs, systems[0], cache=cache, det_thresh=0.6)
+    assert len(cache) == 4
+    _measure(pack, inputs, systems[0], cache=cache, protocol="published")
+    assert len(cache) == 5  # of the one sample that it takes
+
+
+def test_a_wrong_entry_costs_no_sample_that_was_there(pack: Path) -> None:
+    """What was added before stays, and nothing of the batch is added."""
+    found = FaceIdentity(pack=pack, det_size=SIDE)
+    found.add([_shown("anna")], [_shown("bodo")])
+    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is no picture"):
+        found.add([NOBODY] * 2, [NOBODY, 3])
+    assert len(found) == 1
+
+
+def test_nothing_is_printed(pack: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Neither by the networks nor by onnxruntime, which writes past Python's own streams."""
+    _measure(pack, [_shown("anna")], [_shown("bodo")])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_no_samples_have_no_number(pack: Path) -> None:
+    """And no share that is covered."""
+    result = _measure(pack, [], [])
+    assert (result.value, result.n, result.coverage, result.per_sample) == (None, 0, None, ())
+
+
+def test_the_definition_tells_all_that_decides_the_number(pack: Path) -> None:
+    """As JSON, with what the protocols differ in."""
+    results = [
+        json.loads(json.dumps(_measure(pack, [], [], protocol=name, seed=7).as_json()))
+        for name in get_args(Protocol)
+    ]
+    published, corrected = (one["definition"] for one in results)
+    assert {key for key, value in published.items() if value != corrected[key]} == {
+        "protocol", "loader", "channels", "inputs", "value"
+    }  # fmt: skip
+    assert corrected["det_size"] == [SIDE, SIDE]
+    assert len(corrected["detector"]["sha256"]) == 64
+    assert corrected["interval"]["seed"] == 7
+    assert {"insightface", "onnxruntime", "pillow", "echo-hf"} <= set(corrected["versions"])

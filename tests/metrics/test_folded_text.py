@@ -1,0 +1,49 @@
+"""Texts that people read as the same are the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.metrics.folded_text import folded
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Happy\n Birthday\t!", "happybirthday!"),
+        ("ＨＥＬＬＯ　１２", "hello12"),
+        ("ﬁne ﬂags", "fineflags"),
+        ("STRASSE", "strasse"),
+        ("Straße", "strasse"),
+        ("Cafe\u0301", "caf\u00e9"),
+        ("It’s ‘so’ `so´", "it's'so''so'"),
+        ("“a” „b“ «c»", '"a""b""c"'),
+        ("soft\u00adhyphen zero\u200bwidth", "softhyphenzerowidth"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφοσ"),
+        ("a-b", "a-b"),
+    ],
+)
+def test_what_does_not_count_is_folded(text: str, expected: str) -> None:
+    """Case, width, ligatures, composition, marks, spaces; letters and signs stay."""
+    assert folded(text) == expected
+
+
+@given(st.text())
+def test_folding_twice_changes_nothing(text: str) -> None:
+    """For any text that there is."""
+    assert folded(folded(text)) == folded(text)
+
+
+@given(st.text(), st.text(), st.sampled_from([" ", "\n", "\u3000", "\u00a0"]))
+def test_spaces_do_not_count(one: str, other: str, space: str) -> None:
+    """Wherever they stand, and of whatever kind."""
+    assert folded(f"{space}{one}{space} ") == folded(one)
+    assert folded(f"a{space}b{other}") == folded(f"ab{other}")
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_case_does_not_count(text: str) -> None:
+    """Of any letter."""
+    assert folded(text.upper()) == folded(text.lower()) == folded(text.swapcase())

@@ -1,0 +1,199 @@
+"""OCR accuracy of words that were drawn, right and wrong; without a network, and in silence."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from echo_hf.errors import MissingExtraError, ScoreError
+from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
+from echo_hf.reasons import BadPicture
+from tests.pictures_for_tests import encoded
+from tests.stages_for_tests import ROOT
+
+HEIGHT, MARGIN = 32, 24
+
+
+def written(lines: Sequence[str], ink: Any = "black", paper: Any = "white") -> Image.Image:
+    """Lines of text in the font that comes with Pillow."""
+    font = ImageFont.load_default(HEIGHT)
+    picture = Image.new("RGB", (480, 2 * MARGIN + 2 * HEIGHT * len(lines)), paper)
+    for number, line in enumerate(lines):
+        place = MARGIN, MARGIN + 2 * HEIGHT * number
+        ImageDraw.Draw(picture).text(place, line, fill=ink, font=font)
+    return picture
+
+
+CARD = 'a card with "Happy Birthday" and "to the best gardener"'
+FOX = ["The quick brown fox", "jumps over fences"]
+
+
+@pytest.mark.parametrize("package", ["rapidocr", "onnxruntime", "spellchecker"])
+def test_a_missing_package_is_told_at_first_use(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line that says what to install; making an accumulator needs none."""
+    for name in ("rapidocr", "onnxruntime", "spellchecker"):
+        if name == package:
+            monkeypatch.setitem(sys.modules, name, None)
+    measured = OcrAccuracy()
+    with pytest.raises(MissingExtraError, match=r"ocr_accuracy.*\"echo-hf\[ocr\]\"$"):
+        measured.add(["a"], [None])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_words": 0}, "min_words is 0: expected a whole number from 1"),
+        ({"min_words": 1.5}, "min_words is 1.5: "),
+        ({"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
+        ({"vocabulary": "words"}, "vocabulary holds something else than words"),
+    ],
+)
+def test_impossible_choices_are_told_at_once(options: dict[str, Any], message: str) -> None:
+    """Before anything is loaded."""
+    with pytest.raises(ScoreError, match=message):
+        OcrAccuracy(**options)
+
+
+@pytest.fixture(scope="module")
+def result() -> OcrAccuracyResult:
+    """Of one sample of each kind."""
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    pytest.importorskip("spellchecker", reason="needs the extra `ocr`")
+    cut = encoded(written(FOX), "PNG")[:300]
+    samples: list[tuple[str, Any]] = [
+        (CARD, written(["HAPPY BIRTHDAY", "to the best gardner"])),
+        ("a fox", written([*FOX, "under mooon"])),
+        ("a sign «mixture of colours»", written(["mitture of colours"])),
+        ("a cat", written(["Miau cat"])),
+        (CARD, written(["I I I"])),
+        (CARD, None),
+        (CARD, cut),
+        (CARD, Image.new("RGB", (64, 64), "white")),
+        ("a red box", written(["same card"])),
+        ("a blue box", written(["same card"])),
+    ]
+    return ocr_accuracy([one for one, _ in samples], [one for _, one in samples], n_boot=50)
+
+
+@pytest.mark.extras
+def test_known_errors_cost_what_they_are(result: OcrAccuracyResult) -> None:
+    """One letter of 17 is missing, one of 16 is wrong; spaces and case cost nothing."""
+    assert result.per_sample[0] == pytest.approx((1 + 16 / 17) / 2)
+    assert result.per_sample[2] == pytest.approx(15 / 16)
+    readings = result.readings
+    assert readings[0] is not None
+    assert readings[2] is not None
+    assert [one.wanted for one in readings[0].quotes] == ["Happy Birthday", "to the best gardener"]
+    assert [one.distance for one in readings[0].quotes] == [0, 1]
+    assert readings[2].quotes[0].found == "mittureofcolours"
+
+
+@pytest.mark.extras
+def test_the_two_rules_are_never_mixed(result: OcrAccuracyResult) -> None:
+    """Each sample has one, each mean is of its own; 8 of the 9 words of the fox are known."""
+    assert result.by == ("quoted", "vocabulary", "quoted", None, "quoted", *[None] * 5)
+    assert result.in_vocabulary.per_sample[1] == pytest.approx(8 / 9)
+    assert result.in_vocabulary.value == result.in_vocabulary.per_sample[1]
+    assert result.per_sample[1] is None
+    measured = [result.per_sample[at] for at in (0, 2, 4)]
+    assert result.value == pytest.approx(np.mean([one for one in measured if one is not None]))
+    assert (result.n, result.coverage) == (3, 0.3)
+
+
+@pytest.mark.extras
+def test_what_has_no_number_has_a_reason(result: OcrAccuracyResult) -> None:
+    """Every null of `per_sample`, and no other."""
+    assert [one and one.reason.value for one in result.reasons] == [
+        None,
+        "nothing_quoted",
+        None,
+        "too_few_words",
+        None,
+        "missing_output",
+        "bad_output",
+        "blank_output",
+        "placeholder",
+        "placeholder",
+    ]
+    broken = result.reasons[6]
+    assert broken is not None
+    assert broken.cause == BadPicture.TRUNCATED
+    assert [one is None for one in result.readings] == [False] * 5 + [True] * 5
+
+
+@pytest.mark.extras
+def test_the_definition_tells_all_that_decides_the_numbers(result: OcrAccuracyResult) -> None:
+    """As JSON: the networks by their digests, the list of words by its version."""
+    definition = json.loads(json.dumps(result.as_json()))["definition"]
+    assert "a check of text_rendering" in definition["role"]
+    assert len(definition["networks"]) == 3
+    assert definition["vocabulary"]["language"] == "English"
+    assert (definition["min_words"], definition["min_confidence"]) == (5, 0.5)
+    assert {"rapidocr", "onnxruntime", "cv2", "pillow"} <= set(definition["versions"])
+
+
+@pytest.mark.extras
+def test_parts_merge_to_the_whole_in_threads_as_without() -> None:
+    """Also those that come from another process; other settings do not mix."""
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    words = ["the", "quick", "brown"]
+    options: dict[str, Any] = {"vocabulary": words, "min_words": 2}
+    samples = [(CARD, written(["Happy Brithday"])), ("a fox", written(FOX)), (CARD, None)]
+    prompts, outputs = [one for one, _ in samples], [one for _, one in samples]
+    whole = ocr_accuracy(prompts, outputs, threads=3, n_boot=20, **options)
+    parts = [OcrAccuracy(threads=1, **options) for _ in range(3)]
+    parts[1].add(prompts[:1], outputs[:1])
+    parts[2].add(prompts[1:], outputs[1:])
+    for part in parts[1:]:
+        parts[0].merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - our own bytes
+    assert parts[0].compute(n_boot=20) == whole
+    assert whole.in_vocabulary.per_sample[1] == pytest.approx(3 / 7)
+    with pytest.raises(ScoreError, match="min_words differ there and here"):
+        parts[0].merge(OcrAccuracy(vocabulary=words, min_words=3))
+
+
+@pytest.mark.extras
+def test_pictures_are_loaded_as_everywhere_in_the_toolkit() -> None:
+    """What the camera turned is read upright."""
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    lying = written(["OPEN LATE"]).transpose(Image.Transpose.ROTATE_90)
+    turned = encoded(lying, "PNG", exif=exif)
+    result = ocr_accuracy(['"Open late"'], [turned], vocabulary=["x"])
+    assert result.value == 1
+
+
+@pytest.mark.extras
+def test_no_network_and_no_word_on_the_way(tmp_path: Path) -> None:
+    """In a process without connections, which prints nothing but what it is told to."""
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    written(["OPEN LATE"]).save(tmp_path / "sign.png")
+    Image.linear_gradient("L").save(tmp_path / "nothing.png")
+    code = """
+import socket, sys
+def refused(*_, **__):
+    raise SystemExit("asked the network")
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = refused
+from echo_hf.metrics import ocr_accuracy
+outputs = ["sign.png", "nothing.png"]
+print(ocr_accuracy(['"open late"', '"open early"'], outputs).per_sample)
+"""
+    shown = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (shown.stdout, shown.stderr) == ("(1.0, 0.0)\n", "")
