@@ -19,11 +19,12 @@ from echo_hf.scoring.win_rates import SplitWinRates
 
 NOTHING = "-"
 EVERY = "every system"
+HIGHER, LOWER = "↑", "↓"  # is better
 BETTER = {
-    "color_shift": "lower is better",
-    "face_identity": "higher is better",
-    "structure_distance": "lower is better",
-    "text_rendering": "higher is better",
+    "color_shift": LOWER,
+    "face_identity": HIGHER,
+    "structure_distance": LOWER,
+    "text_rendering": HIGHER,
 }
 
 
@@ -89,7 +90,7 @@ def metric_table(metrics: Sequence[Measured]) -> Table:
         left = heading in ("metric", "system", "beside it")
         table.add_column(heading, justify="left" if left else "right")
     for metric, rows in groupby(metrics, key=attrgetter("metric")):
-        heading = f"{metric} ({BETTER[metric]})"
+        heading = f"{metric} {BETTER[metric]}"
         for one in _told(list(rows)):
             table.add_row(heading, *_cells(one))
             heading = ""
