@@ -8,11 +8,9 @@ and for them it refuses to speak.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +24,7 @@ from echo_hf.quickstart.closeness import Difference, Meant, Pixels, closeness
 from echo_hf.quickstart.truth import NO_TRUTH, Truths, corpus, read_truths, sample_rows
 from echo_hf.tables import OUTPUTS, RATINGS, Table
 
-__all__ = ["JUDGE", "MeanRating", "closeness", "drawn_truth", "mean_ratings"]
+__all__ = ["JUDGE", "closeness", "drawn_truth"]
 
 JUDGE = "drawn_truth"
 RUBRIC = "overall"
@@ -36,24 +34,6 @@ READ = ("sample_id", "system", "sample_digest", "image", "outcome")
 READ_OUTPUTS = Table(
     OUTPUTS.name, OUTPUTS.about, OUTPUTS.key, {name: OUTPUTS.columns[name] for name in READ}
 )
-
-
-class MeanRating(NamedTuple):
-    """What one judge's ratings of one system come to.
-
-    Attributes:
-        judge: The judge.
-        system: The system.
-        mean: Mean rating, null when there is none.
-        rated: How many outputs have a rating.
-        unrated: How many have none.
-    """
-
-    judge: str
-    system: str
-    mean: float | None
-    rated: int
-    unrated: int
 
 
 def drawn_truth(
@@ -87,39 +67,6 @@ def drawn_truth(
     judge = _Judge(truths, pictures)
     ratings = [judge.rating(row, _sample_of(row, asked)) for row in rows]
     return pa.Table.from_pylist(ratings, RATINGS.schema)
-
-
-def mean_ratings(ratings: pa.Table) -> list[MeanRating]:
-    """Mean rating of each system by each judge: one line of a table each.
-
-    Args:
-        ratings: Rows of `RATINGS` with one rubric.
-
-    Returns:
-        The best first, those without any rating last.
-
-    Raises:
-        ValueError: There are several rubrics, which no mean can stand for.
-
-    Example:
-        >>> columns = {"judge": ["j", "j"], "system": ["a", "a"], "rubric": ["overall"] * 2}
-        >>> mean_ratings(pa.table({**columns, "rating": [7.5, None]}))
-        [MeanRating(judge='j', system='a', mean=7.5, rated=1, unrated=1)]
-    """
-    rubrics = sorted(set(ratings["rubric"].to_pylist()))
-    if len(rubrics) > 1:
-        raise ValueError(f"rubrics {rubrics!r} in one table: filter to one of them first")
-    given: dict[tuple[str, str], list[float | None]] = defaultdict(list)
-    for row in ratings.select(["judge", "system", "rating"]).to_pylist():
-        given[row["judge"], row["system"]].append(row["rating"])
-    means = [_mean(judge, system, values) for (judge, system), values in given.items()]
-    return sorted(means, key=lambda one: (one.judge, -(one.mean or 0), one.system))
-
-
-def _mean(judge: str, system: str, values: Sequence[float | None]) -> MeanRating:
-    rated = [value for value in values if value is not None]
-    mean = fmean(rated) if rated else None
-    return MeanRating(judge, system, mean, len(rated), len(values) - len(rated))
 
 
 def _check_bundled(sample: Mapping[str, Any], truths: Truths) -> None:

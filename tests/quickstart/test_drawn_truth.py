@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from datasets import Dataset
 from PIL import Image
@@ -17,7 +16,7 @@ from PIL import Image
 from echo_hf.errors import EchoError, TableError
 from echo_hf.pictures import PictureStore
 from echo_hf.quickstart.closeness import closeness
-from echo_hf.quickstart.drawn_truth import MeanRating, drawn_truth, mean_ratings, pixels
+from echo_hf.quickstart.drawn_truth import drawn_truth, pixels
 from echo_hf.quickstart.systems import outputs
 from echo_hf.tables import OUTPUTS, RATINGS
 
@@ -239,36 +238,3 @@ def test_every_picture_is_loaded_the_one_way() -> None:
     turned[0x0112] = 6
     Image.fromarray(np.full((2, 4), 32_896, np.uint16)).save(file, "PNG", exif=turned)
     assert pixels(file.getvalue()).tolist() == [[[128] * 3] * 2] * 4
-
-
-def test_the_summary_is_one_line_a_system(rated: pa.Table) -> None:
-    """Means, computed by Arrow as well, stand best first; the judge is named in each line."""
-    lines = mean_ratings(rated)
-    grouped = rated.group_by("system").aggregate([("rating", "mean"), ("rating", "count")])
-    expected = {
-        row["system"]: (row["rating_mean"], row["rating_count"]) for row in grouped.to_pylist()
-    }
-    assert lines[0].system == "exact_copy"
-    assert {line.system: (pytest.approx(line.mean), line.rated) for line in lines} == expected
-    assert {(line.judge, line.unrated) for line in lines} == {("drawn_truth", 0)}
-    means = [line.mean or 0 for line in lines]
-    assert means == sorted(means, reverse=True)
-
-
-def test_the_summary_counts_what_has_no_rating(rated: pa.Table) -> None:
-    """A system without any rating stays in the table, last and without a mean."""
-    none = rated.slice(0, 3).drop_columns(["system", "rating"])
-    none = none.append_column("system", pa.array(["idle"] * 3))
-    none = none.append_column("rating", pa.nulls(3, pa.float64())).select(rated.column_names)
-    copies = rated.filter(pc.equal(rated["system"], "exact_copy"))
-    lines = mean_ratings(pa.concat_tables([none, copies]))
-    assert lines[-1] == MeanRating("drawn_truth", "idle", None, 0, 3)
-    assert mean_ratings(RATINGS.empty()) == []
-
-
-def test_the_summary_mixes_no_rubrics(rated: pa.Table) -> None:
-    """A mean over two rubrics means nothing, so it is refused."""
-    other = rated.slice(0, 1).drop_columns(["rubric"])
-    other = other.append_column("rubric", pa.array(["reference"])).select(rated.column_names)
-    with pytest.raises(ValueError, match=r"\['overall', 'reference'\]"):
-        mean_ratings(pa.concat_tables([rated, other]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,9 +57,39 @@ def test_the_printed_command_finds_the_run(tmp_path: Path) -> None:
     show(Console(file=out, width=110), runs)
     lines = out.getvalue().splitlines()
     (printed,) = (line.strip() for line in lines if line.startswith("  echo-hf why "))
-    table = next(at for at, line in enumerate(lines) if line.startswith(" moved_layout"))
     told = CliRunner().invoke(app, shlex.split(printed)[1:])
 
     assert told.exit_code == 0
     assert "every result is up to date" in told.stdout
-    assert lines[table + 1].endswith("drawn_truth only knows these posts")
+    assert any(line.endswith("drawn_truth only knows these posts") for line in lines)
+
+
+def test_the_tint_is_singled_out(tmp_path: Path) -> None:
+    """Of the four stand-ins, the one with a fifth of the blue gone has by far the largest shift."""
+    out = io.StringIO()
+    show(Console(file=out, width=140), tmp_path)
+    (results,) = tmp_path.glob("*/results.json")
+    rows = json.loads(results.read_text("utf-8"))["results"]
+    shift = {row["system"]: row["value"] for row in rows if row["metric"] == "color_shift"}
+    tinted = shift.pop("yellow_tint")
+    assert len(shift) == 3
+    assert tinted > 10 * max(shift.values())
+    assert "yellower" in out.getvalue()
+
+
+def test_other_metrics_say_what_they_lack(tmp_path: Path) -> None:
+    """Their coverage is 0; packages are named with the command that installs them."""
+    out = io.StringIO()
+    show(Console(file=out, width=160), tmp_path)
+    (results,) = tmp_path.glob("*/results.json")
+    rows = json.loads(results.read_text("utf-8"))["results"]
+    lacking = {row["metric"]: row["coverage"] for row in rows if row["value"] is None}
+    assert lacking["text_rendering"] == 0
+    assert "text_rendering ↑" in out.getvalue()
+    for package, metric, extra in (
+        ("torch", "structure_distance", "metrics"),
+        ("insightface", "face_identity", "face"),
+    ):
+        if not find_spec(package):
+            assert lacking[metric] == 0
+            assert f'pip install "echo-hf[{extra}]"' in out.getvalue()
