@@ -1,1 +1,3 @@
 """The adapters that echo-hf brings; importing this file registers them, and loads no model."""
+
+import echo_hf.systems.openai_images  # noqa: F401 - importing it registers it
