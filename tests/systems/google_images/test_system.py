@@ -73,10 +73,11 @@ def test_inputs_stand_before_the_prompt(server: LoopbackServer, make: Make, tmp_
     drawn = _drawn(system, kept(tmp_path, first), kept(tmp_path, second))
     (asked,) = server.asked
     *pictures, text = asked.body["contents"][0]["parts"]
-    assert [
-        (one["inlineData"]["mimeType"], urlsafe_b64decode(one["inlineData"]["data"]))
-        for one in pictures
-    ] == [("image/jpeg", first), ("image/png", second)]
+    blobs = [one["inlineData"] for one in pictures]
+    # Versions of the client write the name in one way or the other, and the server reads both.
+    types = [one.get("mimeType") or one.get("mime_type") for one in blobs]
+    assert types == ["image/jpeg", "image/png"]
+    assert [urlsafe_b64decode(one["data"]) for one in blobs] == [first, second]
     assert text == {"text": "a fox in the snow"}
     assert asked.body["generationConfig"] == {
         "responseModalities": ["TEXT", "IMAGE"],
