@@ -133,14 +133,14 @@ def unfit(task: Task, options: HostedOptions) -> Drawn | None:
 
 
 def without_key(drawn: Drawn, key: ApiKey) -> Drawn:
-    """An outcome in which no text repeats the key."""
+    """An outcome in which no text repeats the key, or is more than a file can hold."""
     return replace(
         drawn,
         code=_shown(drawn.code, key),
         text=_shown(drawn.text, key),
         revised_prompt=_shown(drawn.revised_prompt, key),
         model_reported=_shown(drawn.model_reported, key),
-        details=json.loads(key.hidden_in(json.dumps(drawn.details))),
+        details=json.loads(_whole(key.hidden_in(json.dumps(drawn.details, ensure_ascii=False)))),
     )
 
 
@@ -156,4 +156,9 @@ def connection_errors() -> tuple[type[Exception], ...]:
 
 
 def _shown(text: str | None, key: ApiKey) -> str | None:
-    return None if text is None else key.hidden_in(text)
+    return None if text is None else _whole(key.hidden_in(text))
+
+
+def _whole(text: str) -> str:
+    # Half of a surrogate pair is no text that a file could hold.
+    return text.encode("utf-8", "replace").decode()

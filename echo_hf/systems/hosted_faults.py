@@ -12,12 +12,15 @@ from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired
 from echo_hf.systems.hosted import Host
 
-NO_MODEL = frozenset({"model_not_found", "model_deprecated", "model_retired"})
+NO_MODEL = "model_not_found"
+GONE_CODES = frozenset({"model_deprecated", "model_retired"})
 # Google says so with status 400, and a reason inside the error.
 BAD_KEY = re.compile(r"api[ _]key (?:not valid|expired|not found|invalid)", re.IGNORECASE)
+# A model, and not the address `/v1/models/NAME` that a server without it repeats.
+MODEL = re.compile(r"(?<![\w/.-])models?\b", re.IGNORECASE)
 GONE = re.compile(
-    r"no longer (?:available|supported|served)|been (?:shut ?down|retired|deprecated|discontinued"
-    r"|decommissioned|removed)|was (?:shut ?down|retired|discontinued|decommissioned)",
+    r"(?<![\w/.-])models?\b.{0,120}?(?:no longer (?:available|supported|served)"
+    r"|(?:been|was) (?:shut ?down|retired|deprecated|discontinued|decommissioned|removed))",
     re.IGNORECASE,
 )
 STAGES = {"input": OutcomeStage.INPUT, "output": OutcomeStage.OUTPUT}
@@ -85,8 +88,10 @@ def is_gone(fault: Fault) -> bool:
     Returns:
         True for models that were shut down, or are closed to this user.
     """
-    told = fault.message[:BEGINNING]
-    return fault.status in (400, 404, 410) and "model" in told.lower() and bool(GONE.search(told))
+    if fault.codes & GONE_CODES:
+        return True
+    # Other errors may speak of an option that a model no longer has.
+    return fault.status in (404, 410) and bool(GONE.search(fault.message[:BEGINNING]))
 
 
 def code_of(fault: Fault) -> str:
@@ -138,9 +143,10 @@ def _advice(fault: Fault, host: Host) -> str | None:
 
 
 def _no_model(fault: Fault) -> bool:
-    if fault.codes & NO_MODEL:
+    if NO_MODEL in fault.codes:
         return True
-    return fault.status == 404 and "model" in fault.message[:BEGINNING].lower()
+    told = fault.is_structured and MODEL.search(fault.message[:BEGINNING])
+    return fault.status == 404 and bool(told)
 
 
 def _place(fault: Fault, host: Host) -> str:

@@ -74,7 +74,9 @@ def drawn_from(document: Document, price: Price | None) -> Drawn:
 
 def _without_picture(known: Drawn, reason: str | None) -> Drawn:
     if reason == ACCOUNT_STOPPED:
-        raise GenerationError(f"the account is stopped: the answer ended with {reason}")
+        raise GenerationError(
+            f"the account is stopped (the answer ended with {reason!r}): use another account's key"
+        )
     if reason in HELD_BACK:
         return _refused(known, OutcomeStage.OUTPUT)
     if reason is None:

@@ -41,7 +41,7 @@ class GoogleOptions(HostedOptions):
         aspect_ratios: Shapes that the model draws, for `size: match_input` and for a fixed size.
         image_size: `1K`, `2K` or `4K`; null leaves it to the model, and the first models take none.
         send_seed: Whether the config's seed is sent.
-        safety_settings: Thresholds by category; null for a category leaves it to the model.
+        safety_settings: Thresholds by category; those that are not named are the model's own.
     """
 
     base_url: str = GEMINI

@@ -267,6 +267,7 @@ def test_a_slow_server_is_waited_for_only_so_long(
         (fault(403, "no access"), "may not use model 'tiny-image'"),
         (fault(404, "nope", code="model_not_found"), "model is 'tiny-image', expected one"),
         (Answer(b"not found", 404), "base_url is 'http://127"),
+        (fault(404, "Cannot POST /v1/models/tiny-model"), "base_url is 'http://127"),
         (Answer(b"", 302, {"Location": "https://elsewhere.example"}), "base_url is 'http://127"),
     ],
     ids=str,
@@ -289,6 +290,23 @@ def test_another_error_is_the_tasks_own(server: LoopbackServer, make: Make) -> N
     drawn = _drawn(make())
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.REQUEST)
     assert (drawn.code, drawn.text) == ("invalid_value", "status 400: unknown size")
+
+
+def test_an_option_that_is_gone_is_no_model_that_is_gone(
+    server: LoopbackServer, make: Make
+) -> None:
+    """It is the task's own failure, which another config mends."""
+    server.behave = lambda _: fault(400, "For this model `style` is no longer supported")
+    assert _drawn(make()).outcome is Outcome.FAILED
+
+
+def test_text_that_no_file_could_hold_is_mended(server: LoopbackServer, make: Make) -> None:
+    """Half a character, which JSON can spell."""
+    body = json.dumps({"data": [{"b64_json": base64_of(PICTURE), "revised_prompt": "fox \ud83e"}]})
+    server.behave = lambda _: Answer(body.replace("}]}", '}], "size": "\\udc00"}').encode())
+    drawn = _drawn(make())
+    assert (drawn.outcome, drawn.revised_prompt) == (Outcome.OK, "fox ?")
+    assert drawn.details["as_drawn"] == {"size": "?"}
 
 
 @pytest.mark.parametrize(
@@ -439,6 +457,8 @@ def test_a_private_server_needs_no_key(
             Retired("The model tiny-image has been deprecated", "invalid_request_error"),
         ),
         (Answer({"detail": "Not Found"}, 404), None),
+        (fault(404, "Cannot GET /v1/models/tiny-model"), None),
+        (Answer(b"no model here", 404), None),
         (HTML, None),
         (fault(500, "oops"), None),
         (fault(403, "no"), None),
