@@ -62,12 +62,7 @@ def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
             show.
     """
     place = f"system {config.name!r}"
-    variable = config.parameters.get("api_key_env")
-    if isinstance(variable, str) and not VARIABLE.fullmatch(variable):
-        raise GenerationError(
-            f"{place}: api_key_env is no name of an environment variable: expected letters, digits "
-            "and _, such as OPENAI_API_KEY"
-        )
+    _check_variable(config.parameters.get("api_key_env"), place)
     read = options_of(config, options)
     try:
         Server(read.base_url).check()
@@ -79,6 +74,15 @@ def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
             "expected no more than that"
         )
     return read
+
+
+def _check_variable(variable: object, place: str) -> None:
+    if isinstance(variable, str) and not VARIABLE.fullmatch(variable):
+        # It may be the key itself.
+        raise GenerationError(
+            f"{place}: api_key_env is no name of an environment variable: expected letters, digits "
+            "and _, such as OPENAI_API_KEY"
+        )
 
 
 @dataclass(frozen=True, slots=True)
