@@ -25,7 +25,7 @@ from echo_hf.systems.base import (
     options_of,
     register,
 )
-from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.config import Price, SystemConfig
 from echo_hf.systems.costs import added
 from echo_hf.systems.rewriting import Writing, instructions_digest, rewriting, written_by
 
@@ -39,11 +39,13 @@ class Artist(Section):
         adapter: How it is run.
         model: Its model.
         parameters: Its adapter's own options.
+        price: What its part of an output costs.
     """
 
     adapter: Words
     model: Words | None = None
     parameters: Mapping[str, Any] = {}
+    price: Price | None = None
 
 
 class RewriteOptions(Section):
@@ -53,7 +55,7 @@ class RewriteOptions(Section):
         writer: The language model, an engine as in a config's `engines`. It reads the prompt and
             the input pictures.
         artist: The text-to-image system, which gets the writer's prompt and no pictures. Size,
-            seed, limits and price are those of the whole.
+            seed and limits are those of the whole, the price is its own.
         most_tokens: The writer's longest answer.
     """
 
@@ -77,7 +79,7 @@ class Rewrite:
     """
 
     def __init__(self, config: SystemConfig) -> None:
-        _check_size(config)
+        _check_whole(config)
         options = options_of(config, RewriteOptions)
         self._most_tokens = options.most_tokens
         self._writer = _writer(config, options.writer)
@@ -151,7 +153,12 @@ class Rewrite:
             raise
 
 
-def _check_size(config: SystemConfig) -> None:
+def _check_whole(config: SystemConfig) -> None:
+    if config.price is not None:
+        raise GenerationError(
+            f"system {config.name!r}: price is given, and two parts have prices: put the artist's "
+            "into parameters.artist, the writer's into its engine's options"
+        )
     if config.size == "match_input":
         raise GenerationError(
             f"system {config.name!r}: size is 'match_input', and the artist sees no input: "
@@ -167,9 +174,8 @@ def _writer(config: SystemConfig, choice: EngineChoice) -> Engine:
 
 
 def _artist(config: SystemConfig, artist: Artist) -> SystemConfig:
-    inherited = {"status": "current", "stands_for": None, "parameters": artist.parameters}
-    own = {"adapter": artist.adapter, "model": artist.model, **inherited}
-    return config.model_copy(update=own)
+    own = {name: getattr(artist, name) for name in ("adapter", "model", "parameters", "price")}
+    return config.model_copy(update={**own, "status": "current", "stands_for": None})
 
 
 def _unwritten(writing: Writing) -> Drawn:

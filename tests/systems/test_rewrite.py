@@ -105,7 +105,7 @@ def test_tokens_and_prices_of_both_add_up(server: LoopbackServer, make: Make) ->
     server.behave = _answering(writer, image_answer(usage=IMAGE_USAGE))
     priced = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
     dollars = {name: float(value) for name, value in priced.items()}
-    drawn = _drawn(make({"price": PRICE}, writer=dollars))
+    drawn = _drawn(make(writer=dollars, artist={"price": PRICE}))
     assert drawn.usage == Usage(30, 1003, 0)
     assert drawn.cost_usd == pytest.approx(0.030116)
 
@@ -114,7 +114,7 @@ def test_one_unknown_price_makes_the_sum_unknown(server: LoopbackServer, make: M
     """The writer's model is in no price list."""
     writer = completion(json.dumps({"prompt": WRITTEN}))
     server.behave = _answering(writer, image_answer(usage=IMAGE_USAGE))
-    drawn = _drawn(make({"price": PRICE}))
+    drawn = _drawn(make(artist={"price": PRICE}))
     assert (drawn.usage, drawn.cost_usd) == (Usage(30, 1003, 0), None)
 
 
@@ -243,7 +243,7 @@ def test_the_signature_changes_with_what_decides_a_picture() -> None:
 def test_the_signature_keeps_to_what_decides_a_picture() -> None:
     """Neither ports nor variables, nor limits."""
     other = {"base_url": "http://127.0.0.1:2/v1", "api_key_env": "MY_VARIABLE"}
-    changed = _with(writer={**other, "concurrency": 2}, parameters=other)
+    changed = _with(writer={**other, "concurrency": 2}, parameters=other, artist={"price": PRICE})
     one = make_system(config(_with())).signature()
     assert make_system(config(changed, limits={"concurrency": 2})).signature() == one
 
@@ -258,6 +258,8 @@ def test_the_signature_keeps_to_what_decides_a_picture() -> None:
         ({}, {"artist": {"modle": "x"}}, "unknown key in artist 'modle'; did you mean 'model'?"),
         ({}, {"parameters": {"qualty": 1}}, "unknown key 'qualty'; did you mean 'quality'?"),
         ({"size": "match_input"}, {}, "the artist sees no input"),
+        ({"price": PRICE}, {}, "put the artist's into parameters.artist"),
+        ({}, {"artist": {"price": {"usd": 1}}}, "unknown key in artist.price 'usd'"),
         ({}, {"most_tokens": 1}, "most_tokens is 1"),
     ],
 )
