@@ -78,6 +78,8 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
     if first["type"] == "missing":
         return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
     said = _expected(first["type"], first["loc"], first["msg"])
+    if _holds_secret(first["input"]):
+        return f"{place}: {where}: {said}" if where else f"{place}: {said}"
     return f"{place}: {where} is {shown_value(first['input'])}: {said}"
 
 
@@ -85,6 +87,10 @@ def shown_value(value: Any) -> str:
     """A value as a message shows it, no longer than a line holds."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
+def _holds_secret(value: Any) -> bool:
+    return isinstance(value, Mapping) and next(secrets_in(value), None) is not None
 
 
 def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:

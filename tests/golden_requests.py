@@ -31,6 +31,8 @@ from echo_hf.multimodal.roles import Roles
 from echo_hf.multimodal.screenshots import Screenshots
 from echo_hf.pictures import PictureStore
 from echo_hf.stage import ModelStage
+from echo_hf.systems.base import Task
+from echo_hf.systems.rewriting import rewriting
 from echo_hf.tables import POSTS, Table
 
 FOLDER = Path(__file__).resolve().parent / "golden"
@@ -67,6 +69,18 @@ TOLD_APART = {
 }
 
 
+# A task, as a system under test is given it.
+TASK = Task(
+    sample_id="s1",
+    sample_digest="d1",
+    split="image_to_image",
+    prompt="Put the parrot of the first picture on the horse of the second",
+    inputs=tuple(
+        ImageRef(hashlib.sha256(name.encode()).hexdigest()) for name in ("parrot", "horse")
+    ),
+)
+# Who asks a model without being a stage.
+OTHERS = ("rewrite",)
 # 320 x 384 pixels, which is sent as 308 x 392.
 SCREENSHOT = Path(__file__).resolve().parents[1] / "echo_hf/quickstart/pictures/chat_ramen.png"
 
@@ -82,7 +96,7 @@ class CountsPixels(NoAnswers):
 
 
 def golden_requests() -> dict[str, Request]:
-    """A telling request of each stage, by the name of the stage; further ones have longer names."""
+    """A telling request of each stage and of `OTHERS`, by name; further ones have longer names."""
     relevance, extract, roles, screenshots, safety, feedback = STAGES.values()
     posts = pa.Table.from_pylist(list(_posts()), schema=POSTS.schema)
     threads = Threads(keep=(5,))(posts)
@@ -94,6 +108,7 @@ def golden_requests() -> dict[str, Request]:
     tables = ((relevance, posts), (extract, asked), (roles, samples), (feedback, shown))
     requests = {stage.name: stage.requests(table)[0][0] for stage, table in tables}
     requests["screenshots"] = _about_screenshot(screenshots, shown)
+    requests["rewrite"] = rewriting(TASK, 1000)
     return {**requests, **_to_guards(safety, shown)}
 
 

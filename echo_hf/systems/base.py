@@ -172,7 +172,7 @@ class Needs:
     @property
     def missing(self) -> tuple[str, ...]:
         """The packages that are not installed; none of them is imported to find out."""
-        return tuple(name for name in self.packages if find_spec(name) is None)
+        return tuple(name for name in self.packages if not _is_installed(name))
 
 
 def register(
@@ -291,6 +291,13 @@ def _from_elsewhere(config: SystemConfig) -> SystemFactory:
             f"({error}): install or mend that package"
         ) from error
     return factory
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
 
 
 def _load_ours() -> None:

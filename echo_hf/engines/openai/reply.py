@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 OK = 200
@@ -49,6 +49,7 @@ class Fault:
         flagged: Whether it says that moderation stopped the request.
         is_structured: Whether it came as data, which a firewall in front of the server rarely says
             its own errors in.
+        error: The error itself, empty where it is a text.
     """
 
     status: int
@@ -57,6 +58,7 @@ class Fault:
     param: str | None = None
     flagged: bool = False
     is_structured: bool = True
+    error: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 def fault_of(reply: Reply) -> Fault:
@@ -109,6 +111,7 @@ def fault_in(error: Any, status: int) -> Fault:
         codes=frozenset(one for one in codes if isinstance(one, str)),
         param=param if isinstance(param, str) else None,
         flagged="flagged_input" in metadata,
+        error=error,
     )
 
 

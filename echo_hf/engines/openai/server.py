@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from echo_hf.errors import EngineError
 
-ENDPOINTS = ("/chat/completions", "/moderations")
+ENDPOINTS = ("/chat/completions", "/images/edits", "/images/generations", "/moderations")
 PRIVATE_ENDINGS = (".local", ".localhost", ".localdomain", ".internal", ".lan", ".home.arpa")
 PRIVATE = "private"
 HIDDEN = "(key)"

@@ -16,11 +16,12 @@ LONGEST_WAIT_S = 20.0
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as the server got it."""
+    """A request as the server got it; `body` is empty where its data are no JSON."""
 
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    data: bytes = b""
 
     @property
     def line(self) -> str:
@@ -115,10 +116,14 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     loopback: LoopbackServer
 
+    def do_GET(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
-        data = self.rfile.read(int(self.headers["Content-Length"]))
+        data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(self.path, headers, json.loads(data))
+        is_json = data and headers["content-type"].startswith("application/json")
+        asked = Asked(self.path, headers, json.loads(data) if is_json else {}, data)
         with self.loopback.counted(asked):
             answer = self.loopback.behave(asked)
             if answer.silent:

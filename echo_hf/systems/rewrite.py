@@ -1,0 +1,207 @@
+"""LLM+Diffusion: a language model puts the task into words, a text-to-image model draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from threading import Lock
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from echo_hf.config import EngineChoice
+from echo_hf.config_fields import Section, Whole, Words
+from echo_hf.engines.base import Engine, Usage, make_engine
+from echo_hf.engines.openai.server_engine import ServerEngine
+from echo_hf.errors import EngineError, GenerationError
+from echo_hf.reasons import Failed, Outcome, OutcomeStage
+from echo_hf.systems.base import (
+    Drawn,
+    Retired,
+    System,
+    Task,
+    make_system,
+    options_of,
+    register,
+)
+from echo_hf.systems.config import Price, SystemConfig
+from echo_hf.systems.costs import added
+from echo_hf.systems.rewriting import Writing, instructions_digest, rewriting, written_by
+
+ADAPTER = "rewrite"
+
+
+class Artist(Section):
+    """The text-to-image system behind the writer.
+
+    Attributes:
+        adapter: How it is run.
+        model: Its model.
+        parameters: Its adapter's own options.
+        price: What its part of an output costs.
+    """
+
+    adapter: Words
+    model: Words | None = None
+    parameters: Mapping[str, Any] = {}
+    price: Price | None = None
+
+
+class RewriteOptions(Section):
+    """The parameters of the adapter `rewrite`.
+
+    Attributes:
+        writer: The language model, an engine as in a config's `engines`. It reads the prompt and
+            the input pictures.
+        artist: The text-to-image system, which gets the writer's prompt and no pictures. Size,
+            seed and limits are those of the whole, the price is its own.
+        most_tokens: The writer's longest answer.
+    """
+
+    writer: EngineChoice
+    artist: Artist
+    most_tokens: Annotated[Whole, Field(ge=50, le=100_000)] = 4000
+
+
+class Rewrite:
+    """Draws what a language model makes of a task.
+
+    A refusal of the writer is one of the request. What it wrote is kept until it is drawn, so that
+    a task which the artist is too busy for is not written twice.
+
+    Args:
+        config: The config of the system; `RewriteOptions` are its parameters.
+
+    Raises:
+        GenerationError: A parameter is unknown or has a bad value, or the writer or the artist
+            cannot be made of them.
+    """
+
+    def __init__(self, config: SystemConfig) -> None:
+        _check_whole(config)
+        options = options_of(config, RewriteOptions)
+        self._most_tokens = options.most_tokens
+        self._writer = _writer(config, options.writer)
+        self._artist: System = make_system(_artist(config, options.artist))
+        self._written: dict[str, Writing] = {}
+        # An engine that asks a server takes many threads, one with a model of its own does not.
+        is_server = isinstance(self._writer, ServerEngine)
+        self._turn: Any = nullcontext() if is_server else Lock()
+        self._opened = ExitStack()
+        self.concurrency = self._artist.concurrency
+        self.determinism = (
+            f"the writer may word a prompt in another way each time; of the artist: "
+            f"{self._artist.determinism}"
+        )
+
+    def signature(self) -> Mapping[str, Any]:
+        """Everything that decides a picture: the writer, what it is told, and the artist."""
+        return {
+            "adapter": ADAPTER,
+            "instructions": instructions_digest(),
+            "most_tokens": self._most_tokens,
+            "writer": dict(self._writer.signature()),
+            "artist": dict(self._artist.signature()),
+        }
+
+    def preflight(self) -> Retired | None:
+        """Whether the artist's model is still there; the writer's first answer tells of its own.
+
+        Raises:
+            GenerationError: No task could succeed.
+        """
+        return self._artist.preflight()
+
+    def draw(self, task: Task) -> Drawn:
+        """Draws the picture that a task asks for.
+
+        Args:
+            task: The task.
+
+        Returns:
+            What became of it, with tokens and price of both.
+
+        Raises:
+            Passing: The artist is busy or out of reach.
+            GenerationError: No task could succeed.
+        """
+        with self._writing(task) as writing:
+            if writing.prompt is None:
+                return _unwritten(writing)
+            drawn = self._artist.draw(replace(task, prompt=writing.prompt, inputs=()))
+        return _of_both(writing, drawn)
+
+    def __enter__(self) -> Self:
+        self._opened.enter_context(self._writer)
+        self._opened.enter_context(self._artist)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    @contextmanager
+    def _writing(self, task: Task) -> Iterator[Writing]:
+        writing = self._written.pop(task.sample_digest, None)
+        if writing is None:
+            with self._turn:
+                writing = written_by(self._writer, rewriting(task, self._most_tokens))
+        try:
+            yield writing
+        except BaseException:
+            self._written[task.sample_digest] = writing
+            raise
+
+
+def _check_whole(config: SystemConfig) -> None:
+    if config.price is not None:
+        raise GenerationError(
+            f"system {config.name!r}: price is given, and two parts have prices: put the artist's "
+            "into parameters.artist, the writer's into its engine's options"
+        )
+    if config.size == "match_input":
+        raise GenerationError(
+            f"system {config.name!r}: size is 'match_input', and the artist sees no input: "
+            "expected auto or a width and height"
+        )
+
+
+def _writer(config: SystemConfig, choice: EngineChoice) -> Engine:
+    try:
+        return make_engine(choice.kind, **choice.options)
+    except EngineError as error:
+        raise GenerationError(f"system {config.name!r}: writer: {error}") from None
+
+
+def _artist(config: SystemConfig, artist: Artist) -> SystemConfig:
+    own = {name: getattr(artist, name) for name in ("adapter", "model", "parameters", "price")}
+    return config.model_copy(update={**own, "status": "current", "stands_for": None})
+
+
+def _unwritten(writing: Writing) -> Drawn:
+    failure = writing.failure
+    is_refusal = failure is not None and failure.reason is Failed.REFUSED
+    return Drawn(
+        Outcome.REFUSED if is_refusal else Outcome.FAILED,
+        stage=OutcomeStage.INPUT if is_refusal else OutcomeStage.REQUEST,
+        code=None if failure is None else f"writer_{failure.reason}",
+        text=None if failure is None else failure.detail,
+        usage=writing.usage,
+        cost_usd=writing.cost_usd,
+    )
+
+
+def _of_both(writing: Writing, drawn: Drawn) -> Drawn:
+    details = {"artist": dict(drawn.details), "artist_revised_prompt": drawn.revised_prompt}
+    return replace(
+        drawn,
+        revised_prompt=writing.prompt,
+        usage=writing.usage + (drawn.usage or Usage()),
+        cost_usd=added(writing.cost_usd, drawn.cost_usd),
+        details=details,
+    )
+
+
+register(ADAPTER, "LLM+Diffusion: a language model writes the prompt of a text-to-image system")(
+    Rewrite
+)

@@ -1,0 +1,26 @@
+"""A server that draws, and the environment of those who ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engines.openai.loopback_server import LoopbackServer, running
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy stands between a test and loopback, and no key of the machine is used."""
+    for name in (*PROXIES, *(proxy.lower() for proxy in PROXIES), *KEYS):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackServer]:
+    """A server that a test tells how to answer."""
+    with running() as loopback:
+        yield loopback

@@ -1,0 +1,73 @@
+"""Pictures, tasks and answers for tests of systems that are asked over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from email import message_from_bytes
+from pathlib import Path
+from typing import Any
+
+from echo_hf.engines.base import ImageRef
+from echo_hf.systems.base import Task
+from tests.engines.openai.loopback_server import Answer, Asked
+from tests.pictures_for_tests import encoded, noise, png_chunk
+
+KEY = "sk-test-0123456789abcdefghij-ABCDEFGHIJ"
+PICTURE = encoded(noise((40, 24)), "PNG")
+# It claims 12000 x 12000 pixels and holds none.
+HUGE = (
+    b"\x89PNG\r\n\x1a\n"
+    + png_chunk(b"IHDR", bytes.fromhex("00002ee000002ee0") + b"\x08\x02\x00\x00\x00")
+    + png_chunk(b"IDAT", b"")
+    + png_chunk(b"IEND", b"")
+)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One part of a multipart form."""
+
+    name: str
+    file_name: str | None
+    mime_type: str
+    data: bytes
+
+
+def kept(folder: Path, data: bytes) -> ImageRef:
+    """A picture in a file of its own."""
+    digest = hashlib.sha256(data).hexdigest()
+    file = folder / digest
+    file.write_bytes(data)
+    return ImageRef(digest, file)
+
+
+def task(*inputs: ImageRef, prompt: str = "a fox in the snow") -> Task:
+    """A task with these inputs."""
+    return Task("s1", "d" * 64, "image_to_image", prompt, inputs)
+
+
+def base64_of(data: bytes) -> str:
+    """Bytes as text."""
+    return base64.b64encode(data).decode()
+
+
+def image_answer(data: bytes = PICTURE, **further: Any) -> Answer:
+    """An answer of the Images API; `entry` and `headers` may be given."""
+    entry = {"b64_json": base64_of(data), **further.pop("entry", {})}
+    headers = further.pop("headers", {})
+    return Answer({"created": 1, "data": [entry], **further}, headers=headers)
+
+
+def form(asked: Asked) -> list[Field]:
+    """The parts of a multipart request, in order."""
+    head = f"Content-Type: {asked.headers['content-type']}\r\n\r\n".encode()
+    message = message_from_bytes(head + asked.data)
+    assert message.is_multipart()
+    return [_field(part) for part in message.get_payload()]
+
+
+def _field(part: Any) -> Field:
+    name = part.get_param("name", header="content-disposition")
+    return Field(name, part.get_filename(), part.get_content_type(), part.get_payload(decode=True))

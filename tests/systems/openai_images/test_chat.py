@@ -1,0 +1,143 @@
+"""Tasks put to a chat model that answers with pictures, over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.engines.base import Usage
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn, Passing, make_system
+from echo_hf.systems.config import SystemConfig
+from tests.engines.openai.loopback_server import Answer, LoopbackServer, completion
+from tests.pictures_for_tests import encoded, noise
+from tests.systems.drawing_for_tests import KEY, PICTURE, base64_of, kept, task
+
+URL = f"data:image/png;base64,{base64_of(PICTURE)}"
+
+
+def _picture(url: str = URL) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _drawn(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, answer: Answer, *inputs: Any
+) -> Drawn:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.behave = lambda _: answer
+    config = SystemConfig(
+        name="talker",
+        adapter="openai_images",
+        model="northlight/lumen",
+        developer="Northlight",
+        status="current",
+        parameters={"base_url": server.url, "mode": "chat", "extra": {"top_k": 1}},
+    )
+    with make_system(config) as system:
+        return system.draw(task(*inputs))
+
+
+def test_a_prompt_is_a_message(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks for a picture, and takes the price that the answer names."""
+    usage = {"prompt_tokens": 20, "completion_tokens": 1300, "total_tokens": 1320, "cost": 0.0387}
+    message = {"images": [_picture()]}
+    answer = completion("Here it is.", message=message, usage=usage, model="northlight/lumen-2")
+    drawn = _drawn(server, monkeypatch, answer)
+    (asked,) = server.asked
+    assert asked.path == "/v1/chat/completions"
+    assert asked.body == {
+        "model": "northlight/lumen",
+        "messages": [{"role": "user", "content": "a fox in the snow"}],
+        "modalities": ["image", "text"],
+        "top_k": 1,
+    }
+    assert (drawn.outcome, drawn.picture, drawn.text) == (Outcome.OK, PICTURE, "Here it is.")
+    assert (drawn.usage, drawn.cost_usd) == (Usage(20, 1300, 0), 0.0387)
+    assert drawn.model_reported == "northlight/lumen-2"
+
+
+def test_inputs_stand_before_the_prompt(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As data URLs, in order."""
+    first, second = encoded(noise((30, 20)), "JPEG"), PICTURE
+    inputs = [kept(tmp_path, first), kept(tmp_path, second)]
+    answer = completion(None, message={"images": [_picture()]})
+    assert _drawn(server, monkeypatch, answer, *inputs).outcome is Outcome.OK
+    assert server.asked[0].body["messages"][0]["content"] == [
+        _picture(f"data:image/jpeg;base64,{base64_of(first)}"),
+        _picture(),
+        {"type": "text", "text": "a fox in the snow"},
+    ]
+
+
+def test_of_several_pictures_the_first_is_taken(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many there were is told."""
+    other = f"data:image/jpeg;base64,{base64_of(encoded(noise((8, 8)), 'JPEG'))}"
+    answer = completion("", message={"images": [_picture(), _picture(other)]})
+    drawn = _drawn(server, monkeypatch, answer)
+    assert (drawn.picture, drawn.details["pictures"]) == (PICTURE, 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "stage", "text"),
+    [
+        (
+            completion("I can only describe it."),
+            Outcome.NO_IMAGE,
+            OutcomeStage.ANSWER,
+            "I can only describe it.",
+        ),
+        (completion(""), Outcome.NO_IMAGE, OutcomeStage.ANSWER, None),
+        (
+            completion(None, message={"refusal": "I will not draw that."}),
+            Outcome.REFUSED,
+            OutcomeStage.INPUT,
+            "I will not draw that.",
+        ),
+        (
+            completion(None, "content_filter"),
+            Outcome.REFUSED,
+            OutcomeStage.OUTPUT,
+            "content_filter",
+        ),
+        (
+            completion(None, message={"images": [_picture("https://a.example/1.png")]}),
+            Outcome.FAILED,
+            OutcomeStage.ANSWER,
+            "not followed",
+        ),
+        (
+            Answer({"choices": []}),
+            Outcome.FAILED,
+            OutcomeStage.ANSWER,
+            "the answer holds no picture",
+        ),
+    ],
+)
+def test_what_came_instead_of_a_picture_is_told(
+    server: LoopbackServer,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Answer,
+    outcome: Outcome,
+    stage: OutcomeStage,
+    text: str | None,
+) -> None:
+    """Words are the model's answer, a refusal is one, and what cannot be read is a failure."""
+    drawn = _drawn(server, monkeypatch, answer)
+    assert (drawn.outcome, drawn.stage, drawn.picture) == (outcome, stage, None)
+    assert drawn.text == text or (text is not None and text in (drawn.text or ""))
+
+
+def test_an_error_inside_a_choice_counts(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Routers answer 200 for a provider that failed."""
+    choice = {"index": 0, "error": {"code": 503, "message": "provider is busy"}, "message": {}}
+    with pytest.raises(Passing, match="provider is busy") as caught:
+        _drawn(server, monkeypatch, Answer({"choices": [choice]}))
+    assert caught.value.code == "503"

@@ -1,0 +1,73 @@
+"""What servers' errors say: of a model that is gone, a code, a stage."""
+
+from __future__ import annotations
+
+import pytest
+
+from echo_hf.engines.openai.reply import Fault, Reply, fault_of
+from echo_hf.engines.openai.server import Server
+from echo_hf.errors import GenerationError
+from echo_hf.reasons import Outcome
+from echo_hf.systems.hosted import Host
+from echo_hf.systems.hosted_faults import code_of, fate, is_gone, retired_by
+
+HOST = Host("tiny", Server("https://draw.example/v1"), "lumen", "MY_KEY")
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "expected"),
+    [
+        (404, "The model `lumen-1` has been deprecated, see the docs", True),
+        (404, "This model models/lumen-2.5 is no longer available to new users.", True),
+        (410, "Model lumen was shut down on 2026-10-23.", True),
+        (404, "The model lumen was retired", True),
+        (404, "models/lumen is not found for API version v1beta", False),
+        (404, "Cannot GET /v1/models/lumen: this page is no longer available", False),
+        (404, "The supermodel page is no longer available", False),
+        (400, "The model lumen: `style` is no longer supported", False),
+        (503, "The model is no longer available, try again", False),
+    ],
+)
+def test_a_model_that_was_there_once_is_told_by_its_maker(
+    status: int, message: str, expected: bool
+) -> None:
+    """About the model, with a status that says that nothing is there."""
+    assert is_gone(Fault(status, message)) is expected
+
+
+@pytest.mark.parametrize("code", ["model_deprecated", "model_retired"])
+def test_codes_say_it_with_any_status(code: str) -> None:
+    """Whatever the words are."""
+    assert is_gone(Fault(400, "sorry", codes=frozenset({code})))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('{"error": {"code": "moderation_blocked", "type": "user_error"}}', "moderation_blocked"),
+        ('{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}', "RESOURCE_EXHAUSTED"),
+        ('{"error": {"code": null, "type": "server_error"}}', "server_error"),
+        ('{"error": {"innererror": {"code": "Policy"}, "message": "no"}}', "Policy"),
+        ('{"error": "a text"}', "418"),
+        ("<html>", "418"),
+    ],
+)
+def test_an_error_has_one_code(body: str, expected: str) -> None:
+    """The server's own, in whichever place it writes one, else the status."""
+    assert code_of(fault_of(Reply(418, {}, body))) == expected
+
+
+def test_an_error_without_a_key_of_its_own_names_the_variable_to_set() -> None:
+    """And where none is named, the option that names one."""
+    unnamed = Host("tiny", HOST.server, "lumen", None)
+    with pytest.raises(GenerationError, match="into environment variable 'MY_KEY'"):
+        fate(Fault(401, "who are you"), HOST)
+    with pytest.raises(GenerationError, match="into a variable that api_key_env names"):
+        fate(Fault(401, "who are you"), unnamed)
+
+
+def test_a_firewalls_own_refusal_is_the_tasks() -> None:
+    """Its page is about what one task holds, not about the key."""
+    drawn = fate(Fault(403, "<html>blocked", is_structured=False), HOST)
+    assert (drawn.outcome, drawn.code) == (Outcome.FAILED, "403")
+    assert retired_by(Fault(403, "<html>blocked", is_structured=False), HOST) is None

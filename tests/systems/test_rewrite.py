@@ -1,0 +1,295 @@
+"""A language model that writes and a text-to-image system that draws, both over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from echo_hf.config_check import first_error
+from echo_hf.engines.base import ImageRef, Usage
+from echo_hf.errors import ConfigError, EchoError, GenerationError
+from echo_hf.evaluated import Evaluation
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn, Passing, Retired, System, make_system
+from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.config_files import read_system
+from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion, fault
+from tests.pictures_for_tests import encoded, noise
+from tests.systems.drawing_for_tests import KEY, PICTURE, base64_of, image_answer, kept, task
+
+WRITTEN = "A red fox in deep snow, seen from the side, watercolour."
+IMAGE_USAGE = {
+    "input_tokens": 20,
+    "output_tokens": 1000,
+    "input_tokens_details": {"text_tokens": 20, "image_tokens": 0},
+}
+PRICE = {"text_in": 5, "image_out": 30, "as_of": "2026-11-21"}
+PARAMETERS = {
+    "writer": {"kind": "openai", "model": "tiny-writer", "backoff_s": 0.001},
+    "artist": {"adapter": "openai_images", "model": "tiny-artist"},
+}
+Make = Callable[..., System]
+
+
+def config(parameters: dict[str, Any], **further: Any) -> SystemConfig:
+    """A system of this adapter."""
+    usual = {
+        "name": "writer-and-artist",
+        "adapter": "rewrite",
+        "developer": "Northlight",
+        "status": "substitute",
+        "stands_for": "LLM+Diffusion",
+        "note": "Other models than the paper's.",
+    }
+    return SystemConfig.model_validate({**usual, **further, "parameters": parameters})
+
+
+def _with(server: LoopbackServer | None = None, **changed: Any) -> dict[str, Any]:
+    """The usual parameters, with both at the server, and with what is changed of each part."""
+    url = "http://127.0.0.1:1/v1" if server is None else server.url
+    writer = {**PARAMETERS["writer"], "base_url": url, **changed.pop("writer", {})}
+    own = {"base_url": url, "most_inputs": 0, **changed.pop("parameters", {})}
+    artist = {**PARAMETERS["artist"], "parameters": own, **changed.pop("artist", {})}
+    return {"writer": writer, "artist": artist, **changed}
+
+
+@pytest.fixture
+def make(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Makes systems whose two parts ask the server."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def of(further: dict[str, Any] | None = None, **changed: Any) -> System:
+        return make_system(config(_with(server, **changed), **(further or {})))
+
+    return of
+
+
+def _answering(writer: Answer, artist: Answer) -> Callable[[Asked], Answer]:
+    return lambda asked: writer if asked.path.endswith("/chat/completions") else artist
+
+
+def _drawn(system: System, *inputs: ImageRef) -> Drawn:
+    with system:
+        return system.draw(task(*inputs))
+
+
+def test_what_the_writer_wrote_is_drawn(server: LoopbackServer, make: Make, tmp_path: Path) -> None:
+    """The writer sees words and pictures; the artist gets its prompt alone."""
+    writer = completion(json.dumps({"prompt": f" {WRITTEN} "}))
+    server.behave = _answering(writer, image_answer(usage=IMAGE_USAGE, model="tiny-artist-1"))
+    first, second = encoded(noise((30, 20)), "JPEG"), PICTURE
+    drawn = _drawn(make(), kept(tmp_path, first), kept(tmp_path, second))
+    asked, drawing = server.asked
+    told, question = asked.body["messages"]
+    assert "text-to-image model" in told["content"]
+    words, *pictures = question["content"]
+    assert json.loads(words["text"].split("\n")[1]) == {"prompt": task().prompt, "pictures": 2}
+    assert [one["image_url"]["url"].partition(",")[2] for one in pictures] == [
+        base64_of(first),
+        base64_of(second),
+    ]
+    assert drawing.path == "/v1/images/generations"
+    assert (drawing.body["prompt"], drawing.body["model"]) == (WRITTEN, "tiny-artist")
+    assert (drawn.outcome, drawn.picture) == (Outcome.OK, PICTURE)
+    assert (drawn.revised_prompt, drawn.model_reported) == (WRITTEN, "tiny-artist-1")
+
+
+def test_tokens_and_prices_of_both_add_up(server: LoopbackServer, make: Make) -> None:
+    """By hand: 10 x 1 + 3 x 2 of the writer and 20 x 5 + 1000 x 30 of the artist, in millionths."""
+    writer = completion(json.dumps({"prompt": WRITTEN}))
+    server.behave = _answering(writer, image_answer(usage=IMAGE_USAGE))
+    priced = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
+    dollars = {name: float(value) for name, value in priced.items()}
+    drawn = _drawn(make(writer=dollars, artist={"price": PRICE}))
+    assert drawn.usage == Usage(30, 1003, 0)
+    assert drawn.cost_usd == pytest.approx(0.030116)
+
+
+def test_one_unknown_price_makes_the_sum_unknown(server: LoopbackServer, make: Make) -> None:
+    """The writer's model is in no price list."""
+    writer = completion(json.dumps({"prompt": WRITTEN}))
+    server.behave = _answering(writer, image_answer(usage=IMAGE_USAGE))
+    drawn = _drawn(make(artist={"price": PRICE}))
+    assert (drawn.usage, drawn.cost_usd) == (Usage(30, 1003, 0), None)
+
+
+@pytest.mark.parametrize(
+    ("writer", "outcome", "stage", "code"),
+    [
+        (
+            completion(None, message={"refusal": "I will not."}),
+            Outcome.REFUSED,
+            OutcomeStage.INPUT,
+            "writer_refused",
+        ),
+        (
+            fault(400, "flagged", code="content_policy_violation"),
+            Outcome.REFUSED,
+            OutcomeStage.INPUT,
+            "writer_refused",
+        ),
+        (
+            completion('{"prompt": "A re', "length"),
+            Outcome.FAILED,
+            OutcomeStage.REQUEST,
+            "writer_cut",
+        ),
+        (completion("no JSON"), Outcome.FAILED, OutcomeStage.REQUEST, "writer_unreadable"),
+        (completion('{"words": 1}'), Outcome.FAILED, OutcomeStage.REQUEST, "writer_off_schema"),
+        (completion('{"prompt": "  "}'), Outcome.FAILED, OutcomeStage.REQUEST, "writer_off_schema"),
+        (fault(500, "oops"), Outcome.FAILED, OutcomeStage.REQUEST, "writer_engine_error"),
+    ],
+    ids=str,
+)
+def test_without_a_prompt_nothing_is_drawn(
+    server: LoopbackServer,
+    make: Make,
+    writer: Answer,
+    outcome: Outcome,
+    stage: OutcomeStage,
+    code: str,
+) -> None:
+    """A refusal of the writer is one of the request; everything else is no word of a model."""
+    server.behave = _answering(writer, image_answer())
+    drawn = _drawn(make())
+    assert (drawn.outcome, drawn.stage, drawn.picture) == (outcome, stage, None)
+    assert drawn.code == code
+    assert all(asked.path.endswith("/chat/completions") for asked in server.asked)
+
+
+def test_the_artists_own_outcome_stands(server: LoopbackServer, make: Make) -> None:
+    """With the prompt that it was given."""
+    writer = completion(json.dumps({"prompt": WRITTEN}))
+    server.behave = _answering(writer, fault(400, "no", code="moderation_blocked"))
+    drawn = _drawn(make())
+    assert (drawn.outcome, drawn.stage) == (Outcome.REFUSED, OutcomeStage.INPUT)
+    assert (drawn.revised_prompt, drawn.code) == (WRITTEN, "moderation_blocked")
+    assert drawn.usage == Usage(10, 3, 0)
+
+
+def test_a_busy_artist_does_not_make_the_writer_write_again(
+    server: LoopbackServer, make: Make
+) -> None:
+    """Its prompt waits for the next attempt, which draws it and forgets it."""
+    answers = iter([fault(429, "busy", headers={"Retry-After": "2"}), image_answer()])
+    writer = completion(json.dumps({"prompt": WRITTEN}))
+
+    def behave(asked: Asked) -> Answer:
+        return writer if asked.path.endswith("/chat/completions") else next(answers)
+
+    server.behave = behave
+    with make() as system:
+        with pytest.raises(Passing) as caught:
+            system.draw(task())
+        assert caught.value.wait_s == 2.0
+        drawn = system.draw(task())
+        assert (drawn.outcome, drawn.usage) == (Outcome.OK, Usage(10, 3, 0))
+        server.behave = _answering(writer, image_answer())
+        system.draw(task())
+    ends = [asked.path.rpartition("/")[2] for asked in server.asked]
+    assert ends == ["completions", "generations", "generations", "completions", "generations"]
+
+
+def test_a_wrong_key_of_the_writer_ends_the_run(server: LoopbackServer, make: Make) -> None:
+    """In the words of the engine, without the key."""
+    server.behave = _answering(fault(401, f"bad key {KEY}"), image_answer())
+    with make() as system, pytest.raises(GenerationError, match=r"writer: .*401") as caught:
+        system.draw(task())
+    assert KEY not in str(caught.value)
+
+
+def test_the_artists_model_is_looked_for_beforehand(server: LoopbackServer, make: Make) -> None:
+    """It may be gone."""
+    server.behave = lambda _: Answer({"id": "tiny-artist", "shutdown_date": "2026-05-12"})
+    with make() as system:
+        assert system.preflight() == Retired("shutdown_date is 2026-05-12", "shutdown_date")
+    assert [asked.path for asked in server.asked] == ["/v1/models/tiny-artist"]
+
+
+def test_rules_cannot_write() -> None:
+    """The engine without a model is no writer."""
+    system = make_system(config({**_with(), "writer": {"kind": "rules"}}))
+    with system, pytest.raises(GenerationError, match="an engine without a model"):
+        system.draw(task())
+
+
+CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({}, {"most_tokens": 100}),
+    ({}, {"writer": {"model": "other"}}),
+    ({}, {"writer": {"temperature": 1.0}}),
+    ({}, {"artist": {"model": "other"}}),
+    ({}, {"parameters": {"quality": "low"}}),
+    ({}, {"parameters": {"send_seed": True}}),
+    ({"seed": 3}, {"parameters": {"send_seed": True}}),
+    ({"size": {"width": 512, "height": 512}}, {}),
+]
+
+
+def test_the_signature_changes_with_what_decides_a_picture() -> None:
+    """Writer, artist, size and seed; it can be written as JSON."""
+    signatures = [
+        make_system(config(_with(**changed), **further)).signature() for further, changed in CHOICES
+    ]
+    assert len({json.dumps(one, sort_keys=True) for one in signatures}) == len(CHOICES)
+    assert KEY not in json.dumps(signatures)
+
+
+def test_the_signature_keeps_to_what_decides_a_picture() -> None:
+    """Neither ports nor variables, nor limits."""
+    other = {"base_url": "http://127.0.0.1:2/v1", "api_key_env": "MY_VARIABLE"}
+    changed = _with(writer={**other, "concurrency": 2}, parameters=other, artist={"price": PRICE})
+    one = make_system(config(_with())).signature()
+    assert make_system(config(changed, limits={"concurrency": 2})).signature() == one
+
+
+@pytest.mark.parametrize(
+    ("further", "changed", "message"),
+    [
+        ({}, {"writr": {}}, "unknown key 'writr'; did you mean 'writer'?"),
+        ({}, {"writer": {"kind": "opnai"}}, "unknown engine 'opnai'; did you mean 'openai'?"),
+        ({}, {"writer": {"modell": "x"}}, "unknown key 'modell'; did you mean 'model'?"),
+        ({}, {"artist": {"adapter": "openai_image"}}, "did you mean 'openai_images'?"),
+        ({}, {"artist": {"modle": "x"}}, "unknown key in artist 'modle'; did you mean 'model'?"),
+        ({}, {"parameters": {"qualty": 1}}, "unknown key 'qualty'; did you mean 'quality'?"),
+        ({"size": "match_input"}, {}, "the artist sees no input"),
+        ({"price": PRICE}, {}, "put the artist's into parameters.artist"),
+        ({}, {"artist": {"price": {"usd": 1}}}, "unknown key in artist.price 'usd'"),
+        ({}, {"most_tokens": 1}, "most_tokens is 1"),
+    ],
+)
+def test_mistakes_in_a_config_are_told_in_one_line(
+    further: dict[str, Any], changed: dict[str, Any], message: str
+) -> None:
+    """Those of the writer and of the artist, too."""
+    with pytest.raises(EchoError) as caught:
+        make_system(config(_with(**changed), **further))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"writer": {"api_key": KEY}}, "writer.api_key"),
+        ({"parameters": {"extra": {"api_key": KEY}}}, "artist.parameters.extra.api_key"),
+    ],
+)
+def test_nested_secrets_are_refused(tmp_path: Path, changed: dict[str, Any], named: str) -> None:
+    """By their names and not by what they are, in a file of their own and in a config's list."""
+    file = tmp_path / "system.yaml"
+    data = {**config(_with()).model_dump(mode="json"), "parameters": _with(**changed)}
+    file.write_text(json.dumps(data))  # which is YAML, too
+    with pytest.raises(ConfigError, match=f"parameters has '{named}'") as caught:
+        read_system(file)
+    assert KEY not in str(caught.value)
+    with pytest.raises(ValidationError) as invalid:
+        Evaluation.model_validate({"name": "a", "benchmark": "b", "systems": [data]})
+    said = first_error(invalid.value, "config", Evaluation)
+    assert named in said
+    assert KEY not in said
