@@ -1,0 +1,128 @@
+"""What somebody else says became of a task: the answer of a worker, or a line of a manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from echo_hf.config_check import first_error
+from echo_hf.config_fields import Section, Whole
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn
+from echo_hf.systems.config import Dollars
+
+# Where a task ended whose teller does not say so.
+ENDED = {
+    Outcome.REFUSED: OutcomeStage.INPUT,
+    Outcome.NO_IMAGE: OutcomeStage.ANSWER,
+    Outcome.FAILED: OutcomeStage.REQUEST,
+    Outcome.UNSUPPORTED: OutcomeStage.TASK,
+    Outcome.RETIRED: OutcomeStage.PREFLIGHT,
+}
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _as_json(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        json.dumps(given, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"expected what JSON can hold ({error})") from None
+    return given
+
+
+JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_as_json)]
+
+
+class Told(Section):
+    """What became of a task, in somebody else's words.
+
+    Attributes:
+        outcome: What became of it.
+        stage: Where it ended; by its outcome where that is not said: a refusal at its `input`.
+        code: The system's own error code.
+        text: What was said beside or instead of a picture.
+        seed: Seed that was used.
+        revised_prompt: The prompt as the system rewrote it.
+        model: Name of the model that drew.
+        cost_usd: Price in US dollars.
+        details: What else explains the picture.
+    """
+
+    outcome: Outcome = Outcome.OK
+    stage: OutcomeStage | None = None
+    code: Annotated[str, Field(max_length=200)] | None = None
+    text: str | None = None
+    seed: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
+    revised_prompt: str | None = None
+    model: Annotated[str, Field(max_length=200)] | None = None
+    cost_usd: Dollars | None = None
+    details: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
+
+    @field_validator("stage")
+    @classmethod
+    def _fits(cls, stage: OutcomeStage | None, info: ValidationInfo) -> OutcomeStage | None:
+        if stage is not None and info.data.get("outcome") is Outcome.OK:
+            raise ValueError("expected an outcome other than 'ok', which ends nowhere")
+        return stage
+
+
+def drawn_as_told(told: Told, picture: bytes | None, details: Mapping[str, Any]) -> Drawn:
+    """What became of a task, as another told it.
+
+    Args:
+        told: Its words.
+        picture: The picture that belongs to them; not looked at unless the outcome is `ok`.
+        details: For the provenance.
+
+    Returns:
+        The same, as every system gives it.
+    """
+    ok = told.outcome is Outcome.OK
+    return Drawn(
+        told.outcome,
+        picture if ok else None,
+        None if ok else told.stage or ENDED[told.outcome],
+        told.code,
+        told.text,
+        told.seed,
+        told.revised_prompt,
+        told.model,
+        cost_usd=told.cost_usd,
+        details=details,
+    )
+
+
+def read_told(line: bytes, model: type[Model], place: str) -> Model:
+    """Reads one line of JSON.
+
+    Args:
+        line: The line.
+        model: What it has to hold.
+        place: Where it stands, for messages.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        ValueError: It is no JSON object, or has an unknown key or a bad value; in one line.
+
+    Example:
+        >>> read_told(b'{"outcome": "refused"}', Told, "line 1").outcome.value
+        'refused'
+    """
+    try:
+        return model.model_validate_json(line)
+    except ValidationError as error:
+        if error.errors()[0]["type"] in ("json_invalid", "model_type"):
+            raise ValueError(f"{place} is {line[:80]!r}: expected a JSON object") from None
+        raise ValueError(first_error(error, place, model)) from None

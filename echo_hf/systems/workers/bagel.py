@@ -1,0 +1,275 @@
+"""A worker that draws with BAGEL, run by the Python of BAGEL's own environment.
+
+    python bagel.py --weights models/BAGEL-7B-MoT
+
+It is started in a checkout of BAGEL, imports BAGEL's modules from there and nothing of echo-hf, and
+speaks the protocol of `docs/systems_command.md`. `parameters` of a request may hold `think`, which
+makes the model plan in words first, and, in `text_to_image` and `edit`, arguments of BAGEL's
+`interleave_inference` that replace the ones below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+VERSION = "1"
+DETERMINISM = "the same seed gives the same picture on the same kind of GPU with the same packages"
+LARGEST_SIDE = 1024
+STEP = 16
+SAID_BEFORE = {"max_think_token_n": 1000, "do_sample": False, "text_temperature": 0.3}
+TEXT_TO_IMAGE = {
+    "cfg_text_scale": 4.0,
+    "cfg_img_scale": 1.0,
+    "cfg_interval": [0.4, 1.0],
+    "timestep_shift": 3.0,
+    "num_timesteps": 50,
+    "cfg_renorm_min": 0.0,
+    "cfg_renorm_type": "global",
+}
+EDIT = {
+    **TEXT_TO_IMAGE,
+    "cfg_img_scale": 2.0,
+    "cfg_interval": [0.0, 1.0],
+    "cfg_renorm_type": "text_channel",
+}
+# Layers between which tensors pass outside of `forward`, so that they need one device.
+TOGETHER = (
+    "language_model.model.embed_tokens",
+    "time_embedder",
+    "latent_pos_embed",
+    "vae2llm",
+    "llm2vae",
+    "connector",
+    "vit_pos_embed",
+)
+
+
+def main() -> None:
+    """Loads the model, says so, and answers requests until there are no more."""
+    options = _options()
+    sys.path.insert(0, str(Path.cwd()))
+    answers = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):  # what libraries print is no line of the protocol
+        inferencer = load(options.weights, options.memory)
+        hello = {
+            "echo_hf_worker": 1,
+            "name": "bagel",
+            "version": VERSION,
+            "determinism": DETERMINISM,
+        }
+        _say(hello, answers)
+        for line in sys.stdin:
+            request = json.loads(line)
+            _say({"id": request["id"], **answer(inferencer, request)}, answers)
+
+
+def answer(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Draws what a request asks for, and saves it where it is asked for.
+
+    Args:
+        inferencer: BAGEL's `InterleaveInferencer`.
+        request: The request.
+
+    Returns:
+        The answer, without its id.
+    """
+    try:
+        return _refusal(request) or _drawn(inferencer, request)
+    except Exception as error:  # whatever it is, the next request may do
+        _give_back()
+        return _failed(type(error).__name__, " ".join(str(error).split())[:2000])
+
+
+def chosen(parameters: dict[str, Any], size: Any, editing: bool) -> dict[str, Any]:
+    """The arguments of `interleave_inference` for a request.
+
+    Args:
+        parameters: Those of the request.
+        size: That of the request.
+        editing: Whether there is an input.
+
+    Returns:
+        BAGEL's own choice for the kind of task, changed as the parameters say.
+
+    Example:
+        >>> chosen({"edit": {"num_timesteps": 20}}, "auto", True)["num_timesteps"]
+        20
+        >>> chosen({}, {"width": 768, "height": 1024}, False)["image_shapes"]
+        (1024, 768)
+    """
+    own = parameters.get("edit" if editing else "text_to_image", {})
+    arguments = {**SAID_BEFORE, **(EDIT if editing else TEXT_TO_IMAGE), **own}
+    if isinstance(size, dict):
+        arguments["image_shapes"] = (size["height"], size["width"])
+    return arguments
+
+
+def load(weights: str, memory: str | None) -> Any:
+    """Loads BAGEL over all GPUs that can be seen.
+
+    Args:
+        weights: Folder of `ByteDance-Seed/BAGEL-7B-MoT`.
+        memory: Most memory of a GPU that is used, such as `40GiB`; null for what is free.
+
+    Returns:
+        BAGEL's `InterleaveInferencer`.
+    """
+    from data.data_utils import add_special_tokens
+    from data.transforms import ImageTransform
+    from inferencer import InterleaveInferencer
+    from modeling.autoencoder import load_ae
+    from modeling.qwen2 import Qwen2Tokenizer
+
+    vae, vae_config = load_ae(local_path=str(Path(weights) / "ae.safetensors"))
+    tokenizer, new_token_ids, _ = add_special_tokens(Qwen2Tokenizer.from_pretrained(weights))
+    return InterleaveInferencer(
+        model=_spread(_empty(weights, vae_config), weights, memory),
+        vae_model=vae,
+        tokenizer=tokenizer,
+        # Largest side, smallest side, and what sides are multiples of.
+        vae_transform=ImageTransform(1024, 512, 16),
+        vit_transform=ImageTransform(980, 224, 14),
+        new_token_ids=new_token_ids,
+    )
+
+
+def _empty(weights: str, vae_config: Any) -> Any:
+    import modeling.bagel as bagel
+    from accelerate import init_empty_weights
+
+    words = bagel.Qwen2Config.from_json_file(str(Path(weights) / "llm_config.json"))
+    words.qk_norm, words.tie_word_embeddings = True, False
+    words.layer_module = "Qwen2MoTDecoderLayer"
+    seen = bagel.SiglipVisionConfig.from_json_file(str(Path(weights) / "vit_config.json"))
+    seen.rope = False
+    seen.num_hidden_layers -= 1
+    config = bagel.BagelConfig(
+        visual_gen=True,
+        visual_und=True,
+        llm_config=words,
+        vit_config=seen,
+        vae_config=vae_config,
+        vit_max_num_patch_per_side=70,
+        connector_act="gelu_pytorch_tanh",
+        latent_patch_size=2,
+        max_latent_size=64,
+    )
+    with init_empty_weights():
+        parts = bagel.Qwen2ForCausalLM(words), bagel.SiglipVisionModel(seen)
+        model = bagel.Bagel(*parts, config)
+        model.vit_model.vision_model.embeddings.convert_conv2d_to_linear(seen, meta=True)
+    return model
+
+
+def _spread(model: Any, weights: str, memory: str | None) -> Any:
+    import torch
+    from accelerate import infer_auto_device_map, load_checkpoint_and_dispatch
+
+    gpus = range(torch.cuda.device_count())
+    places = infer_auto_device_map(
+        model,
+        max_memory=dict.fromkeys(gpus, memory) if memory else None,
+        no_split_module_classes=["Bagel", "Qwen2MoTDecoderLayer"],
+    )
+    first = places.get(TOGETHER[0], 0)
+    places.update({name: first for name in TOGETHER if name in places or len(gpus) == 1})
+    return load_checkpoint_and_dispatch(
+        model,
+        checkpoint=str(Path(weights) / "ema.safetensors"),
+        device_map=places,
+        offload_buffers=True,
+        dtype=torch.bfloat16,
+        force_hooks=True,
+    ).eval()
+
+
+def _refusal(request: dict[str, Any]) -> dict[str, Any] | None:
+    unknown = sorted(set(request["parameters"]) - {"think", "text_to_image", "edit"})
+    if unknown:
+        return _failed("bad_parameter", f"expected think, text_to_image or edit, got {unknown}")
+    if isinstance(request["size"], dict) and not _can_be(request["size"], request["inputs"]):
+        text = "a size is for prompts without input, in multiples of 16 up to 1024"
+        return {"outcome": "unsupported", "code": "size", "text": text}
+    return None
+
+
+def _drawn(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
+    parameters, paths = request["parameters"], request["inputs"]
+    arguments = chosen(parameters, request["size"], bool(paths))
+    _seed(request["seed"])
+    with contextlib.ExitStack() as opened:
+        given = [*(_opened(path, opened) for path in paths), request["prompt"]]
+        made = inferencer.interleave_inference(
+            given, think=bool(parameters.get("think", False)), **arguments
+        )
+    return _told(made, request, arguments)
+
+
+def _opened(path: str, opened: contextlib.ExitStack) -> Any:
+    from PIL import Image, ImageOps
+
+    picture = opened.enter_context(Image.open(path))
+    return ImageOps.exif_transpose(picture)
+
+
+def _seed(seed: int) -> None:
+    import numpy
+    import torch
+
+    random.seed(seed)
+    numpy.random.seed(seed)
+    torch.manual_seed(seed)  # that of every GPU, too
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+
+
+def _give_back() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _can_be(size: dict[str, int], inputs: list[str]) -> bool:
+    sides = size["width"], size["height"]
+    return not inputs and all(side % STEP == 0 and side <= LARGEST_SIDE for side in sides)
+
+
+def _told(made: list[Any], request: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    words = "\n".join(one for one in made if isinstance(one, str)) or None
+    pictures = [one for one in made if not isinstance(one, str)]
+    if not pictures:
+        return {"outcome": "no_image", "text": words}
+    pictures[-1].save(request["output"], "PNG")
+    return {
+        "outcome": "ok",
+        "output": request["output"],
+        "text": words,
+        "seed": request["seed"],
+        "details": {"arguments": arguments, "inputs": len(request["inputs"])},
+    }
+
+
+def _failed(code: str, text: str) -> dict[str, Any]:
+    return {"outcome": "failed", "code": code, "text": text}
+
+
+def _say(answer: dict[str, Any], to: Any) -> None:
+    print(json.dumps(answer), file=to, flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Draws with BAGEL for echo-hf.")
+    parser.add_argument("--weights", required=True, help="folder of ByteDance-Seed/BAGEL-7B-MoT")
+    parser.add_argument("--memory", help="most memory of a GPU that is used, such as 40GiB")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

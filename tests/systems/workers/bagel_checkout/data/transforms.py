@@ -1,0 +1,13 @@
+"""Stands for a module of BAGEL: pictures in sizes that the model takes."""
+
+
+class ImageTransform:
+    """Sides in multiples of a stride."""
+
+    def __init__(self, max_image_size, min_image_size, image_stride):
+        self.sides = max_image_size, min_image_size, image_stride
+
+    def resize_transform(self, picture):
+        """The picture, with sides that are multiples of the stride."""
+        stride = self.sides[2]
+        return picture.resize([max(stride, side // stride * stride) for side in picture.size])

@@ -1,0 +1,8 @@
+"""Stands for a module of BAGEL: the part that turns latents into pictures."""
+
+from pathlib import Path
+
+
+def load_ae(local_path):
+    """The autoencoder and its config."""
+    return Path(local_path).read_bytes(), {"z_channels": 16}
