@@ -36,9 +36,13 @@ def write_tiny_anole(folder: Path, *, seed: int = SEED) -> Path:
         torch.manual_seed(seed)
         model = ChameleonForConditionalGeneration(config())
         weights = decoder_weights(model)
-    with torch.no_grad():
-        for layer in (model.lm_head, model.model.embed_tokens):
-            layer.weight.mul_(20)  # so that what goes in is seen in what comes out
+    with torch.no_grad():  # so that what goes in is seen in what comes out, and where it stood
+        model.lm_head.weight.mul_(20)
+        model.model.embed_tokens.weight.mul_(20)
+        for layer in model.model.layers:
+            layer.self_attn.q_norm.weight.mul_(4)
+            for part in (layer.self_attn.v_proj, layer.self_attn.o_proj, layer.mlp.down_proj):
+                part.weight.mul_(10)
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     (folder / "decoder").mkdir()
@@ -96,13 +100,11 @@ def tokenizer() -> Any:
     reader = Tokenizer(models.BPE(vocab=vocabulary(), merges=[]))
     reader.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     reader.decoder = decoders.ByteLevel()
+    roles = ("bos_token", "pad_token", "eos_token", "unk_token")
     return PreTrainedTokenizerFast(
         tokenizer_object=reader,
-        bos_token="<s>",
-        eos_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
         additional_special_tokens=list(WORDS[4:]),
+        **dict(zip(roles, WORDS, strict=False)),
     )
 
 

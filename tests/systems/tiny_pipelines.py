@@ -70,9 +70,9 @@ def klein() -> Any:
     """FLUX.2 klein."""
     from diffusers import (
         AutoencoderKLFlux2,
+        FlowMatchEulerDiscreteScheduler,
         Flux2KleinPipeline,
         Flux2Transformer2DModel,
-        FlowMatchEulerDiscreteScheduler,
     )
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -156,6 +156,48 @@ def edit_plus() -> Any:
     )
 
 
+def checked() -> Any:
+    """Stable Diffusion, whose checker holds every picture back."""
+    from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+    from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
+    from transformers import CLIPConfig, CLIPImageProcessorPil
+
+    parts = _flux_parts()
+    sight = {
+        "hidden_size": HIDDEN,
+        "intermediate_size": HIDDEN,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "image_size": 32,
+        "patch_size": 16,
+        "projection_dim": HIDDEN,
+    }
+    checker = StableDiffusionSafetyChecker(CLIPConfig(vision_config=sight, projection_dim=HIDDEN))
+    checker.concept_embeds_weights.data.fill_(-2)  # below any cosine
+    return StableDiffusionPipeline(
+        scheduler=_plain_scheduler(),
+        vae=parts["vae"],
+        text_encoder=parts["text_encoder"],
+        tokenizer=parts["tokenizer"],
+        unet=UNet2DConditionModel(
+            sample_size=8,
+            in_channels=1,
+            out_channels=1,
+            down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+            up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+            block_out_channels=(HIDDEN, HIDDEN),
+            layers_per_block=1,
+            cross_attention_dim=HIDDEN,
+            attention_head_dim=2,
+            norm_num_groups=4,
+        ),
+        safety_checker=checker,
+        feature_extractor=CLIPImageProcessorPil(
+            size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}
+        ),
+    )
+
+
 def qwen_processor_class() -> Any:
     """Qwen's processor without videos, whose part needs torchvision.
 
@@ -172,13 +214,10 @@ def qwen_processor_class() -> Any:
             self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None
         ) -> None:
             """Takes what a folder holds."""
-            self.image_token = "<|image_pad|>"
-            self.video_token = "<|video_pad|>"
+            *_, self.image_token, self.video_token = QWEN_WORDS
             self.image_token_id = tokenizer.convert_tokens_to_ids(self.image_token)
             self.video_token_id = tokenizer.convert_tokens_to_ids(self.video_token)
-            ProcessorMixin.__init__(
-                self, image_processor, tokenizer, chat_template=chat_template
-            )
+            ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
 
     Qwen2VLProcessor.__module__ = WithVideos.__module__
     return Qwen2VLProcessor
@@ -192,6 +231,12 @@ def _livelier(part: Any) -> None:
         for weights in part.parameters():
             if weights.dim() > 1:
                 weights.mul_(3)
+
+
+def _plain_scheduler() -> Any:
+    from diffusers import DDIMScheduler
+
+    return DDIMScheduler(clip_sample=False, set_alpha_to_one=False, steps_offset=1)
 
 
 def _flux_parts() -> dict[str, Any]:
@@ -282,8 +327,9 @@ def _qwen_tokenizer() -> Any:
     from transformers import Qwen2Tokenizer
 
     vocabulary = {letter: number for number, letter in enumerate(sorted(ByteLevel.alphabet()))}
+    end_of_text, _, end_of_turn, *_ = QWEN_WORDS
     tokenizer = Qwen2Tokenizer(
-        vocab=vocabulary, merges=[], eos_token="<|im_end|>", pad_token="<|endoftext|>"
+        vocab=vocabulary, merges=[], eos_token=end_of_turn, pad_token=end_of_text
     )
     tokenizer.add_special_tokens({"additional_special_tokens": list(QWEN_WORDS)})
     tokenizer.chat_template = CHAT
