@@ -57,6 +57,11 @@ class LocalModel:
         found = None if self.folder else self._cached()
         return found.parent.name if found else None
 
+    @property
+    def pinned(self) -> str | None:
+        """What to load: the commit in the cache, so that all files are of one, else `revision`."""
+        return self.commit or self.revision
+
     def index_at_hand(self) -> Path | None:
         """Finds the model's index without a download.
 

@@ -99,7 +99,7 @@ def test_a_model_in_the_cache_is_at_hand(cache: Path) -> None:
     """A branch of it is known by name, and where its pictures come from by the commit."""
     model = _model("northlight/lumen")
     assert model.index_at_hand() == cache / INDEX
-    assert model.commit == COMMIT
+    assert model.commit == model.pinned == COMMIT
     assert model.identity == {"model": "northlight/lumen", "revision": "main"}
     assert _model("northlight/lumen", COMMIT).identity["revision"] == COMMIT
 
@@ -111,6 +111,7 @@ def test_a_model_on_the_hub_alone_is_not_downloaded(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     assert _model("northlight/absent").index_at_hand() is None
     assert _model("northlight/absent").commit is None
+    assert _model("northlight/absent", "v2").pinned == "v2"
 
 
 def test_a_missing_model_is_told_in_one_line(cache: Path) -> None:

@@ -115,13 +115,13 @@ def _chameleon(model: LocalModel, options: AnoleOptions) -> tuple[Any, Any]:
 
     chameleon = ChameleonForConditionalGeneration.from_pretrained(
         model.source,
-        revision=model.revision,
+        revision=model.pinned,
         dtype=dtype_of(options),
         use_safetensors=True,
         trust_remote_code=False,
     )
     tokenizer = AutoTokenizer.from_pretrained(
-        model.source, revision=model.revision, trust_remote_code=False
+        model.source, revision=model.pinned, trust_remote_code=False
     )
     return chameleon.eval(), tokenizer
 

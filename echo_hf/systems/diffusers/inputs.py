@@ -8,6 +8,7 @@ from typing import Any
 
 from PIL import Image
 
+from echo_hf.errors import GenerationError
 from echo_hf.reasons import OutcomeStage
 from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.diffusers.classes import PipelineClass
@@ -46,6 +47,25 @@ def way_of(pipeline: PipelineClass, options: DiffusersOptions) -> str:
     if options.several_inputs != "auto":
         return options.several_inputs
     return "list" if pipeline.kind.takes_list else "stitch"
+
+
+def check_way(pipeline: PipelineClass, options: DiffusersOptions, place: str) -> None:
+    """Checks that a pipeline takes several inputs the way a config wants to give them.
+
+    Args:
+        pipeline: The class.
+        options: The parameters of its system.
+        place: What to call the system, for messages.
+
+    Raises:
+        GenerationError: It takes no list.
+    """
+    kind = pipeline.kind
+    if options.several_inputs == "list" and kind.picture and not kind.takes_list:
+        raise GenerationError(
+            f"{place}: several_inputs is 'list', and {pipeline.name} takes a single picture: "
+            "expected stitch, first or refuse"
+        )
 
 
 def not_taken(task: Task, pipeline: PipelineClass, way: str) -> Drawn | None:

@@ -17,6 +17,7 @@ from echo_hf.systems.diffusers.classes import (
     class_named,
     pipeline_class,
 )
+from echo_hf.systems.diffusers.inputs import check_way
 from echo_hf.systems.diffusers.options import DiffusersOptions
 from echo_hf.systems.diffusers.output_size import check_size
 from echo_hf.systems.local_models import LocalModel
@@ -24,6 +25,8 @@ from echo_hf.systems.local_options import device_of, dtype_of
 from echo_hf.systems.local_trouble import one_line
 
 PROCESSOR = "cpu"
+# Qwen's processors load a part for videos, whether there are any or not.
+VIDEOS = "torchvision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ def load_pipeline(model: LocalModel, options: DiffusersOptions, size: Size) -> L
         pipeline = pipeline_class(class_named(_index(model), place), place)
         check_call(options.call, pipeline, place)
         check_size(size, pipeline.kind, place)
+        check_way(pipeline, options, place)
         pipe = _on_device(_loaded(model, options), options, device)
     except EchoError:
         raise
@@ -86,7 +90,7 @@ def _loaded(model: LocalModel, options: DiffusersOptions) -> Any:
 
     pipe = DiffusionPipeline.from_pretrained(
         model.source,
-        revision=model.revision,
+        revision=model.pinned,
         dtype=dtype_of(options),
         use_safetensors=True,
         trust_remote_code=False,
@@ -128,6 +132,11 @@ def _explained(model: LocalModel, error: Exception) -> str:
         return (
             f"{place}: model {model.source!r} does not fit into memory: use offload 'model' or "
             "'sequential', a smaller dtype or a smaller model"
+        )
+    if VIDEOS in str(error).lower():
+        return (
+            f"{place}: the processor of {model.source!r} needs {VIDEOS}: install the one that "
+            "belongs to your torch"
         )
     return (
         f"{place}: cannot load {model.source!r} ({type(error).__name__}: {one_line(error)}): "

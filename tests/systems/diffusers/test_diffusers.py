@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import shutil
 import weakref
 from importlib.util import find_spec
 from pathlib import Path
@@ -294,6 +295,7 @@ def test_an_input_that_is_too_small_is_unsupported(tiny: Write, tmp_path: Path) 
         ({"call": {"image": "x.png"}}, "parameters.call has 'image'"),
         ({"size": {"width": 70, "height": 64}}, "multiples of 16"),
         ({"offload": "model"}, "offload is 'model', and the device is the processor"),
+        ({"several_inputs": "list"}, "FluxKontextPipeline takes a single picture"),
     ],
 )
 def test_a_config_that_no_task_could_succeed_with_is_told(
@@ -312,8 +314,6 @@ def test_a_config_that_no_task_could_succeed_with_is_told(
 @pytest.mark.extras
 def test_pickled_weights_are_not_read(tiny: Write, tmp_path: Path) -> None:
     """Only safetensors are: a pickle may run anything."""
-    import shutil
-
     import torch
     from safetensors.torch import load_file
 
@@ -326,6 +326,22 @@ def test_pickled_weights_are_not_read(tiny: Write, tmp_path: Path) -> None:
         system.draw(task())
     assert "expected a pipeline of diffusers with safetensors weights" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.extras
+def test_a_processor_that_needs_torchvision_is_told(tiny: Write, tmp_path: Path) -> None:
+    """Qwen's does, for videos; what belongs to a torch cannot be named in an extra."""
+    if find_spec("torchvision"):
+        pytest.skip("torchvision is installed")
+    folder = tmp_path / "with-videos"
+    shutil.copytree(tiny("edit_plus"), folder)
+    video = folder / "processor" / "video_preprocessor_config.json"
+    video.write_text('{"video_processor_type": "Qwen2VLVideoProcessor"}')
+    with pytest.raises(GenerationError) as caught, _system(folder, "edit_plus") as system:
+        system.draw(task())
+    assert str(caught.value).endswith(
+        "needs torchvision: install the one that belongs to your torch"
+    )
 
 
 @pytest.mark.extras
