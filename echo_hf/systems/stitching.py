@@ -62,7 +62,7 @@ def stitched_sizes(
 
     Example:
         >>> stitched_sizes([(640, 480), (480, 640)], lambda size: (1184, 880), 1_048_576, 16)
-        [(976, 736), (544, 736)]
+        [(944, 704), (528, 704)]
     """
     first_width, first_height = like(sizes[0])
     ratios = [first_width / first_height, *(width / height for width, height in sizes[1:])]

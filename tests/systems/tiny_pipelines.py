@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+Write = Callable[[str], Path]
 REASON = "needs torch, diffusers and transformers: see `make test-extras`"
 SEED = 20_250_325
 HIDDEN = 32

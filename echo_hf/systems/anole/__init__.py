@@ -7,7 +7,6 @@ with guidance from three branches, as many as a picture has, and the decoder of 
 
 from __future__ import annotations
 
-import io
 from typing import Any, Self
 
 from PIL import Image
@@ -26,6 +25,7 @@ from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.input_pictures import open_inputs
 from echo_hf.systems.local_models import LocalModel, check_one_at_a_time
 from echo_hf.systems.local_trouble import bad_input, failure, unsupported
+from echo_hf.systems.output_picture import as_png
 
 
 @register(
@@ -155,10 +155,4 @@ class AnoleSystem:
             "inputs": {"given": len(inputs), "used": len(inputs)},
             "size": {"asked": None, "came": list(picture.size)},
         }
-        return Drawn(Outcome.OK, _png(picture), seed=self.config.seed, details=details)
-
-
-def _png(picture: Image.Image) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    return file.getvalue()
+        return Drawn(Outcome.OK, as_png(picture), seed=self.config.seed, details=details)

@@ -21,8 +21,9 @@ def pixels(picture: Image.Image, side: int) -> NDArray[np.float32]:
         Numbers from -1 to about 1, as [channel, row, column].
 
     Example:
-        >>> pixels(Image.new("RGB", (40, 20), (0, 128, 255)), 8)[:, 0, 0].round(4).tolist()
-        [-1.0, -0.0016, 0.989]
+        >>> blue = pixels(Image.new("RGB", (40, 20), (0, 128, 255)), 8)
+        >>> blue.shape, [round(float(level), 4) for level in blue[:, 0, 0]]
+        ((3, 8, 8), [-1.0, -0.0016, 0.989])
     """
     short = min(picture.size)
     width, height = (side * length // short for length in picture.size)

@@ -7,7 +7,6 @@ pictures and sizes. Nothing a task holds is left out without a word: what a clas
 
 from __future__ import annotations
 
-import io
 from typing import Any, Self
 
 from PIL import Image
@@ -31,6 +30,7 @@ from echo_hf.systems.diffusers.output_size import size_arguments
 from echo_hf.systems.input_pictures import open_inputs
 from echo_hf.systems.local_models import LocalModel, check_one_at_a_time
 from echo_hf.systems.local_trouble import bad_input, failure
+from echo_hf.systems.output_picture import as_png
 
 UNSAFE = "nsfw_content_detected"
 
@@ -148,33 +148,28 @@ class DiffusersSystem:
         if isinstance(said, Drawn):
             free()  # when nothing refers any more to what the failed call had computed
             return said
-        picture = said.images[0]
+        picture, held_back = said
         size = {"asked": list(asked) if asked else None, "came": list(picture.size)}
         details = {**loaded.details, "inputs": given.details, "size": size}
-        if any(getattr(said, UNSAFE, None) or ()):
-            code, text = UNSAFE, "the model's own checker held the picture back"
-            return Drawn(
-                Outcome.REFUSED,
-                stage=OutcomeStage.OUTPUT,
-                code=code,
-                text=text,
-                seed=self.config.seed,
-                details=details,
-            )
-        return Drawn(Outcome.OK, _png(picture), seed=self.config.seed, details=details)
+        return _outcome(picture, held_back, self.config.seed, details)
 
 
-def _asked(pipe: Any, arguments: dict[str, Any], seed: int) -> Any:
+def _asked(pipe: Any, arguments: dict[str, Any], seed: int) -> tuple[Image.Image, bool] | Drawn:
     import torch
 
     generator = torch.Generator("cpu").manual_seed(seed)
     try:
-        return pipe(**arguments, generator=generator)
+        said = pipe(**arguments, generator=generator)
+        return said.images[0], any(getattr(said, UNSAFE, None) or ())
     except Exception as error:
         return failure(error)
 
 
-def _png(picture: Image.Image) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    return file.getvalue()
+def _outcome(picture: Image.Image, held_back: bool, seed: int, details: dict[str, Any]) -> Drawn:
+    if held_back:
+        text = "the model's own checker held the picture back"
+        stage = OutcomeStage.OUTPUT
+        return Drawn(
+            Outcome.REFUSED, stage=stage, code=UNSAFE, text=text, seed=seed, details=details
+        )
+    return Drawn(Outcome.OK, as_png(picture), seed=seed, details=details)

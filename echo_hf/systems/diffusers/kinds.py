@@ -78,7 +78,7 @@ class PipelineKind:
             >>> KINDS["FluxKontextPipeline"].like((4000, 3000))
             (1184, 880)
             >>> KINDS["Flux2Pipeline"].like((4000, 3000))
-            (1152, 864)
+            (1168, 880)
         """
         if self.sizes:
             return nearest(size, self.sizes)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.systems import tiny_pipelines
-from tests.systems.tiny_pipelines import REASON, write_tiny
-
-Write = Callable[[str], Path]
+from tests.systems.tiny_pipelines import REASON, Write, write_tiny
 
 
 @pytest.fixture(scope="session")

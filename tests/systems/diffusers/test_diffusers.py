@@ -18,8 +18,8 @@ from echo_hf.errors import GenerationError, MissingExtraError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, System, Task, make_system
 from echo_hf.systems.diffusers import DiffusersSystem
-from tests.systems.diffusers.conftest import Write
 from tests.systems.tasks_for_tests import blocks, config, levels, picture_file, task
+from tests.systems.tiny_pipelines import Write
 
 SIZE = {"width": 64, "height": 48}
 CALLS: dict[str, dict[str, Any]] = {
