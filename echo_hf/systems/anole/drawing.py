@@ -67,7 +67,7 @@ def _padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[Any, 
 
 def _next(model: Any, ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
     # Not through the model's own forward, which forbids the tokens of pictures. Places are counted
-    # without what fills a row up, so that no branch depends on the length of another.
+    # without what fills a row up: only their differences count, but sums are rounded.
     places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
     read = model.model(
         input_ids=ids,

@@ -206,6 +206,26 @@ def test_the_picture_is_the_pipeline_s_own(tiny: Write) -> None:
 
 
 @pytest.mark.extras
+@pytest.mark.usefixtures("_small_qwen")
+def test_guidance_of_qwen_does_not_wait_for_a_negative_prompt(
+    tiny: Write, pictures: tuple[ImageRef, ImageRef]
+) -> None:
+    """A space is one, unless a config has another; without any its pipeline would not guide."""
+    calls: list[dict[str, Any]] = [
+        {},
+        {"negative_prompt": " "},
+        {"negative_prompt": "blurred"},
+        {"true_cfg_scale": 1.0},
+    ]
+    folder, one = tiny("edit_plus"), task(pictures[0])
+    plain, space, other, unguided = (
+        _drawn(_system(folder, "edit_plus", call=call), one)[0].picture for call in calls
+    )
+    assert plain == space
+    assert len({plain, other, unguided}) == 3
+
+
+@pytest.mark.extras
 @pytest.mark.usefixtures("_qwen")
 @pytest.mark.parametrize(("name", "count"), [("flux", 1), ("edit_plus", 0)])
 def test_a_task_that_the_pipeline_does_not_take_is_unsupported(
