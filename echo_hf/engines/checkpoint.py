@@ -76,7 +76,7 @@ def find_checkpoint(
 def _on_hub(model: str, revision: str, before_asking: Callable[[], None] | None) -> Checkpoint:
     settings = _cached(model, revision)
     if settings is None:
-        if before_asking and _is_hub_name(model) and not COMMIT.fullmatch(revision):
+        if before_asking and is_hub_name(model) and not COMMIT.fullmatch(revision):
             before_asking()
         settings = _downloaded(model, revision)
     # By the name, if a pinned commit's answers are only read back where the model is not.
@@ -88,13 +88,21 @@ def _on_hub(model: str, revision: str, before_asking: Callable[[], None] | None)
 def _cached(model: str, revision: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
-    if not _is_hub_name(model):
+    if not is_hub_name(model):
         return None
     cached = try_to_load_from_cache(model, CONFIG, revision=revision)
     return Path(cached) if isinstance(cached, str) else None
 
 
-def _is_hub_name(model: str) -> bool:
+def is_hub_name(model: str) -> bool:
+    """Whether a name may be one on the Hub.
+
+    Args:
+        model: A name, or a folder.
+
+    Returns:
+        False for what the Hub could not call a model, such as most paths.
+    """
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
@@ -131,10 +139,10 @@ def _digest(folder: Path) -> str:
         )
     settings = {file for pattern in SETTINGS for file in folder.glob(pattern)}
     for file in sorted(settings - set(weights)):
-        digest.update(_framed(file.name.encode()) + _framed(file.read_bytes()))
+        digest.update(framed(file.name.encode()) + framed(file.read_bytes()))
     for file in weights:
-        digest.update(_framed(file.name.encode()) + b"%d:" % file.stat().st_size)
-        for piece in _pieces(file):
+        digest.update(framed(file.name.encode()) + b"%d:" % file.stat().st_size)
+        for piece in pieces(file):
             digest.update(piece)
     return f"sha256:{digest.hexdigest()}"
 
@@ -144,7 +152,15 @@ def _weights(folder: Path) -> list[Path]:
     return next((files for files in found if files), [])
 
 
-def _pieces(file: Path) -> Iterator[bytes]:
+def pieces(file: Path) -> Iterator[bytes]:
+    """Pieces from all over a file of weights, which tell two trainings of a model apart.
+
+    Args:
+        file: The weights.
+
+    Yields:
+        The same number of pieces of any file.
+    """
     # Two trainings of one model differ in every layer: pieces tell them apart, and take no minutes.
     last = max(0, file.stat().st_size - PIECE)
     with file.open("rb") as weights:
@@ -153,5 +169,11 @@ def _pieces(file: Path) -> Iterator[bytes]:
             yield weights.read(PIECE)
 
 
-def _framed(data: bytes) -> bytes:
+def framed(data: bytes) -> bytes:
+    """Bytes after their own number, so that what is joined can be told apart.
+
+    Example:
+        >>> framed(b"ab") + framed(b"c")
+        b'2:ab1:c'
+    """
     return b"%d:" % len(data) + data

@@ -1,0 +1,155 @@
+"""Models that run in this process: whether they are at hand, and which weights they are.
+
+Nothing here touches the network. A branch on the Hub may move on: what a picture came from is in
+its details, and a system that must stay the same names a commit as its `revision`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
+from echo_hf.errors import GenerationError
+from echo_hf.systems.config import SystemConfig
+
+# What decides a picture; a README does not.
+SETTINGS = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
+WEIGHTS = frozenset({".safetensors", ".ckpt", ".bin", ".pt"})
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """A model as a config names it.
+
+    Attributes:
+        system: The system that runs it.
+        source: What a library loads: a name on the Hub, or a folder.
+        revision: Branch, tag or commit on the Hub; null for the main branch.
+        index: The file that every such model has.
+    """
+
+    system: str
+    source: str
+    revision: str | None
+    index: str
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder, null for a name on the Hub."""
+        folder = Path(self.source)
+        return folder if folder.is_dir() else None
+
+    @cached_property
+    def identity(self) -> dict[str, str | None]:
+        """Which weights it is: `model` without a path, and `revision`; a folder's is a digest."""
+        folder = self.folder
+        if folder is not None:
+            return {"model": folder.resolve().name, "revision": folder_digest(folder)}
+        return {"model": self.source, "revision": self.revision or MAIN}
+
+    @property
+    def commit(self) -> str | None:
+        """Commit of the model in the cache; null for a folder, and for what is not there."""
+        found = None if self.folder else self._cached()
+        return found.parent.name if found else None
+
+    @property
+    def pinned(self) -> str | None:
+        """What to load: the commit in the cache, so that all files are of one, else `revision`."""
+        return self.commit or self.revision
+
+    def index_at_hand(self) -> Path | None:
+        """Finds the model's index without a download.
+
+        Returns:
+            The file; null where it is on the Hub alone.
+
+        Raises:
+            GenerationError: There is no such folder, it holds no model, or the Hub may not be
+                asked.
+        """
+        if self.folder is not None:
+            return self._in_folder(self.folder)
+        found = self._cached()
+        if found is None:
+            self._check_reachable()
+        return found
+
+    def _in_folder(self, folder: Path) -> Path:
+        if self.revision is not None:
+            raise GenerationError(
+                f"system {self.system!r}: {self.source!r} is a folder, which has no revision "
+                f"{self.revision!r}: leave it out"
+            )
+        if not (folder / self.index).is_file():
+            raise GenerationError(
+                f"system {self.system!r}: folder {self.source!r} holds no {self.index!r}: expected "
+                "a model as its library saves it"
+            )
+        return folder / self.index
+
+    def _cached(self) -> Path | None:
+        from huggingface_hub import try_to_load_from_cache
+
+        if not is_hub_name(self.source):
+            return None
+        found = try_to_load_from_cache(self.source, self.index, revision=self.revision or MAIN)
+        return Path(found) if isinstance(found, str) else None
+
+    def _check_reachable(self) -> None:
+        from huggingface_hub import constants
+
+        if not is_hub_name(self.source):
+            raise GenerationError(
+                f"system {self.system!r}: there is no folder {self.source!r}: expected one, or a "
+                "name on the Hub such as ORGANISATION/NAME"
+            )
+        if constants.HF_HUB_OFFLINE:
+            raise GenerationError(
+                f"system {self.system!r}: model {self.source!r} is neither a folder nor in the "
+                "cache, and HF_HUB_OFFLINE is set: download it first, or unset that"
+            )
+
+
+def folder_digest(folder: Path) -> str:
+    """A digest of the settings in a folder, and of pieces of its weights.
+
+    Args:
+        folder: A model, in subfolders or not; hidden files count for nothing.
+
+    Returns:
+        `sha256:` and the digest.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        name = file.relative_to(folder)
+        if any(part.startswith(".") for part in name.parts):
+            continue
+        if file.suffix in SETTINGS:
+            digest.update(framed(name.as_posix().encode()) + framed(file.read_bytes()))
+        elif file.suffix in WEIGHTS:
+            size = file.stat().st_size
+            digest.update(framed(name.as_posix().encode()) + framed(b"%d" % size))
+            for piece in pieces(file):
+                digest.update(piece)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def check_one_at_a_time(config: SystemConfig) -> None:
+    """Checks that no config asks a model in this process for several pictures at a time.
+
+    Args:
+        config: The config of the system.
+
+    Raises:
+        GenerationError: It does.
+    """
+    if (config.limits.concurrency or 1) > 1:
+        raise GenerationError(
+            f"system {config.name!r}: limits.concurrency is {config.limits.concurrency}: expected "
+            "1, as its model draws one picture at a time in this process"
+        )
