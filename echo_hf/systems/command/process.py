@@ -198,6 +198,9 @@ class WorkerProcess:
         return self._stdout not in self._pipes.get_map()
 
     def _how(self) -> str:
+        # A process that ends closes its output a little before its status is known.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE_S)
         status = self._process.poll()
         if status is None:
             return " its output"
