@@ -311,7 +311,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # posts hold characters that no code page has
             stream.reconfigure(errors="replace")
-    signal.signal(signal.SIGINT, _stop)
+    for one in (signal.SIGINT, signal.SIGTERM):  # a cluster ends a job with the second
+        signal.signal(one, _stop)
     try:
         app()
     except EchoError as error:
@@ -325,7 +326,7 @@ def main() -> None:
 
 
 class _StoppedError(Exception):
-    """Ctrl-C, under a name that the command line's library does not swallow."""
+    """Ctrl-C or a polite kill, under a name that the command line's library does not swallow."""
 
 
 def _stop(number: int, frame: object) -> None:
