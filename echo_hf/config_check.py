@@ -94,6 +94,8 @@ def shown_value(value: Any) -> str:
 
 def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:
     if kind in NO_MAPPING:
+        if not location:
+            return "expected a mapping, for example {name: value}"
         section = str(location[0]) if len(location) == 1 else f"{location[0]}.*"
         example = SECTIONS.get(section, "{key: value}")
         return f"expected a mapping, for example {example}"

@@ -52,16 +52,16 @@ def drawn_for(task: Task) -> Drawn:
 
 def task(number: int, words: str = "fox") -> Task:
     """A task without inputs."""
-    return Task(f"s{number}", sha(f"{words}{number}".encode()), "text_to_image", f"{words} {number}")
+    return Task(
+        f"s{number}", sha(f"{words}{number}".encode()), "text_to_image", f"{words} {number}"
+    )
 
 
 def entry(number: int, words: str = "fox", **changes: Any) -> Entry:
     """What was written down about the same task; a refusal, where nothing else is said."""
     one = task(number, words)
     given: Row = {"signature": "s", "outcome": Outcome.REFUSED, **changes}
-    return Entry(
-        sample_id=one.sample_id, sample_digest=one.sample_digest, split=one.split, **given
-    )
+    return Entry(sample_id=one.sample_id, sample_digest=one.sample_digest, split=one.split, **given)
 
 
 def sample(name: str, **values: Any) -> Row:
@@ -70,7 +70,14 @@ def sample(name: str, **values: Any) -> Row:
     empty: Row = {**dict.fromkeys(SAMPLES.columns), **{column: [] for column in lists}}
     safety = {"flagged": False, "categories": [], "model": "guard"}
     digest = sha(name.encode())
-    return {**empty, "id": name, "prompt": name, "sample_digest": digest, "safety": safety, **values}
+    return {
+        **empty,
+        "id": name,
+        "prompt": name,
+        "sample_digest": digest,
+        "safety": safety,
+        **values,
+    }
 
 
 def written(folder: Path, texts: Sequence[Row], edits: Sequence[Row] = ()) -> Path:

@@ -65,7 +65,7 @@ def table(root: Path) -> list[dict[str, object]]:
 def test_every_task_is_drawn_and_written_down(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """The table has the declared columns, its rows the tasks' digests, and the pictures are there."""
+    """The table has the declared columns and the tasks' digests, and the pictures are there."""
     made = generate(evaluation(release), runs=tmp_path)
     assert sorted(acting.asked) == EVERY
     assert acting.entered == ["in", "out"]
@@ -220,7 +220,7 @@ def test_one_system_that_stops_does_not_stop_the_others(
         assert sum(row["system"] == "good" for row in table(tmp_path)) == 5
 
 
-def _raising(error: Exception):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _raising(error: Exception):  # type: ignore[no-untyped-def]
     def leave(*_: object) -> None:
         raise error
 
@@ -275,7 +275,7 @@ def test_what_is_damaged_is_told_before_anything_is_spent(
 def test_two_at_once_are_refused(tmp_path: Path, release: Path, acting: Acting) -> None:
     """The same system in the same run: one line, nothing asked; a dry run disturbs nobody."""
     with locked(tmp_path / "measured", "mine"):
-        with pytest.raises(RunError, match="another process .* 'mine'"):
+        with pytest.raises(RunError, match=r"another process .* 'mine'"):
             generate(evaluation(release), runs=tmp_path)
         generate(evaluation(release), runs=tmp_path, dry_run=True)
     assert acting.asked == []
