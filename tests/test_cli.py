@@ -183,7 +183,7 @@ def test_systems_are_listed(tmp_path: Path) -> None:
     heading, row, *_ = done.stdout.splitlines()
     assert heading.split()[:2] == ["system", "status"]
     assert row.split()[:2] == ["mine", "current"]
-    assert echo_hf("systems", cwd=tmp_path).stdout.splitlines()[0] == heading
+    assert echo_hf("systems", cwd=tmp_path).stdout.split()[:2] == ["system", "status"]
 
 
 BAD_SYSTEMS = {

@@ -101,15 +101,7 @@ def generate(
         watch.planned(plans, tasks.left_out)
         if dry_run:
             return Generated(None, plans, {}, None, tasks.left_out)
-        outputs_table(folder.root)  # what is damaged is told before anything is spent
-        retired = {worker.config.name: _retired(worker) for worker in workers}
-        try:
-            ends = [_run(worker, retired[worker.config.name], folder, watch) for worker in workers]
-        finally:
-            path = write_outputs(folder.root)
-    if stopped := [end.stopped for end in ends if end.stopped]:
-        raise GenerationError("; ".join(stopped))
-    costs = [end.cost_usd for end in ends if end.cost_usd is not None]
+        path, costs = _run_all(workers, folder, watch)
     outcomes = {worker.config.name: _outcomes(worker, tasks.tasks) for worker in workers}
     return Generated(path, plans, outcomes, sum(costs) if costs else None, tasks.left_out)
 
@@ -118,8 +110,8 @@ def generate(
 class _End:
     """How a system's work ended: why it was stopped, null when it was not, and what it cost."""
 
-    stopped: str | None
-    cost_usd: float | None
+    stopped: str | None = None
+    costs: tuple[float, ...] = ()
 
 
 @contextmanager
@@ -171,11 +163,26 @@ def _retired(worker: _Worker) -> Retired | None:
         ) from error
 
 
+def _run_all(
+    workers: Sequence[_Worker], folder: RunFolder, watch: Watcher
+) -> tuple[Path, list[float]]:
+    """Runs the systems one after the other; gives the table of outputs and what they cost."""
+    outputs_table(folder.root)  # what is damaged is told before anything is spent
+    retired = [_retired(worker) for worker in workers]
+    try:
+        ends = [_run(*one, folder, watch) for one in zip(workers, retired, strict=True)]
+    finally:
+        path = write_outputs(folder.root)
+    if stopped := [end.stopped for end in ends if end.stopped]:
+        raise GenerationError("; ".join(stopped))
+    return path, [cost for end in ends for cost in end.costs]
+
+
 def _run(worker: _Worker, retired: Retired | None, folder: RunFolder, watch: Watcher) -> _End:
     signature = worker.journal.sign(worker.system.signature())
     limits = worker.config.limits
     drawing = Drawing(worker.system, worker.journal, folder.pictures, limits, signature, watch)
-    end = _End(None, None)
+    end = _End()
     if retired is not None:
         drawing.retire(worker.plan.todo, retired)
     else:
@@ -189,9 +196,8 @@ def _drawn(drawing: Drawing, tasks: Sequence[Task]) -> _End:
         with drawing.system:
             entries = drawing.run(tasks)
     except EchoError as error:  # the other systems go on
-        return _End(str(error), None)
-    costs = [entry.cost_usd for entry in entries if entry.cost_usd is not None]
-    return _End(None, sum(costs) if costs else None)
+        return _End(str(error))
+    return _End(costs=tuple(one.cost_usd for one in entries if one.cost_usd is not None))
 
 
 def _outcomes(worker: _Worker, tasks: Sequence[Task]) -> Mapping[Outcome, int]:

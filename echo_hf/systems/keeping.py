@@ -65,9 +65,17 @@ def _stored(drawn: Drawn, pictures: PictureStore) -> tuple[Drawn, str | None]:
     if drawn.picture is None:
         return drawn, None
     try:
-        return drawn, pictures.put(drawn.picture)
+        return drawn, _put(drawn.picture, pictures)
     except (PictureError, TypeError) as error:
         return _failed(drawn, str(error)), None
+
+
+def _put(picture: bytes, pictures: PictureStore) -> str:
+    try:
+        return pictures.put(picture)
+    except FileNotFoundError:
+        # A build that begins sweeps half-written pictures away, and may take this for one.
+        return pictures.put(picture)
 
 
 def _failed(drawn: Drawn, said: str) -> Drawn:

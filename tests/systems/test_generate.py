@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -335,3 +336,17 @@ def test_the_concurrency_of_the_config_is_the_one_of_the_estimate(
     config = system(limits={"concurrency": 4})
     (plan,) = generate(evaluation(release, config), runs=tmp_path, dry_run=True).plans
     assert (plan.cost_usd, plan.seconds) == (pytest.approx(0.3), pytest.approx(8.0 * 3 / 4))
+
+
+def test_what_another_machine_drew_is_taken_over(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """Journal and pictures, copied: nothing is left to draw, and the table holds it."""
+    generate(evaluation(release), runs=tmp_path / "there")
+    here = tmp_path / "here" / "measured"
+    for part in ("outputs", "pictures"):
+        shutil.copytree(tmp_path / "there" / "measured" / part, here / part)
+    acting.asked.clear()
+    generate(evaluation(release), runs=tmp_path / "here")
+    assert acting.asked == []
+    assert [row["sample_id"] for row in table(tmp_path / "here")] == EVERY
