@@ -128,7 +128,9 @@ class Drawing:
 
     def _check(self, entries: Sequence[Entry]) -> None:
         last = entries[-MOST_FAILURES_IN_A_ROW:]
-        if len(last) == MOST_FAILURES_IN_A_ROW and all(one.outcome == "failed" for one in last):
+        if len(last) == MOST_FAILURES_IN_A_ROW and all(
+            one.outcome == Outcome.FAILED for one in last
+        ):
             said = (last[-1].text or "")[:LONGEST_REMARK]
             raise GenerationError(
                 f"system {self.journal.system!r}: {len(last)} tasks in a row failed, the last "

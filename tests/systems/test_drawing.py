@@ -11,7 +11,7 @@ import pytest
 
 from echo_hf.errors import GenerationError
 from echo_hf.pictures import PictureStore
-from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.config import Limits
 from echo_hf.systems.drawing import MOST_FAILURES_IN_A_ROW, Drawing
@@ -149,40 +149,6 @@ def test_what_nobody_foresaw_is_a_failure_of_its_task_alone(tmp_path: Path) -> N
     }
     assert kept(tmp_path)["s1"].text == "no pixels"
     assert "NoneType" in (kept(tmp_path)["s3"].text or "")
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (Drawn(Outcome.OK, b"no picture"), "no readable picture"),
-        (Drawn(Outcome.OK), "no picture with the outcome ok"),
-        (Drawn(Outcome.REFUSED, png("fox")), "a picture with the outcome refused"),
-        (Drawn(Outcome.OK, "text"), "encoded"),  # type: ignore[arg-type]
-    ],
-)
-def test_what_is_no_picture_is_a_failure_of_the_answer(
-    tmp_path: Path, given: Drawn, words: str
-) -> None:
-    """`ok` has a picture that can be decoded, and nothing else has one."""
-    (one,) = drawing(tmp_path, Acting(lambda _: given)).run(TASKS[:1])
-    assert (one.outcome, one.stage, one.image) == ("failed", OutcomeStage.ANSWER, None)
-    assert words in (one.text or "")
-    assert kept(tmp_path)["s0"] == one
-
-
-def test_a_remark_that_cannot_be_stored_costs_no_picture(tmp_path: Path) -> None:
-    """Half a character and numbers of another library do not stop what is paid for."""
-    loop: dict[str, object] = {}
-    loop["self"] = loop
-
-    class Count(int):
-        """A number that JSON does not know."""
-
-    given = Drawn(Outcome.OK, png("x"), text="half \ud83d", seed=Count(4), details=loop)
-    drawing(tmp_path, Acting(lambda _: given)).run(TASKS[:1])
-    one = kept(tmp_path)["s0"]
-    assert (one.outcome, one.text, one.seed) == ("ok", "half ?", 4)
-    assert set(one.details) == {"not_json"}
 
 
 def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
