@@ -73,6 +73,16 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str) -> None:
     assert "tulip" not in said
 
 
+def test_ours_are_found_after_those_beside_the_config(tmp_path: Path) -> None:
+    """A file that echo-hf brings, here one that is no system, unless there is one of the name."""
+    (tmp_path / "config.yaml").write_text("name: x\nbenchmark: a/b\nsystems: [quickstart.yaml]\n")
+    with pytest.raises(ConfigError) as raised:
+        load_evaluation(tmp_path / "config.yaml")
+    assert str(raised.value).startswith(str(shipped_configs() / "quickstart.yaml"))
+    (tmp_path / "quickstart.yaml").write_text(MINE + "{}}")
+    assert load_evaluation(tmp_path / "config.yaml").systems[0].name == "mine"
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """With where it was looked for, and a file that is there."""
     (tmp_path / "config.yaml").write_text("name: x\nbenchmark: a/b\nsystems: [none.yaml]\n")
