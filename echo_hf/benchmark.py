@@ -13,6 +13,7 @@ from datasets import Dataset
 from echo_hf.context.sample_id import sample_digest
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
+from echo_hf.errors import HubError, PictureError
 from echo_hf.hub.load import load_benchmark
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import NoTask
@@ -62,17 +63,16 @@ class Benchmark:
         Raises:
             HubError: There is no such repository or revision, or it cannot be reached.
             ReleaseError: A file is not the one that was published.
-            PictureError: An input cannot be decoded.
         """
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
         for split in BENCHMARKS:
             for row in _rows(self.load(split), limit):
-                reason = _reason(row)
-                if reason is None:
-                    tasks.append(_task(row, split, pictures))
+                task = _task(row, split, pictures)
+                if isinstance(task, Task):
+                    tasks.append(task)
                 else:
-                    left_out[reason] += 1
+                    left_out[task] += 1
         return Tasks(tuple(tasks), left_out)
 
     def load(self, split: str) -> Dataset:
@@ -91,6 +91,8 @@ class Benchmark:
         repo, at, revision = self.reference.rpartition("@")
         if not at or Path(self.reference).exists():
             return load_benchmark(self.reference, split)
+        if not revision:
+            raise HubError(f"{self.reference!r} names no revision: expected a tag after the @")
         return load_benchmark(repo, split, revision=revision)
 
 
@@ -105,14 +107,20 @@ def _rows(dataset: Dataset, limit: int | None) -> Iterator[dict[str, Any]]:
 def _reason(row: Mapping[str, Any]) -> NoTask | None:
     if row["prompt"] is None or row.get("dehydrated"):
         return NoTask.DEHYDRATED
-    gone = (one for one in row.get("missing_images") or () if one["column"] == "input_images")
-    if any(gone) or any(one is None for one in row["input_images"] or ()):
+    gone = [one for one in row.get("missing_images") or () if one["column"] == "input_images"]
+    if gone or None in (row["input_images"] or ()):
         return NoTask.MISSING_INPUT
     return None
 
 
-def _task(row: Mapping[str, Any], split: str, pictures: PictureStore) -> Task:
-    digests = [pictures.put(_bytes(one)) for one in row["input_images"] or ()]
+def _task(row: Mapping[str, Any], split: str, pictures: PictureStore) -> Task | NoTask:
+    reason = _reason(row)
+    if reason is not None:
+        return reason
+    try:
+        digests = [pictures.put(_bytes(one)) for one in row["input_images"] or ()]
+    except PictureError:
+        return NoTask.UNREADABLE_INPUT
     digest = row["sample_digest"] or sample_digest(row["prompt"], digests)
     inputs = tuple(ImageRef(one, pictures.path(one)) for one in digests)
     return Task(row["id"], digest, split, row["prompt"], inputs)

@@ -45,6 +45,7 @@ def generate(
     """Have systems draw the tasks of a benchmark; what is drawn already is kept."""
     from rich.text import Text
 
+    from echo_hf.reasons import Outcome
     from echo_hf.systems.generate import generate as drawn
     from echo_hf.systems.show import Show, outcome_table
 
@@ -56,6 +57,8 @@ def generate(
         return
     console.print()
     console.print(outcome_table(made))
+    if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
+        console.print(Text("\nwhat failed is tried again by the same command", "yellow"))
     if made.cost_usd is not None:
         console.print(Text(f"\ncost, as far as it is known: ${made.cost_usd:.2f}"))
     console.print(Text(f"\noutputs: {made.path}"), soft_wrap=True)

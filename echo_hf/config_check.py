@@ -37,7 +37,7 @@ SECRET = re.compile(
 CREDENTIALS = re.compile(r"://[^/@\s]+@")
 
 
-def secrets_in(options: Mapping[str, Any], inside: str = "") -> Iterator[str]:
+def secrets_in(options: Mapping[Any, Any], inside: str = "") -> Iterator[str]:
     """Names of options that hold credentials, nested ones and those in addresses included.
 
     Args:
@@ -48,10 +48,12 @@ def secrets_in(options: Mapping[str, Any], inside: str = "") -> Iterator[str]:
         What to call each of them without showing it.
     """
     for name, value in options.items():
-        if SECRET.search(name.replace("-", "_")):
+        if SECRET.search(str(name).replace("-", "_")):
             yield f"{inside}{name}"
         elif isinstance(value, Mapping):
             yield from secrets_in(value, f"{inside}{name}.")
+        elif isinstance(value, list | tuple):
+            yield from secrets_in(dict(enumerate(value)), f"{inside}{name}.")
         elif isinstance(value, str) and CREDENTIALS.search(value):
             yield f"{inside}{name} with a name and password in it"
 
@@ -70,15 +72,16 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
     every = error.errors(include_url=False, include_context=False)
     # A misspelt key is also a missing one; its own message says more.
     first = min(every, key=lambda one: MOST_TELLING.get(one["type"], 1))
-    where = ".".join(str(part) for part in first["loc"])
+    # The part that is empty tells one of several kinds of value, and is no key.
+    where = ".".join(str(part) for part in first["loc"] if part != "")
     if first["type"] == "extra_forbidden":
-        parent, key = first["loc"][:-1], first["loc"][-1]
-        kind = f"key in {'.'.join(map(str, parent))}" if parent else "key"
-        return unknown(kind, key, _known_keys(root, parent), place)
+        parent, _, key = where.rpartition(".")
+        kind = f"key in {parent}" if parent else "key"
+        return unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
     if first["type"] == "missing":
         return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
     said = _expected(first["type"], first["loc"], first["msg"])
-    if _holds_secret(first["input"]):
+    if not where or next(secrets_in({"": first["input"]}), None) is not None:
         return f"{place}: {where}: {said}" if where else f"{place}: {said}"
     return f"{place}: {where} is {shown_value(first['input'])}: {said}"
 
@@ -89,12 +92,10 @@ def shown_value(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 
 
-def _holds_secret(value: Any) -> bool:
-    return isinstance(value, Mapping) and next(secrets_in(value), None) is not None
-
-
 def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:
     if kind in NO_MAPPING:
+        if not location:
+            return "expected a mapping, for example {name: value}"
         section = str(location[0]) if len(location) == 1 else f"{location[0]}.*"
         example = SECTIONS.get(section, "{key: value}")
         return f"expected a mapping, for example {example}"
@@ -106,7 +107,7 @@ def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:
 def _known_keys(root: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
     section: Any = root
     for part in location:
-        if isinstance(part, int):
+        if isinstance(part, int) or part == "":
             continue
         annotation = section.model_fields[part].annotation
         section = next(iter(_sections(annotation)), BaseModel)

@@ -36,6 +36,11 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
     path = Path(path)
     folder = path.resolve().parent
     data = with_systems(read_yaml(path, "config", EXAMPLE), folder)
+    if isinstance(data, dict) and not {BENCHMARK, POSTS} & data.keys():
+        raise ConfigError(
+            f"{path}: has neither benchmark nor posts: expected one that is there already "
+            "(benchmark: ORGANISATION/NAME@TAG), or posts to build one from"
+        )
     if not isinstance(data, dict) or BENCHMARK not in data:
         return located(parse_config(data, str(path)), folder)
     if POSTS in data:

@@ -309,6 +309,7 @@ class NoTask(Reason):
         "its words or pictures are left out of the benchmark: `echo-hf hydrate` puts them back",
     )
     MISSING_INPUT = "missing_input", "an input picture cannot be had any more"
+    UNREADABLE_INPUT = "unreadable_input", "an input picture cannot be decoded"
 
 
 class OutcomeStage(Reason):

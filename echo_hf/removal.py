@@ -33,6 +33,7 @@ from echo_hf.removed_rows import pictures_named, remove_rows
 from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
 from echo_hf.swap import complete
+from echo_hf.systems.locks import locked_all
 
 PICTURES_OF_SAMPLE = ("input_images", "output_images")
 # Made anew by the next build; answers for replay and results may hold what was said of the posts.
@@ -79,13 +80,15 @@ def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str
         What was taken away.
 
     Raises:
-        RunError: An address is none, or another process works in the folder.
+        RunError: An address is none, another process works in the folder, or a file of it is
+            damaged.
         EchoError: The config or a source is not usable.
     """
     config = config if isinstance(config, Config) else load_config(config)
     forgotten = tuple(dict.fromkeys(map(_address, urls)))
     folder = RunFolder(Path(runs) / config.name)
-    with folder.locked():
+    systems = [system.name for system in config.systems]
+    with folder.locked(), locked_all(folder.root, systems):
         given = _given(config, folder)  # with what is to be forgotten, and what was before
         add_tombstones(folder.root / TOMBSTONES, forgotten)
         held = _held(folder, given, frozenset(forgotten))

@@ -23,11 +23,14 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
     Args:
         root: The run's folder.
         samples: Ids of the samples.
+
+    Raises:
+        RunError: A line about an output cannot be read; nothing is deleted then.
     """
     if not samples:
         return
-    drop_decisions(root / FILE, samples)
     drop_samples(root, samples)
+    drop_decisions(root / FILE, samples)
     for path in _tables(root):
         if SAMPLE in pq.read_schema(path).names:
             _rewrite_without(path, samples)

@@ -174,6 +174,42 @@ def test_a_stop_by_hand_is_told_in_one_line(tmp_path: Path) -> None:
     assert said == "echo-hf: stopped; the same command goes on where it was\n"
 
 
+def test_systems_are_listed(tmp_path: Path) -> None:
+    """Those of a config, with what is missing for each; without one those that we bring."""
+    system = "{name: mine, adapter: unheard-of, developer: Northlight, status: current}"
+    (tmp_path / "config.yaml").write_text(f"name: x\nbenchmark: lab/echo\nsystems: [{system}]\n")
+    done = echo_hf("systems", "config.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    heading, row, *_ = done.stdout.splitlines()
+    assert heading.split()[:2] == ["system", "status"]
+    assert row.split()[:2] == ["mine", "current"]
+    assert echo_hf("systems", cwd=tmp_path).stdout.split()[:2] == ["system", "status"]
+
+
+BAD_SYSTEMS = {
+    "systems: []": "names no systems",
+    "systems: [none.yaml]": "no system '",
+    "systems: [{name: a, adapter: unheard-of, developer: D, status: current}]": (
+        "unknown adapter 'unheard-of'"
+    ),
+    "systems: [{name: a, adapter: x, developer: D, status: current, parameters: {key: tulip}}]": (
+        "put the secret into an environment variable"
+    ),
+}
+
+
+@pytest.mark.parametrize("systems", BAD_SYSTEMS, ids=["none", "file", "adapter", "secret"])
+def test_a_mistake_about_systems_is_one_line(tmp_path: Path, systems: str) -> None:
+    """Before anything is made; and what is secret is not repeated."""
+    (tmp_path / "config.yaml").write_text(f"name: x\nbenchmark: lab/echo\n{systems}\n")
+    done = echo_hf("generate", "config.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("echo-hf: ")
+    assert BAD_SYSTEMS[systems] in done.stderr
+    assert "tulip" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_pipe_is_no_config(tmp_path: Path) -> None:
     """Reading a pipe would wait for ever: it is refused."""
     os.mkfifo(tmp_path / "pipe")

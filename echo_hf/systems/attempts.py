@@ -18,6 +18,7 @@ from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, System, Task
 from echo_hf.systems.pace import Pace
+from echo_hf.systems.secrecy import without_secrets
 
 LONGEST_WAIT_S = 300.0
 LONGEST_TEXT = 1000
@@ -83,10 +84,12 @@ class _Attempt:
         self.number += 1
         began = time.monotonic()
         try:
-            return self._system.draw(self._task)
-        except (Passing, GenerationError):
+            return _drawn(self._system.draw(self._task))
+        except (Passing, GenerationError, KeyboardInterrupt):
             raise
-        except Exception as error:  # whatever a library trips over is this task's failure alone
+        # Whatever a library trips over is this task's failure alone. Some raise what is no
+        # Exception: SystemExit, or the panic of a library in Rust.
+        except BaseException as error:
             return _failed(error)
         finally:
             self.latency_s = time.monotonic() - began
@@ -107,13 +110,19 @@ class _Attempt:
         return 0.0
 
 
+def _drawn(given: object) -> Drawn:
+    if not isinstance(given, Drawn):
+        raise TypeError(f"the adapter gave {type(given).__name__}, expected Drawn")
+    return given
+
+
 def _not_passed(passing: Passing) -> Drawn:
     asks = f"; it asks to wait {passing.wait_s:.0f} s" if passing.wait_s else ""
-    text = passing.text + asks
+    text = without_secrets(passing.text)[:LONGEST_TEXT] + asks
     return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=passing.code, text=text)
 
 
-def _failed(error: Exception) -> Drawn:
+def _failed(error: BaseException) -> Drawn:
     kind = type(error).__name__
-    said = " ".join(str(error).split())[:LONGEST_TEXT]
+    said = without_secrets(" ".join(str(error).split()))[:LONGEST_TEXT]
     return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=kind, text=said or kind)

@@ -23,6 +23,8 @@ from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.config import SystemConfig
 
 ENTRY_POINTS = "echo_hf.systems"
+# Parameters of whatever adapter that say where something is, and not what.
+NOT_DECIDING = frozenset({"folder", "api_key_env"})
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -237,6 +239,29 @@ def make_system(config: SystemConfig) -> System:
     return factory(config)
 
 
+def described(config: SystemConfig) -> dict[str, Any]:
+    """What a config says that decides a picture: the beginning of a system's signature.
+
+    Limits and prices decide none, nor where a folder lies or which variable holds a key: another
+    machine goes on with what was drawn here.
+
+    Args:
+        config: The config of the system.
+
+    Returns:
+        Its adapter, model, parameters, size and seed, as JSON holds them.
+
+    Example:
+        >>> config = SystemConfig(name="mine", adapter="command", developer="Northlight",
+        ...                       status="current", parameters={"steps": 28, "folder": "/data"})
+        >>> described(config)["parameters"], described(config)["size"]
+        ({'steps': 28}, 'auto')
+    """
+    shown = config.model_dump(mode="json", include={"adapter", "model", "size", "seed"})
+    parameters = config.model_dump(mode="json", include={"parameters"})["parameters"]
+    return {**shown, "parameters": _deciding(parameters)}
+
+
 def options_of(config: SystemConfig, options: type[Options]) -> Options:
     """The parameters of a system as its adapter takes them.
 
@@ -275,6 +300,12 @@ def model_of(config: SystemConfig) -> str:
             "`model: ORGANISATION/NAME`"
         )
     return config.model
+
+
+def _deciding(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _deciding(one) for key, one in value.items() if key not in NOT_DECIDING}
+    return [_deciding(one) for one in value] if isinstance(value, list) else value
 
 
 def _from_elsewhere(config: SystemConfig) -> SystemFactory:

@@ -6,20 +6,26 @@ import datetime
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from echo_hf.config_check import secrets_in
 from echo_hf.config_fields import Name, Section, Statement, Whole, Words
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 CHOSEN_SIZES = ("auto", "match_input")
+# Only one kind of size is checked, and the empty name of the other stays out of messages.
+CHOSEN, FIXED = "chosen", ""
 Side = Annotated[Whole, Field(ge=16, le=8192)]
 
 
 def _size(given: Any) -> Any:
-    if isinstance(given, str) and given not in CHOSEN_SIZES:
+    if not isinstance(given, Mapping | FixedSize) and given not in CHOSEN_SIZES:
         raise ValueError("expected auto, match_input, or {width: 1024, height: 1024}")
     return given
+
+
+def _kind(given: Any) -> str:
+    return CHOSEN if isinstance(given, str) else FIXED
 
 
 class FixedSize(Section):
@@ -34,7 +40,11 @@ class FixedSize(Section):
     height: Side
 
 
-Size = Annotated[Literal["auto", "match_input"] | FixedSize, BeforeValidator(_size)]
+Size = Annotated[
+    Annotated[Literal["auto", "match_input"], Tag(CHOSEN)] | Annotated[FixedSize, Tag(FIXED)],
+    Discriminator(_kind),
+    BeforeValidator(_size),
+]
 
 
 class Limits(Section):

@@ -1,23 +1,36 @@
-"""Give tasks to one system, a few at a time, and keep each output the moment it comes."""
+"""Give tasks to one system, a few at a time, and keep each output the moment it comes.
+
+Each output is written down by the thread that drew it: whatever happens to the one that waits for
+them, such as Ctrl-C, what is there is kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
+from dataclasses import dataclass
+from itertools import islice
 
-from echo_hf.errors import GenerationError, PictureError
+from echo_hf.errors import EchoError, GenerationError
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.attempts import Tried, tried
 from echo_hf.systems.base import Drawn, Retired, System, Task
 from echo_hf.systems.config import Limits
 from echo_hf.systems.journal import SETTLED, Entry, Journal
+from echo_hf.systems.keeping import entry_of
 from echo_hf.systems.pace import Pace
+from echo_hf.systems.plan import is_settled
 from echo_hf.systems.watch import Watcher
 
 MOST_FAILURES_IN_A_ROW = 10
+LONGEST_REMARK = 300
+Work = Future[Entry | None]
+
+
+def concurrency_of(limits: Limits, system: System) -> int:
+    """Most tasks at a time: what a config says, else what the system does."""
+    return limits.concurrency or system.concurrency
 
 
 @dataclass(frozen=True)
@@ -40,96 +53,101 @@ class Drawing:
     signature: str
     watch: Watcher
 
-    def run(self, tasks: Sequence[Task]) -> None:
+    def run(self, tasks: Iterable[Task]) -> list[Entry]:
         """Draws tasks; what is under way when it is stopped is still waited for and kept.
 
         Args:
             tasks: What to draw.
 
+        Returns:
+            What became of them, in the order in which it was known.
+
         Raises:
             GenerationError: No task could succeed, or one after the other failed.
+            OSError: An output cannot be written down.
         """
-        failures = 0
-        for task, one in self._tried(tasks):
-            entry = self._keep(task, one)
-            failures = failures + 1 if entry.outcome == Outcome.FAILED else 0
-            if failures >= MOST_FAILURES_IN_A_ROW:
-                raise GenerationError(
-                    f"system {self.journal.system!r}: {failures} tasks in a row failed, the last "
-                    f"with {entry.text!r}: mend that; the same command goes on from here"
-                )
+        pace, waiting = Pace(self.limits.per_minute), iter(tasks)
+        concurrency = concurrency_of(self.limits, self.system)
+        running: set[Work] = set()
+        entries: list[Entry] = []
+        with ThreadPoolExecutor(concurrency, thread_name_prefix="draw") as pool:
+            try:
+                while True:
+                    for task in islice(waiting, concurrency - len(running)):
+                        running.add(pool.submit(self._drawn, task, pace))
+                    if not running:
+                        return entries
+                    for work in wait(running, return_when=FIRST_COMPLETED).done:
+                        running.discard(work)
+                        entries += self._told(work.result())
+                        self._check(entries)
+            finally:
+                pace.stopped.set()
+                self._wait_for(running)
 
-    def retire(self, tasks: Sequence[Task], retired: Retired) -> None:
+    def retire(self, tasks: Sequence[Task], retired: Retired) -> list[Entry]:
         """Notes that nobody can draw tasks any more; nothing is asked.
+
+        A picture that was drawn with other settings stays: it cannot be had again.
 
         Args:
             tasks: What would have been drawn.
             retired: What is known of the model.
+
+        Returns:
+            What became of the tasks.
         """
         drawn = Drawn(
             Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT, code=retired.code, text=retired.text
         )
+        entries: list[Entry] = []
         for task in tasks:
-            self._keep(task, Tried(drawn, 0, 0.0))
+            before = self.journal.entries.get(task.sample_id)
+            if before is None or not is_settled(task, before, self.pictures):
+                before = self._keep(task, Tried(drawn, 0, 0.0))
+            entries += self._told(before)
+        return entries
 
-    def _tried(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Tried]]:
-        """The tasks with what became of them, as they are ready."""
-        pace = Pace(self.limits.per_minute)
-        concurrency = self.limits.concurrency or self.system.concurrency
-        waiting = list(reversed(tasks))
-        running: dict[Future[Tried], Task] = {}
-        with ThreadPoolExecutor(concurrency, thread_name_prefix="draw") as pool:
-            try:
-                while waiting or running:
-                    while waiting and len(running) < concurrency:
-                        task = waiting.pop()
-                        work = pool.submit(tried, self.system, task, pace, self.limits.attempts)
-                        running[work] = task
-                    for work in wait(running, return_when=FIRST_COMPLETED).done:
-                        yield running.pop(work), work.result()
-            finally:
-                pace.stopped.set()
-                self._keep_rest(running)
-
-    def _keep_rest(self, running: dict[Future[Tried], Task]) -> None:
-        """What was under way is paid for: it is kept, too."""
-        if running:
-            self.watch.stopping(self.journal.system, len(running))
-        for work, task in running.items():
-            if work.exception() is None and work.result().drawn.outcome in SETTLED:
-                self._keep(task, work.result())
+    def _drawn(self, task: Task, pace: Pace) -> Entry | None:
+        """Draws a task and keeps what became of it; in a thread of its own."""
+        one = tried(self.system, task, pace, self.limits.attempts)
+        if pace.stopped.is_set() and one.drawn.outcome not in SETTLED:
+            return None  # its attempts were cut short: it has not failed
+        return self._keep(task, one)
 
     def _keep(self, task: Task, one: Tried) -> Entry:
-        drawn, digest = self._stored(one.drawn)
-        entry = Entry(
-            sample_id=task.sample_id,
-            sample_digest=task.sample_digest,
-            split=task.split,
-            signature=self.signature,
-            outcome=drawn.outcome,
-            image=digest,
-            stage=drawn.stage,
-            code=drawn.code,
-            text=drawn.text,
-            seed=drawn.seed,
-            revised_prompt=drawn.revised_prompt,
-            model_reported=drawn.model_reported,
-            usage=drawn.usage,
-            cost_usd=drawn.cost_usd,
-            latency_s=round(one.latency_s, 3),
-            attempts=one.attempts,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-            details=drawn.details,
-        )
+        entry = entry_of(task, one, self.signature, self.pictures)
         self.journal.add(entry)
-        self.watch.drawn(self.journal.system, entry)
         return entry
 
-    def _stored(self, drawn: Drawn) -> tuple[Drawn, str | None]:
-        if drawn.picture is None:
-            return drawn, None
-        try:
-            return drawn, self.pictures.put(drawn.picture)
-        except PictureError as error:
-            failed = replace(drawn, outcome=Outcome.FAILED, picture=None)
-            return replace(failed, stage=OutcomeStage.ANSWER, text=str(error)), None
+    def _told(self, entry: Entry | None) -> list[Entry]:
+        if entry is None:
+            return []
+        self.watch.drawn(self.journal.system, entry)
+        return [entry]
+
+    def _check(self, entries: Sequence[Entry]) -> None:
+        last = entries[-MOST_FAILURES_IN_A_ROW:]
+        if len(last) == MOST_FAILURES_IN_A_ROW and all(
+            one.outcome == Outcome.FAILED for one in last
+        ):
+            said = (last[-1].text or "")[:LONGEST_REMARK]
+            raise GenerationError(
+                f"system {self.journal.system!r}: {len(last)} tasks in a row failed, the last "
+                f"with {said!r}: mend that; the same command goes on from here"
+            )
+
+    def _wait_for(self, running: set[Work]) -> None:
+        """Waits for what is paid for already; it keeps itself."""
+        if not running:
+            return
+        self.watch.stopping(self.journal.system, len(running))
+        lost: BaseException | None = None
+        for work in as_completed(running):
+            error = work.exception()
+            if error is None:
+                self._told(work.result())
+            elif not isinstance(error, EchoError):
+                lost = error
+        if lost is not None:
+            raise lost

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from echo_hf.errors import ConfigError, GenerationError, unknown
+from echo_hf.errors import ConfigError, EchoError, GenerationError, unknown
 from echo_hf.evaluated import Evaluated, Evaluation
 from echo_hf.evaluation import benchmark_of, load_evaluation
 from echo_hf.reasons import NoTask, Outcome
@@ -16,10 +16,12 @@ from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
 from echo_hf.systems.base import Retired, System, Task, make_system
 from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.drawing import Drawing
-from echo_hf.systems.journal import Journal, digest_of, journals, locked
-from echo_hf.systems.output_rows import write_outputs
+from echo_hf.systems.drawing import Drawing, concurrency_of
+from echo_hf.systems.journal import Journal, digest_of
+from echo_hf.systems.locks import locked
+from echo_hf.systems.output_rows import outputs_table, write_outputs
 from echo_hf.systems.plan import Plan, plan_of
+from echo_hf.systems.secrecy import without_secrets
 from echo_hf.systems.watch import Unwatched, Watcher
 
 
@@ -42,7 +44,7 @@ class Generated:
     left_out: Mapping[NoTask, int]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Worker:
     """A system with its journal and what it has to do."""
 
@@ -50,7 +52,6 @@ class _Worker:
     system: System
     journal: Journal
     plan: Plan
-    retired: Retired | None = None
 
 
 def generate(
@@ -72,7 +73,7 @@ def generate(
         config: The config, or the path of its file.
         runs: Folder of runs; this one goes into the sub-folder of the config's name.
         systems: Names of those to run; all of the config's when null.
-        limit: Most samples of each split.
+        limit: Most samples of each split, at least 1; null for all.
         dry_run: Only plan: nobody is asked.
         watch: Told of the plan and of each output.
 
@@ -83,36 +84,45 @@ def generate(
         ConfigError: The config names no system, or not one that was asked for.
         GenerationError: A system cannot be run, before anything is drawn; or had to be stopped,
             after the others have finished.
+        RunError: Another process draws with one of them, or a file of the run is damaged.
         EchoError: The benchmark cannot be read.
     """
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    chosen, folder, watch = _chosen(config, systems), _folder(config, runs), watch or Unwatched()
-    tasks = benchmark_of(config, folder).tasks(folder.pictures, limit)
-    with _workers(chosen, folder, tasks.tasks, dry_run) as workers:
-        watch.planned([worker.plan for worker in workers], tasks.left_out)
+    if limit is not None and limit < 1:
+        raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
+    chosen, watch = _chosen(config, systems), watch or Unwatched()
+    made = {one.name: make_system(one) for one in chosen}
+    folder = RunFolder(Path(runs) / config.name)
+    benchmark = benchmark_of(config, folder)
+    with nullcontext() if dry_run else _writing(config, folder, list(made)):
+        tasks = benchmark.tasks(folder.pictures, limit)
+        workers = [_worker(one, made[one.name], folder, tasks.tasks) for one in chosen]
         plans = tuple(worker.plan for worker in workers)
+        watch.planned(plans, tasks.left_out)
         if dry_run:
             return Generated(None, plans, {}, None, tasks.left_out)
-        for worker in workers:
-            worker.retired = worker.system.preflight() if worker.plan.todo else None
-        try:
-            stopped = [said for worker in workers if (said := _run(worker, folder, watch))]
-        finally:
-            path = write_outputs(folder.root, journals(folder.root))
-    if stopped:
-        raise GenerationError("; ".join(stopped))
-    costs = [cost for worker in workers if (cost := _cost_usd(worker)) is not None]
+        path, costs = _run_all(workers, folder, watch)
     outcomes = {worker.config.name: _outcomes(worker, tasks.tasks) for worker in workers}
     return Generated(path, plans, outcomes, sum(costs) if costs else None, tasks.left_out)
 
 
-def _folder(config: Evaluated, runs: Path | str) -> RunFolder:
-    folder = RunFolder(Path(runs) / config.name)
-    if isinstance(config, Evaluation):
-        folder.root.mkdir(parents=True, exist_ok=True)
-        benchmark_of(config, folder)
-        folder.save_config(config)
-    return folder
+@dataclass(frozen=True)
+class _End:
+    """How a system's work ended: why it was stopped, null when it was not, and what it cost."""
+
+    stopped: str | None = None
+    costs: tuple[float, ...] = ()
+
+
+@contextmanager
+def _writing(config: Evaluated, folder: RunFolder, systems: Sequence[str]) -> Iterator[None]:
+    """Keeps others from drawing with the same systems; a benchmark from elsewhere gets a folder."""
+    with ExitStack() as stack:
+        for name in systems:
+            stack.enter_context(locked(folder.root, name))
+        if isinstance(config, Evaluation):
+            folder.save_config(config)
+        yield
 
 
 def _chosen(config: Evaluated, names: Sequence[str] | None) -> list[SystemConfig]:
@@ -128,52 +138,66 @@ def _chosen(config: Evaluated, names: Sequence[str] | None) -> list[SystemConfig
     return [by_name[name] for name in dict.fromkeys(names or by_name)]
 
 
-@contextmanager
-def _workers(
-    configs: Sequence[SystemConfig], folder: RunFolder, tasks: Sequence[Task], dry_run: bool
-) -> Iterator[list[_Worker]]:
-    systems = [make_system(config) for config in configs]
-    with ExitStack() as stack:
-        if not dry_run:
-            for config in configs:
-                stack.enter_context(locked(folder.root, config.name))
-        pairs = zip(configs, systems, strict=True)
-        yield [_worker(config, system, folder, tasks) for config, system in pairs]
-
-
 def _worker(
     config: SystemConfig, system: System, folder: RunFolder, tasks: Sequence[Task]
 ) -> _Worker:
     journal = Journal(folder.root, config.name)
-    concurrency = config.limits.concurrency or system.concurrency
+    concurrency = concurrency_of(config.limits, system)
     signature = digest_of(system.signature())
-    plan = plan_of(config, tasks, journal.entries, signature, concurrency)
+    plan = plan_of(config, tasks, journal.entries, signature, concurrency, folder.pictures)
     return _Worker(config, system, journal, plan)
 
 
-def _run(worker: _Worker, folder: RunFolder, watch: Watcher) -> str | None:
-    """Runs one system; says why it had to be stopped, null when it was not."""
+def _retired(worker: _Worker) -> Retired | None:
+    if not worker.plan.todo:
+        return None
+    try:
+        return worker.system.preflight()
+    except EchoError:
+        raise
+    except Exception as error:
+        said = without_secrets(" ".join(str(error).split()))
+        raise GenerationError(
+            f"system {worker.config.name!r} cannot be looked for ({type(error).__name__}: {said}): "
+            "mend that, or choose other systems with --systems"
+        ) from error
+
+
+def _run_all(
+    workers: Sequence[_Worker], folder: RunFolder, watch: Watcher
+) -> tuple[Path, list[float]]:
+    """Runs the systems one after the other; gives the table of outputs and what they cost."""
+    outputs_table(folder.root)  # what is damaged is told before anything is spent
+    retired = [_retired(worker) for worker in workers]
+    try:
+        ends = [_run(*one, folder, watch) for one in zip(workers, retired, strict=True)]
+    finally:
+        path = write_outputs(folder.root)
+    if stopped := [end.stopped for end in ends if end.stopped]:
+        raise GenerationError("; ".join(stopped))
+    return path, [cost for end in ends for cost in end.costs]
+
+
+def _run(worker: _Worker, retired: Retired | None, folder: RunFolder, watch: Watcher) -> _End:
     signature = worker.journal.sign(worker.system.signature())
     limits = worker.config.limits
     drawing = Drawing(worker.system, worker.journal, folder.pictures, limits, signature, watch)
-    said = None
-    if worker.retired is not None:
-        drawing.retire(worker.plan.todo, worker.retired)
+    end = _End()
+    if retired is not None:
+        drawing.retire(worker.plan.todo, retired)
     else:
-        try:
-            with worker.system:
-                drawing.run(worker.plan.todo)
-        except GenerationError as error:
-            said = str(error)
-    watch.finished(worker.config.name, said)
-    return said
+        end = _drawn(drawing, worker.plan.todo)
+    watch.finished(worker.config.name, end.stopped)
+    return end
 
 
-def _cost_usd(worker: _Worker) -> float | None:
-    """What the tasks of this run cost, null when nothing is known."""
-    entries = (worker.journal.entries.get(task.sample_id) for task in worker.plan.todo)
-    costs = [entry.cost_usd for entry in entries if entry and entry.cost_usd is not None]
-    return sum(costs) if costs else None
+def _drawn(drawing: Drawing, tasks: Sequence[Task]) -> _End:
+    try:
+        with drawing.system:
+            entries = drawing.run(tasks)
+    except EchoError as error:  # the other systems go on
+        return _End(str(error))
+    return _End(costs=tuple(one.cost_usd for one in entries if one.cost_usd is not None))
 
 
 def _outcomes(worker: _Worker, tasks: Sequence[Task]) -> Mapping[Outcome, int]:

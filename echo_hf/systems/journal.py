@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Annotated, Any, ClassVar
 
-from filelock import FileLock, Timeout
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
-from echo_hf.reasons import Outcome
+from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.request_key import signature_digest
 
 FOLDER = "outputs"
@@ -58,13 +58,15 @@ class Entry:
         details: What else decides or explains the picture.
     """
 
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
     sample_id: str
     sample_digest: str
     split: str
     signature: str
     outcome: Outcome
-    image: str | None = None
-    stage: str | None = None
+    image: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    stage: OutcomeStage | None = None
     code: str | None = None
     text: str | None = None
     seed: int | None = None
@@ -83,11 +85,11 @@ class Entry:
         return self.outcome in SETTLED
 
 
-NAMES = frozenset(one.name for one in fields(Entry))
+ENTRY = TypeAdapter(Entry)
 
 
 class Journal:
-    """The outputs of one system in one run.
+    """The outputs of one system in one run; several threads may add to it.
 
     Args:
         root: The run's folder.
@@ -102,8 +104,9 @@ class Journal:
         self.system = system
         self._signatures: dict[str, Mapping[str, Any]] = {}
         self._entries: dict[str, Entry] = {}
+        self._lock = Lock()
         for number, line in enumerate(_lines(self.path), 1):
-            self._read(line, number)
+            self._take(_parsed(self.path, line, number))
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -129,64 +132,33 @@ class Journal:
             Its digest.
         """
         digest = digest_of(signature)
-        if digest not in self._signatures:
-            self._append({SIGNATURE: digest, DESCRIBES: dict(signature)})
-            self._signatures[digest] = signature
+        with self._lock:
+            if digest not in self._signatures:
+                self._append({SIGNATURE: digest, DESCRIBES: dict(signature)})
+                self._signatures[digest] = signature
         return digest
 
     def add(self, entry: Entry) -> None:
         """Writes an output down; it survives a killed process when this returns."""
-        self._append(asdict(entry))
-        self._entries[entry.sample_id] = entry
+        with self._lock:
+            self._append(asdict(entry))
+            self._entries[entry.sample_id] = entry
 
     def _append(self, row: Mapping[str, Any]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        data = json.dumps(row, sort_keys=True).encode() + b"\n"
+        # What an adapter gave is paid for: a number of some library's own is no reason to lose it.
+        data = json.dumps(row, sort_keys=True, default=str).encode() + b"\n"
         with self.path.open("ab") as file:
             _cut_half_line(self.path)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
 
-    def _read(self, line: bytes, number: int) -> None:
-        try:
-            row = json.loads(line)
-            if DESCRIBES in row:
-                self._signatures[row[SIGNATURE]] = row[DESCRIBES]
-                return
-            entry = _entry(row)
-        except (ValueError, TypeError, KeyError) as error:
-            raise RunError(
-                f"{str(self.path)!r}, line {number}, is no output that this version wrote "
-                f"({' '.join(str(error).split())}): remove the line to have it drawn again"
-            ) from None
-        self._entries[entry.sample_id] = entry
-
-
-@contextmanager
-def locked(root: Path, system: str) -> Iterator[None]:
-    """Keeps other processes from drawing with the same system in the same run.
-
-    Args:
-        root: The run's folder.
-        system: Name of the system.
-
-    Raises:
-        RunError: Another one does.
-    """
-    (root / FOLDER).mkdir(parents=True, exist_ok=True)
-    lock = FileLock(root / FOLDER / f".{system}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise RunError(
-            f"another process is drawing with {system!r} in {str(root)!r}: wait for it, or choose "
-            "other systems with --systems"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
+    def _take(self, row: Entry | Mapping[str, Any]) -> None:
+        if isinstance(row, Entry):
+            self._entries[row.sample_id] = row
+        else:
+            self._signatures[row[SIGNATURE]] = row[DESCRIBES]
 
 
 def digest_of(signature: Mapping[str, Any]) -> str:
@@ -220,25 +192,36 @@ def journals(root: Path) -> list[Journal]:
 def drop_samples(root: Path, samples: Collection[str]) -> None:
     """Deletes what was written down about samples.
 
+    Nobody may draw meanwhile: see `echo_hf.systems.locks.locked_all`.
+
     Args:
         root: The run's folder.
         samples: Ids of the samples.
+
+    Raises:
+        RunError: As for `Journal`; nothing is deleted then.
     """
-    for path in sorted((root / FOLDER).glob(f"*{SUFFIX}")):
-        lines = _lines(path)
-        kept = [line for line in lines if json.loads(line).get("sample_id") not in samples]
-        if len(kept) < len(lines):
+    kept = {
+        path: b"".join(line + b"\n" for line in _lines_of_others(path, samples))
+        for path in sorted((root / FOLDER).glob(f"*{SUFFIX}"))
+    }
+    for path, data in kept.items():
+        if data != path.read_bytes():
             # Whole or not at all: a killed process leaves the old file or the new one.
             partial = path.with_name(f".{path.name}.partial")
-            partial.write_bytes(b"".join(line + b"\n" for line in kept))
+            partial.write_bytes(data)
             partial.replace(path)
 
 
+def _lines_of_others(path: Path, samples: Collection[str]) -> list[bytes]:
+    """The whole lines about none of the samples; half a line may be about one."""
+    rows = [(line, _parsed(path, line, number)) for number, line in enumerate(_lines(path), 1)]
+    return [line for line, row in rows if not (isinstance(row, Entry) and row.sample_id in samples)]
+
+
 def _lines(path: Path) -> list[bytes]:
-    if not path.exists():
-        return []
-    *whole, _ = path.read_bytes().split(b"\n")
-    return [line for line in whole if line.strip()]
+    """The whole lines of a file."""
+    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
 
 
 def _cut_half_line(path: Path) -> None:
@@ -253,9 +236,25 @@ def _cut_half_line(path: Path) -> None:
             file.truncate(file.read().rfind(b"\n") + 1)
 
 
-def _entry(row: dict[str, Any]) -> Entry:
-    if set(row) - NAMES:
-        raise ValueError(f"it has {sorted(set(row) - NAMES)[0]!r}")
-    usage = row.pop("usage", None)
-    outcome = Outcome(row.pop("outcome"))
-    return Entry(**row, outcome=outcome, usage=Usage(**usage) if usage else None)
+def _parsed(path: Path, line: bytes, number: int) -> Entry | Mapping[str, Any]:
+    """A line: an output, or the mapping that says what a signature stands for."""
+    try:
+        row = json.loads(line)
+        return row if _is_signature(row) else ENTRY.validate_python(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        said = ": ".join([*map(str, first["loc"]), first["msg"]])
+    except (ValueError, RecursionError) as error:
+        said = " ".join(str(error).split())
+    raise RunError(
+        f"{str(path)!r}, line {number}, is no output that this version wrote ({said}): remove the "
+        "line to have it drawn again"
+    )
+
+
+def _is_signature(row: Any) -> bool:
+    return (
+        isinstance(row, dict)
+        and isinstance(row.get(SIGNATURE), str)
+        and isinstance(row.get(DESCRIBES), dict)
+    )

@@ -23,6 +23,7 @@ class Listed:
     Attributes:
         config: The system.
         file: The file that describes it, null for one inside another config.
+        known: Whether its adapter is there.
         extra: What to install, null when nothing is missing.
         keys: For each environment variable that holds a key of it: whether it is set.
         usd_per_image: Price of an output in US dollars, null when unknown.
@@ -30,6 +31,7 @@ class Listed:
 
     config: SystemConfig
     file: Path | None
+    known: bool
     extra: str | None
     keys: Mapping[str, bool]
     usd_per_image: float | None
@@ -72,6 +74,7 @@ def _listed(
     return Listed(
         config=config,
         file=file,
+        known=config.adapter in needs,
         extra=",".join(missing) or None,
         keys={name: bool(environment.get(name, "").strip()) for name in keys},
         usd_per_image=config.price.usd_per_image if config.price else None,
@@ -102,3 +105,5 @@ def _mappings(options: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         if isinstance(value, Mapping):
             yield value
             yield from _mappings(value)
+        elif isinstance(value, list | tuple):
+            yield from _mappings({"": dict(enumerate(value))})

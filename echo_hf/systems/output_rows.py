@@ -13,35 +13,55 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from filelock import FileLock
 
-from echo_hf.systems.journal import FOLDER, Entry, Journal
+from echo_hf.errors import RunError
+from echo_hf.systems.journal import FOLDER, Entry, Journal, journals
 from echo_hf.tables import OUTPUTS
 
 FILE = "outputs.parquet"
 TOLD = ("code", "text", "revised_prompt", "model_reported")
 
 
-def write_outputs(root: Path, journals: Sequence[Journal]) -> Path:
+def write_outputs(root: Path) -> Path:
     """Writes the table of a run's outputs.
+
+    Args:
+        root: The run's folder.
+
+    Returns:
+        The file.
+
+    Raises:
+        RunError: A journal, or the table that is there, cannot be read; it stays as it is.
+    """
+    path = root / FILE
+    (root / FOLDER).mkdir(parents=True, exist_ok=True)
+    # Whoever writes last has read last: several processes may end at a time.
+    with FileLock(root / FOLDER / f".{FILE}.lock"):
+        partial = path.with_name(f".{FILE}.partial")
+        pq.write_table(outputs_table(root), partial)
+        partial.replace(path)
+    return path
+
+
+def outputs_table(root: Path) -> pa.Table:
+    """The outputs of a run, of all its systems.
 
     Rows of systems that have no journal, which something else made, stay as they are.
 
     Args:
         root: The run's folder.
-        journals: What its systems have drawn.
 
     Returns:
-        The file.
+        Rows of `OUTPUTS`, by its key.
+
+    Raises:
+        RunError: As for `write_outputs`.
     """
-    path, ours = root / FILE, [journal.system for journal in journals]
-    with FileLock(root / FOLDER / f".{FILE}.lock"):
-        rows = [row for journal in journals for row in output_rows(journal)]
-        table = pa.Table.from_pylist(rows, OUTPUTS.schema)
-        table = pa.concat_tables([_of_others(path, ours), table])
-        table = table.sort_by([(name, "ascending") for name in OUTPUTS.key])
-        partial = path.with_name(f".{FILE}.partial")
-        pq.write_table(table, partial)
-        partial.replace(path)
-    return path
+    drawn = journals(root)
+    rows = [row for journal in drawn for row in output_rows(journal)]
+    table = pa.Table.from_pylist(rows, OUTPUTS.schema)
+    others = _of_others(root / FILE, [journal.system for journal in drawn])
+    return pa.concat_tables([others, table]).sort_by([(name, "ascending") for name in OUTPUTS.key])
 
 
 def output_rows(journal: Journal) -> list[dict[str, Any]]:
@@ -66,7 +86,6 @@ def _row(journal: Journal, entry: Entry) -> dict[str, Any]:
         "at": entry.at,
         "details": entry.details,
     }
-    told = {name: _storable(getattr(entry, name)) for name in TOLD}
     usage = entry.usage
     return {
         "sample_id": entry.sample_id,
@@ -74,23 +93,25 @@ def _row(journal: Journal, entry: Entry) -> dict[str, Any]:
         "sample_digest": entry.sample_digest,
         "image": entry.image,
         "outcome": entry.outcome.value,
-        "stage": entry.stage,
+        "stage": None if entry.stage is None else entry.stage.value,
         "seed": entry.seed,
         "latency_s": entry.latency_s,
         "usage": usage and {f"{kind}_tokens": count for kind, count in asdict(usage).items()},
         "cost_usd": entry.cost_usd,
-        "provenance": json.dumps(made, sort_keys=True, default=str),
-        **told,
+        "provenance": json.dumps(made, sort_keys=True),
+        **{name: getattr(entry, name) for name in TOLD},
     }
-
-
-def _storable(text: str | None) -> str | None:
-    # Half a character, which a service may well send, cannot stand in a table.
-    return None if text is None else text.encode("utf-8", "replace").decode()
 
 
 def _of_others(path: Path, ours: Sequence[str]) -> pa.Table:
     if not path.exists():
         return OUTPUTS.empty()
-    table = pq.read_table(path).select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)
+    try:
+        table = pq.read_table(path).select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)
+    except (KeyError, OSError, pa.ArrowException) as error:
+        said = " ".join(str(error).split())
+        raise RunError(
+            f"{str(path)!r} is no table of outputs ({said}): mend it, or move it away to have it "
+            "written anew from what the systems of this run have drawn"
+        ) from None
     return table.filter(pc.invert(pc.is_in(table["system"], pa.array(ours, pa.string()))))

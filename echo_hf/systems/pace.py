@@ -6,6 +6,8 @@ import time
 from threading import Event, Lock
 
 MINUTE_S = 60.0
+# Threads cannot wait for as long as a rate may ask for; whoever wakes early waits again.
+LONGEST_SLEEP_S = 3600.0
 
 
 class Pace:
@@ -32,7 +34,7 @@ class Pace:
         """
         # A wait that another task was told of meanwhile holds for this one, too.
         while not self.stopped.is_set() and (seconds := self._seconds_left()) > 0:
-            self.stopped.wait(seconds)
+            self.stopped.wait(min(seconds, LONGEST_SLEEP_S))
         return not self.stopped.is_set()
 
     def hold(self, seconds: float) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 
+from echo_hf.pictures import PictureStore
+from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.journal import Entry
@@ -19,8 +22,8 @@ class Plan:
         system: Name of the system.
         todo: Tasks to draw.
         stored: How many were drawn before.
-        stale: How many of those to draw were drawn before from another prompt, other inputs, or
-            with other settings.
+        stale: How many of those to draw were drawn before: from another prompt, other inputs, with
+            other settings, or with a picture that is gone.
         cost_usd: What it may cost in US dollars; null when nothing is known of the price.
         seconds: How long it may take; null when nothing was drawn yet to tell.
     """
@@ -39,6 +42,7 @@ def plan_of(
     entries: Mapping[str, Entry],
     signature: str,
     concurrency: int,
+    pictures: PictureStore,
 ) -> Plan:
     """What a system has to do for the tasks of a benchmark.
 
@@ -48,18 +52,26 @@ def plan_of(
         entries: What it drew before, by sample.
         signature: Digest of what decides its pictures now.
         concurrency: Tasks at a time.
+        pictures: Where the pictures are that it drew.
 
     Returns:
         The plan; what was settled before under the same signature, for the same prompt and inputs,
         is not done again.
     """
-    todo = tuple(task for task in tasks if not _is_done(task, entries, signature))
+    done = {
+        task.sample_id
+        for task in tasks
+        if (entry := entries.get(task.sample_id)) is not None
+        and entry.signature == signature
+        and is_settled(task, entry, pictures)
+    }
+    todo = tuple(task for task in tasks if task.sample_id not in done)
     before = [entries[task.sample_id] for task in todo if task.sample_id in entries]
     known = [one for one in entries.values() if one.signature == signature]
-    per_picture = _mean(one.cost_usd for one in known if one.outcome == "ok")
+    per_picture = _mean(one.cost_usd for one in known if one.outcome == Outcome.OK)
     if per_picture is None and config.price is not None:
         per_picture = config.price.usd_per_image
-    latency = _mean(one.latency_s for one in known)
+    latency = _mean(one.latency_s for one in known if one.attempts)
     return Plan(
         system=config.name,
         todo=todo,
@@ -70,11 +82,25 @@ def plan_of(
     )
 
 
-def _is_done(task: Task, entries: Mapping[str, Entry], signature: str) -> bool:
-    entry = entries.get(task.sample_id)
-    if entry is None or not entry.settled:
+def is_settled(task: Task, entry: Entry, pictures: PictureStore) -> bool:
+    """Whether something that was written down says what became of a task, whatever the settings.
+
+    Args:
+        task: The task.
+        entry: What was written down about its sample.
+        pictures: Where the pictures are.
+
+    Returns:
+        False for other words or inputs, for a failure, and where the picture is gone.
+    """
+    if not entry.settled or entry.sample_digest != task.sample_digest:
         return False
-    return (entry.sample_digest, entry.signature) == (task.sample_digest, signature)
+    return entry.image is None or _is_there(pictures.path(entry.image))
+
+
+def _is_there(picture: Path) -> bool:
+    # A machine that lost its power may leave a name without bytes.
+    return picture.is_file() and picture.stat().st_size > 0
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -36,12 +36,13 @@ class Show:
         self.console = console
         self._todo: dict[str, int] = {}
         self._bar: Progress | None = None
-        self._last_line = time.monotonic()
+        self._last_line = self._free = time.monotonic()
         self._start("")
 
     def planned(self, plans: Sequence[Plan], left_out: Mapping[NoTask, int]) -> None:
         """Prints what is about to be drawn."""
         self._todo = {plan.system: len(plan.todo) for plan in plans}
+        self._free = time.monotonic()
         self.console.print(plan_table(plans))
         for reason, count in sorted(left_out.items()):
             line = f"{count:,} samples left out, {reason}: {reason.meaning}"
@@ -71,6 +72,7 @@ class Show:
     def finished(self, system: str, said: str | None) -> None:
         """Prints a line where something was drawn, or went wrong."""
         self._stop()
+        self._free = time.monotonic()
         if system == self._system:
             line = Text.assemble((system, "bold"), f": {self._said()}")
             self.console.print(line, soft_wrap=True)
@@ -85,7 +87,8 @@ class Show:
         self._stop()
 
     def _start(self, system: str) -> None:
-        self._system, self._began = system, time.monotonic()
+        # It has been at work since the one before it was done, not since its first output.
+        self._system, self._began = system, self._free
         self._outcomes: Counter[Outcome] = Counter()
         self._cost_usd = 0.0
 
@@ -171,6 +174,8 @@ def system_table(systems: Sequence[Listed]) -> Table:
 def _state(one: Listed) -> Text:
     unset = [name for name, is_set in one.keys.items() if not is_set]
     wants = [f"set {', '.join(unset)}"] if unset else []
+    if not one.known:
+        wants.insert(0, f"no adapter {one.config.adapter!r} is installed")
     if one.extra:
         wants.insert(0, f'pip install "echo-hf[{one.extra}]"')
     found = f"ready, key in {', '.join(one.keys)}" if one.keys else "ready"

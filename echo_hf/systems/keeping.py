@@ -1,0 +1,99 @@
+"""What is written down of a task, and its picture put where it stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from echo_hf.errors import PictureError
+from echo_hf.pictures import PictureStore
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.attempts import Tried
+from echo_hf.systems.base import Drawn, Task
+from echo_hf.systems.journal import Entry
+
+LONGEST_REMARK = 300
+
+
+def entry_of(task: Task, one: Tried, signature: str, pictures: PictureStore) -> Entry:
+    """Puts a picture away, and makes the entry about its task.
+
+    Args:
+        task: The task.
+        one: What became of it.
+        signature: Digest of what decided the picture.
+        pictures: Where the picture goes.
+
+    Returns:
+        The entry; `failed` where what came back is no picture.
+    """
+    drawn, digest = _stored(_sound(one.drawn), pictures)
+    return Entry(
+        sample_id=task.sample_id,
+        sample_digest=task.sample_digest,
+        split=task.split,
+        signature=signature,
+        outcome=drawn.outcome,
+        image=digest,
+        stage=drawn.stage,
+        code=_storable(drawn.code),
+        text=_storable(drawn.text),
+        seed=drawn.seed,
+        revised_prompt=_storable(drawn.revised_prompt),
+        model_reported=_storable(drawn.model_reported),
+        usage=drawn.usage,
+        cost_usd=drawn.cost_usd,
+        latency_s=round(one.latency_s, 3),
+        attempts=one.attempts,
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        details=_plain(drawn.details),
+    )
+
+
+def _sound(drawn: Drawn) -> Drawn:
+    """An adapter's own contradiction is a failure: `ok` is what has a picture, nothing else is."""
+    if (drawn.outcome == Outcome.OK) == (drawn.picture is not None):
+        return drawn
+    came = "a picture" if drawn.picture is not None else "no picture"
+    return _failed(drawn, f"the adapter gave {came} with the outcome {drawn.outcome!s}")
+
+
+def _stored(drawn: Drawn, pictures: PictureStore) -> tuple[Drawn, str | None]:
+    if drawn.picture is None:
+        return drawn, None
+    try:
+        return drawn, _put(drawn.picture, pictures)
+    except (PictureError, TypeError) as error:
+        return _failed(drawn, str(error)), None
+
+
+def _put(picture: bytes, pictures: PictureStore) -> str:
+    try:
+        return pictures.put(picture)
+    except FileNotFoundError:
+        # A build that begins sweeps half-written pictures away, and may take this for one.
+        return pictures.put(picture)
+
+
+def _failed(drawn: Drawn, said: str) -> Drawn:
+    stage = OutcomeStage.ANSWER
+    return replace(drawn, outcome=Outcome.FAILED, picture=None, stage=stage, text=said)
+
+
+def _storable(text: str | None) -> str | None:
+    # Half a character, which a service may well send, cannot stand in a table.
+    return None if text is None else str(text).encode("utf-8", "replace").decode()
+
+
+def _plain(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What JSON can hold of it; the picture beside it is not lost for a remark."""
+    try:
+        plain: Mapping[str, Any] = json.loads(
+            json.dumps(dict(details), default=str), parse_constant=str
+        )
+    except (TypeError, ValueError, RecursionError):
+        return {"not_json": _storable(repr(details)[:LONGEST_REMARK])}
+    return plain

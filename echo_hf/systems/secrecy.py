@@ -1,0 +1,39 @@
+"""Keep credentials out of what is written down: libraries put whole addresses into their errors."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from echo_hf.config_check import CREDENTIALS, SECRET
+
+SHORTEST = 8
+HIDDEN = "[hidden]"
+IN_QUERY = re.compile(r"([?&](?:api_?)?(?:key|token|signature|sig)=)[^&\s'\"]+", re.IGNORECASE)
+
+
+def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
+    """A text without keys and passwords.
+
+    Args:
+        text: What somebody else's code said.
+        environment: Where credentials are kept: the values of variables with names such as
+            `OPENAI_API_KEY` or `HF_TOKEN`, of 8 characters or more, are hidden.
+
+    Returns:
+        The text, with a remark in place of each.
+
+    Example:
+        >>> without_secrets("401 for https://mira:tulip@example.org/v1?key=abc", {})
+        '401 for https://[hidden]@example.org/v1?key=[hidden]'
+        >>> without_secrets("bad key sk-123456", {"OPENAI_API_KEY": "sk-123456"})
+        'bad key [hidden]'
+    """
+    named = (value.strip() for name, value in environment.items() if SECRET.search(name))
+    # The longest first: one may begin with another.
+    for value in sorted(named, key=len, reverse=True):
+        if len(value) >= SHORTEST:
+            text = text.replace(value, HIDDEN)
+    text = CREDENTIALS.sub(f"://{HIDDEN}@", text)
+    return IN_QUERY.sub(rf"\1{HIDDEN}", text)

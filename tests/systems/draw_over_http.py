@@ -1,0 +1,54 @@
+"""The command line with one more adapter, which fetches each picture from a server.
+
+    python draw_over_http.py ADDRESS generate CONFIG ...
+
+It asks for `ADDRESS/SAMPLE`, and draws what it is given.
+"""
+
+from __future__ import annotations
+
+import sys
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, Self
+
+from echo_hf.cli import main
+from echo_hf.reasons import Outcome
+from echo_hf.systems.base import Drawn, Retired, Task, described, register
+from echo_hf.systems.config import SystemConfig
+
+ADDRESS = sys.argv.pop(1)
+
+
+@register("fetching", "fetches what it is asked to draw")
+class Fetching:
+    """A system behind a server."""
+
+    concurrency = 4
+    determinism = "always the same"
+
+    def __init__(self, config: SystemConfig) -> None:
+        self.config = config
+
+    def signature(self) -> Mapping[str, Any]:
+        """What the config says."""
+        return described(self.config)
+
+    def preflight(self) -> Retired | None:
+        """It is there."""
+        return None
+
+    def draw(self, task: Task) -> Drawn:
+        """Fetches a picture."""
+        with urllib.request.urlopen(f"{ADDRESS}/{task.sample_id}") as answer:  # noqa: S310
+            return Drawn(Outcome.OK, answer.read(), cost_usd=0.01)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""A small benchmark, and a system that does whatever a test gives it to do."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any, Self
+
+from datasets import Dataset
+from PIL import Image
+
+from echo_hf.config import Target
+from echo_hf.evaluated import Evaluation
+from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.release import write_release
+from echo_hf.pictures import PictureStore
+from echo_hf.reasons import Outcome
+from echo_hf.systems import base
+from echo_hf.systems.base import Drawn, Retired, Task, described, register
+from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.journal import Entry
+from echo_hf.tables import SAMPLES
+
+TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
+ADAPTER = "acting"
+Row = dict[str, Any]
+Act = Callable[[Task], Drawn]
+
+
+def png(words: str) -> bytes:
+    """A small picture, another one for other words."""
+    sink = io.BytesIO()
+    colour = tuple(hashlib.sha256(words.encode()).digest()[:3])
+    Image.new("RGB", (8, 8), colour).save(sink, "PNG")
+    return sink.getvalue()
+
+
+def sha(data: bytes) -> str:
+    """Digest of a picture."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def drawn_for(task: Task) -> Drawn:
+    """A picture of the task's words."""
+    return Drawn(Outcome.OK, png(task.prompt), seed=7, cost_usd=0.5)
+
+
+def task(number: int, words: str = "fox") -> Task:
+    """A task without inputs."""
+    return Task(
+        f"s{number}", sha(f"{words}{number}".encode()), "text_to_image", f"{words} {number}"
+    )
+
+
+def entry(number: int, words: str = "fox", **changes: Any) -> Entry:
+    """What was written down about the same task; a refusal, where nothing else is said."""
+    one = task(number, words)
+    given: Row = {"signature": "s", "outcome": Outcome.REFUSED, **changes}
+    return Entry(sample_id=one.sample_id, sample_digest=one.sample_digest, split=one.split, **given)
+
+
+def sample(name: str, **values: Any) -> Row:
+    """A row of a benchmark; what is not given is empty or null."""
+    lists = ("post_urls", "community_feedback", "input_images", "output_images")
+    empty: Row = {**dict.fromkeys(SAMPLES.columns), **{column: [] for column in lists}}
+    safety = {"flagged": False, "categories": [], "model": "guard"}
+    digest = sha(name.encode())
+    return {
+        **empty,
+        "id": name,
+        "prompt": name,
+        "sample_digest": digest,
+        "safety": safety,
+        **values,
+    }
+
+
+def written(folder: Path, texts: Sequence[Row], edits: Sequence[Row] = ()) -> Path:
+    """Writes a release with these samples; pictures are named by the words they are made of."""
+    pictures = PictureStore(folder / "pictures")
+    for row in (*texts, *edits):
+        row["input_images"] = [pictures.put(png(words)) for words in row["input_images"]]
+    configs = {
+        "image_to_image": _dataset(edits),
+        "text_to_image": _dataset(texts),
+        "analysis": _dataset([*edits, *texts]),
+    }
+    facts = ReleaseFacts(name="small", target=TARGET)
+    return write_release(folder / "release", configs, pictures, facts).path
+
+
+def benchmark(folder: Path, texts: int = 3, edits: int = 2) -> Path:
+    """A release with samples t0, t1, ... and e0, e1, ..., which have an input each."""
+    return written(
+        folder,
+        [sample(f"t{number}") for number in range(texts)],
+        [sample(f"e{number}", input_images=[f"in{number}"]) for number in range(edits)],
+    )
+
+
+def system(name: str = "mine", **values: Any) -> SystemConfig:
+    """The config of a system."""
+    given = {"adapter": ADAPTER, "developer": "Northlight", "status": "current", **values}
+    return SystemConfig.model_validate({"name": name, **given})
+
+
+def evaluation(release: Path | str, *systems: SystemConfig) -> Evaluation:
+    """A config that measures systems on a release."""
+    return Evaluation(name="measured", benchmark=str(release), systems=systems or (system(),))
+
+
+def _dataset(rows: Sequence[Row]) -> Dataset:
+    columns = {name: [row[name] for row in rows] for name in SAMPLES.columns}
+    return Dataset.from_dict(columns, features=SAMPLES.features)
+
+
+@dataclass
+class Acting:
+    """A system under test.
+
+    Attributes:
+        act: What it does with a task.
+        concurrency: Most tasks at a time.
+        gone: What preflight says.
+        more: What its signature says beside its config.
+        asked: Samples it was given, in the order in which they came.
+        entered: How often it was entered and left.
+    """
+
+    act: Act = drawn_for
+    concurrency: int = 2
+    gone: Retired | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    config: SystemConfig = field(default_factory=system)
+    determinism: str = "the same seed gives the same picture"
+    asked: list[str] = field(default_factory=list)
+    entered: list[str] = field(default_factory=list)
+    lock: Any = field(default_factory=Lock)
+
+    def signature(self) -> Mapping[str, Any]:
+        """Its config, and whatever a test adds."""
+        return {**described(self.config), **self.more}
+
+    def preflight(self) -> Retired | None:
+        """What a test says."""
+        return self.gone
+
+    def draw(self, task: Task) -> Drawn:
+        """Does it."""
+        with self.lock:
+            self.asked.append(task.sample_id)
+        return self.act(task)
+
+    def __enter__(self) -> Self:
+        self.entered.append("in")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.entered.append("out")
+
+
+@contextmanager
+def known(*systems: Acting, **by_name: Acting) -> Iterator[None]:
+    """Makes an adapter known that gives the system of a name; the only one for every name."""
+
+    @register(ADAPTER, "acts for tests")
+    def make(config: SystemConfig) -> Acting:
+        one = by_name[config.name] if by_name else systems[0]
+        one.config = config
+        return one
+
+    try:
+        yield
+    finally:
+        base._FACTORIES.pop(ADAPTER)
+        base._NEEDS.pop(ADAPTER)

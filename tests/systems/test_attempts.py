@@ -1,0 +1,154 @@
+"""A task is tried until it has an outcome, as often as is allowed."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import pytest
+
+from echo_hf.errors import EngineError, GenerationError
+from echo_hf.reasons import Outcome
+from echo_hf.systems.attempts import LONGEST_TEXT, Tried, tried
+from echo_hf.systems.base import Drawn, Passing, Task
+from echo_hf.systems.pace import Pace
+from tests.systems.runs_for_tests import Acting, drawn_for, task
+
+NOW = 0.0  # asks to wait no longer
+PATIENCE_S = 30
+
+
+def failing(times: int, wait_s: float = NOW) -> Acting:
+    """A system that is busy so often before it draws."""
+    left = iter(range(times))
+
+    def act(one: Task) -> Drawn:
+        if next(left, None) is not None:
+            raise Passing("busy", "429", wait_s)
+        return drawn_for(one)
+
+    return Acting(act)
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+@pytest.mark.parametrize("failures", [0, 1, 4, 9])
+def test_attempts_are_bounded(attempts: int, failures: int) -> None:
+    """It draws when it was busy less often than is tried, and has failed otherwise."""
+    system = failing(failures)
+    one = tried(system, task(0), Pace(), attempts)
+    assert one.attempts == len(system.asked) == min(attempts, failures + 1)
+    if failures < attempts:
+        assert one.drawn == drawn_for(task(0))
+    else:
+        drawn = one.drawn
+        assert (drawn.outcome, drawn.stage, drawn.code) == ("failed", "request", "429")
+        assert drawn.text == "busy"
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_an_outcome_is_not_tried_again(outcome: Outcome) -> None:
+    """Only what may pass is: a refusal is an answer, and so is a failure that will not pass."""
+    system = Acting(lambda _: Drawn(outcome))
+    assert tried(system, task(0), Pace(), 5).attempts == len(system.asked) == 1
+
+
+def test_what_nobody_foresaw_is_tried_once() -> None:
+    """Its type is the code, and its words are one line of bounded length, without a key."""
+
+    def act(_: Task) -> Drawn:
+        raise ValueError("at https://me:tulip@host/?key=abc\n" + "x" * 5000)
+
+    system = Acting(act)
+    one = tried(system, task(0), Pace(), 5)
+    assert len(system.asked) == 1
+    assert (one.drawn.outcome, one.drawn.code) == ("failed", "ValueError")
+    text = one.drawn.text or ""
+    assert len(text) == LONGEST_TEXT
+    assert "\n" not in text
+    assert ("tulip" in text, "abc" in text) == (False, False)
+
+
+def test_an_exception_without_words_is_named() -> None:
+    """So that the row says something."""
+
+    def act(_: Task) -> Drawn:
+        raise EngineError
+
+    assert tried(Acting(act), task(0), Pace(), 5).drawn.text == "EngineError"
+
+
+def test_a_system_that_cannot_go_on_is_not_tried_again() -> None:
+    """No task could succeed: that is no outcome of this one."""
+
+    def act(_: Task) -> Drawn:
+        raise GenerationError("no key")
+
+    system = Acting(act)
+    with pytest.raises(GenerationError, match="no key"):
+        tried(system, task(0), Pace(), 5)
+    assert len(system.asked) == 1
+
+
+@pytest.mark.parametrize("seconds", [301.0, 1e30, float("inf"), float("nan")])
+def test_nobody_waits_for_hours(seconds: float) -> None:
+    """A wait that is too long is a failure, which says how long it was; others are not held."""
+    system, pace = failing(9, seconds), Pace()
+    one = tried(system, task(0), pace, 5)
+    assert len(system.asked) == 1
+    assert one.drawn.outcome == "failed"
+    assert f"asks to wait {seconds:.0f} s" in (one.drawn.text or "")
+
+
+def test_a_wait_that_is_asked_for_holds_the_others() -> None:
+    """Until it is over, nobody begins; stopped meanwhile, the task has failed after one attempt."""
+    pace, ends = Pace(), list[Tried]()
+    system = failing(1, wait_s=250)
+    first = Thread(target=lambda: ends.append(tried(system, task(0), pace, 5)))
+    held = Event()
+    hold = pace.hold
+
+    def noted(seconds: float) -> None:
+        hold(seconds)
+        held.set()
+
+    pace.hold = noted  # type: ignore[method-assign]
+    first.start()
+    assert held.wait(PATIENCE_S)
+    assert 200 < pace._seconds_left() <= 250
+    pace.stopped.set()
+    first.join(PATIENCE_S)
+    assert (ends[0].drawn.outcome, ends[0].attempts) == ("failed", 1)
+    assert system.asked == ["s0"]
+
+
+def test_only_the_last_attempt_is_timed() -> None:
+    """The time of an attempt is not negative, and there is none where nothing was begun."""
+    stopped = Pace()
+    stopped.stopped.set()
+    system = Acting()
+    none = tried(system, task(0), stopped, 5)
+    assert (none.attempts, none.latency_s, none.drawn.outcome) == (0, 0.0, "failed")
+    assert system.asked == []
+    assert tried(failing(2), task(0), Pace(), 5).latency_s >= 0
+
+
+def test_without_a_wait_it_backs_off() -> None:
+    """Between attempts it sleeps for a while that grows; a stop ends the sleep."""
+    pace = Pace()
+    slept: list[float | None] = []
+
+    class Sleep(Event):
+        """Remembers how long it was to sleep, and does not."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            slept.append(timeout)
+            return False
+
+    pace.stopped = Sleep()
+
+    def act(_: Task) -> Drawn:
+        raise Passing("busy")
+
+    one = tried(Acting(act), task(0), pace, 4)
+    assert one.attempts == 4
+    assert len(slept) == 3
+    assert all(seconds is not None and 0 <= seconds <= 60 for seconds in slept)

@@ -1,0 +1,352 @@
+"""Systems draw the tasks of a benchmark; what is settled is not asked for again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+from datasets import load_dataset
+
+from echo_hf.errors import ConfigError, EngineError, GenerationError, RunError
+from echo_hf.pictures import PictureStore
+from echo_hf.reasons import NoTask, Outcome
+from echo_hf.systems.base import Drawn, Retired, Task
+from echo_hf.systems.generate import Generated, generate
+from echo_hf.systems.journal import Journal
+from echo_hf.systems.locks import locked
+from echo_hf.tables import OUTPUTS
+from tests.systems.runs_for_tests import (
+    Acting,
+    benchmark,
+    drawn_for,
+    evaluation,
+    known,
+    png,
+    sample,
+    sha,
+    system,
+    written,
+)
+
+EVERY = ["e0", "e1", "t0", "t1", "t2"]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two edits and three texts."""
+    return benchmark(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture
+def acting() -> Iterator[Acting]:
+    """The only system there is."""
+    one = Acting()
+    with known(one):
+        yield one
+
+
+def table(root: Path) -> list[dict[str, object]]:
+    """The rows of the table of outputs."""
+    rows: list[dict[str, object]] = pq.read_table(root / "measured" / "outputs.parquet").to_pylist()
+    return rows
+
+
+def test_every_task_is_drawn_and_written_down(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """The table has the declared columns and the tasks' digests, and the pictures are there."""
+    made = generate(evaluation(release), runs=tmp_path)
+    assert sorted(acting.asked) == EVERY
+    assert acting.entered == ["in", "out"]
+    assert made == Generated(
+        path=tmp_path / "measured" / "outputs.parquet",
+        plans=made.plans,
+        outcomes={"mine": {Outcome.OK: 5}},
+        cost_usd=2.5,
+        left_out={},
+    )
+    assert made.path is not None
+    assert pq.read_schema(made.path).equals(OUTPUTS.schema)
+    loaded = load_dataset("parquet", data_files=str(made.path), split="train")
+    assert loaded.column_names == list(OUTPUTS.columns)
+    rows = loaded.to_list()
+    assert [row["sample_id"] for row in rows] == EVERY
+    for row in rows:
+        assert row["sample_digest"] == sha(row["sample_id"].encode())
+        assert row["image"] == sha(png(row["sample_id"]))
+        assert (row["system"], row["outcome"], row["stage"]) == ("mine", "ok", None)
+        assert (row["seed"], row["cost_usd"]) == (7, 0.5)
+        made_by = json.loads(row["provenance"])
+        assert made_by["system"] == acting.signature()
+        assert (made_by["attempts"], made_by["split"][-8:]) == (1, "to_image")
+    pictures = PictureStore(tmp_path / "measured" / "pictures")
+    assert pictures.open(rows[0]["image"]) == png("e0")
+
+
+def test_inputs_lie_where_the_system_finds_them(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """An edit has its picture, byte for byte; a text has none."""
+    seen: dict[str, list[bytes]] = {}
+
+    def act(one: Task) -> Drawn:
+        seen[one.sample_id] = [ref.file.read_bytes() for ref in one.inputs if ref.file is not None]
+        assert [ref.sha256 for ref in one.inputs] == [sha(data) for data in seen[one.sample_id]]
+        return drawn_for(one)
+
+    acting.act = act
+    generate(evaluation(release), runs=tmp_path)
+    assert seen == {"e0": [png("in0")], "e1": [png("in1")], "t0": [], "t1": [], "t2": []}
+
+
+def test_nothing_that_is_settled_is_asked_twice(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """Refusals and texts are answers; failures are tried again, and only they."""
+    ends = dict(zip(EVERY, ("ok", "refused", "no_image", "unsupported", "failed"), strict=True))
+
+    def act(one: Task) -> Drawn:
+        outcome = Outcome(ends[one.sample_id])
+        return drawn_for(one) if outcome == Outcome.OK else Drawn(outcome, text="no")
+
+    acting.act = act
+    made = generate(evaluation(release), runs=tmp_path)
+    assert made.outcomes["mine"] == dict.fromkeys(map(Outcome, ends.values()), 1)
+    again = generate(evaluation(release), runs=tmp_path)
+    assert Counter(acting.asked) == Counter([*EVERY, "t2"])
+    assert [(plan.stored, plan.stale) for plan in again.plans] == [(4, 0)]
+    assert {row["sample_id"]: row["outcome"] for row in table(tmp_path)} == ends
+
+
+def test_another_signature_is_drawn_anew(tmp_path: Path, release: Path, acting: Acting) -> None:
+    """Parameters, seed and size decide a picture; limits, prices and a folder do not."""
+    first = system(parameters={"steps": 2, "folder": "/here"})
+    generate(evaluation(release, first), runs=tmp_path)
+    same = system(
+        parameters={"steps": 2, "folder": "/there"},
+        limits={"concurrency": 1},
+        price={"usd_per_image": 1, "as_of": "2026-01-01"},
+    )
+    assert generate(evaluation(release, same), runs=tmp_path).plans[0].todo == ()
+    for change in ({"seed": 1}, {"size": "match_input"}, {"parameters": {"steps": 3}}):
+        (plan,) = generate(
+            evaluation(release, system(**{**first.model_dump(), **change})),
+            runs=tmp_path,
+            dry_run=True,
+        ).plans
+        assert (len(plan.todo), plan.stored, plan.stale) == (5, 0, 5)
+
+
+def test_another_prompt_or_a_lost_picture_is_drawn_anew(tmp_path: Path, acting: Acting) -> None:
+    """An output of other words is not one of this task, and a row without its picture is none."""
+    before = written(tmp_path / "v1", [sample("a"), sample("b"), sample("c")])
+    after = written(tmp_path / "v2", [sample("a"), sample("b", sample_digest="new"), sample("c")])
+    generate(evaluation(before), runs=tmp_path)
+    PictureStore(tmp_path / "measured" / "pictures").path(sha(png("c"))).write_bytes(b"")
+    acting.asked.clear()
+    generate(evaluation(after), runs=tmp_path)
+    assert sorted(acting.asked) == ["b", "c"]
+    assert [row["sample_digest"] for row in table(tmp_path)][1] == "new"
+
+
+def test_a_limit_holds_for_each_split(tmp_path: Path, release: Path, acting: Acting) -> None:
+    """And what comes without it goes on from there."""
+    generate(evaluation(release), runs=tmp_path, limit=1)
+    assert sorted(acting.asked) == ["e0", "t0"]
+    generate(evaluation(release), runs=tmp_path)
+    assert Counter(acting.asked) == Counter(EVERY)
+    for limit in (0, -1):
+        with pytest.raises(ConfigError, match=f"limit is {limit}: expected 1 or more"):
+            generate(evaluation(release), runs=tmp_path, limit=limit)
+
+
+def test_a_dry_run_asks_nobody_and_writes_no_output(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """It says how many, and what they cost as far as the config knows."""
+    config = system(price={"usd_per_image": 0.25, "as_of": "2026-01-01"})
+    acting.gone = Retired("nobody should ask")
+    made = generate(evaluation(release, config), runs=tmp_path, dry_run=True)
+    (plan,) = made.plans
+    assert (len(plan.todo), plan.cost_usd, plan.seconds) == (5, 1.25, None)
+    assert (made.path, acting.asked, acting.entered) == (None, [], [])
+    assert {path.name for path in (tmp_path / "measured").iterdir()} == {"pictures"}
+
+
+def test_only_the_systems_that_are_named(tmp_path: Path, release: Path) -> None:
+    """Each once, in the order given; an unknown name is one line with the nearest."""
+    config = evaluation(release, system("first"), system("second"), system("third"))
+    systems = {name: Acting() for name in ("first", "second", "third")}
+    with known(**systems):
+        made = generate(config, runs=tmp_path, systems=["third", "first", "third"], limit=1)
+        assert list(made.outcomes) == ["third", "first"]
+        assert systems["second"].asked == []
+        with pytest.raises(ConfigError, match="unknown system 'secnd'; did you mean 'second'"):
+            generate(config, runs=tmp_path, systems=["secnd"])
+        none = config.model_copy(update={"systems": ()})
+        with pytest.raises(ConfigError, match="names no systems"):
+            generate(none, runs=tmp_path)
+
+
+@pytest.mark.parametrize("error", [GenerationError, EngineError])
+def test_one_system_that_stops_does_not_stop_the_others(
+    tmp_path: Path, release: Path, error: type[Exception]
+) -> None:
+    """They finish, the table holds all that came, and the error is told at the end."""
+
+    def act(_: Task) -> Drawn:
+        raise GenerationError("no key in BAD_KEY")
+
+    bad, good = Acting(act), Acting()
+    if error is EngineError:
+        bad = Acting()
+        bad.__class__ = type("Broken", (Acting,), {"__exit__": _raising(EngineError("no key in"))})
+    config = evaluation(release, system("bad"), system("good"))
+    with known(bad=bad, good=good):
+        with pytest.raises(GenerationError, match="no key in"):
+            generate(config, runs=tmp_path)
+        assert sorted(good.asked) == EVERY
+        assert sum(row["system"] == "good" for row in table(tmp_path)) == 5
+
+
+def _raising(error: Exception):  # type: ignore[no-untyped-def]
+    def leave(*_: object) -> None:
+        raise error
+
+    return leave
+
+
+def test_a_retired_model_is_found_before_anything_is_spent(tmp_path: Path, release: Path) -> None:
+    """Its tasks get rows, nobody draws them, and the next call looks whether it is back."""
+    gone, there = Acting(gone=Retired("retired in May", "model_not_found")), Acting()
+    there.act = lambda one: drawn_for(one) if gone.entered == [] else Drawn(Outcome.FAILED)
+    config = evaluation(release, system("there"), system("gone"))
+    with known(gone=gone, there=there):
+        made = generate(config, runs=tmp_path)
+        assert made.outcomes == {"there": {"ok": 5}, "gone": {"retired": 5}}
+        assert (gone.asked, gone.entered) == ([], [])
+        rows = [row for row in table(tmp_path) if row["system"] == "gone"]
+        said = {(row["stage"], row["code"], row["text"], row["image"]) for row in rows}
+        assert said == {("preflight", "model_not_found", "retired in May", None)}
+        gone.gone = None
+        assert generate(config, runs=tmp_path).outcomes["gone"] == {"ok": 5}
+
+
+@pytest.mark.parametrize("error", [GenerationError("no key"), ConnectionError("no route, no key")])
+def test_a_system_that_cannot_be_run_is_told_before_anything_is_drawn(
+    tmp_path: Path, release: Path, error: Exception
+) -> None:
+    """Whatever its adapter trips over: the first one has drawn nothing then."""
+    good, bad = Acting(), Acting()
+    bad.__class__ = type("Bad", (Acting,), {"preflight": _raising(error)})
+    config = evaluation(release, system("good"), system("bad"))
+    with known(good=good, bad=bad), pytest.raises(GenerationError, match="no key"):
+        generate(config, runs=tmp_path)
+    assert good.asked == []
+
+
+def test_what_is_damaged_is_told_before_anything_is_spent(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """The journal of a system that is not even run, and a table that is none."""
+    outputs = tmp_path / "measured" / "outputs"
+    outputs.mkdir(parents=True)
+    (outputs / "theirs.jsonl").write_text("no line\n")
+    with pytest.raises(RunError, match=r"theirs\.jsonl"):
+        generate(evaluation(release), runs=tmp_path)
+    (outputs / "theirs.jsonl").unlink()
+    (tmp_path / "measured" / "outputs.parquet").write_bytes(b"PAR1")
+    with pytest.raises(RunError, match="no table of outputs"):
+        generate(evaluation(release), runs=tmp_path)
+    assert acting.asked == []
+
+
+def test_two_at_once_are_refused(tmp_path: Path, release: Path, acting: Acting) -> None:
+    """The same system in the same run: one line, nothing asked; a dry run disturbs nobody."""
+    with locked(tmp_path / "measured", "mine"):
+        with pytest.raises(RunError, match=r"another process .* 'mine'"):
+            generate(evaluation(release), runs=tmp_path)
+        generate(evaluation(release), runs=tmp_path, dry_run=True)
+    assert acting.asked == []
+
+
+def test_samples_that_cannot_be_given_are_left_out_and_counted(
+    tmp_path: Path, acting: Acting
+) -> None:
+    """Without words, without a picture, and with one that nobody can decode."""
+    release = written(
+        tmp_path,
+        [sample("whole"), sample("bare", prompt=None)],
+        [sample("edit", input_images=["fox"])],
+    )
+    made = generate(evaluation(release), runs=tmp_path)
+    assert made.left_out == {NoTask.DEHYDRATED: 1}
+    assert sorted(acting.asked) == ["edit", "whole"]
+
+
+def test_rows_of_systems_without_a_journal_stay(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """Something else made them; the rows of a system that draws are its journal's alone."""
+    generate(evaluation(release), runs=tmp_path, limit=1)
+    path = tmp_path / "measured" / "outputs.parquet"
+    rows = pq.read_table(path).to_pylist()
+    theirs = {**dict.fromkeys(OUTPUTS.columns), "sample_id": "t2", "system": "theirs"}
+    stale = {**rows[0], "sample_id": "zz"}
+    pq.write_table(OUTPUTS.empty().from_pylist([*rows, theirs, stale], OUTPUTS.schema), path)
+    generate(evaluation(release), runs=tmp_path)
+    assert [(row["sample_id"], row["system"]) for row in table(tmp_path)] == [
+        *((name, "mine") for name in EVERY),
+        ("t2", "theirs"),
+    ]
+    assert Journal(tmp_path / "measured", "mine").entries.keys() == set(EVERY)
+
+
+def test_the_name_of_a_run_with_a_benchmark_of_its_own_is_taken(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """A built benchmark keeps its folder to itself."""
+    (tmp_path / "measured" / "stages").mkdir(parents=True)
+    with pytest.raises(RunError, match="give this config another name"):
+        generate(evaluation(release), runs=tmp_path)
+    assert acting.asked == []
+
+
+def test_the_concurrency_of_the_config_is_the_one_of_the_estimate(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """Known costs and times of what was drawn decide the next estimate."""
+    acting.act = lambda one: replace(drawn_for(one), cost_usd=0.1)
+    generate(evaluation(release), runs=tmp_path, limit=1)
+    journal = Journal(tmp_path / "measured", "mine")
+    for one in list(journal.entries.values()):
+        journal.add(replace(one, latency_s=8.0))
+    config = system(limits={"concurrency": 4})
+    (plan,) = generate(evaluation(release, config), runs=tmp_path, dry_run=True).plans
+    assert (plan.cost_usd, plan.seconds) == (pytest.approx(0.3), pytest.approx(8.0 * 3 / 4))
+
+
+def test_what_another_machine_drew_is_taken_over(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """Journal and pictures, copied: nothing is left to draw, and the table holds it."""
+    generate(evaluation(release), runs=tmp_path / "there")
+    here = tmp_path / "here" / "measured"
+    for part in ("outputs", "pictures"):
+        shutil.copytree(tmp_path / "there" / "measured" / part, here / part)
+    acting.asked.clear()
+    generate(evaluation(release), runs=tmp_path / "here")
+    assert acting.asked == []
+    assert [row["sample_id"] for row in table(tmp_path / "here")] == EVERY

@@ -1,0 +1,96 @@
+"""What is written down of a task is sound, whatever an adapter gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.pictures import PictureStore
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.attempts import Tried
+from echo_hf.systems.base import Drawn
+from echo_hf.systems.journal import Entry, Journal
+from echo_hf.systems.keeping import entry_of
+from tests.systems.runs_for_tests import png, sha, task
+
+
+def kept(root: Path, drawn: Drawn) -> Entry:
+    """What is made of it, and is the same when it is read back."""
+    entry = entry_of(task(0), Tried(drawn, 2, 1.23456), "s", PictureStore(root / "pictures"))
+    Journal(root, "mine").add(entry)
+    assert Journal(root, "mine").entries == {"s0": entry}
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("drawn", "words"),
+    [
+        (Drawn(Outcome.OK, b"no picture"), "no readable picture"),
+        (Drawn(Outcome.OK), "no picture with the outcome ok"),
+        (Drawn(Outcome.REFUSED, png("fox")), "a picture with the outcome refused"),
+        (Drawn(Outcome.OK, "text"), "encoded"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_picture_is_a_failure_of_the_answer(
+    tmp_path: Path, drawn: Drawn, words: str
+) -> None:
+    """`ok` has a picture that can be decoded, and nothing else has one."""
+    one = kept(tmp_path, drawn)
+    assert (one.outcome, one.stage, one.image) == ("failed", OutcomeStage.ANSWER, None)
+    assert words in (one.text or "")
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one != Outcome.OK])
+def test_an_outcome_without_a_picture_stays(tmp_path: Path, outcome: Outcome) -> None:
+    """With where it ended and what was said."""
+    one = kept(tmp_path, Drawn(outcome, stage=OutcomeStage.OUTPUT, code="moderated", text="No."))
+    assert (one.outcome, one.stage, one.code, one.text) == (outcome, "output", "moderated", "No.")
+    assert (one.attempts, one.latency_s) == (2, 1.235)
+
+
+class Count(int):
+    """A number of some library's own."""
+
+
+LOOP: dict[str, Any] = {}
+LOOP["self"] = LOOP
+
+
+@pytest.mark.parametrize(
+    ("details", "plain"),
+    [
+        ({"size": (8, 8), "share": float("nan")}, {"size": [8, 8], "share": "NaN"}),
+        ({"at": Path("/data")}, {"at": "/data"}),
+        ({("a", 1): 2}, {"not_json": "{('a', 1): 2}"}),
+        (LOOP, {"not_json": "{'self': {...}}"}),
+    ],
+    ids=["numbers", "path", "key", "loop"],
+)
+def test_a_remark_that_json_cannot_hold_costs_no_picture(
+    tmp_path: Path, details: dict[Any, Any], plain: dict[str, Any]
+) -> None:
+    """Half a character, foreign numbers and objects: what is paid for is kept."""
+    said = Drawn(Outcome.OK, png("x"), text="half \ud83d", seed=Count(4), details=details)
+    one = kept(tmp_path, said)
+    assert (one.outcome, one.image, one.text, one.seed) == ("ok", sha(png("x")), "half ?", 4)
+    assert one.details == plain
+
+
+def test_a_build_that_begins_costs_no_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sweeps away what looks half-written, between the writing and the renaming of this one."""
+    rename, swept = Path.replace, list[Path]()
+
+    def sweeping(partial: Path, target: Path) -> Path:
+        if not swept:
+            swept.append(partial)
+            partial.unlink()
+        return rename(partial, target)
+
+    monkeypatch.setattr(Path, "replace", sweeping)
+    one = kept(tmp_path, Drawn(Outcome.OK, png("x")))
+    assert len(swept) == 1
+    assert PictureStore(tmp_path / "pictures").open(one.image or "") == png("x")

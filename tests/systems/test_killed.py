@@ -1,0 +1,93 @@
+"""A run that is killed, or stopped, goes on: what was answered is kept and not asked for again."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from echo_hf.pictures import PictureStore
+from tests.systems.command_for_tests import (
+    CONCURRENCY,
+    PATIENCE_S,
+    Answering,
+    answering,
+    config,
+    drawing,
+)
+from tests.systems.runs_for_tests import png, sha
+
+OUTPUTS, KILLS = 200, 5
+
+
+@pytest.fixture
+def server() -> Iterator[Answering]:
+    """A running server."""
+    with answering() as one:
+        yield one
+
+
+def answered(folder: Path) -> set[str]:
+    """Samples whose outputs are written down in whole lines."""
+    path = folder / "run" / "outputs" / "mine.jsonl"
+    whole = path.read_bytes().rpartition(b"\n")[0].splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in whole]
+    return {row["sample_id"] for row in rows if row.get("outcome") == "ok"}
+
+
+@pytest.mark.slow
+def test_a_killed_run_asks_for_no_answer_twice(tmp_path: Path, server: Answering) -> None:
+    """Killed at five unforeseen moments: in the end all is there, and little was asked twice."""
+    chosen = random.Random(7)
+    path = config(tmp_path, OUTPUTS)
+    kept: set[str] = set()
+    for _ in range(KILLS):
+        before = len(server.asked)
+        with drawing(server, path) as process:
+            server.until_asked(before + chosen.randint(1, 60))
+            process.kill()
+        assert kept.isdisjoint(server.asked[before:])
+        assert kept <= answered(tmp_path)
+        kept = answered(tmp_path)
+    before = len(server.asked)
+    with drawing(server, path) as process:
+        said, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert f"{OUTPUTS - len(kept):,} ok" in said
+
+    assert kept.isdisjoint(server.asked[before:])
+    times = Counter(server.asked)
+    assert set(times) == {f"t{number}" for number in range(OUTPUTS)}
+    assert len(server.asked) - OUTPUTS <= KILLS * CONCURRENCY
+    rows = pq.read_table(tmp_path / "run" / "outputs.parquet").to_pylist()
+    assert {row["sample_id"]: row["image"] for row in rows} == {
+        name: sha(png(name)) for name in times
+    }
+    pictures = PictureStore(tmp_path / "run" / "pictures")
+    assert all(pictures.open(row["image"]) for row in rows)
+
+
+def test_ctrl_c_keeps_what_is_under_way(tmp_path: Path, server: Answering) -> None:
+    """No task is begun after it, the four under way are kept, and one line says how to go on."""
+    path = config(tmp_path, 12)
+    server.free.clear()
+    with drawing(server, path) as process:
+        server.until_asked(CONCURRENCY)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if "stopping" in line)
+        server.free.set()
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert said == "mine: stopping; 4 under way are waited for and kept\n"
+    assert errors == "echo-hf: stopped; the same command goes on where it was\n"
+    assert process.returncode == 130
+    assert len(server.asked) == CONCURRENCY
+    assert answered(tmp_path) == set(server.asked)
+    rows = pq.read_table(tmp_path / "run" / "outputs.parquet").to_pylist()
+    assert {row["sample_id"] for row in rows} == set(server.asked)

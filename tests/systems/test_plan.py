@@ -1,0 +1,112 @@
+"""What is left to draw, and what it may cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.pictures import PictureStore
+from echo_hf.reasons import Outcome
+from echo_hf.systems.journal import Entry
+from echo_hf.systems.plan import Plan, plan_of
+from tests.systems.runs_for_tests import entry, png, sha, system, task
+
+TASKS = [task(number) for number in range(4)]
+
+
+def plan(
+    root: Path, *entries: Entry, tasks: Any = TASKS, concurrency: int = 2, **config: Any
+) -> Plan:
+    """The plan of a system after these outputs."""
+    before = {one.sample_id: one for one in entries}
+    return plan_of(system(**config), tasks, before, "s", concurrency, PictureStore(root))
+
+
+def test_nothing_is_known_before_the_first_output(tmp_path: Path) -> None:
+    """All is to be drawn, for nobody knows how much."""
+    assert plan(tmp_path) == Plan("mine", tuple(TASKS), 0, 0, None, None)
+    price = {"usd_per_image": 0.5, "as_of": "2026-01-01"}
+    assert plan(tmp_path, price=price).cost_usd == 2.0
+
+
+OUTCOMES = st.lists(
+    st.tuples(
+        st.sampled_from(Outcome),
+        st.booleans(),  # the same prompt and inputs
+        st.booleans(),  # the same settings
+        st.booleans(),  # its picture is there
+    ),
+    max_size=6,
+)
+
+
+@given(OUTCOMES)
+def test_what_is_settled_as_it_would_be_now_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, given: list[tuple[Outcome, bool, bool, bool]]
+) -> None:
+    """Each rule by itself: the outcome, the digest, the signature, the picture."""
+    root = tmp_path_factory.mktemp("pictures")
+    there = PictureStore(root).put(png("there"))
+    entries = [
+        entry(
+            number,
+            "fox" if same else "owl",
+            outcome=outcome,
+            signature="s" if signed else "t",
+            image=(there if held else sha(b"gone")) if outcome == "ok" else None,
+        )
+        for number, (outcome, same, signed, held) in enumerate(given)
+    ]
+    tasks = [task(number) for number in range(6)]
+    made = plan(root, *entries, tasks=tasks)
+    final = ("ok", "refused", "no_image", "unsupported")
+    kept = {
+        f"s{number}"
+        for number, (outcome, same, signed, held) in enumerate(given)
+        if outcome in final and same and signed and (held or outcome != "ok")
+    }
+    assert [one.sample_id for one in made.todo] == [
+        one.sample_id for one in tasks if one.sample_id not in kept
+    ]
+    assert made.stored == len(kept)
+    assert made.stale == sum(outcome in final for outcome, *_ in given) - len(kept)
+
+
+def test_a_picture_of_no_bytes_is_gone(tmp_path: Path) -> None:
+    """A machine that lost its power may leave one."""
+    store = PictureStore(tmp_path)
+    digest = store.put(png("fox"))
+    drawn = entry(0, outcome=Outcome.OK, image=digest)
+    assert plan(tmp_path, drawn).stored == 1
+    store.path(digest).write_bytes(b"")
+    assert plan(tmp_path, drawn).stored == 0
+
+
+def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
+    """By hand: pictures of 0.1 and 0.3 dollars; a refusal costs time, a retired model none."""
+    store = PictureStore(tmp_path)
+    ok = {"outcome": Outcome.OK, "image": store.put(png("fox"))}
+    entries = [
+        entry(0, **ok, cost_usd=0.1, latency_s=4.0),
+        entry(1, **ok, cost_usd=0.3, latency_s=6.0),
+        entry(2, cost_usd=0.0, latency_s=2.0),
+        entry(8, outcome=Outcome.RETIRED, latency_s=0.0, attempts=0),
+        entry(9, **ok, cost_usd=99, latency_s=99, signature="other settings"),
+    ]
+    tasks = [task(number) for number in range(13)]
+    made = plan(tmp_path, *entries, tasks=tasks)
+    assert len(made.todo) == 10
+    assert made.cost_usd == pytest.approx(10 * 0.2)
+    assert made.seconds == pytest.approx(10 * 4.0 / 2)
+
+
+def test_a_rate_may_be_what_takes_the_time(tmp_path: Path) -> None:
+    """Four tasks at two a minute take two minutes, however fast each is."""
+    before = [entry(9, latency_s=1.0)]
+    limited = plan(tmp_path, *before, limits={"per_minute": 2})
+    assert limited.seconds == pytest.approx(120)
+    assert plan(tmp_path, *before, limits={"per_minute": 1000}).seconds == pytest.approx(2.0)
