@@ -17,13 +17,11 @@ from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Drawn, Retired, Task, described, register
 from echo_hf.systems.config import SystemConfig
 
-ADDRESS = sys.argv.pop(1)
 
-
-@register("fetching", "fetches what it is asked to draw")
 class Fetching:
     """A system behind a server."""
 
+    address = ""
     concurrency = 4
     determinism = "always the same"
 
@@ -40,7 +38,7 @@ class Fetching:
 
     def draw(self, task: Task) -> Drawn:
         """Fetches a picture."""
-        with urllib.request.urlopen(f"{ADDRESS}/{task.sample_id}") as answer:  # noqa: S310
+        with urllib.request.urlopen(f"{self.address}/{task.sample_id}") as answer:  # noqa: S310
             return Drawn(Outcome.OK, answer.read(), cost_usd=0.01)
 
     def __enter__(self) -> Self:
@@ -51,4 +49,6 @@ class Fetching:
 
 
 if __name__ == "__main__":
+    Fetching.address = sys.argv.pop(1)
+    register("fetching", "fetches what it is asked to draw")(Fetching)
     main()
