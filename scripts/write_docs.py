@@ -3,8 +3,9 @@
     python scripts/write_docs.py [--check]
 
 `dataset_card/tables.md` lists every table and column, with the names used by the paper's table D.1
-and by the official dataset. `dataset_card/README.md` is the card of the bundled benchmark. The
-README shows what the quickstart and `check-engine` print, without the times.
+and by the official dataset. `docs/systems.md` lists the parameters of each adapter.
+`dataset_card/README.md` is the card of the bundled benchmark. The README shows what the quickstart
+and `check-engine` print, without the times.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+from adapter_parameters import parameter_lines
 from rich.console import Console
 
 from echo_hf.check.check import check_engine
@@ -146,10 +148,21 @@ def quickstart_pages() -> dict[Path, str]:
     printed = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
     readme = (ROOT / "README.md").read_text("utf-8")
     for name, text in (("quickstart", printed), ("check-engine", checked)):
-        before, start, rest = readme.partition(f"<!-- {name} -->")
-        _, end, after = rest.partition(f"<!-- /{name} -->")
-        readme = f"{before}{start}\n```text\n{text}\n```\n{end}{after}"
+        readme = replaced(readme, name, f"```text\n{text}\n```")
     return {ROOT / "README.md": readme, ROOT / "dataset_card" / "README.md": card}
+
+
+def systems_page() -> str:
+    """The page about systems, with the parameters of each adapter."""
+    page = (ROOT / "docs" / "systems.md").read_text("utf-8")
+    return replaced(page, "parameters", "\n".join(parameter_lines()).rstrip())
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """A page with other text between the two comments of a name."""
+    before, start, rest = page.partition(f"<!-- {name} -->")
+    _, end, after = rest.partition(f"<!-- /{name} -->")
+    return f"{before}{start}\n{text}\n{end}{after}"
 
 
 def check_printed(runs: Path) -> str:
@@ -175,7 +188,11 @@ def main() -> None:
     check = parser.parse_args().check
     datasets.disable_progress_bars()
     os.environ.pop(VARIABLE, None)  # the pages are those of whoever has no key
-    pages = {ROOT / "dataset_card" / "tables.md": tables_page(), **quickstart_pages()}
+    pages = {
+        ROOT / "dataset_card" / "tables.md": tables_page(),
+        ROOT / "docs" / "systems.md": systems_page(),
+        **quickstart_pages(),
+    }
     stale = [path for path, text in pages.items() if not _is_current(path, text)]
     for path in stale:
         print(f"{'stale' if check else 'wrote'}: {path.relative_to(ROOT)}")

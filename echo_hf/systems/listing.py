@@ -11,7 +11,7 @@ from typing import Any
 from echo_hf.evaluation import load_evaluation
 from echo_hf.systems.base import Needs, adapter_needs
 from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.config_files import read_system, shipped_systems
+from echo_hf.systems.config_files import OWN_FOLDER, read_system, shipped_systems
 
 KEY_OPTION = "api_key_env"
 
@@ -26,6 +26,8 @@ class Listed:
         known: Whether its adapter is there.
         extra: What to install, null when nothing is missing.
         keys: For each environment variable that holds a key of it: whether it is set.
+        no_folder: Name of the folder that it is to be found in and that is not there, null when
+            nothing is missing.
         usd_per_image: Price of an output in US dollars, null when unknown.
     """
 
@@ -34,6 +36,7 @@ class Listed:
     known: bool
     extra: str | None
     keys: Mapping[str, bool]
+    no_folder: str | None
     usd_per_image: float | None
 
 
@@ -77,8 +80,14 @@ def _listed(
         known=config.adapter in needs,
         extra=",".join(missing) or None,
         keys={name: bool(environment.get(name, "").strip()) for name in keys},
+        no_folder=_no_folder(config),
         usd_per_image=config.price.usd_per_image if config.price else None,
     )
+
+
+def _no_folder(config: SystemConfig) -> str | None:
+    folder = config.parameters.get(OWN_FOLDER)
+    return Path(folder).name if isinstance(folder, str) and not Path(folder).is_dir() else None
 
 
 def _adapters(config: SystemConfig) -> Iterator[str]:

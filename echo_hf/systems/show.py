@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Self
 
@@ -155,31 +155,54 @@ def system_table(systems: Sequence[Listed]) -> Table:
     Returns:
         The table.
     """
-    table = Table("system", "status", "stands for", "adapter", box=None, pad_edge=False)
-    table.add_column("$ a picture", justify="right")
-    table.add_column("state")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("system", "status", "stands for", "adapter", "$ a picture", "missing"):
+        right = heading == "$ a picture"
+        table.add_column(
+            heading, justify="right" if right else "left", no_wrap=heading != "missing"
+        )
     for one in systems:
-        price = one.usd_per_image
         table.add_row(
             Text(one.config.name, "bold"),
             one.config.status,
             Text(one.config.stands_for or "-"),
             Text(one.config.adapter),
-            UNKNOWN if price is None else f"{price:.3f}",
-            _state(one),
+            _price(one),
+            _missing(one),
         )
     return table
 
 
-def _state(one: Listed) -> Text:
+def what_to_do(systems: Sequence[Listed]) -> Iterator[str]:
+    """How what is missing to run systems is come by, a line for each kind of it.
+
+    Args:
+        systems: The systems.
+
+    Yields:
+        The lines; none where nothing is missing.
+    """
+    extras = sorted({one.extra for one in systems if one.extra})
+    if extras:
+        yield f'[{extras[0]}]: pip install "echo-hf[{extras[0]}]", and so on'
+    if any(not is_set for one in systems for is_set in one.keys.values()):
+        yield "a name in capitals: set this environment variable to your key"
+    if any(one.no_folder for one in systems):
+        yield "a folder: its file, which `echo-hf` brings, says what belongs there"
+
+
+def _price(one: Listed) -> str:
+    if one.usd_per_image is not None:
+        return f"{one.usd_per_image:.3f}"
+    return UNKNOWN if one.config.price is None else "by tokens"
+
+
+def _missing(one: Listed) -> Text:
     unset = [name for name, is_set in one.keys.items() if not is_set]
-    wants = [f"set {', '.join(unset)}"] if unset else []
-    if not one.known:
-        wants.insert(0, f"no adapter {one.config.adapter!r} is installed")
-    if one.extra:
-        wants.insert(0, f'pip install "echo-hf[{one.extra}]"')
-    found = f"ready, key in {', '.join(one.keys)}" if one.keys else "ready"
-    return Text("; ".join(wants), "yellow") if wants else Text(found, "green")
+    parts = [f"[{one.extra}]"] if one.extra else []
+    parts += [] if one.known else [f"no adapter {one.config.adapter!r} is installed"]
+    parts += [*unset, *([f"folder {one.no_folder!r}"] if one.no_folder else [])]
+    return Text(", ".join(parts), "yellow") if parts else Text("nothing", "green")
 
 
 def outcome_table(generated: Generated) -> Table:

@@ -119,11 +119,12 @@ def test_outcomes_have_a_column_only_when_there_are_some() -> None:
 
 
 def test_the_list_says_what_to_do() -> None:
-    """What to install, which key to set, or that it is ready; nothing of a name is markup."""
+    """Extras, keys and folders that are missing; nothing of a name is markup."""
     config = system("mine", status="replay", stands_for="[bold]GPT-4o")
 
     def one(**changes: Any) -> Listed:
-        given = {"known": True, "extra": None, "keys": {}, "usd_per_image": None, **changes}
+        given = {"known": True, "extra": None, "keys": {}, "no_folder": None}
+        given |= {"usd_per_image": None, **changes}
         return Listed(config=config, file=None, **given)
 
     text = shown(
@@ -133,6 +134,7 @@ def test_the_list_says_what_to_do() -> None:
                 one(keys={"A_KEY": True}),
                 one(extra="openai", keys={"A_KEY": False, "B_KEY": True}),
                 one(known=False),
+                one(no_folder="Bagel"),
             ]
         )
     )
@@ -140,8 +142,9 @@ def test_the_list_says_what_to_do() -> None:
     assert "[bold]GPT-4o" in rows[1]
     assert "0.042" in rows[1]
     assert [row.split("  ")[-1].strip() for row in rows[1:]] == [
-        "ready",
-        "ready, key in A_KEY",
-        'pip install "echo-hf[openai]"; set A_KEY',
+        "nothing",
+        "nothing",
+        "[openai], A_KEY",
         "no adapter 'acting' is installed",
+        "folder 'Bagel'",
     ]
