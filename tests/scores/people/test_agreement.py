@@ -183,7 +183,7 @@ def test_what_people_could_not_rank_is_counted_and_left_out() -> None:
         "ratings_elsewhere": 3 + 4,
     }
     assert found.people.mean_rank_by_rater["ben"]["ash"].samples == 2
-    assert found.people.mean_rank_by_rater["cy"]["ash"].value == 1
+    assert found.people.mean_rank_by_rater["cy"]["cedar"].value == 3
     assert found.judges.with_consensus["jay"].tau == 1
     assert found.judges.with_raters["jay"]["ben"].tau == 0
     rankings = [

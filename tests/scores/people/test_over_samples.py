@@ -28,6 +28,17 @@ def test_a_ratio_is_of_two_sums_over_the_same_samples() -> None:
     assert (found.value, found.samples, found.interval) == (0.5, 2, None)
 
 
+def test_the_interval_of_a_ratio_is_that_of_the_delta_method() -> None:
+    """Of 300 samples whose parts rise with their wholes."""
+    rng = np.random.default_rng(1)
+    wholes = rng.uniform(1, 3, 300)
+    parts = 0.7 * wholes + rng.normal(0, 0.5, 300)
+    ratio = parts.sum() / wholes.sum()
+    error = (parts - ratio * wholes).std(ddof=1) / np.sqrt(300) / wholes.mean()
+    found = ratios(parts[None], wholes[None], Draws(n_boot=4000))[0]
+    assert found.interval == pytest.approx((ratio - 1.968 * error, ratio + 1.968 * error), abs=4e-3)
+
+
 @pytest.mark.parametrize(
     ("values", "draws", "reason"),
     [
