@@ -81,4 +81,26 @@ def score(
     show_scores(terminal(), scored(config, runs=runs, protocol=protocol))
 
 
-VERBS: tuple[Callable[..., None], ...] = (systems, generate, score)
+def agree(
+    config: Evaluation,
+    human: Annotated[
+        Path | None,
+        typer.Option(help="Ranks (.jsonl or .csv) in place of the run's human.parquet."),
+    ] = None,
+    copy: Annotated[
+        Path | None, typer.Option("--json", dir_okay=False, help="Write the figures here too.")
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="published or corrected, in place of the config's.")
+    ] = None,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Say how far judges agree with people, and write it to the run's agreement.json."""
+    from echo_hf.scoring.agree import agree as compared
+    from echo_hf.scoring.agreement_view import show_agreement
+
+    found = compared(config, runs=runs, human=human, copy=copy, protocol=protocol)
+    show_agreement(terminal(), found)
+
+
+VERBS: tuple[Callable[..., None], ...] = (systems, generate, score, agree)

@@ -357,6 +357,11 @@ class Unscored(Reason):
         "no pair of a system of the judge's developer and another's was rated",
     )
     NO_OTHER_JUDGE = "no_other_judge", "no judge of another developer rated the same pairs"
+    NO_ORDER = (
+        "no_order",
+        "nowhere do both put two of the same systems in an order: too few in common, or all tied",
+    )
+    NO_CEILING = "no_ceiling", "people do not agree with each other, so that no share of it is"
 
 
 class MetricReason(Reason):

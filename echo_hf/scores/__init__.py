@@ -1,4 +1,4 @@
-"""From judges' ratings to win rates, and how far to trust them (ECHO section 5).
+"""From ratings to win rates, and how far to trust them (ECHO section 5, appendix C).
 
 Some functions share their name with the file that holds them: they are imported here, at once, so
 that the package's name means the function, whatever is imported first.
@@ -8,6 +8,11 @@ from echo_hf.scores.bounds import Bounds, bounds
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
 from echo_hf.scores.gap_ratio import Gap, GapRatio, gap_ratio, relative_gap
 from echo_hf.scores.leave_one_out import LeaveOneJudgeOut, leave_one_judge_out
+from echo_hf.scores.people.agreement import Agreement, agreement
+from echo_hf.scores.people.friedman import Friedman, friedman, kendalls_w
+from echo_hf.scores.people.kemeny import Consensus, kemeny_consensus
+from echo_hf.scores.people.pairwise_tests import PairTest, dunn, siegel_castellan
+from echo_hf.scores.people.tau import TauB, tau_b
 from echo_hf.scores.power import SamplesNeeded, Separation, samples_needed
 from echo_hf.scores.self_preference import Preference, SelfPreference, self_preference
 from echo_hf.scores.sensitivity import Board, Sensitivity, sensitivity
@@ -15,27 +20,39 @@ from echo_hf.scores.tiers import Tiers, tiers
 from echo_hf.scores.win_rate import WinRate, win_rate
 
 __all__ = [
+    "Agreement",
     "Board",
     "Bounds",
     "BradleyTerry",
+    "Consensus",
+    "Friedman",
     "Gap",
     "GapRatio",
     "LeaveOneJudgeOut",
+    "PairTest",
     "Preference",
     "SamplesNeeded",
     "SelfPreference",
     "Sensitivity",
     "Separation",
+    "TauB",
     "Tiers",
     "WinRate",
+    "agreement",
     "bounds",
     "bradley_terry",
+    "dunn",
+    "friedman",
     "gap_ratio",
+    "kemeny_consensus",
+    "kendalls_w",
     "leave_one_judge_out",
     "relative_gap",
     "samples_needed",
     "self_preference",
     "sensitivity",
+    "siegel_castellan",
+    "tau_b",
     "tiers",
     "win_rate",
 ]

@@ -15,7 +15,12 @@ from echo_hf.scores.arrays import Integers
 from echo_hf.tables import Table
 
 FORMS = "a datasets.Dataset, a pyarrow Table, a data frame, a list of dicts or a dict of columns"
-EXPECTED = {"string": "text", "double": "numbers", "int64": "whole numbers"}
+EXPECTED = {
+    "string": "text",
+    "double": "numbers",
+    "int64": "whole numbers",
+    "bool": "true or false",
+}
 
 
 def read_columns(
@@ -145,4 +150,6 @@ def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
         )
     if is_a.is_integer(wanted):
         return bool(is_a.is_integer(given))
+    if is_a.is_boolean(wanted):
+        return bool(is_a.is_boolean(given))
     return bool(is_a.is_integer(given) or is_a.is_floating(given) or is_a.is_decimal(given))
