@@ -354,7 +354,7 @@ def located(config: Config, folder: Path) -> Config:
         entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
         for entry in config.posts
     )
-    return config.model_copy(update={"posts": posts})
+    return config.model_copy(update={"posts": posts, "metrics": config.metrics.located(folder)})
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -17,6 +17,7 @@ EchoError
 ├── ReviewError        a reviewer's decision that cannot be read or taken
 ├── GoldError          annotated threads that cannot be used
 ├── ScoreError         ratings or parameters that a measure cannot work with
+│   └── WeightsError   a network's weights that cannot be had
 ├── ReleaseError       a release folder that is missing or does not match its manifest
 ├── HubError           the Hub is out of reach, or refuses what was asked of it
 └── MissingExtraError  a part whose packages are not installed
@@ -81,6 +82,10 @@ class GoldError(EchoError):
 
 class ScoreError(EchoError):
     """Ratings contradict each other, or a measure cannot do what was asked."""
+
+
+class WeightsError(ScoreError):
+    """The weights of a measure's network are not here, and cannot be fetched."""
 
 
 class ReleaseError(EchoError):

@@ -85,4 +85,7 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
 
 def _located(config: Evaluation, folder: Path) -> Evaluation:
     own = folder / config.benchmark
-    return config.model_copy(update={"benchmark": str(own)}) if own.exists() else config
+    benchmark = str(own) if own.exists() else config.benchmark
+    return config.model_copy(
+        update={"benchmark": benchmark, "metrics": config.metrics.located(folder)}
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from echo_hf.config_fields import Section, Whole, Words
+from echo_hf.metrics.structure_rules import Reduction
 
 
 class StructureOptions(Section):
@@ -25,7 +27,7 @@ class StructureOptions(Section):
     revision: Words | None = None
     layer: Annotated[Whole, Field(ge=0)] = 11
     size: Annotated[Whole, Field(ge=16)] = 224
-    reduction: Literal["min", "max"] | None = None
+    reduction: Reduction | None = None
     device: Words | None = None
 
 
@@ -41,7 +43,7 @@ class FaceOptions(Section):
 
     pack: Words = "fal/AuraFace-v1"
     revision: Words | None = None
-    det_size: Annotated[Whole, Field(ge=32)] = 640
+    det_size: Annotated[Whole, Field(ge=32, multiple_of=32)] = 640
     det_thresh: Annotated[float, Field(gt=0, lt=1)] = 0.5
 
 
@@ -55,3 +57,29 @@ class MetricsOptions(Section):
 
     structure_distance: StructureOptions = StructureOptions()
     face_identity: FaceOptions = FaceOptions()
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders on this machine that networks are read from."""
+        named = (Path(self.structure_distance.model), Path(self.face_identity.pack))
+        return tuple(path for path in named if path.is_absolute())
+
+    def located(self, folder: Path) -> MetricsOptions:
+        """The options with folders made absolute.
+
+        Args:
+            folder: Of the config that names them.
+
+        Returns:
+            The same networks; what is no folder below that one is a name on the Hub, and stays.
+        """
+        structure, face = self.structure_distance, self.face_identity
+        model, pack = _located(structure.model, folder), _located(face.pack, folder)
+        return MetricsOptions(
+            structure_distance=structure.model_copy(update={"model": model}),
+            face_identity=face.model_copy(update={"pack": pack}),
+        )
+
+
+def _located(name: str, folder: Path) -> str:
+    return str(folder / name) if (folder / name).is_dir() else name

@@ -15,7 +15,7 @@ from echo_hf.errors import RunError
 from echo_hf.evaluated import Evaluated
 from echo_hf.evaluation import benchmark_of, load_evaluation
 from echo_hf.hub.run_tables import left_out_reasons
-from echo_hf.reasons import LeftOut
+from echo_hf.reasons import LeftOut, Reason
 from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
 from echo_hf.scores.people.agreement import Agreement, agreement
@@ -43,7 +43,7 @@ class RunAgreement:
     path: Path
     merged: Agreement
     splits: Mapping[str, Agreement]
-    left_out: Mapping[str, Mapping[LeftOut, int]]
+    left_out: Mapping[str, Mapping[Reason, int]]
 
 
 def agree(
@@ -103,7 +103,7 @@ def _ranks(folder: RunFolder, human: Path | None) -> pa.Table:
 
 def _of_benchmark(
     ranks: pa.Table, tables: RunTables
-) -> tuple[pa.Table, Mapping[str, Mapping[LeftOut, int]]]:
+) -> tuple[pa.Table, Mapping[str, Mapping[Reason, int]]]:
     tasks = chain.from_iterable(tables.tasks.values())
     digests = {task.sample_id: task.sample_digest for task in tasks}
     there = [reason is None for reason in left_out_reasons(ranks, digests)]
@@ -113,7 +113,9 @@ def _of_benchmark(
             f"such as {next(iter(digests), None)!r}"
         )
     gone = there.count(False)
-    counts = {HUMAN.name: {LeftOut.NOT_RELEASED: gone}} if gone else {}
+    counts: dict[str, dict[Reason, int]] = {}
+    if gone:
+        counts = {HUMAN.name: {LeftOut.NOT_RELEASED: gone}}
     return ranks.filter(pa.array(there)), counts
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
@@ -13,12 +12,11 @@ from rich.text import Text
 
 from echo_hf.metrics import ColorShiftResult
 from echo_hf.metrics.result import MetricResult
-from echo_hf.scoring.picture_metrics import Measured
+from echo_hf.scoring.measured import Measured
 from echo_hf.scoring.score import Scores
 from echo_hf.scoring.win_rates import SplitWinRates
 
 NOTHING = "-"
-EVERY = "every system"
 HIGHER, LOWER = "↑", "↓"  # is better
 BETTER = {
     "color_shift": LOWER,
@@ -77,48 +75,50 @@ def win_rate_table(found: SplitWinRates) -> Table:
 
 
 def metric_table(metrics: Sequence[Measured]) -> Table:
-    """The specialised metrics of each system, with the share of samples that they stand on.
+    """The specialised metrics of each system, with the samples that they stand on.
 
     Args:
         metrics: Every metric of every system.
 
     Returns:
-        The table, a line for each metric and system.
+        The table: a line for each system below one for the metric, or one alone for a metric that
+        nothing could be measured by.
     """
-    table = Table(box=None, pad_edge=False)
-    for heading in ("metric", "system", "value", "95 %", "coverage", "beside it"):
-        left = heading in ("metric", "system", "beside it")
-        table.add_column(heading, justify="left" if left else "right")
-    for metric, rows in groupby(metrics, key=attrgetter("metric")):
-        heading = f"{metric} {BETTER[metric]}"
-        for one in _told(list(rows)):
-            table.add_row(heading, *_cells(one))
-            heading = ""
+    table = Table("metric", box=None, pad_edge=False)
+    for heading in ("value", "95 %", "samples"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("beside it")
+    for metric, every in groupby(metrics, key=attrgetter("metric")):
+        rows, title = list(every), Text(f"{metric} {BETTER[metric]}", "bold")
+        if _same_for_all(rows):
+            table.add_row(title, *_cells(rows[0]))
+        else:
+            table.add_row(title)
+            for one in rows:
+                table.add_row(Text(f"  {one.system}"), *_cells(one))
     return table
 
 
-def _told(rows: list[Measured]) -> list[Measured]:
-    """The rows of a metric; one for all where no system can be measured, for the same reason."""
-    missing = {one.missing for one in rows}
-    if None in missing or len(missing) > 1:
-        return rows
-    return [replace(rows[0], system=EVERY)]
+def _same_for_all(rows: Sequence[Measured]) -> bool:
+    """Whether no system could be measured, all for the same reason."""
+    return None not in {one.missing for one in rows} and len({one.missing for one in rows}) == 1
 
 
 def _cells(one: Measured) -> tuple[Text | str, ...]:
-    name = Text(one.system, "bold")
-    if one.result is None:
-        return name, NOTHING, NOTHING, _share(0.0), Text(one.missing or "", "yellow")
     result = one.result
-    interval, coverage = _interval(result.interval), _share(result.coverage)
-    return name, _number(result.value), interval, coverage, Text(_beside(result))
+    value = NOTHING if result is None else _number(result.value)
+    interval = NOTHING if result is None else _interval(result.interval)
+    counts = ", ".join(f"{count} {reason}" for reason, count in one.counts.items())
+    beside = "" if result is None else _beside(result)
+    said = "; ".join(filter(None, (one.missing, beside, counts)))
+    covered = f"{one.n} of {one.about.samples}"
+    return value, interval, covered, Text(said, "yellow" if one.missing else "")
 
 
 def _beside(result: MetricResult) -> str:
-    if isinstance(result, ColorShiftResult):
-        yellower = result.tint.yellower.value
-        return "" if yellower is None else f"{yellower:+.1f} yellower"
-    return ", ".join(f"{count} {reason}" for reason, count in result.counts.items())
+    if not isinstance(result, ColorShiftResult) or result.tint.yellower.value is None:
+        return ""
+    return f"{result.tint.yellower.value:+.1f} yellower"
 
 
 def _show(console: Console, title: str, table: Table) -> None:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from echo_hf import metrics
-from echo_hf.errors import EchoError
+from echo_hf.errors import MissingExtraError, PictureError, WeightsError
 from echo_hf.evaluated import Evaluated
-from echo_hf.hub.results import Result
 from echo_hf.metrics.result import MetricResult
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Outcome
+from echo_hf.scoring.applicable import Applicable, applicable
+from echo_hf.scoring.measured import Measured
 from echo_hf.systems.base import Task
+
+FITS_NONE = "it fits no sample of this split"
 
 
 class Accumulator(Protocol):
@@ -32,59 +33,11 @@ class Accumulator(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One metric of one system.
-
-    Attributes:
-        metric: Name of the metric.
-        system: The system.
-        samples: Ids of the samples that it fits, in order.
-        result: The metric, with numbers and reasons in the order of the samples; null when it
-            cannot be measured here.
-        missing: Why it cannot be measured here, such as packages to install; null when it can.
-        asked: Whether a model said which samples it fits; false measures all that have inputs.
-    """
-
-    metric: str
-    system: str
-    samples: tuple[str, ...]
-    result: MetricResult | None
-    missing: str | None
-    asked: bool
-
-    def row(self, split: str, protocol: Any) -> Result:
-        """Its figure."""
-        if self.result is None:
-            return Result(
-                metric=self.metric,
-                protocol=protocol,
-                split=split,
-                system=self.system,
-                n=0,
-                coverage=0,
-                definition={"metric": self.metric, "missing": self.missing},
-            )
-        low, high = self.result.interval or (None, None)
-        fits = "as a model said" if self.asked else "every sample of the split"
-        return Result(
-            metric=self.metric,
-            protocol=protocol,
-            split=split,
-            system=self.system,
-            value=self.result.value,
-            low=low,
-            high=high,
-            n=self.result.n,
-            coverage=self.result.coverage,
-            definition={**self.result.definition, "applicability": fits},
-        )
-
-
 def measured(
     config: Evaluated,
+    systems: Sequence[str],
     tasks: Sequence[Task],
-    outputs: pa.Table,
+    outputs: pa.Table | None,
     applicability: pa.Table | None,
     pictures: PictureStore,
     *,
@@ -94,26 +47,32 @@ def measured(
 
     Args:
         config: Options and protocol.
+        systems: All systems, with outputs or without.
         tasks: The tasks of the split.
-        outputs: What systems made of them.
+        outputs: What systems made of them, null when nothing.
         applicability: Which metric fits which sample, null when nobody was asked.
         pictures: Where the pictures are.
         n_boot: Draws of the bootstrap.
 
     Yields:
-        A result for each metric and system, in order; one that needs packages which are not here
-        says which.
+        A result for each metric and system, in order; one that needs packages or weights that are
+        not here says which.
+
+    Raises:
+        ScoreError: An option of a metric is none that it takes.
     """
-    systems = sorted(set(outputs["system"].to_pylist()))
-    made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
+    rows = [] if outputs is None else outputs.to_pylist()
+    made = {(row["system"], row["sample_id"]): row for row in rows}
+    edits = [task for task in tasks if task.inputs]
     for metric, accumulator in accumulators(config).items():
-        fits = _fits(applicability, metric)
-        chosen = [task for task in tasks if task.inputs and (fits is None or fits(task))]
-        names = tuple(task.sample_id for task in chosen)
+        about = applicable(metric, edits, applicability)
         for system in systems:
-            drawn = [_picture(made.get((system, name)), pictures) for name in names]
-            result, missing = _computed(accumulator, chosen, drawn, n_boot)
-            yield Measured(metric, system, names, result, missing, fits is not None)
+            result, missing = None, None if about.fitting else FITS_NONE
+            if missing is None:
+                drawn = (made.get((system, task.sample_id)) for task in about.fitting)
+                result, said = _computed(accumulator, about, drawn, pictures, n_boot)
+                missing = None if said is None else _without_places(said, config)
+            yield Measured(metric, system, about, result, missing)
 
 
 def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
@@ -146,28 +105,42 @@ def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
 
 def _computed(
     accumulator: Callable[[], Accumulator],
-    tasks: Sequence[Task],
-    drawn: Sequence[Path | None],
+    about: Applicable,
+    drawn: Iterator[Mapping[str, Any] | None],
+    pictures: PictureStore,
     n_boot: int,
 ) -> tuple[MetricResult | None, str | None]:
-    inputs = [[picture.file for picture in task.inputs] for task in tasks]
+    # One at a time: the pictures of a benchmark do not fit into memory.
+    inputs = (_inputs(task, pictures) for task in about.fitting)
+    outputs = (_output(row, pictures) for row in drawn)
     try:
         metric = accumulator()
-        metric.add(inputs, list(drawn))
+        metric.add(inputs, outputs)
         return metric.compute(n_boot=n_boot, seed=0), None
-    except EchoError as error:  # such as packages or weights that are not here
+    except (MissingExtraError, WeightsError) as error:
         return None, str(error)
 
 
-def _fits(applicability: pa.Table | None, metric: str) -> Callable[[Task], bool] | None:
-    if applicability is None or applicability[metric].null_count == len(applicability):
-        return None
-    columns = (applicability[name].to_pylist() for name in ("sample_id", metric))
-    said = dict(zip(*columns, strict=True))
-    return lambda task: bool(said.get(task.sample_id))
+def _without_places(said: str, config: Evaluated) -> str:
+    """A message without the folders of this machine: results are published."""
+    for place in config.metrics.places:
+        said = said.replace(str(place), place.name)
+    return said
 
 
-def _picture(row: Mapping[str, Any] | None, pictures: PictureStore) -> Path | None:
+def _inputs(task: Task, pictures: PictureStore) -> list[bytes | None]:
+    return [_bytes(picture.sha256, pictures) for picture in task.inputs]
+
+
+def _output(row: Mapping[str, Any] | None, pictures: PictureStore) -> bytes | None:
     if row is None or row["outcome"] != Outcome.OK or row["image"] is None:
         return None
-    return pictures.path(row["image"])
+    return _bytes(row["image"], pictures)
+
+
+def _bytes(digest: str, pictures: PictureStore) -> bytes | None:
+    """The very bytes that a digest names; null where they are not there any more."""
+    try:
+        return pictures.open(digest)
+    except PictureError:
+        return None

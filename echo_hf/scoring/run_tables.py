@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +16,9 @@ from echo_hf.benchmark import Benchmark
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError
 from echo_hf.hub.run_tables import left_out_reasons
-from echo_hf.reasons import LeftOut
+from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
 from echo_hf.run_folder import RunFolder
+from echo_hf.scores.rated_outputs import read_outputs
 from echo_hf.systems.base import Task
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, Table
 
@@ -39,7 +41,7 @@ class RunTables:
     outputs: pa.Table | None
     ratings: pa.Table | None
     applicability: pa.Table | None
-    left_out: Mapping[str, Mapping[LeftOut, int]]
+    left_out: Mapping[str, Mapping[Reason, int]]
 
     def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
         """The rows of a table about the samples of a split; null where there is none."""
@@ -62,9 +64,12 @@ def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
 
     Raises:
         RunError: There is nothing to score, or a file cannot be read.
+        ScoreError: Two outputs are of the same sample and system, or an outcome is unknown.
         EchoError: The benchmark cannot be read.
     """
     tables = {table.name: read_table(folder.root, table) for table in SCORED}
+    if tables["outputs"] is not None:
+        read_outputs(tables["outputs"].select(["sample_id", "system", "outcome"]))
     if tables["outputs"] is None and tables["ratings"] is None:
         raise RunError(
             f"there is nothing to score in {str(folder.root)!r}: run `echo-hf generate`, or put "
@@ -72,12 +77,12 @@ def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
         )
     every = benchmark.tasks(folder.pictures).tasks
     digests = {task.sample_id: task.sample_digest for task in every}
-    reasons = {
+    reasons: dict[str, list[Reason | None]] = {
         name: list(left_out_reasons(rows, digests))
         for name, rows in tables.items()
         if rows is not None
     }
-    _mark_redrawn(tables["ratings"], tables["outputs"], reasons.get("ratings", []))
+    _mark_unseen(tables["ratings"], tables["outputs"], reasons.get("ratings", []))
     kept = {name: _kept(rows, reasons.get(name, [])) for name, rows in tables.items()}
     left_out = {name: Counter(filter(None, found)) for name, found in reasons.items()}
     tasks = {name: tuple(task for task in every if task.split == name) for name in BENCHMARKS}
@@ -115,19 +120,27 @@ def systems_in(tables: Collection[pa.Table | None]) -> list[str]:
     return sorted({name for column in columns for name in column.unique().to_pylist()})
 
 
-def _mark_redrawn(
-    ratings: pa.Table | None, outputs: pa.Table | None, reasons: list[LeftOut | None]
+def _mark_unseen(
+    ratings: pa.Table | None, outputs: pa.Table | None, reasons: list[Reason | None]
 ) -> None:
-    """Marks ratings of pictures in whose place others stand by now."""
+    """Marks ratings of pictures that are not there, or in whose place others stand by now."""
     if ratings is None or outputs is None:
         return
-    keys = ["sample_id", "system"]
-    image = {(row["sample_id"], row["system"]): row["image"] for row in outputs.to_pylist()}
-    for at, row in enumerate(ratings.select([*keys, "output_sha256"]).to_pylist()):
-        shown, now = row["output_sha256"], image.get((row["sample_id"], row["system"]))
-        if reasons[at] is None and None not in (shown, now) and shown != now:
-            reasons[at] = LeftOut.OTHER_OUTPUT
+    made = {(row["sample_id"], row["system"]): row for row in outputs.to_pylist()}
+    columns = ["sample_id", "system", "output_sha256"]
+    for at, row in enumerate(ratings.select(columns).to_pylist()):
+        output = made.get((row["sample_id"], row["system"]))
+        reasons[at] = reasons[at] or _unseen(row["output_sha256"], output)
 
 
-def _kept(rows: pa.Table | None, reasons: Sequence[LeftOut | None]) -> pa.Table | None:
+def _unseen(shown: str | None, output: Mapping[str, Any] | None) -> Reason | None:
+    if output is None:
+        return IgnoredRating.NO_OUTPUT
+    if output["outcome"] != Outcome.OK:
+        return IgnoredRating.NO_PICTURE
+    is_other = None not in (shown, output["image"]) and shown != output["image"]
+    return LeftOut.OTHER_OUTPUT if is_other else None
+
+
+def _kept(rows: pa.Table | None, reasons: Sequence[Reason | None]) -> pa.Table | None:
     return None if rows is None else rows.filter(pa.array([one is None for one in reasons]))

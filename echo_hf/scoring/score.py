@@ -6,24 +6,26 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.evaluated import Evaluated
 from echo_hf.evaluation import benchmark_of, load_evaluation
 from echo_hf.hub.results import Result
 from echo_hf.hub.run_tables import RESULTS_FILE
-from echo_hf.reasons import LeftOut
+from echo_hf.reasons import Reason
 from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
 from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.scores.rule import PROTOCOLS
-from echo_hf.scoring.picture_metrics import Measured, measured
+from echo_hf.scores.rule import PROTOCOLS, Protocol
+from echo_hf.scoring.measured import Measured
+from echo_hf.scoring.picture_metrics import measured
 from echo_hf.scoring.run_tables import RunTables, read_run, systems_in
-from echo_hf.scoring.text_metric import text_measured
+from echo_hf.scoring.text_metric import text_measured, text_ratings
 from echo_hf.scoring.win_rates import SplitWinRates, win_rates
 
 DRAWS = 1000
+_, FROM_WORDS = BENCHMARKS
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,9 @@ class Scores:
     """
 
     path: Path
-    protocol: str
+    protocol: Protocol
     splits: tuple[SplitScores, ...]
-    left_out: Mapping[str, Mapping[LeftOut, int]] = field(default_factory=dict)
+    left_out: Mapping[str, Mapping[Reason, int]] = field(default_factory=dict)
 
     @property
     def results(self) -> list[Result]:
@@ -74,8 +76,9 @@ def score(
 ) -> Scores:
     """Computes all figures of a run, and writes them to its `results.json`.
 
-    Nothing is asked of anybody: ratings and outputs are there already. A metric whose packages are
-    not installed has no value, coverage 0, and says what to install.
+    No model is asked: ratings and outputs are there already. Metrics that use a network fetch its
+    weights when they are not here. One whose packages or weights cannot be had has no value,
+    coverage 0, and says why.
 
     Args:
         config: The config, or the path of its file.
@@ -113,20 +116,21 @@ def _split(
     config: Evaluated, name: str, tables: RunTables, folder: RunFolder, n_boot: int
 ) -> SplitScores:
     outputs, ratings = (tables.of_split(one, name) for one in (tables.outputs, tables.ratings))
-    asked = tables.of_split(tables.applicability, name)
+    asked, tasks = tables.of_split(tables.applicability, name), tables.tasks[name]
+    named = [system.name for system in config.systems]
+    systems = sorted({*named, *systems_in((tables.outputs, tables.ratings))})
     rates, found = None, list[Measured]()
     if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
         rates = win_rates(name, ratings, outputs, config.protocol, n_boot)
-    if outputs is not None and any(task.inputs for task in tables.tasks[name]):
-        found += measured(
-            config, tables.tasks[name], outputs, asked, folder.pictures, n_boot=n_boot
-        )
-    elif systems := systems_in((outputs, ratings)):
-        found += text_measured(systems, ratings, asked, config.protocol, n_boot=n_boot)
-    return SplitScores(name, len(tables.tasks[name]), rates, tuple(found))
+    if tables.outputs is not None and any(task.inputs for task in tasks):
+        pictures = folder.pictures
+        found += measured(config, systems, tasks, outputs, asked, pictures, n_boot=n_boot)
+    if tasks and (name == FROM_WORDS or text_ratings(ratings).num_rows):
+        found += text_measured(systems, tasks, ratings, asked, config.protocol, n_boot=n_boot)
+    return SplitScores(name, len(tasks), rates, tuple(found))
 
 
-def _rows(split: SplitScores, protocol: str) -> Sequence[Result]:
+def _rows(split: SplitScores, protocol: Protocol) -> Sequence[Result]:
     rates = split.win_rates.results if split.win_rates else ()
     return [*rates, *(one.row(split.split, protocol) for one in split.metrics)]
 
@@ -137,7 +141,7 @@ def _write(scores: Scores, benchmark: str | None) -> None:
         split.split: {
             "samples": split.samples,
             "win_rate": split.win_rates.details if split.win_rates else None,
-            "metrics": [_metric(one) for one in split.metrics],
+            "metrics": [one.details() for one in split.metrics],
         }
         for split in scores.splits
     }
@@ -152,14 +156,3 @@ def _write(scores: Scores, benchmark: str | None) -> None:
     partial = scores.path.with_name(f".{scores.path.name}.partial")
     partial.write_text(text + "\n", "utf-8")
     partial.replace(scores.path)
-
-
-def _metric(one: Measured) -> dict[str, Any]:
-    result = None if one.result is None else one.result.as_json()
-    return {
-        "metric": one.metric,
-        "system": one.system,
-        "samples": one.samples,
-        "missing": one.missing,
-        "result": result,
-    }

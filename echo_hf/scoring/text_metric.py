@@ -10,7 +10,10 @@ import pyarrow.compute as pc
 from echo_hf.metrics import text_rendering
 from echo_hf.metrics.loading import Protocol
 from echo_hf.metrics.text_rendering import RUBRIC
-from echo_hf.scoring.picture_metrics import Measured
+from echo_hf.scoring.applicable import Applicable, applicable
+from echo_hf.scoring.measured import Measured
+from echo_hf.scoring.picture_metrics import FITS_NONE
+from echo_hf.systems.base import Task
 from echo_hf.tables import RATINGS
 
 METRIC = "text_rendering"
@@ -19,6 +22,7 @@ UNRATED = f"needs ratings by the rubric {RUBRIC}, which no judge has given"
 
 def text_measured(
     systems: Sequence[str],
+    tasks: Sequence[Task],
     ratings: pa.Table | None,
     applicability: pa.Table | None,
     protocol: Protocol,
@@ -28,25 +32,53 @@ def text_measured(
     """Measures the text of every system.
 
     Args:
-        systems: All systems.
-        ratings: Ratings of the split, by any rubric; null when there are none.
+        systems: All systems, rated or not.
+        tasks: The tasks of the split.
+        ratings: Its ratings, by any rubric; null when there are none.
         applicability: Which samples have text to render, null when nobody was asked.
         protocol: The config's.
         n_boot: Draws of the bootstrap.
 
     Yields:
-        A result for each system in order; one that nobody rated says so.
+        A result for each system in order; a sample that nobody rated has no number but a reason.
+    """
+    about = applicable(METRIC, tasks, applicability)
+    rows = text_ratings(ratings)
+    judges = sorted(set(rows["judge"].to_pylist()))
+    for system in systems:
+        if not judges or not about.fitting:
+            missing = FITS_NONE if not about.fitting else UNRATED
+            yield Measured(METRIC, system, about, None, missing)
+            continue
+        asked = _of_system(rows, system, about, judges[0])
+        result = text_rendering(asked, system=system, protocol=protocol, n_boot=n_boot)
+        yield Measured(METRIC, system, _in_order(about, result.sample_ids), result)
+
+
+def text_ratings(ratings: pa.Table | None) -> pa.Table:
+    """The ratings of text.
+
+    Args:
+        ratings: Ratings by any rubric; null when there are none.
+
+    Returns:
+        Rows of `RATINGS`.
     """
     rows = RATINGS.empty() if ratings is None else ratings
-    rows = rows.filter(pc.equal(rows["rubric"], RUBRIC))
-    asked = applicability is not None and applicability[METRIC].null_count < len(applicability)
-    if asked and applicability is not None:
-        fitting = applicability.filter(pc.fill_null(applicability[METRIC], False))["sample_id"]
-        rows = rows.filter(pc.is_in(rows["sample_id"], fitting.combine_chunks()))
-    rated = set(rows["system"].to_pylist())
-    for system in systems:
-        if system in rated:
-            result = text_rendering(rows, system=system, protocol=protocol, n_boot=n_boot)
-            yield Measured(METRIC, system, result.sample_ids, result, None, asked)
-        else:
-            yield Measured(METRIC, system, (), None, UNRATED, asked)
+    return rows.filter(pc.equal(rows["rubric"], RUBRIC))
+
+
+def _of_system(rows: pa.Table, system: str, about: Applicable, judge: str) -> pa.Table:
+    """The ratings of a system, with an empty one for each sample that nobody rated."""
+    names = pa.array([task.sample_id for task in about.fitting], pa.string())
+    own = rows.filter(pc.and_(pc.equal(rows["system"], system), pc.is_in(rows["sample_id"], names)))
+    unrated = set(names.to_pylist()) - set(own["sample_id"].to_pylist())
+    empty = {**dict.fromkeys(RATINGS.columns), "system": system, "judge": judge}
+    added = [{**empty, "sample_id": name, "rubric": RUBRIC, "repeat": 0} for name in unrated]
+    return pa.concat_tables([own, pa.Table.from_pylist(added, own.schema)])
+
+
+def _in_order(about: Applicable, names: Sequence[str]) -> Applicable:
+    """The same samples in the order in which the metric has them."""
+    by_name = {task.sample_id: task for task in about.fitting}
+    return Applicable(tuple(by_name[name] for name in names), about.unknown, about.asked)

@@ -44,7 +44,8 @@ def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]
         "text_to_image": [_sample(name, []) for name in words],
     }
     configs = {
-        name: Dataset.from_list(rows, features=SAMPLES.features) for name, rows in samples.items()
+        name: Dataset(pa.Table.from_pylist(rows, SAMPLES.features.arrow_schema))
+        for name, rows in samples.items()
     }
     write_release(folder / "benchmark", configs, pictures, ReleaseFacts("lumen", TARGET))
     config = folder / "evaluation.yaml"

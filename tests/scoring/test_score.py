@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
@@ -73,7 +74,7 @@ def test_win_rates_are_those_counted_by_hand(folder: Path) -> None:
     found = figures(scored(folder))
     assert found["win_rate", "text_to_image", "a"] == 2.5 / 4
     assert found["win_rate", "text_to_image", "b"] == 1.5 / 4
-    assert not any(split == "image_to_image" for _, split, _ in found)
+    assert not any(value for (_, split, _), value in found.items() if split == "image_to_image")
 
 
 def test_the_protocols_stand_side_by_side(folder: Path) -> None:
@@ -133,6 +134,60 @@ def test_what_a_system_did_not_draw_is_not_covered(folder: Path) -> None:
     }
 
 
+def test_what_nobody_answered_lowers_the_coverage(folder: Path) -> None:
+    """A sample about which the question failed has no number, and says so."""
+    write(folder, OUTPUTS, drawn(folder))
+    write(folder, APPLICABILITY, [fits("near", color_shift=True), fits("far", color_shift=None)])
+    row = next(one for one in scored(folder).results if one.metric == "color_shift")
+    assert (row.n, row.coverage) == (1, 0.5)
+    assert "not_asked" in str(row.definition)
+
+
+def test_a_metric_that_fits_nothing_says_so(folder: Path) -> None:
+    """It has no value, for every system, and no other reason is made up."""
+    write(folder, OUTPUTS, drawn(folder))
+    write(folder, APPLICABILITY, [fits(name, color_shift=False) for name in EDITS])
+    row = next(one for one in scored(folder).results if one.metric == "color_shift")
+    assert (row.value, row.n) == (None, 0)
+    assert "fits no sample" in str(row.definition)
+
+
+def test_a_system_that_drew_nothing_stays_on_the_board(folder: Path) -> None:
+    """One that the config names, or that was rated, has coverage 0 where it has no output."""
+    config = yaml.safe_load((folder / "evaluation.yaml").read_text("utf-8"))
+    idle = {"name": "idle", "adapter": "files", "developer": "Northlight", "status": "current"}
+    config["systems"] = [idle]
+    (folder / "evaluation.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    write(folder, OUTPUTS, drawn(folder))
+    coverage = {
+        row.system: row.coverage for row in scored(folder).results if row.metric == "color_shift"
+    }
+    assert coverage == {"bluer": 1, "copy": 1, "idle": 0}
+
+
+def test_a_picture_that_changed_on_disk_is_not_measured(folder: Path) -> None:
+    """Its bytes are no longer those that the digest names."""
+    rows = drawn(folder)
+    write(folder, OUTPUTS, rows)
+    digest = rows[1]["image"]
+    (root(folder) / "pictures" / digest[:2] / digest).write_bytes(stripes((0, 0, 0), (9, 9, 9)))
+    row = next(
+        one
+        for one in scored(folder).results
+        if (one.metric, one.system) == ("color_shift", "bluer")
+    )
+    assert (row.n, row.coverage) == (1, 0.5)
+
+
+def test_options_of_a_metric_are_checked_when_the_config_is_read(folder: Path) -> None:
+    """A mistake is no missing package."""
+    file = folder / "evaluation.yaml"
+    file.write_text(file.read_text("utf-8") + "metrics: {face_identity: {det_size: 100}}\n")
+    write(folder, OUTPUTS, drawn(folder))
+    with pytest.raises(ConfigError, match=r"metrics\.face_identity\.det_size is 100"):
+        scored(folder)
+
+
 def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> None:
     """It has no value and coverage 0, for every system; the others are measured."""
     if find_spec("torch"):
@@ -143,7 +198,7 @@ def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> Non
     )
     assert told.exit_code == 0, told.output
     (line,) = [one for one in told.output.splitlines() if one.startswith("structure_distance ↓")]
-    assert "every system" in line
+    assert "0 of 2" in line
     assert "echo-hf[metrics]" in told.output
     assert "30.000" in told.output  # of the colour shift, whose packages are always there
 
@@ -171,7 +226,9 @@ def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
         APPLICABILITY,
         [fits("boat", text_rendering=True), fits("fox", text_rendering=False)],
     )
-    assert figures(scored(folder))["text_rendering", "text_to_image", "a"] == pytest.approx(0.8)
+    rows = {row.system: row for row in scored(folder).results if row.metric == "text_rendering"}
+    assert (rows["a"].value, rows["a"].coverage) == (pytest.approx(0.8), pytest.approx(1 / 3))
+    assert (rows["b"].value, rows["b"].coverage) == (None, 0)  # rated on none of them
 
 
 def test_rows_about_other_samples_are_counted_and_do_not_count(folder: Path) -> None:
