@@ -64,7 +64,7 @@ def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
         RunError: There is nothing to score, or a file cannot be read.
         EchoError: The benchmark cannot be read.
     """
-    tables = {table.name: _read(folder.root, table) for table in SCORED}
+    tables = {table.name: read_table(folder.root, table) for table in SCORED}
     if tables["outputs"] is None and tables["ratings"] is None:
         raise RunError(
             f"there is nothing to score in {str(folder.root)!r}: run `echo-hf generate`, or put "
@@ -82,6 +82,31 @@ def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
     left_out = {name: Counter(filter(None, found)) for name, found in reasons.items()}
     tasks = {name: tuple(task for task in every if task.split == name) for name in BENCHMARKS}
     return RunTables(tasks, **kept, left_out={name: one for name, one in left_out.items() if one})
+
+
+def read_table(root: Path, table: Table) -> pa.Table | None:
+    """Reads a table of a run.
+
+    Args:
+        root: The run's folder.
+        table: The table.
+
+    Returns:
+        Its rows, null when there is no such file.
+
+    Raises:
+        RunError: The file cannot be read, or lacks a column.
+    """
+    path = root / f"{table.name}.parquet"
+    if not path.exists():
+        return None
+    try:
+        return pq.read_table(path).select(list(table.columns)).cast(table.schema)
+    except (OSError, KeyError, pa.ArrowException) as error:
+        said = " ".join(str(error).split())
+        raise RunError(
+            f"{str(path)!r} is no table of {table.name} ({said}): make it again, or move it away"
+        ) from None
 
 
 def systems_in(tables: Collection[pa.Table | None]) -> list[str]:
@@ -106,16 +131,3 @@ def _mark_redrawn(
 
 def _kept(rows: pa.Table | None, reasons: Sequence[LeftOut | None]) -> pa.Table | None:
     return None if rows is None else rows.filter(pa.array([one is None for one in reasons]))
-
-
-def _read(root: Path, table: Table) -> pa.Table | None:
-    path = root / f"{table.name}.parquet"
-    if not path.exists():
-        return None
-    try:
-        return pq.read_table(path).select(list(table.columns)).cast(table.schema)
-    except (OSError, KeyError, pa.ArrowException) as error:
-        said = " ".join(str(error).split())
-        raise RunError(
-            f"{str(path)!r} is no table of {table.name} ({said}): make it again, or move it away"
-        ) from None

@@ -36,6 +36,7 @@ class Task:
         split: Config of the benchmark that it is in.
         prompt: The instruction.
         inputs: Its input pictures, in order.
+        sources: Addresses of the posts that it was made from.
     """
 
     sample_id: str
@@ -43,6 +44,7 @@ class Task:
     split: str
     prompt: str
     inputs: tuple[ImageRef, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

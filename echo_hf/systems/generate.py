@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echo_hf.errors import ConfigError, GenerationError, unknown
-from echo_hf.evaluated import Evaluated, Evaluation
-from echo_hf.evaluation import benchmark_of, load_evaluation
+from echo_hf.evaluated import Evaluated
+from echo_hf.evaluation import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.reasons import NoTask, Outcome
 from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
@@ -86,7 +86,8 @@ def generate(
         EchoError: The benchmark cannot be read.
     """
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    chosen, folder, watch = _chosen(config, systems), _folder(config, runs), watch or Unwatched()
+    chosen, watch = _chosen(config, systems), watch or Unwatched()
+    folder = evaluation_folder(config, runs)
     tasks = benchmark_of(config, folder).tasks(folder.pictures, limit)
     with _workers(chosen, folder, tasks.tasks, dry_run) as workers:
         watch.planned([worker.plan for worker in workers], tasks.left_out)
@@ -104,15 +105,6 @@ def generate(
     costs = [cost for worker in workers if (cost := _cost_usd(worker)) is not None]
     outcomes = {worker.config.name: _outcomes(worker, tasks.tasks) for worker in workers}
     return Generated(path, plans, outcomes, sum(costs) if costs else None, tasks.left_out)
-
-
-def _folder(config: Evaluated, runs: Path | str) -> RunFolder:
-    folder = RunFolder(Path(runs) / config.name)
-    if isinstance(config, Evaluation):
-        folder.root.mkdir(parents=True, exist_ok=True)
-        benchmark_of(config, folder)
-        folder.save_config(config)
-    return folder
 
 
 def _chosen(config: Evaluated, names: Sequence[str] | None) -> list[SystemConfig]:
