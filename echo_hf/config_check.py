@@ -78,6 +78,8 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
     if first["type"] == "missing":
         return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
     said = _expected(first["type"], first["loc"], first["msg"])
+    if not where:  # about several keys at once, which it names itself
+        return f"{place}: {said}"
     return f"{place}: {where} is {shown_value(first['input'])}: {said}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from echo_hf.errors import ConfigError
 from echo_hf.judging.config import JudgeConfig
@@ -31,7 +32,7 @@ def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
     """
     form = rating_form(judge)
     if judge.prompt_file is not None and rubric == OVERALL:
-        return Prompt(rubric, _own(judge).replace(FORM, form))
+        return Prompt(rubric, _own(judge.name, judge.prompt_file).replace(FORM, form))
     return Prompt(rubric, filled_prompt(f"{FOLDER}/{rubric}", {"form": form}).text)
 
 
@@ -69,11 +70,10 @@ def applicability_prompt(metrics: Sequence[str]) -> Prompt:
     return Prompt("applicability", filled_prompt(f"{FOLDER}/applicability", fields).text)
 
 
-def _own(judge: JudgeConfig) -> str:
-    place = f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r}"
+def _own(judge: str, file: Path) -> str:
+    place = f"judge {judge!r}: prompt_file {str(file)!r}"
     try:
-        assert judge.prompt_file is not None  # noqa: S101 - asked before
-        text = judge.prompt_file.read_text("utf-8").strip()
+        text = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or "not UTF-8"
         raise ConfigError(f"{place} cannot be read ({said}): expected a text file") from None

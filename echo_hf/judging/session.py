@@ -91,8 +91,11 @@ def asked(
         What became of it.
 
     Raises:
+        MissingExtraError: A package of a judge's engine is not there; nobody was asked.
         JudgeError: A judge had to be stopped; the others have finished.
     """
+    for question in questions:
+        asking.check_installed(question.who)  # before anything is spent
     path, answered = None, list[Answered]()
     for question in questions:
         answered.append(asking.ask(question))

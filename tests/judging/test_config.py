@@ -104,6 +104,15 @@ def test_a_mistake_is_one_line(tmp_path: Path, wrong: dict[str, Any], said: str)
     assert "sk-123" not in str(raised.value)
 
 
+def test_a_file_with_a_mistake_is_named(tmp_path: Path) -> None:
+    """Its path, the value, what was expected."""
+    path = tmp_path / "strict.yaml"
+    path.write_text(yaml.safe_dump(judge_of("strict", scale=[10, 1])), "utf-8")
+    with pytest.raises(ConfigError) as raised:
+        read_judge(path)
+    assert str(raised.value) == f"{path}: scale is [10, 1]: expected the lowest first"
+
+
 def test_two_judges_have_two_names(tmp_path: Path) -> None:
     """The table of ratings could not tell them apart."""
     with pytest.raises(ConfigError, match="two are called 'mira'"):

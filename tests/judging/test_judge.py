@@ -12,12 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.engines.base import Completion, Request, Usage
-from echo_hf.errors import ConfigError, EngineError, JudgeError, RunError
+from echo_hf.engines.base import Completion, Request, Usage, register
+from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.judge import judge
 from echo_hf.judging.session import Judged
 from echo_hf.judging.shown import as_published
 from echo_hf.pictures import PictureStore
+from echo_hf.run_folder import RunFolder
 from echo_hf.scoring.score import score
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging.judges_for_tests import (
@@ -451,6 +452,42 @@ def test_own_instructions_are_sent_as_they_are(folder: Path) -> None:
     judged(folder)
     told = engine.asked[0].messages[0].parts[0].text
     assert told.startswith("A $5 picture is $fine.\n\nWrite your assessment first.")
+
+
+def test_what_was_said_of_a_forgotten_post_goes_with_it(folder: Path) -> None:
+    """Answers about a sample are found by the posts that it was made from."""
+    engine = ScriptedJudge().use()
+    judged(folder)
+    assert {one.sources for one in engine.asked[:2]} == {("https://example.org/lamp",)}
+    store = RunFolder(root(folder)).store()
+    assert store.forget(["https://example.org/lamp"]) == len(SYSTEMS)
+    assert len(store) == len(SYSTEMS) * (len(SAMPLES) - 1)
+    store.close()
+
+
+def test_packages_are_wanted_before_anybody_is_asked(folder: Path) -> None:
+    """The second judge lacks some: the first one is not paid in vain, and a plan can be made."""
+    first = ScriptedJudge().use()
+    second = ScriptedJudge(model="two")
+    register(OTHER, extra="vllm", packages=("no_such_package",))(lambda **_: second)
+    config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
+    assert len(judged(folder, dry_run=True).plans) == 2
+    with pytest.raises(MissingExtraError, match=r"judge 'ben' needs .*echo-hf\[vllm\]"):
+        judged(folder)
+    assert first.asked == []
+
+
+def test_two_processes_do_not_judge_at_once(folder: Path) -> None:
+    """Both would pay for the same answers."""
+
+    def says(asked: Request) -> str:
+        with pytest.raises(RunError, match="another process is judging"):
+            judged(folder)
+        return rated(7)
+
+    ScriptedJudge(says).use()
+    judged(folder)
+    assert len(rows_of(folder)) == 10
 
 
 def test_the_command_rates_and_says_so(folder: Path) -> None:
