@@ -184,15 +184,15 @@ class Asking:
                 engine,
                 self.store,
                 progress=progress,
-                enough=self._enough,
+                enough=lambda stats: self._is_enough(stats, engine),
             )
         except EngineError as error:
             stopped = f"{question.label}: {error}"
-        self.spent_usd += so_far.cost_usd or 0.0
+        self.spent_usd += _spent_usd(so_far, engine)
         return so_far, stopped
 
-    def _enough(self, stats: FillStats) -> bool:
-        spent = self.spent_usd + (stats.cost_usd or 0.0)
+    def _is_enough(self, stats: FillStats, engine: Engine) -> bool:
+        spent = self.spent_usd + _spent_usd(stats, engine)
         return self.budget_usd is not None and spent >= self.budget_usd
 
     def _read(
@@ -218,11 +218,27 @@ class Asking:
 
 def _has_price(engine: Engine) -> bool:
     """Whether calls cost what is known; an engine on this machine costs nothing."""
-    return getattr(engine, "usd_per_million_prompt_tokens", 0.0) is not None
+    return None not in _prices(engine)
+
+
+def _prices(engine: Engine) -> tuple[float | None, float | None]:
+    """US dollars for a million tokens of prompt and answer, null where nobody knows."""
+    return (
+        getattr(engine, "usd_per_million_prompt_tokens", 0.0),
+        getattr(engine, "usd_per_million_completion_tokens", 0.0),
+    )
+
+
+def _spent_usd(stats: FillStats, engine: Engine) -> float:
+    """What calls cost; what no answer states is counted at the list price, without a cache."""
+    if stats.cost_usd is not None:
+        return stats.cost_usd
+    prompt, completion = (price or 0.0 for price in _prices(engine))
+    return (stats.usage.prompt * prompt + stats.usage.completion * completion) / MILLION
 
 
 def _cost_usd(planned: Plan, engine: Engine) -> float | None:
-    price = getattr(engine, "usd_per_million_completion_tokens", None)
-    if planned.cost_usd is None or price is None:
+    _, completion = _prices(engine)
+    if planned.cost_usd is None or completion is None:
         return None
-    return planned.cost_usd + planned.calls * TOKENS_PER_ANSWER * float(price) / MILLION
+    return planned.cost_usd + planned.calls * TOKENS_PER_ANSWER * completion / MILLION

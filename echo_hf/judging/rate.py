@@ -25,7 +25,7 @@ from echo_hf.stage import ModelStage, keys_of
 from echo_hf.stage_rows import StageRows
 from echo_hf.tables import RATINGS, Table
 
-MADE_BY = "echo_hf.judging"
+STAGE = "judge"  # in the provenance
 Row = Mapping[str, Any]
 
 
@@ -126,7 +126,6 @@ class Rate(ModelStage):
 
     def _made_by(self) -> dict[str, Any]:
         return {
-            "made_by": MADE_BY,
             "digest": self.digest(),
             "protocol": self.protocol,
             "mode": self.judge.mode,
@@ -147,7 +146,7 @@ class Rate(ModelStage):
             "sample_digest": row["sample_digest"],
             "output_sha256": row["output"],
             "prompt_digest": hashlib.sha256(self.prompt.text.encode()).hexdigest(),
-            "provenance": json.dumps({**made_by, "shown": shown}, sort_keys=True, default=str),
+            "provenance": _provenance({**made_by, "shown": shown}),
         }
 
     def _said(self, given: BaseModel | Failure | Unrated) -> dict[str, Any]:
@@ -169,3 +168,7 @@ def _rated(rating: float | Unrated, explanation: str) -> dict[str, Any]:
 
 def _digest(reference: ImageRef | None) -> str | None:
     return None if reference is None else reference.sha256
+
+
+def _provenance(made_by: Mapping[str, Any]) -> str:
+    return json.dumps({STAGE: made_by}, sort_keys=True, default=str)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf.judging.asking import Answered
+from echo_hf.judging.rate import STAGE
 from echo_hf.scoring.run_tables import read_table
 from echo_hf.tables import APPLICABILITY, RATINGS, Table
 
@@ -69,7 +70,6 @@ def _write(root: Path, table: Table, rows: pa.Table, stays: Callable[[Row], bool
 
 def _digest(row: Row) -> Any:
     try:
-        made_by = json.loads(row["provenance"] or "null")
-    except ValueError:
+        return json.loads(row["provenance"])[STAGE]["digest"]
+    except (ValueError, TypeError, KeyError):
         return None  # made elsewhere
-    return made_by.get("digest") if isinstance(made_by, dict) else None

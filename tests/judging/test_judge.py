@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
+from echo_hf.curate.provenance_quotes import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.judge import judge
@@ -137,12 +138,24 @@ def test_published_pictures_are_small_and_told(folder: Path) -> None:
     sent = [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
     digests = [hashlib.sha256(one).hexdigest() for one in sent]
     assert pictures_of(engine.asked[0]) == digests
-    assert json.loads(row["provenance"])["shown"] == {
+    assert json.loads(row["provenance"])["judge"]["shown"] == {
         "as": "published",
         "inputs": digests[:1],
         "output": digests[1],
     }
     assert [store.open(one) for one in digests] == sent
+
+
+def test_what_made_a_rating_outlives_the_words_of_posts(folder: Path) -> None:
+    """Where no posted words may be passed on, a row still says how it came about."""
+    ScriptedJudge().use()
+    judged(folder)
+    for row in rows_of(folder):
+        kept = json.loads(without_quotes(row["provenance"]) or "")["judge"]
+        assert kept["engine"] == {"kind": "scripted_judge", "model": "one"}
+        said = tuple(kept[name] for name in ("protocol", "mode", "status", "scale"))
+        assert said == ("corrected", "text", "current", [1.0, 10.0])
+        assert len(kept["digest"]) == 64
 
 
 FAILURES: dict[str, tuple[Completion | str, float | None, int]] = {
@@ -375,6 +388,14 @@ def test_the_budget_is_one_for_all_judges(folder: Path) -> None:
     config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
     judged(folder, budget_usd=3.0)
     assert (len(first.asked), len(second.asked)) == (10, 2)
+
+
+def test_what_no_answer_has_a_price_for_is_counted_all_the_same(folder: Path) -> None:
+    """At the list's price of 2 and 8 dollars a million: here half a dollar a call."""
+    unpriced = Completion(rated(7), usage=Usage(50_000, 50_000))
+    engine = ScriptedJudge(lambda _: unpriced).use()
+    done = judged(folder, budget_usd=1.5)
+    assert (len(engine.asked), done.cost_usd, done.spent) == (3, None, True)
 
 
 def test_a_budget_needs_a_price(folder: Path) -> None:

@@ -101,7 +101,7 @@ def test_what_is_sent_is_what_was_looked_at(folder: Path, server: LoopbackServer
     urls = [part["image_url"]["url"] for part in user["content"] if part["type"] == "image_url"]
     files = [base64.b64decode(url.removeprefix("data:image/jpeg;base64,")) for url in urls]
     assert files == [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
-    seen = json.loads(row["provenance"])["shown"]
+    seen = json.loads(row["provenance"])["judge"]["shown"]
     assert [*seen["inputs"], seen["output"]] == [hashlib.sha256(one).hexdigest() for one in files]
 
 
