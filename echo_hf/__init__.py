@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from echo_hf import metrics, scores
     from echo_hf.apply import run_stage
     from echo_hf.check.check import CheckResult, check_engine
-    from echo_hf.config import Config, EngineChoice, load_config
+    from echo_hf.config import Config, load_config
+    from echo_hf.config_fields import EngineChoice
     from echo_hf.errors import EchoError
     from echo_hf.filling import fill
     from echo_hf.hub.evaluate_module import evaluate_module
@@ -29,7 +30,7 @@ _HOME = {
     "CheckResult": "echo_hf.check.check",
     "Config": "echo_hf.config",
     "EchoError": "echo_hf.errors",
-    "EngineChoice": "echo_hf.config",
+    "EngineChoice": "echo_hf.config_fields",
     "ModelStage": "echo_hf.stage",
     "Release": "echo_hf.hub.release",
     "Stage": "echo_hf.stage",

@@ -19,7 +19,15 @@ from echo_hf.pictures import PictureStore
 from echo_hf.reasons import NoTask
 from echo_hf.systems.base import Task
 
-COLUMNS = ("id", "prompt", "sample_digest", "input_images", "dehydrated", "missing_images")
+COLUMNS = (
+    "id",
+    "prompt",
+    "sample_digest",
+    "input_images",
+    "post_urls",
+    "dehydrated",
+    "missing_images",
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,8 @@ def _task(row: Mapping[str, Any], split: str, pictures: PictureStore) -> Task | 
         return NoTask.UNREADABLE_INPUT
     digest = row["sample_digest"] or sample_digest(row["prompt"], digests)
     inputs = tuple(ImageRef(one, pictures.path(one)) for one in digests)
-    return Task(row["id"], digest, split, row["prompt"], inputs)
+    sources = tuple(row.get("post_urls") or ())
+    return Task(row["id"], digest, split, row["prompt"], inputs, sources)
 
 
 def _bytes(picture: Mapping[str, Any]) -> bytes:

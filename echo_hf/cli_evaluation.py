@@ -67,6 +67,46 @@ def generate(
     console.print(Text(f"\noutputs: {made.path}"), soft_wrap=True)
 
 
+def judge(
+    config: Evaluation,
+    judges: Annotated[
+        list[str] | None, typer.Option("--judges", help="Only this one; may be repeated.")
+    ] = None,
+    rubric: Annotated[
+        list[str] | None, typer.Option(help="overall or text_rendering; may be repeated.")
+    ] = None,
+    applicability: Annotated[
+        bool,
+        typer.Option("--applicability", help="Ask which metrics fit each sample; rate nothing."),
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Most US dollars to spend; then ask no more.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be asked, and for how much.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Have models rate the outputs of a run; what one has answered is not asked again."""
+    from functools import partial
+
+    from echo_hf.errors import ConfigError
+    from echo_hf.judging import judge as judging
+    from echo_hf.judging.show import show_judged
+    from echo_hf.terminal import Watch
+
+    if applicability and (judges or rubric):
+        raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
+    asking = partial(judging.judge, judges=judges, rubrics=rubric)
+    verb = judging.applicability if applicability else asking
+    with Watch(terminal()) as watch:
+        done = verb(config, runs=runs, limit=limit, dry_run=dry_run, budget_usd=budget, watch=watch)
+    show_judged(watch.console, done)
+
+
 def score(
     config: Evaluation,
     protocol: Annotated[
@@ -103,4 +143,4 @@ def agree(
     show_agreement(terminal(), found)
 
 
-VERBS: tuple[Callable[..., None], ...] = (systems, generate, score, agree)
+VERBS: tuple[Callable[..., None], ...] = (systems, generate, judge, score, agree)

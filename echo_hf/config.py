@@ -11,24 +11,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from echo_hf.collect.fetch_policy import FetchPolicy
 from echo_hf.collect.urls import PLATFORM_NAMES
 from echo_hf.config_check import first_error, secrets_in, shown_value
-from echo_hf.config_fields import File, License, Prose, Section, Statement, Whole, Words
+from echo_hf.config_fields import (
+    EngineChoice,
+    File,
+    License,
+    Prose,
+    Section,
+    Statement,
+    Whole,
+    Words,
+)
 from echo_hf.curate.guards.choosing import form_of
 from echo_hf.curate.hazards import ANY, NAMED, REMOVED, Hazard
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.evaluated import Evaluated
-from echo_hf.systems.config_files import with_systems
+from echo_hf.judging.config_files import with_files
 from echo_hf.yaml_file import read_yaml
 
 
@@ -86,19 +88,6 @@ class Posts(Section):
     source: str
     path: File | None = None
     keywords: tuple[Words, ...] = ()
-
-
-class EngineChoice(BaseModel):
-    """Who answers: a kind of engine and its options, which the engine itself checks."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    kind: str
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The keys beside `kind`."""
-        return dict(self.model_extra or {})
 
 
 class ModelOptions(Section):
@@ -282,7 +271,7 @@ def load_config(path: Path | str) -> Config:
     """
     path = Path(path)
     folder = path.resolve().parent
-    data = with_systems(read_yaml(path, "config", "eval_configs/quickstart.yaml"), folder)
+    data = with_files(read_yaml(path, "config", "eval_configs/quickstart.yaml"), folder)
     return located(parse_config(data, str(path)), folder)
 
 

@@ -87,7 +87,9 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
 
 
 def shown_value(value: Any) -> str:
-    """A value as a message shows it, no longer than a line holds."""
+    """A value as a message shows it, no longer than a line holds; never one with a secret."""
+    if isinstance(value, Mapping) and any(secrets_in(value)):
+        return "a mapping that is not shown"
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -61,3 +61,16 @@ class Section(BaseModel):
     """A part of a config: immutable, and closed to keys it does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EngineChoice(BaseModel):
+    """Who answers: a kind of engine and its options, which the engine itself checks."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys beside `kind`."""
+        return dict(self.model_extra or {})

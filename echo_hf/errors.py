@@ -12,6 +12,7 @@ EchoError
 ├── SpanError          a place that a release names and no text has
 ├── EngineError        a model that cannot be reached or named
 ├── GenerationError    a system under test that cannot be run
+├── JudgeError         a judge that had to be stopped
 ├── StoreError         the file of stored answers
 ├── RunError           a run folder in use, or damaged
 ├── ReviewError        a reviewer's decision that cannot be read or taken
@@ -62,6 +63,10 @@ class EngineError(EchoError):
 
 class GenerationError(EchoError):
     """A system under test is unknown, cannot be reached, or cannot do what was asked of it."""
+
+
+class JudgeError(EchoError):
+    """A judge cannot be asked what was wanted, or had to be stopped."""
 
 
 class StoreError(EchoError):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, field_validator
 
 from echo_hf.config_fields import Name, Section, Words
+from echo_hf.judging.config import ApplicabilityConfig, JudgeConfig
 from echo_hf.metrics.options import MetricsOptions
 from echo_hf.systems.config import SystemConfig
+
+Named = TypeVar("Named", SystemConfig, JudgeConfig)
 
 
 class Evaluated(Section):
@@ -17,23 +20,27 @@ class Evaluated(Section):
     Attributes:
         name: Names the run's folder and, for a benchmark, the release's tag.
         systems: The systems under test: files of `eval_configs/systems`, or their content.
+        judges: Who rates their outputs: files of `eval_configs/judges`, or their content.
+        applicability: Who says which metric fits which sample; null where nobody is asked.
         metrics: Options of the specialised metrics.
         protocol: Whose arithmetic is used where the paper's released code and its text differ.
     """
 
     name: Name
     systems: tuple[SystemConfig, ...] = ()
+    judges: tuple[JudgeConfig, ...] = ()
+    applicability: ApplicabilityConfig | None = None
     metrics: MetricsOptions = MetricsOptions()
     protocol: Literal["published", "corrected"] = "corrected"
 
-    @field_validator("systems")
+    @field_validator("systems", "judges")
     @classmethod
-    def _distinct(cls, systems: tuple[SystemConfig, ...]) -> tuple[SystemConfig, ...]:
-        names = [system.name for system in systems]
+    def _distinct(cls, named: tuple[Named, ...]) -> tuple[Named, ...]:
+        names = [one.name for one in named]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"two are called {twice!r}: expected a name for each")
-        return systems
+        return named
 
 
 class Evaluation(Evaluated):

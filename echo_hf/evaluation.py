@@ -11,8 +11,8 @@ from echo_hf.config import Config, located, parse_config
 from echo_hf.config_check import first_error
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.evaluated import Evaluated, Evaluation
+from echo_hf.judging.config_files import with_files
 from echo_hf.run_folder import RunFolder
-from echo_hf.systems.config_files import with_systems
 from echo_hf.yaml_file import read_yaml
 
 BENCHMARK = "benchmark"
@@ -35,7 +35,7 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
     """
     path = Path(path)
     folder = path.resolve().parent
-    data = with_systems(read_yaml(path, "config", EXAMPLE), folder)
+    data = with_files(read_yaml(path, "config", EXAMPLE), folder)
     if isinstance(data, dict) and not {BENCHMARK, POSTS} & data.keys():
         raise ConfigError(
             f"{path}: has neither benchmark nor posts: expected one that is there already "
@@ -81,6 +81,28 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
             "one that is there already (benchmark: ORGANISATION/NAME@TAG)"
         )
     return Benchmark(str(folder.release))
+
+
+def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:
+    """The folder of the run that measures a config's systems.
+
+    Args:
+        config: The config.
+        runs: Folder of runs.
+
+    Returns:
+        The folder; that of a benchmark which is there already is made, and the config written
+        down in it.
+
+    Raises:
+        RunError: The folder is another config's.
+    """
+    folder = RunFolder(Path(runs) / config.name)
+    if isinstance(config, Evaluation):
+        folder.root.mkdir(parents=True, exist_ok=True)
+        benchmark_of(config, folder)
+        folder.save_config(config)
+    return folder
 
 
 def _located(config: Evaluation, folder: Path) -> Evaluation:

@@ -35,6 +35,7 @@ NOT_AGAIN = frozenset({Failed.REFUSED, Failed.NEEDS_MODEL})
 
 
 Progress = Callable[[FillStats], None]
+Enough = Callable[[FillStats], bool]
 
 
 def fill(
@@ -45,6 +46,7 @@ def fill(
     *,
     again: bool = False,
     progress: Progress | None = None,
+    enough: Enough | None = None,
 ) -> FillStats:
     """Asks an engine whatever the stage needs for these rows and the store does not hold.
 
@@ -59,6 +61,8 @@ def fill(
         store: Where the answers go.
         again: Ask also where the stored answer cannot be read after two tries.
         progress: Called after each answer with the stats so far.
+        enough: Whether to ask nothing more, given the stats so far; what is under way then is
+            waited for and kept.
 
     Returns:
         What was asked and what it cost.
@@ -71,7 +75,15 @@ def fill(
     # What a stage asks may depend on who answers.
     stage = stage.answered_by(answers_of(engine, store))
     if engine.stored:
-        window = _Window(engine, store, stats, progress or _unwatched, started, engine.signature())
+        window = _Window(
+            engine,
+            store,
+            stats,
+            progress or _unwatched,
+            enough or _never,
+            started,
+            engine.signature(),
+        )
         window.ask(_missing(stage, dataset, window, again))
     stats.seconds = time.perf_counter() - started
     return stats
@@ -108,6 +120,11 @@ def _unwatched(stats: FillStats) -> None:
     del stats
 
 
+def _never(stats: FillStats) -> bool:
+    del stats
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     request: Request
@@ -121,6 +138,7 @@ class _Window:
     store: Store
     stats: FillStats
     progress: Progress
+    enough: Enough
     started: float
     signature: Mapping[str, Any]
     again: deque[_Asked] = field(default_factory=deque)
@@ -152,6 +170,8 @@ class _Window:
             asked = self._next(wanted)
 
     def _next(self, wanted: Iterator[_Asked]) -> _Asked | None:
+        if self.enough(self.stats):
+            return None
         return self.again.popleft() if self.again else next(wanted, None)
 
     def _reported(self, number: int, in_flight: dict[int, _Asked]) -> _Asked:

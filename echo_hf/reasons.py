@@ -332,6 +332,20 @@ class IgnoredRating(Reason):
     OTHER_DIGEST = "other_digest", "the judge saw another version of the sample than the system"
 
 
+class Unrated(Reason):
+    """Why a judge that answered, or could not be asked, gave no rating: values of `outcome`."""
+
+    NO_RATING = "no_rating", "the answer holds no rating in the form that was asked for"
+    BEYOND_SCALE = "beyond_scale", "the rating is not one of the judge's scale"
+    UNSHOWABLE = "unshowable", "the output or an input cannot be shown as a picture"
+
+
+class NotJudged(Reason):
+    """Why no judge is asked about an output."""
+
+    WITHOUT_PICTURE = "without_picture", "the system made no picture of the sample"
+
+
 class Unscored(Reason):
     """Why a measure has no number."""
 

@@ -39,6 +39,8 @@ def _request_key(key: Any, request: Request, shared: dict[int, bytes]) -> bytes:
     key.update(b"%d" % request.max_tokens)
     if request.regex is not None:
         key.update(b"r" + hashlib.sha256(request.regex.encode()).digest())
+    if request.repeat:
+        key.update(b"n%d" % request.repeat)
     for message in request.messages:
         key.update(
             _shared_digest(message, shared) if message.role == "system" else _digest(message)

@@ -27,7 +27,7 @@ from rich.console import Console
 
 from echo_hf.check.check import check_engine
 from echo_hf.check.show import show_check
-from echo_hf.config import EngineChoice
+from echo_hf.config_fields import EngineChoice
 from echo_hf.curate.author_key import VARIABLE
 from echo_hf.curate.hazards import Hazard
 from echo_hf.curate.splits import SPLIT_SAMPLES

@@ -1,7 +1,8 @@
 """What each stage would send to a model about one small invented thread, made readable.
 
 The files in `tests/golden` are these requests as they were when somebody last looked at them:
-`scripts/write_requests.py` writes them. Safety has one for each form of a guard.
+`scripts/write_requests.py` writes them. Safety has one for each form of a guard, and judges have
+one for each rubric, each form of a rating, and each set of metrics.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from echo_hf.answers import NoAnswers
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config import Target
+from echo_hf.config_fields import EngineChoice
 from echo_hf.context.answers import ExtractAnswer
 from echo_hf.context.extract import Extract
 from echo_hf.context.threads import Threads
@@ -26,6 +28,11 @@ from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.guards.forms import FORMS
 from echo_hf.curate.safety import Safety
 from echo_hf.engines.base import ImageRef, Request
+from echo_hf.judging.config import ApplicabilityConfig, JudgeConfig
+from echo_hf.judging.fitting import Fitting, to_classify
+from echo_hf.judging.instructions import rubric_prompt
+from echo_hf.judging.rate import Rate
+from echo_hf.judging.to_rate import ToRate
 from echo_hf.multimodal.answers import RolesAnswer
 from echo_hf.multimodal.roles import Roles
 from echo_hf.multimodal.screenshots import Screenshots
@@ -61,6 +68,7 @@ EXTRACTED = {
     "posts": [0, 1],
     "feedback": [{"post": 2, "feedback": "the horse has five legs 😅"}],
 }
+ENGINE = EngineChoice(kind="vllm", model="org/model")
 TOLD_APART = {
     "inputs": [1],
     "outputs": [2],
@@ -109,7 +117,31 @@ def golden_requests() -> dict[str, Request]:
     requests = {stage.name: stage.requests(table)[0][0] for stage, table in tables}
     requests["screenshots"] = _about_screenshot(screenshots, shown)
     requests["rewrite"] = rewriting(TASK, 1000)
-    return {**requests, **_to_guards(safety, shown)}
+    return {**requests, **_to_guards(safety, shown), **_to_judges()}
+
+
+def _to_judges() -> dict[str, Request]:
+    """What judges are shown of an output, and of a sample before it is rated."""
+    given, made = (hashlib.sha256(name.encode()).hexdigest() for name in ("parrot", "knight"))
+    shown = {digest: ImageRef(digest) for digest in (given, made)}
+    prompt = EXTRACTED["prompt"]
+    task = Task("s", "d", "image_to_image", prompt, (shown[given],))
+    words = Task("t", "d", "text_to_image", prompt)
+    told = [("overall", "text"), ("overall", "structured"), ("text_rendering", "text")]
+    output = {"s": [{"system": "amber", "image": made}]}
+    requests = {}
+    for rubric, mode in told:
+        judge = JudgeConfig(
+            name="mira", developer="Northlight", status="current", engine=ENGINE, mode=mode
+        )
+        rows = ToRate(output, (task,), {}).rows(judge, lambda _: True).with_format("arrow")[:]
+        instructions = rubric_prompt(judge, rubric)
+        stage = Rate(judge, rubric, instructions, "corrected", "model_budget", shown)
+        name = f"judge_{rubric}" if mode == "text" else f"judge_{rubric}_{mode}"
+        ((requests[name],),) = stage.requests(rows)
+    fitting = Fitting(ApplicabilityConfig(engine=ENGINE), shown)
+    (edit,), (drawing,) = fitting.requests(to_classify([task, words]).with_format("arrow")[:])
+    return {**requests, "applicability_edit": edit, "applicability_words": drawing}
 
 
 def _to_guards(stage: ModelStage, samples: pa.Table) -> dict[str, Request]:

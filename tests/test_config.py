@@ -24,7 +24,10 @@ LEAST: dict[str, Any] = {
     "posts": [{"source": "jsonl", "path": "posts.jsonl"}],
     "engines": {"text": {"kind": "rules"}},
 }
-TOP = "engines, metrics, name, posts, protocol, release, rights, splits, stages, systems, target"
+TOP = (
+    "applicability, engines, judges, metrics, name, posts, protocol, release, rights, splits, "
+    "stages, systems, target"
+)
 
 
 def _with(path: str, value: Any, data: Any = None) -> Any:

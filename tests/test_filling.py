@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -502,3 +502,28 @@ def test_a_plan_has_the_price_of_its_engine(store: Store) -> None:
     """An engine that names no price leaves it open."""
     assert plan(Guess(), posts("red"), Scripted(), store).cost_usd is None
     assert plan(Guess(), posts("red"), Priced(), store).cost_usd == 5 * 4.0 / 1e6
+
+
+def test_enough_is_enough(store: Store) -> None:
+    """Nothing more is asked then; what is under way is waited for and kept, the rest later."""
+    engine, lines = Scripted(window=2), [f"colour {number}" for number in range(9)]
+    stats = fill(Guess(), posts(*lines), engine, store, enough=lambda so_far: so_far.calls >= 3)
+    assert stats.calls == len(engine.asked) == len(store) == 4
+    again = fill(Guess(), posts(*lines), engine, store)
+    assert (again.calls, again.store_hits) == (5, 4)
+
+
+def test_a_second_try_counts_as_more(store: Store) -> None:
+    """An answer that cannot be read is not asked about again once there is enough."""
+    engine = Scripted(window=1)
+    fill(Guess(), posts("babble"), engine, store, enough=lambda so_far: so_far.calls >= 1)
+    assert len(engine.asked) == 1
+
+
+def test_the_same_question_once_more_is_another(store: Store) -> None:
+    """A repetition has a key of its own, and the first one has that of a single question."""
+    once = request("red")
+    asked = [once, replace(once, repeat=1), replace(once, repeat=2), replace(once, repeat=0)]
+    first, second, third, again = request_keys(Scripted().signature(), asked)
+    assert len({first, second, third}) == 3
+    assert first == again

@@ -23,7 +23,8 @@ from echo_hf.check.left_out import left_out
 from echo_hf.check.measures import Measure, measured
 from echo_hf.check.setting import Setting, setting_of
 from echo_hf.check.stages import CHECKS, Material
-from echo_hf.config import Config, EngineChoice
+from echo_hf.config import Config
+from echo_hf.config_fields import EngineChoice
 from echo_hf.engines.base import Engine
 from echo_hf.engines.loaded import Engines
 from echo_hf.errors import ConfigError, GoldError, StageError, unknown

@@ -14,7 +14,9 @@ from echo_hf.context.source_spans import text_digest
 from echo_hf.errors import SpanError
 
 # Of a stage: said by us, by the config, or by a guard in its own codes.
-OURS = frozenset({"digest", "engine", "convention", "replaced_inputs", "looks"})
+OURS = frozenset(
+    {"digest", "engine", "convention", "replaced_inputs", "looks", "protocol", "mode", "status"}
+)
 QUOTED = "quoted"
 Path = tuple[str | int, ...]
 Spans = Sequence[Mapping[str, Any]]

@@ -67,6 +67,8 @@ class Request:
         regex: The form of a raw text, as a regular expression that all of it has to match.
         accepts: Whether a raw text is an answer, for a model that must not be told of a form; null
             where any text is one.
+        repeat: Number of the repetition, from 0: the same question once more is another request,
+            with another seed where answers are drawn.
     """
 
     task: str
@@ -77,6 +79,7 @@ class Request:
     sources: tuple[str, ...] = ()
     regex: str | None = None
     accepts: Callable[[str], bool] | None = field(default=None, compare=False)
+    repeat: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Self
 
-from echo_hf.config import EngineChoice
+from echo_hf.config_fields import EngineChoice
 from echo_hf.engines.base import Engine, make_engine
 
 

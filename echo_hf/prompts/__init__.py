@@ -7,6 +7,7 @@ it follows them in a message of its own, as JSON between delimiters that the JSO
 from __future__ import annotations
 
 import string
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -55,7 +56,23 @@ def load_prompt(name: str, target: Described) -> Prompt:
     Raises:
         KeyError: The file has a field that no target fills.
     """
-    return Prompt(name, _template(name).substitute(target.prompt_fields).strip())
+    return filled_prompt(name, target.prompt_fields)
+
+
+def filled_prompt(name: str, fields: Mapping[str, str]) -> Prompt:
+    """Reads a prompt file and fills in its fields.
+
+    Args:
+        name: Name of the file without its ending, with its folder where it is in one.
+        fields: Values of its `$name` fields.
+
+    Returns:
+        The filled-in instructions.
+
+    Raises:
+        KeyError: The file has a field that is not among them.
+    """
+    return Prompt(name, _template(name).substitute(fields).strip())
 
 
 def as_data(tag: str, value: Any) -> str:

@@ -38,6 +38,7 @@ class Task:
         split: Config of the benchmark that it is in.
         prompt: The instruction.
         inputs: Its input pictures, in order.
+        sources: Addresses of the posts that it was made from.
     """
 
     sample_id: str
@@ -45,6 +46,7 @@ class Task:
     split: str
     prompt: str
     inputs: tuple[ImageRef, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

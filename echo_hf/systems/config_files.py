@@ -65,6 +65,20 @@ def shipped_configs() -> Path:
     return installed if installed.is_dir() else package.parent / "eval_configs"
 
 
+def place_of(name: str, folder: Path) -> Path:
+    """Where the file is that a config names.
+
+    Args:
+        name: What the config says.
+        folder: Of the config's file.
+
+    Returns:
+        The file in that folder, else the one that echo-hf brings; the first where there is none.
+    """
+    own, shipped = folder / name, shipped_configs() / name
+    return shipped if not own.exists() and shipped.is_file() else own
+
+
 def shipped_systems() -> Iterator[Path]:
     """The files of the systems that echo-hf brings, in alphabetical order."""
     yield from sorted((shipped_configs() / FOLDER).glob("*.yaml"))
@@ -72,7 +86,7 @@ def shipped_systems() -> Iterator[Path]:
 
 def _with_file(given: Any, folder: Path) -> Any:
     if isinstance(given, str):
-        return read_system(_place(given, folder)).model_dump(mode="json")
+        return read_system(place_of(given, folder)).model_dump(mode="json")
     return _located(given, folder)
 
 
@@ -82,8 +96,3 @@ def _located(system: Any, folder: Path) -> Any:
         return system
     absolute = str(folder / parameters[OWN_FOLDER])
     return {**system, "parameters": {**parameters, OWN_FOLDER: absolute}}
-
-
-def _place(name: str, folder: Path) -> Path:
-    own, shipped = folder / name, shipped_configs() / name
-    return shipped if not own.exists() and shipped.is_file() else own

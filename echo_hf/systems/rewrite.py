@@ -10,8 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from echo_hf.config import EngineChoice
-from echo_hf.config_fields import Section, Whole, Words
+from echo_hf.config_fields import EngineChoice, Section, Whole, Words
 from echo_hf.engines.base import Engine, Usage, make_engine
 from echo_hf.engines.openai.server_engine import ServerEngine
 from echo_hf.errors import EngineError, GenerationError

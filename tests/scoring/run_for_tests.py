@@ -101,6 +101,7 @@ def _sample(name: str, inputs: list[str]) -> Row:
         **dict.fromkeys(SAMPLES.columns),
         "id": name,
         "prompt": prompt,
+        "post_urls": [f"https://example.org/{name}"],
         "input_images": inputs,
         "output_images": [],
         "community_feedback": [],

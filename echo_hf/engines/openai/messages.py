@@ -50,7 +50,7 @@ def body(
     sampling = {
         "temperature": options.temperature,
         "top_p": options.top_p,
-        "seed": options.seed,
+        "seed": None if options.seed is None else options.seed + request.repeat,
     }
     return {
         "model": options.model,

@@ -61,6 +61,11 @@ class ServerEngine(ABC):
         """Price of what is asked, null when unknown."""
         return None if self._price is None else self._price.prompt
 
+    @property
+    def usd_per_million_completion_tokens(self) -> float | None:
+        """Price of what is answered, null when unknown."""
+        return None if self._price is None else self._price.completion
+
     @abstractmethod
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an answer; neither key nor address of a private server."""

@@ -95,7 +95,7 @@ class LoadedModel:
 
     def _processors(self, questions: Sequence[Question]) -> list[Any]:
         options = self.options
-        seeds = [one.seed(options.seed) for one in questions]
+        seeds = [one.seed(options.seed + one.request.repeat) for one in questions]
         draws = drawn(seeds, options.temperature, options.top_p, self.model.device)
         return [*(self._grammar.enforced(questions) if self.structured else ()), *draws]
 

@@ -47,7 +47,7 @@ def sampling(request: Request, options: VllmOptions) -> Any:
         temperature=options.temperature,
         top_p=options.top_p,
         # The likeliest answer is not drawn, and a generator for each request would cost time.
-        seed=options.seed if options.temperature else None,
+        seed=options.seed + request.repeat if options.temperature else None,
         max_tokens=request.max_tokens,
         structured_outputs=_form(request) if options.structured else None,
     )

@@ -1,0 +1,111 @@
+"""What a config says of a judge, and of who says which metric fits: configuration, never code."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from echo_hf.config_check import secrets_in
+from echo_hf.config_fields import EngineChoice, File, Name, Section, Statement, Whole, Words
+
+Rubric = Literal["overall", "text_rendering"]
+Pictures = Literal["published", "model_budget"]
+Bound = Annotated[float, Field(ge=-1000, le=1000)]
+MaxTokens = Annotated[Whole, Field(ge=16, le=65_536)]
+
+
+def _who_judges(engine: EngineChoice) -> EngineChoice:
+    secret = next(secrets_in(engine.options), None)
+    if secret is not None:
+        raise ValueError(
+            f"it has {secret!r}, and a config is kept beside its results: put the secret into an "
+            "environment variable"
+        )
+    if engine.kind == "rules":
+        raise ValueError("plain rules never judge: name an engine with a model that sees pictures")
+    return engine
+
+
+JudgingEngine = Annotated[EngineChoice, AfterValidator(_who_judges)]
+
+
+class JudgeConfig(Section):
+    """One judge of outputs.
+
+    Attributes:
+        name: What the table of ratings calls it.
+        developer: Who made its model; systems of the same developer are looked at with care.
+        status: `as_published`: the paper's own, still to be had; `substitute`: stands in for one
+            that is gone; `current`: none of the paper's.
+        stands_for: The paper's judge that it is, or stands in for.
+        note: What is as published, and what is not.
+        engine: Who answers: a kind of engine and its options, as under `engines`.
+        rubrics: What it rates by.
+        text_samples: What it rates by `text_rendering`: `applicable`, the samples that somebody
+            said have text to render, or those of `text_to_image` while nobody was asked;
+            `text_to_image`, that split; or `all`.
+        mode: `text`: a free answer that ends with [[rating]]; `structured`: JSON with
+            explanation and rating.
+        scale: Lowest and highest rating.
+        decimals: Whether ratings between whole numbers count.
+        prompt_file: Instructions of one's own, in place of those of `overall`.
+        pictures: How pictures are sent: `published`, with a short side of 512 pixels as JPEG, or
+            `model_budget`, as they are, within the engine's own limits; null for that of the
+            config's protocol.
+        max_tokens: Longest answer.
+        repeats: How often each output is rated.
+    """
+
+    name: Name
+    developer: Words
+    status: Literal["as_published", "substitute", "current"]
+    stands_for: Words | None = None
+    note: Statement | None = None
+    engine: JudgingEngine
+    rubrics: Annotated[tuple[Rubric, ...], Field(min_length=1)] = ("overall",)
+    text_samples: Literal["applicable", "text_to_image", "all"] = "applicable"
+    mode: Literal["text", "structured"] = "text"
+    scale: tuple[Bound, Bound] = (1.0, 10.0)
+    decimals: bool = False
+    prompt_file: File | None = None
+    pictures: Pictures | None = None
+    max_tokens: MaxTokens = 2048
+    repeats: Annotated[Whole, Field(ge=1, le=100)] = 1
+
+    @model_validator(mode="after")
+    def _has_a_scale(self) -> Self:
+        lowest, highest = self.scale
+        if lowest >= highest:
+            raise ValueError(f"scale is [{lowest:g}, {highest:g}]: expected the lowest first")
+        if not self.decimals and not (lowest.is_integer() and highest.is_integer()):
+            raise ValueError(
+                f"scale is [{lowest:g}, {highest:g}]: expected whole numbers, or decimals: true"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _told(self) -> Self:
+        if self.status == "current" and self.stands_for is not None:
+            raise ValueError(
+                f"stands_for is {self.stands_for!r} and status is 'current': expected "
+                "as_published or substitute for a judge of the paper"
+            )
+        if self.status == "substitute" and (self.stands_for is None or self.note is None):
+            raise ValueError("expected stands_for and a note, which say what stands in for what")
+        return self
+
+
+class ApplicabilityConfig(Section):
+    """Who says which specialised metric fits which sample.
+
+    Attributes:
+        engine: Who answers: a kind of engine and its options, as under `engines`.
+        ask: `split`: of samples with inputs, whether faces, colours and layout should stay; of
+            the others, whether text should be rendered. `all`: all four of every sample.
+        max_tokens: Longest answer.
+    """
+
+    engine: JudgingEngine
+    ask: Literal["split", "all"] = "split"
+    max_tokens: MaxTokens = 1024

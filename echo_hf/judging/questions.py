@@ -1,0 +1,143 @@
+"""What is asked of whom: a question for each judge and rubric, or one about applicability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from echo_hf.engines.base import ImageRef
+from echo_hf.errors import ConfigError
+from echo_hf.evaluated import Evaluated
+from echo_hf.judging.asking import Question
+from echo_hf.judging.config import ApplicabilityConfig, JudgeConfig, Pictures
+from echo_hf.judging.fitting import Fitting, to_classify
+from echo_hf.judging.instructions import rubric_prompt
+from echo_hf.judging.rate import Rate
+from echo_hf.judging.rating import PUBLISHED_SCALE, Protocol
+from echo_hf.judging.shown import shown_pictures
+from echo_hf.judging.to_rate import TEXT, ToRate, has_text
+from echo_hf.pictures import PictureStore
+from echo_hf.systems.base import Task
+
+APPLICABILITY = "applicability"
+
+
+@dataclass
+class Shown:
+    """Pictures as they are sent, each made once for all judges.
+
+    Attributes:
+        pictures: Where they are, and where smaller ones go.
+    """
+
+    pictures: PictureStore
+    _known: dict[Pictures, dict[str, ImageRef]] = field(default_factory=dict)
+
+    def of(self, digests: Iterable[str], how: Pictures) -> dict[str, ImageRef]:
+        """By digest what is sent; these pictures and those of earlier calls."""
+        known = self._known.setdefault(how, {})
+        new = [digest for digest in dict.fromkeys(digests) if digest not in known]
+        known.update(shown_pictures(self.pictures, new, how))
+        return known
+
+
+def rating_questions(
+    config: Evaluated,
+    judges: Sequence[JudgeConfig],
+    rubrics: Sequence[str],
+    to_rate: ToRate,
+    applicability: pa.Table | None,
+    shown: Shown,
+) -> Iterator[Question]:
+    """A question for each judge and each of its rubrics, in the order of the config.
+
+    Args:
+        config: The protocol.
+        judges: Those that are asked.
+        rubrics: Names of those that are asked about.
+        to_rate: What there is to rate.
+        applicability: Rows of `APPLICABILITY`, null when nobody was asked.
+        shown: The pictures.
+
+    Yields:
+        The questions.
+
+    Raises:
+        ConfigError: A judge's own instructions cannot be read, or its scale is not that of the
+            published protocol.
+    """
+    for judge in judges:
+        check_scale(judge, config.protocol)
+        for rubric in (one for one in judge.rubrics if one in rubrics):
+            fits = has_text(judge, applicability) if rubric == TEXT else _every
+            yield _question(judge, rubric, config.protocol, to_rate, fits, shown)
+
+
+def fitting_question(options: ApplicabilityConfig, tasks: Sequence[Task], shown: Shown) -> Question:
+    """The question about applicability.
+
+    Args:
+        options: Who is asked, and about which metrics.
+        tasks: The samples.
+        shown: The pictures.
+
+    Returns:
+        The question.
+    """
+    digests = (picture.sha256 for task in tasks for picture in task.inputs)
+    stage = Fitting(options, shown.of(digests, "model_budget"))
+    return Question(APPLICABILITY, APPLICABILITY, stage, to_classify(tasks))
+
+
+def check_scale(judge: JudgeConfig, protocol: Protocol) -> None:
+    """Refuses a judge whose ratings the published protocol would misread.
+
+    Args:
+        judge: The judge.
+        protocol: The config's.
+
+    Raises:
+        ConfigError: It rates in free text on another scale than whole numbers from 1 to 10.
+    """
+    plain = judge.scale == PUBLISHED_SCALE and not judge.decimals
+    if protocol == "published" and judge.mode == "text" and not plain:
+        lowest, highest = judge.scale
+        raise ConfigError(
+            f"judge {judge.name!r} rates from {lowest:g} to {highest:g}"
+            f"{' with decimals' if judge.decimals else ''}, and protocol 'published' reads whole "
+            "numbers from 1 to 10: give it that scale, or write protocol: corrected"
+        )
+
+
+def _every(task: Task) -> bool:
+    del task
+    return True
+
+
+def _question(
+    judge: JudgeConfig,
+    rubric: str,
+    protocol: Protocol,
+    to_rate: ToRate,
+    fits: Callable[[Task], bool],
+    shown: Shown,
+) -> Question:
+    rows = to_rate.rows(judge, fits)
+    how = judge.pictures or _usual(protocol)
+    inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
+    pictures = shown.of([*inputs, *rows["output"]], how)
+    stage = Rate(
+        judge=judge,
+        rubric=rubric,
+        instructions=rubric_prompt(judge, rubric),
+        protocol=protocol,
+        how=how,
+        shown=pictures,
+    )
+    return Question(judge.name, rubric, stage, rows)
+
+
+def _usual(protocol: Protocol) -> Pictures:
+    return "published" if protocol == "published" else "model_budget"

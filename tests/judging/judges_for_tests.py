@@ -1,0 +1,117 @@
+"""A run with outputs of two systems, and judges that say what a test tells them to say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow.parquet as pq
+import yaml
+
+from echo_hf.engines.base import Completion, ImageRef, Request, Text, Usage, register
+from echo_hf.tables import OUTPUTS
+from tests.scoring.run_for_tests import output, put, root, run, stripes, write
+
+KIND = "scripted_judge"
+SYSTEMS = ("amber", "birch")
+GIVEN = stripes((100, 100, 100), (140, 140, 140))
+EDITS = {"lamp": [GIVEN], "sky": [stripes((60, 60, 60), (180, 180, 180))]}
+WORDS = ("boat", "fox", "tree")
+SAMPLES = (*EDITS, *WORDS)
+Row = dict[str, Any]
+Says = Callable[[Request], Completion | str]
+
+
+def rated(number: object) -> str:
+    """What a judge that keeps to the form says."""
+    return f"I expected a boat, and there is one. Rating: [[{number}]]"
+
+
+@dataclass
+class ScriptedJudge:
+    """An engine that says what it is told to say, and remembers what it was asked.
+
+    Attributes:
+        says: Makes the answer to a request, or its text.
+        model: Part of the signature.
+        usd_per_million_prompt_tokens: Its price; null where nobody knows it.
+        entered: How often its model was loaded and not yet freed.
+        asked: Every request.
+    """
+
+    says: Says = lambda _: rated(7)
+    model: str = "one"
+    usd_per_million_prompt_tokens: float | None = 2.0
+    usd_per_million_completion_tokens: float | None = 8.0
+    stored: bool = True
+    entered: int = 0
+    asked: list[Request] = field(default_factory=list)
+
+    def signature(self) -> Mapping[str, Any]:
+        """Its model alone."""
+        return {"kind": KIND, "model": self.model}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """One answer after the other."""
+        for number, request in enumerate(requests):
+            self.asked.append(request)
+            said = self.says(request)
+            if isinstance(said, str):
+                said = Completion(said, usage=Usage(100, 20, 60), cost_usd=0.25)
+            yield number, said
+
+    def use(self, kind: str = KIND) -> Self:
+        """Makes it the engine of every config that names this kind."""
+        register(kind)(lambda **_: self)
+        return self
+
+    def __enter__(self) -> Self:
+        self.entered += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.entered -= 1
+
+
+def judge_of(name: str = "mira", kind: str = KIND, **more: Any) -> Row:
+    """A judge as a config has it."""
+    known = {"name": name, "developer": "Northlight", "status": "current"}
+    return {**known, "engine": {"kind": kind}, **more}
+
+
+def config_of(folder: Path, judges: Iterable[Row] = (judge_of(),), **more: Any) -> Path:
+    """Writes the config of the run with these judges."""
+    path = folder / "evaluation.yaml"
+    known = {"name": "evaluation", "benchmark": "benchmark", "judges": list(judges)}
+    path.write_text(yaml.safe_dump({**known, **more}), "utf-8")
+    return path
+
+
+def drawn(folder: Path) -> None:
+    """Makes the benchmark, and an output of each system for each sample, no two alike."""
+    run(folder, EDITS, WORDS)
+    rows = []
+    for number, name in enumerate(SAMPLES):
+        for at, system in enumerate(SYSTEMS):
+            picture = put(folder, stripes((10 * number, 90 * at, 5)))
+            rows.append(output(name, system, EDITS.get(name, ()), image=picture))
+    write(folder, OUTPUTS, rows)
+
+
+def rows_of(folder: Path, table: str = "ratings") -> list[Row]:
+    """Rows of a table of the run."""
+    return list(pq.read_table(root(folder) / f"{table}.parquet").to_pylist())
+
+
+def prompt_of(request: Request) -> str:
+    """The instruction that a request is about."""
+    (text,) = (part.text for part in request.messages[1].parts[:1] if isinstance(part, Text))
+    return str(json.loads(text.splitlines()[1])["prompt"])
+
+
+def pictures_of(request: Request) -> list[str]:
+    """Digests of the pictures of a request, in order."""
+    return [part.sha256 for part in request.messages[1].parts if isinstance(part, ImageRef)]

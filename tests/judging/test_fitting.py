@@ -1,0 +1,157 @@
+"""Which metrics fit a sample: what is asked of whom, and what becomes of the answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.engines.base import Completion, Request
+from echo_hf.errors import ConfigError
+from echo_hf.judging.judge import applicability
+from echo_hf.judging.session import Judged
+from echo_hf.scoring.score import score
+from echo_hf.tables import APPLICABILITY
+from tests.judging.judges_for_tests import (
+    EDITS,
+    GIVEN,
+    KIND,
+    SAMPLES,
+    WORDS,
+    ScriptedJudge,
+    config_of,
+    drawn,
+    pictures_of,
+    prompt_of,
+    rows_of,
+)
+from tests.scoring.run_for_tests import fits, write
+
+METRICS = ("face_identity", "color_shift", "structure_distance", "text_rendering")
+OF_INPUTS = METRICS[:3]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run in which two systems have drawn five samples."""
+    drawn(tmp_path)
+    return tmp_path
+
+
+def says(**flags: int) -> str:
+    """A whole answer."""
+    return json.dumps({**flags, "rationale": "An edit of a lamp."})
+
+
+def flagged(asked: Request) -> str:
+    """Every metric that is asked about fits, but for faces."""
+    return says(**{name: int(name != "face_identity") for name in asked.inputs["metrics"]})
+
+
+def said(folder: Path, ask: str = "split", **options: Any) -> Judged:
+    """Asks which metrics fit."""
+    asking = {"engine": {"kind": KIND}, "ask": ask}
+    path = config_of(folder, [], applicability=asking)
+    return applicability(path, runs=folder / "runs", **options)
+
+
+def flags_of(folder: Path) -> dict[str, tuple[bool | None, ...]]:
+    """The flags of each sample in the order of the metrics."""
+    return {
+        row["sample_id"]: tuple(row[name] for name in METRICS)
+        for row in rows_of(folder, "applicability")
+    }
+
+
+def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> None:
+    """Three flags of a sample with inputs, one of the others; what is not asked is null."""
+    engine = ScriptedJudge(flagged).use()
+    said(folder)
+    expected = dict.fromkeys(EDITS, (False, True, True, None))
+    expected |= dict.fromkeys(WORDS, (None, None, None, True))
+    assert flags_of(folder) == expected
+    assert {row["rationale"] for row in rows_of(folder, "applicability")} == {"An edit of a lamp."}
+
+    lamp = next(one for one in engine.asked if prompt_of(one) == "draw lamp")
+    assert pictures_of(lamp) == [hashlib.sha256(GIVEN).hexdigest()]
+    told = lamp.messages[0].parts[0].text
+    assert [f'"{name}": <0 or 1>' in told for name in METRICS] == [True, True, True, False]
+    assert lamp.answer is not None
+    assert list(lamp.answer.model_fields) == [*OF_INPUTS, "rationale"]
+
+
+def test_all_may_be_asked_of_all(folder: Path) -> None:
+    """Where the config says so."""
+    ScriptedJudge(flagged).use()
+    said(folder, "all")
+    assert flags_of(folder) == dict.fromkeys(SAMPLES, (False, True, True, True))
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome"),
+    [
+        ("I would say both.", "unreadable"),
+        (says(face_identity=1), "off_schema"),
+        (says(face_identity=2, color_shift=0, structure_distance=0), "off_schema"),
+        (Completion(None, "I will not.", "refusal"), "refused"),
+        (Completion(None, "no power", "error"), "engine_error"),
+    ],
+)
+def test_a_failure_is_null_and_no_flag(folder: Path, given: str | Completion, outcome: str) -> None:
+    """What the released code takes for four times no is not known."""
+    ScriptedJudge(lambda _: given).use()
+    done = said(folder, limit=1)
+    assert flags_of(folder) == dict.fromkeys(("lamp", "boat"), (None,) * 4)
+    assert done.answered[0].outcomes["ok"] == 0
+    assert rows_of(folder, "applicability")[1]["outcome"] == outcome
+
+
+def test_what_is_asked_once_is_kept(folder: Path) -> None:
+    """A second call asks nobody; samples that it is not about stay."""
+    write(folder, APPLICABILITY, [fits("tree", text_rendering=False), fits("gone")])
+    engine = ScriptedJudge(flagged).use()
+    said(folder, limit=2)
+    assert set(flags_of(folder)) == {"lamp", "sky", "boat", "fox", "tree", "gone"}
+    assert flags_of(folder)["tree"] == (None, None, None, False)
+    calls = len(engine.asked)
+    said(folder, limit=2)
+    assert len(engine.asked) == calls == 4
+
+
+def test_scores_follow_the_flags(folder: Path) -> None:
+    """Colours are measured where they should stay, and that is told."""
+
+    def only_lamp(asked: Request) -> str:
+        metrics = asked.inputs["metrics"]
+        return says(**{name: int(prompt_of(asked) == "draw lamp") for name in metrics})
+
+    ScriptedJudge(only_lamp).use()
+    said(folder)
+    scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
+    shifts = [one for one in scores.splits[0].metrics if one.metric == "color_shift"]
+    assert {one.samples for one in shifts} == {("lamp",)}
+    assert all(one.asked for one in shifts)
+
+
+def test_the_command_asks_and_judges_nobody(folder: Path) -> None:
+    """`--applicability` fills its own table, and takes no judges."""
+    ScriptedJudge(flagged).use()
+    path = config_of(folder, [], applicability={"engine": {"kind": KIND}})
+    told = ["judge", str(path), "--runs", str(folder / "runs"), "--applicability"]
+    done = CliRunner().invoke(app, told)
+    assert done.exit_code == 0, done.output
+    assert "applicability.parquet" in done.output
+    assert len(flags_of(folder)) == len(SAMPLES)
+    refused = CliRunner().invoke(app, [*told, "--judges", "mira"])
+    assert "leave out --judges" in str(refused.exception)
+
+
+def test_a_config_that_names_nobody_says_how(folder: Path) -> None:
+    """With an example."""
+    with pytest.raises(ConfigError, match=r"add, for example, `applicability: \{engine:"):
+        applicability(config_of(folder, []), runs=folder / "runs")

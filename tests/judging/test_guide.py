@@ -1,0 +1,83 @@
+"""What `docs/judges.md` tells a reader to write is understood, and its tables are whole."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import yaml
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.evaluation import load_evaluation
+from echo_hf.judging.config import JudgeConfig
+from echo_hf.judging.config_files import read_judge, shipped_judges
+from echo_hf.reasons import Failed, Outcome, Unrated
+from tests.markdown_for_tests import cells
+from tests.stages_for_tests import ROOT
+
+GUIDE = (ROOT / "docs" / "judges.md").read_text("utf-8")
+ROWS = {row[0]: row[1:] for row in reversed(cells(GUIDE))}  # the first of a name counts
+
+
+def blocks(language: str) -> list[str]:
+    """Every example in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+
+
+def test_the_config_is_one(tmp_path: Path) -> None:
+    """With two judges that come along, one of its own, and applicability."""
+    (example,) = blocks("yaml")
+    (tmp_path / "my_config.yaml").write_text(example, "utf-8")
+    config = load_evaluation(tmp_path / "my_config.yaml")
+    assert [one.name for one in config.judges] == ["qwen2_5_vl_32b", "gpt_4o", "strict"]
+    assert config.applicability is not None
+
+
+def test_every_command_is_understood() -> None:
+    """Each line has a verb that takes its options."""
+    (block,) = blocks("bash")
+    for line in block.splitlines():
+        program, verb, *told = shlex.split(line, comments=True)
+        shown = CliRunner().invoke(app, [verb, "--help"], env={"COLUMNS": "200"})
+        assert (program, shown.exit_code) == ("echo-hf", 0)
+        assert [one for one in told if one.startswith("--") and one not in shown.output] == []
+
+
+def test_every_key_of_a_judge_is_there_with_its_default() -> None:
+    """In the order of the config, and with what a judge has that says nothing."""
+    first = [row[0] for row in cells(GUIDE)]
+    start = first.index("name")
+    assert first[start : start + len(JudgeConfig.model_fields)] == list(JudgeConfig.model_fields)
+    for name, field in JudgeConfig.model_fields.items():
+        said = ROWS[name][0]
+        if said and name != "pictures":
+            assert yaml.safe_load(said) == _plain(field.default), name
+
+
+def test_every_judge_that_comes_along_is_there() -> None:
+    """With its model, and with what it stands in for where that is gone."""
+    for file in shipped_judges():
+        model, status = ROWS[f"judges/{file.name}"]
+        judge = read_judge(file)
+        assert str(judge.engine.options["model"]) in model
+        words = {"substitute": "stands in for", "as_published": "as published"}
+        assert status.startswith(words.get(judge.status, judge.status))
+
+
+def test_every_outcome_is_there() -> None:
+    """But those that no judge's row has."""
+    never = {Failed.NEEDS_MODEL, Failed.NOT_ANSWERED}
+    every = {
+        Outcome.OK.value,
+        *map(str, Unrated),
+        *(str(one) for one in Failed if one not in never),
+    }
+    named = {name for first in ROWS for name in first.split(", ")}
+    assert every <= named
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,528 @@
+"""Judges at work on a run: who is asked what, what is written, and what is never asked again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.curate.provenance_quotes import without_quotes
+from echo_hf.engines.base import Completion, Request, Usage, register
+from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
+from echo_hf.judging.judge import judge
+from echo_hf.judging.session import Judged
+from echo_hf.judging.shown import as_published
+from echo_hf.pictures import PictureStore
+from echo_hf.run_folder import RunFolder
+from echo_hf.scoring.score import score
+from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
+from tests.judging.judges_for_tests import (
+    EDITS,
+    GIVEN,
+    SAMPLES,
+    SYSTEMS,
+    WORDS,
+    ScriptedJudge,
+    config_of,
+    drawn,
+    judge_of,
+    pictures_of,
+    prompt_of,
+    rated,
+    rows_of,
+)
+from tests.scoring.run_for_tests import digest_of, fits, output, put, rating, root, stripes, write
+
+OTHER = "scripted_judge_two"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run in which two systems have drawn five samples."""
+    drawn(tmp_path)
+    config_of(tmp_path)
+    return tmp_path
+
+
+def judged(folder: Path, **options: Any) -> Judged:
+    """Runs the judges of the config."""
+    return judge(folder / "evaluation.yaml", runs=folder / "runs", **options)
+
+
+def by_key(folder: Path) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The ratings of a run by judge, rubric, sample and system."""
+    names = ("judge", "rubric", "sample_id", "system")
+    return {tuple(row[name] for name in names): row for row in rows_of(folder)}
+
+
+def test_every_output_is_rated_and_told_how(folder: Path) -> None:
+    """One row an output, with what the judge saw, said, took and was told."""
+    engine = ScriptedJudge(lambda asked: rated(len(prompt_of(asked)))).use()
+    done = judged(folder)
+
+    rows = by_key(folder)
+    assert set(rows) == {("mira", "overall", name, one) for name in SAMPLES for one in SYSTEMS}
+    for (_, _, name, _), row in rows.items():
+        assert row["rating"] == len(f"draw {name}")
+        assert row["explanation"] == rated(len(f"draw {name}"))
+        assert (row["outcome"], row["repeat"], row["cost_usd"]) == ("ok", 0, 0.25)
+        assert row["usage"] == {
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "cached_tokens": 60,
+        }
+        assert row["sample_digest"] == digest_of(name, EDITS.get(name, ()))
+        told = engine.asked[0].messages[0].parts[0].text
+        assert row["prompt_digest"] == hashlib.sha256(told.encode()).hexdigest()
+    assert done.cost_usd == pytest.approx(0.25 * len(rows))
+    assert engine.entered == 0
+
+
+def test_inputs_come_first_and_the_output_last(folder: Path) -> None:
+    """What the outputs of a sample share is a common beginning, and they follow each other."""
+    engine = ScriptedJudge().use()
+    judged(folder)
+    shown = {(row["sample_id"], row["system"]): row["output_sha256"] for row in rows_of(folder)}
+    given = hashlib.sha256(GIVEN).hexdigest()
+
+    assert [prompt_of(one) for one in engine.asked] == [
+        f"draw {name}" for name in (*sorted(EDITS), *sorted(WORDS)) for _ in SYSTEMS
+    ]
+    lamp, same = engine.asked[:2]
+    assert pictures_of(lamp) == [given, shown["lamp", "amber"]]
+    assert pictures_of(same) == [given, shown["lamp", "birch"]]
+    assert lamp.messages[0] == same.messages[0]
+    assert lamp.messages[1].parts[:3] == same.messages[1].parts[:3]
+
+
+def test_a_judge_is_not_asked_twice(folder: Path) -> None:
+    """A second run reads the store, and writes the same table byte for byte."""
+    engine = ScriptedJudge().use()
+    judged(folder)
+    first, calls = (root(folder) / "ratings.parquet").read_bytes(), len(engine.asked)
+    again = judged(folder)
+
+    assert len(engine.asked) == calls == len(SAMPLES) * len(SYSTEMS)
+    assert again.cost_usd is None
+    assert (root(folder) / "ratings.parquet").read_bytes() == first
+
+
+def test_another_way_of_reading_asks_nobody(folder: Path) -> None:
+    """The first rating as published, the last as corrected, from the same stored answers."""
+    engine = ScriptedJudge(lambda _: "[[2]] at first; in the end [[9]]").use()
+    config_of(folder, [judge_of(pictures="model_budget")], protocol="corrected")
+    judged(folder)
+    assert {row["rating"] for row in rows_of(folder)} == {9}
+    calls = len(engine.asked)
+
+    config_of(folder, [judge_of(pictures="model_budget")], protocol="published")
+    judged(folder)
+    assert {row["rating"] for row in rows_of(folder)} == {2}
+    assert len(engine.asked) == calls
+
+
+def test_published_pictures_are_small_and_told(folder: Path) -> None:
+    """What was sent is made from the output, lies in the run's store, and stands in the row."""
+    engine = ScriptedJudge().use()
+    config_of(folder, protocol="published")
+    judged(folder)
+    store = PictureStore(root(folder) / "pictures")
+
+    row = by_key(folder)["mira", "overall", "lamp", "amber"]
+    sent = [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
+    digests = [hashlib.sha256(one).hexdigest() for one in sent]
+    assert pictures_of(engine.asked[0]) == digests
+    assert json.loads(row["provenance"])["judge"]["shown"] == {
+        "as": "published",
+        "inputs": digests[:1],
+        "output": digests[1],
+    }
+    assert [store.open(one) for one in digests] == sent
+
+
+def test_what_made_a_rating_outlives_the_words_of_posts(folder: Path) -> None:
+    """Where no posted words may be passed on, a row still says how it came about."""
+    ScriptedJudge().use()
+    judged(folder)
+    for row in rows_of(folder):
+        kept = json.loads(without_quotes(row["provenance"]) or "")["judge"]
+        assert kept["engine"] == {"kind": "scripted_judge", "model": "one"}
+        said = tuple(kept[name] for name in ("protocol", "mode", "status", "scale"))
+        assert said == ("corrected", "text", "current", [1.0, 10.0])
+        assert len(kept["digest"]) == 64
+
+
+FAILURES: dict[str, tuple[Completion | str, float | None, int]] = {
+    "ok": (rated(4), 4.0, 1),
+    "no_rating": ("A fine picture.", None, 1),
+    "beyond_scale": (rated(12), None, 1),
+    "refused": (Completion(None, "I will not.", "refusal", Usage(5, 1)), None, 1),
+    "cut": (Completion("Let me", None, "length", Usage(5, 9)), None, 2),
+    "engine_error": (Completion(None, "no power", "error"), None, 2),
+    "unreadable": (Completion("  "), None, 2),
+}
+
+
+@pytest.mark.parametrize("outcome", FAILURES)
+def test_what_is_no_rating_has_a_reason_and_no_number(folder: Path, outcome: str) -> None:
+    """Null and why, never 0; what is no answer is asked again by the next run."""
+    said, expected, calls = FAILURES[outcome]
+    engine = ScriptedJudge(lambda _: said).use()
+    done = judged(folder, limit=1)
+
+    rows = rows_of(folder)
+    assert {(row["outcome"], row["rating"]) for row in rows} == {(outcome, expected)}
+    assert done.answered[0].outcomes == {outcome: 2 * len(SYSTEMS)}
+    assert len(engine.asked) == calls * len(rows)
+    if outcome in ("refused", "cut", "engine_error"):
+        engine.says = lambda _: rated(8)
+        judged(folder, limit=1)
+        assert {row["rating"] for row in rows_of(folder)} == {8}
+
+
+def test_structured_judges_explain_first(folder: Path) -> None:
+    """The schema asks for the explanation, then the rating on the judge's scale."""
+    config_of(folder, [judge_of(mode="structured", scale=[0, 5])])
+    answer = '{"explanation": "It is a boat.", "rating": 5}'
+    engine = ScriptedJudge(lambda _: answer).use()
+    judged(folder)
+
+    schema = engine.asked[0].answer
+    assert schema is not None
+    assert list(schema.model_json_schema()["properties"]) == ["explanation", "rating"]
+    bounds = schema.model_json_schema()["properties"]["rating"]
+    assert (bounds["minimum"], bounds["maximum"], bounds["type"]) == (0, 5, "integer")
+    assert {(row["rating"], row["explanation"]) for row in rows_of(folder)} == {
+        (5, "It is a boat.")
+    }
+
+
+def test_a_structured_rating_off_the_scale_is_none(folder: Path) -> None:
+    """It is asked for once more, and then stays without a number."""
+    config_of(folder, [judge_of(mode="structured")])
+    engine = ScriptedJudge(lambda _: '{"explanation": "Superb.", "rating": 11}').use()
+    judged(folder)
+    assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {(None, "off_schema")}
+    assert len(engine.asked) == 2 * len(rows_of(folder))
+
+
+def test_repeats_are_further_questions(folder: Path) -> None:
+    """The same words, other calls, under numbers of their own."""
+    config_of(folder, [judge_of(repeats=3)])
+    engine = ScriptedJudge(lambda asked: rated(asked.repeat + 5)).use()
+    judged(folder)
+    said = {(row["repeat"], row["rating"]) for row in rows_of(folder)}
+    assert said == {(0, 5.0), (1, 6.0), (2, 7.0)}
+    assert len({one.messages for one in engine.asked}) * 3 == len(engine.asked) == 30
+
+
+def test_only_outputs_that_are_there_and_current_are_rated(folder: Path) -> None:
+    """No picture, another sample by now, an unknown one: left out, and counted by reason."""
+    ScriptedJudge().use()
+    image = put(folder, stripes((1, 2, 3)))
+    rows = [
+        output("boat", "amber", image=image),
+        output("boat", "birch", outcome="refused"),
+        output("boat", "cedar", outcome="failed", image=image),
+        output("fox", "amber", image=image, sample_digest="0" * 64),
+        output("gone", "amber", image=image),
+    ]
+    write(folder, OUTPUTS, rows)
+    done = judged(folder)
+    assert [(row["sample_id"], row["system"]) for row in rows_of(folder)] == [("boat", "amber")]
+    expected = {"without_picture": 2, "other_sample": 1, "not_released": 1}
+    assert {str(reason): count for reason, count in done.left_out.items()} == expected
+
+
+def test_a_lost_picture_is_told_and_not_sent(folder: Path) -> None:
+    """The output's file is gone: a row without a rating, and the others are rated."""
+    engine = ScriptedJudge().use()
+    write(folder, OUTPUTS, [output("boat", "amber", image="ab" * 32)])
+    judged(folder)
+    (row,) = rows_of(folder)
+    assert (row["outcome"], row["rating"], row["usage"]) == ("unshowable", None, None)
+    assert engine.asked == []
+
+
+def test_ratings_of_others_stay(folder: Path) -> None:
+    """Imported ones, and those of judges and rubrics that are not asked now."""
+    imported = [
+        rating("boat", "amber", 3, judge="visitor", provenance="made elsewhere"),
+        rating("boat", "amber", 2, rubric="text_rendering"),
+        rating("boat", "amber", 1, provenance=None),
+    ]
+    write(folder, RATINGS, imported)
+    ScriptedJudge().use()
+    judged(folder)
+    rows = by_key(folder)
+    assert rows["visitor", "overall", "boat", "amber"]["rating"] == 3
+    assert rows["mira", "text_rendering", "boat", "amber"]["rating"] == 2
+    assert rows["mira", "overall", "boat", "amber"]["rating"] == 7
+    assert len(rows) == 12
+
+
+def test_a_limit_keeps_what_was_rated_in_the_same_way(folder: Path) -> None:
+    """And drops what another prompt gave, which would make two judges of one."""
+    engine = ScriptedJudge().use()
+    judged(folder)
+    judged(folder, limit=1)
+    assert len(rows_of(folder)) == 10
+
+    (folder / "own.md").write_text("Rate it. $form", "utf-8")
+    config_of(folder, [judge_of(prompt_file="own.md")])
+    engine.says = lambda _: rated(2)
+    judged(folder, limit=1)
+    assert {(row["sample_id"], row["rating"]) for row in rows_of(folder)} == {
+        ("lamp", 2.0),
+        ("boat", 2.0),
+    }
+
+
+def test_judges_work_one_after_the_other(folder: Path) -> None:
+    """At most one of them has its model in memory; each has its own rows."""
+    first, second = ScriptedJudge(model="one"), ScriptedJudge(lambda _: rated(3), model="two")
+    first.use()
+    second.use(OTHER)
+
+    def says(asked: Request) -> str:
+        assert (first.entered, second.entered) == (0, 1)
+        return rated(3)
+
+    second.says = says
+    config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
+    judged(folder)
+    assert Counter((row["judge"], row["rating"]) for row in rows_of(folder)) == {
+        ("ann", 7.0): 10,
+        ("ben", 3.0): 10,
+    }
+    judged(folder, judges=["ben"])
+    assert len(rows_of(folder)) == 20
+
+
+def test_a_judge_that_breaks_down_stops_nobody_else(folder: Path) -> None:
+    """The others finish, what it had said is written, and the message names it."""
+
+    class Breaking(ScriptedJudge):
+        def stream(self, requests: Any) -> Any:
+            for number, given in super().stream(requests):
+                if number == 3:
+                    raise EngineError("the machine is gone")
+                yield number, given
+
+    Breaking().use()
+    ScriptedJudge(model="two").use(OTHER)
+    config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
+    with pytest.raises(JudgeError, match="ann overall: the machine is gone"):
+        judged(folder)
+    assert Counter(row["judge"] for row in rows_of(folder)) == {"ann": 3, "ben": 10}
+
+
+TEXT = ["overall", "text_rendering"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "text_samples", "expected"),
+    [
+        ({}, "applicable", set(WORDS)),
+        ({"boat": True, "fox": False, "lamp": True}, "applicable", {"boat", "lamp"}),
+        ({"boat": None, "fox": None}, "applicable", set(WORDS)),
+        ({"boat": True}, "text_to_image", set(WORDS)),
+        ({"boat": True}, "all", set(SAMPLES)),
+    ],
+)
+def test_text_is_rated_where_there_is_some(
+    folder: Path, flags: dict[str, bool | None], text_samples: str, expected: set[str]
+) -> None:
+    """Where somebody said so; while nobody was asked, of all prompts without inputs."""
+    if flags:
+        rows = [fits(name, text_rendering=flag) for name, flag in flags.items()]
+        write(folder, APPLICABILITY, rows)
+    engine = ScriptedJudge().use()
+    config_of(folder, [judge_of(rubrics=TEXT, text_samples=text_samples)])
+    judged(folder, rubrics=["text_rendering"])
+    assert {row["sample_id"] for row in rows_of(folder)} == expected
+    assert {row["rubric"] for row in rows_of(folder)} == {"text_rendering"}
+    # Its inputs are not shown, as in the paper.
+    assert {len(pictures_of(one)) for one in engine.asked} == {1}
+
+
+def test_what_is_about_to_be_asked_is_told_and_nobody_is_asked(folder: Path) -> None:
+    """Calls, pictures, and a price that counts the answers; no table is written."""
+    engine = ScriptedJudge().use()
+    done = judged(folder, dry_run=True)
+    (planned,) = done.plans
+    assert (planned.plan.calls, planned.plan.pictures) == (10, 14)
+    # 10 answers of 400 tokens at 8 dollars a million come on top of the prompts at 2.
+    prompts = planned.plan.prompt_tokens * 2 / 1e6
+    assert planned.cost_usd == pytest.approx(prompts + 10 * 400 * 8 / 1e6)
+    assert (done.path, engine.asked) == (None, [])
+    assert not (root(folder) / "ratings.parquet").exists()
+
+    judged(folder, limit=1)
+    (rest,) = judged(folder, dry_run=True).plans
+    assert (rest.plan.calls, rest.plan.stored) == (6, 4)
+
+
+def test_a_budget_ends_a_run_and_the_next_goes_on(folder: Path) -> None:
+    """Four calls of a quarter dollar are one; what is left is asked with more money."""
+    engine = ScriptedJudge().use()
+    done = judged(folder, budget_usd=1.0)
+    assert (len(engine.asked), done.cost_usd, done.spent) == (4, 1.0, True)
+    assert done.answered[0].outcomes == {"ok": 4, "not_answered": 6}
+    assert len(rows_of(folder)) == 4
+
+    done = judged(folder, budget_usd=100.0)
+    assert (len(engine.asked), done.spent) == (10, False)
+    assert len(rows_of(folder)) == 10
+
+
+def test_the_budget_is_one_for_all_judges(folder: Path) -> None:
+    """The second judge gets what the first has left, which may be nothing."""
+    first, second = ScriptedJudge().use(), ScriptedJudge(model="two").use(OTHER)
+    config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
+    judged(folder, budget_usd=3.0)
+    assert (len(first.asked), len(second.asked)) == (10, 2)
+
+
+def test_what_no_answer_has_a_price_for_is_counted_all_the_same(folder: Path) -> None:
+    """At the list's price of 2 and 8 dollars a million: here half a dollar a call."""
+    unpriced = Completion(rated(7), usage=Usage(50_000, 50_000))
+    engine = ScriptedJudge(lambda _: unpriced).use()
+    done = judged(folder, budget_usd=1.5)
+    assert (len(engine.asked), done.cost_usd, done.spent) == (3, None, True)
+
+
+def test_a_budget_needs_a_price(folder: Path) -> None:
+    """Before anybody is asked."""
+    engine = ScriptedJudge(usd_per_million_prompt_tokens=None).use()
+    with pytest.raises(JudgeError, match="'mira' has no known price"):
+        judged(folder, budget_usd=1.0)
+    assert engine.asked == []
+
+
+def test_ratings_are_scored(folder: Path) -> None:
+    """A judge that always prefers one system gives it every comparison."""
+    pictures = {row["image"]: row["system"] for row in _outputs(folder)}
+    best = {"amber": 9, "birch": 4}
+    ScriptedJudge(lambda asked: rated(best[pictures[pictures_of(asked)[-1]]])).use()
+    judged(folder)
+    for split in score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0).splits:
+        assert split.win_rates is not None
+        assert split.win_rates.rates.win_rate == {"amber": 1.0, "birch": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"judges": ["mria"]}, "unknown judge 'mria'; did you mean 'mira'"),
+        ({"rubrics": ["overal"]}, "unknown rubric 'overal'; did you mean 'overall'"),
+        ({"rubrics": ["text_rendering"]}, "none of the judges rates by 'text_rendering'"),
+    ],
+)
+def test_a_name_that_is_not_there_is_refused(
+    folder: Path, options: dict[str, Any], said: str
+) -> None:
+    """With the nearest one that is."""
+    with pytest.raises(ConfigError, match=said):
+        judged(folder, **options)
+
+
+def test_a_config_without_judges_says_which_there_are(folder: Path) -> None:
+    """Those that echo-hf brings."""
+    config_of(folder, [])
+    with pytest.raises(ConfigError, match=r"names no judges.*judges/gpt_4o.yaml"):
+        judged(folder)
+
+
+def test_a_run_without_outputs_says_what_to_do(folder: Path) -> None:
+    """There is nothing to rate before somebody has drawn."""
+    (root(folder) / "outputs.parquet").unlink()
+    with pytest.raises(RunError, match="run `echo-hf generate` first"):
+        judged(folder)
+
+
+@pytest.mark.parametrize("wrong", [{"scale": [0, 10]}, {"decimals": True}])
+def test_the_published_protocol_reads_one_scale(folder: Path, wrong: dict[str, Any]) -> None:
+    """A judge on another would be misread, unless it answers in JSON."""
+    ScriptedJudge().use()
+    config_of(folder, [judge_of(**wrong)], protocol="published")
+    with pytest.raises(ConfigError, match="reads whole numbers from 1 to 10"):
+        judged(folder)
+    config_of(folder, [judge_of(mode="structured", **wrong)], protocol="published")
+    judged(folder, dry_run=True)
+
+
+def test_an_engine_without_memory_never_judges(folder: Path) -> None:
+    """Its answers could not be looked at again."""
+    ScriptedJudge(stored=False).use()
+    with pytest.raises(JudgeError, match="keeps no answers"):
+        judged(folder)
+
+
+def test_own_instructions_are_sent_as_they_are(folder: Path) -> None:
+    """Dollars in them mean nothing but for the form."""
+    (folder / "own.md").write_text("A $5 picture is $fine.\n\n$form\n", "utf-8")
+    config_of(folder, [judge_of(prompt_file="own.md")])
+    engine = ScriptedJudge().use()
+    judged(folder)
+    told = engine.asked[0].messages[0].parts[0].text
+    assert told.startswith("A $5 picture is $fine.\n\nWrite your assessment first.")
+
+
+def test_what_was_said_of_a_forgotten_post_goes_with_it(folder: Path) -> None:
+    """Answers about a sample are found by the posts that it was made from."""
+    engine = ScriptedJudge().use()
+    judged(folder)
+    assert {one.sources for one in engine.asked[:2]} == {("https://example.org/lamp",)}
+    store = RunFolder(root(folder)).store()
+    assert store.forget(["https://example.org/lamp"]) == len(SYSTEMS)
+    assert len(store) == len(SYSTEMS) * (len(SAMPLES) - 1)
+    store.close()
+
+
+def test_packages_are_wanted_before_anybody_is_asked(folder: Path) -> None:
+    """The second judge lacks some: the first one is not paid in vain, and a plan can be made."""
+    first = ScriptedJudge().use()
+    second = ScriptedJudge(model="two")
+    register(OTHER, extra="vllm", packages=("no_such_package",))(lambda **_: second)
+    config_of(folder, [judge_of("ann"), judge_of("ben", OTHER)])
+    assert len(judged(folder, dry_run=True).plans) == 2
+    with pytest.raises(MissingExtraError, match=r"judge 'ben' needs .*echo-hf\[vllm\]"):
+        judged(folder)
+    assert first.asked == []
+
+
+def test_two_processes_do_not_judge_at_once(folder: Path) -> None:
+    """Both would pay for the same answers."""
+
+    def says(asked: Request) -> str:
+        with pytest.raises(RunError, match="another process is judging"):
+            judged(folder)
+        return rated(7)
+
+    ScriptedJudge(says).use()
+    judged(folder)
+    assert len(rows_of(folder)) == 10
+
+
+def test_the_command_rates_and_says_so(folder: Path) -> None:
+    """A table of what was said, why an output has no rating, and where the table is."""
+    ScriptedJudge(lambda asked: "Hm." if "fox" in prompt_of(asked) else rated(6)).use()
+    told = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
+    dry = CliRunner().invoke(app, [*told, "--dry-run"])
+    assert dry.exit_code == 0, dry.output
+    assert "nothing was asked" in dry.output
+    done = CliRunner().invoke(app, [*told, "--judges", "mira", "--rubric", "overall"])
+    assert done.exit_code == 0, done.output
+    for words in ("60 %", "2 no_rating: the answer holds no rating", "$2.50", "ratings.parquet"):
+        assert words in done.output
+
+
+def _outputs(folder: Path) -> list[dict[str, Any]]:
+    return rows_of(folder, "outputs")

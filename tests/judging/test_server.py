@@ -1,0 +1,223 @@
+"""The whole verb against a real server on loopback, with every fault that a judge may have."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.errors import JudgeError
+from echo_hf.judging.judge import applicability, judge
+from echo_hf.judging.session import Judged
+from echo_hf.judging.shown import as_published
+from echo_hf.pictures import PictureStore
+from tests.engines.openai.loopback_server import (
+    Answer,
+    Asked,
+    LoopbackServer,
+    completion,
+    fault,
+    running,
+)
+from tests.judging.judges_for_tests import (
+    GIVEN,
+    config_of,
+    drawn,
+    judge_of,
+    rated,
+    rows_of,
+)
+from tests.scoring.run_for_tests import root
+
+USAGE = {
+    "prompt_tokens": 1000,
+    "completion_tokens": 50,
+    "total_tokens": 1050,
+    "prompt_tokens_details": {"cached_tokens": 600},
+}
+PRICES = {"usd_per_million_prompt_tokens": 2.0, "usd_per_million_completion_tokens": 10.0}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run in which two systems have drawn five samples."""
+    drawn(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    """A server that gives every output a 7; no proxy stands before it, no key is used."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    with running() as loopback:
+        loopback.behave = lambda _: completion(rated(7), usage=USAGE)
+        yield loopback
+
+
+def engine(server: LoopbackServer, **more: Any) -> dict[str, Any]:
+    """The engine of a judge that asks the server."""
+    usual = {"kind": "openai", "model": "tiny", "base_url": server.url, "backoff_s": 0.001}
+    return {**usual, **PRICES, **more}
+
+
+def judged(folder: Path, server: LoopbackServer, **options: Any) -> Judged:
+    """Asks the judge that sits behind the server."""
+    more = options.pop("engine", {})
+    of_judge = options.pop("judge", {})
+    judges = [{**judge_of(**of_judge), "engine": engine(server, **more)}]
+    config = config_of(folder, judges, protocol=options.pop("protocol", "corrected"))
+    return judge(config, runs=folder / "runs", **options)
+
+
+def task_of(asked: Asked) -> str:
+    """The instruction that a request to the server is about."""
+    content = asked.body["messages"][1]["content"]
+    text = content if isinstance(content, str) else content[0]["text"]
+    return str(json.loads(text.splitlines()[1])["prompt"])
+
+
+def test_what_is_sent_is_what_was_looked_at(folder: Path, server: LoopbackServer) -> None:
+    """Instructions, task, input, output, in this order; small JPEG files as published."""
+    judged(folder, server, protocol="published", engine={"temperature": None, "concurrency": 1})
+    body = server.asked[0].body
+    assert "temperature" not in body
+    assert "response_format" not in body
+    system, user = body["messages"]
+    assert system["content"].startswith("You assess one picture")
+    kinds = [part["type"] for part in user["content"]]
+    assert kinds == ["text", "image_url", "text", "image_url", "text"]
+    assert task_of(server.asked[0]) == "draw lamp"
+
+    store = PictureStore(root(folder) / "pictures")
+    row = next(one for one in rows_of(folder) if one["sample_id"] == "lamp")
+    urls = [part["image_url"]["url"] for part in user["content"] if part["type"] == "image_url"]
+    files = [base64.b64decode(url.removeprefix("data:image/jpeg;base64,")) for url in urls]
+    assert files == [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
+    seen = json.loads(row["provenance"])["judge"]["shown"]
+    assert [*seen["inputs"], seen["output"]] == [hashlib.sha256(one).hexdigest() for one in files]
+
+
+def test_tokens_cache_and_price_are_those_of_the_server(
+    folder: Path, server: LoopbackServer
+) -> None:
+    """Ten calls, of whose 1,000 prompt tokens each 600 were in its cache."""
+    done = judged(folder, server)
+    (answered,) = done.answered
+    assert answered.fill.usage.cached / answered.fill.usage.prompt == 0.6
+    assert done.cost_usd == pytest.approx(10 * (1000 * 2 + 50 * 10) / 1e6)
+    assert {row["usage"]["cached_tokens"] for row in rows_of(folder)} == {600}
+
+
+# What the server does about a sample, the outcome, and how often it is asked in two runs: at two
+# attempts a try; what is no answer is asked again by the second run.
+FAULTS: dict[str, tuple[Answer, str, int]] = {
+    "draw boat": (completion(rated(3), usage=USAGE), "ok", 1),
+    "draw fox": (completion(None, message={"refusal": "I will not."}), "refused", 2),
+    "draw tree": (completion("I expected a", "length"), "cut", 4),
+    "draw lamp": (fault(500, "broken"), "engine_error", 8),
+    "draw sky": (completion("A fine sky."), "no_rating", 1),
+}
+
+
+def test_every_fault_has_its_name_and_no_rating(folder: Path, server: LoopbackServer) -> None:
+    """Refused, cut, broken, without a number: counted, null, and asked again where it may help."""
+    server.behave = lambda asked: FAULTS[task_of(asked)][0]
+    options = {"engine": {"max_attempts": 2}}
+    done = judged(folder, server, **dict(options))
+    judged(folder, server, **dict(options))
+
+    rows = {(f"draw {row['sample_id']}", row["outcome"], row["rating"]) for row in rows_of(folder)}
+    assert rows == {
+        (name, outcome, 3.0 if outcome == "ok" else None)
+        for name, (_, outcome, _) in FAULTS.items()
+    }
+    assert done.answered[0].outcomes == {outcome: 2 for _, outcome, _ in FAULTS.values()}
+    expected = {name: 2 * calls for name, (_, _, calls) in FAULTS.items()}
+    assert Counter(map(task_of, server.asked)) == expected
+
+
+def test_a_busy_server_is_asked_again(folder: Path, server: LoopbackServer) -> None:
+    """A 429 that asks to wait costs an attempt and no rating."""
+    seen: Counter[str] = Counter()
+
+    def busy_once(asked: Asked) -> Answer:
+        key = json.dumps(asked.body, sort_keys=True)
+        seen[key] += 1
+        if seen[key] == 1:
+            return fault(429, "slow down", headers={"Retry-After": "0"})
+        return completion(rated(6), usage=USAGE)
+
+    server.behave = busy_once
+    judged(folder, server)
+    assert {row["rating"] for row in rows_of(folder)} == {6.0}
+    assert set(seen.values()) == {2}
+
+
+def test_structured_answers_are_asked_for_with_a_schema(
+    folder: Path, server: LoopbackServer
+) -> None:
+    """The server gets it, and its answer is read by it."""
+    answer = json.dumps({"explanation": "It is a boat.", "rating": 9})
+    server.behave = lambda _: completion(answer, usage=USAGE)
+    judged(folder, server, judge={"mode": "structured"})
+    form = server.asked[0].body["response_format"]
+    assert form["type"] == "json_schema"
+    assert list(form["json_schema"]["schema"]["properties"]) == ["explanation", "rating"]
+    assert {row["rating"] for row in rows_of(folder)} == {9.0}
+
+
+def test_repeats_have_seeds_of_their_own(folder: Path, server: LoopbackServer) -> None:
+    """Where a seed is sent at all; else the server draws anew by itself."""
+    judged(folder, server, judge={"repeats": 3}, engine={"seed": 40, "temperature": 1.0})
+    assert Counter(one.body["seed"] for one in server.asked) == {40: 10, 41: 10, 42: 10}
+    assert Counter(row["repeat"] for row in rows_of(folder)) == {0: 10, 1: 10, 2: 10}
+
+
+def test_a_budget_ends_with_what_is_under_way(folder: Path, server: LoopbackServer) -> None:
+    """A call costs a quarter of a cent: one cent is four calls, and those under way with them."""
+    done = judged(folder, server, budget_usd=0.01, engine={"concurrency": 2})
+    assert 4 <= len(server.asked) <= 5
+    assert done.spent
+    assert len(rows_of(folder)) == len(server.asked)
+
+
+def test_a_refused_key_stops_the_judge_and_loses_nothing(
+    folder: Path, server: LoopbackServer
+) -> None:
+    """What it had said is written, and the message says what to mend."""
+    server.behave = lambda asked: (
+        completion(rated(7)) if task_of(asked) == "draw lamp" else fault(401, "bad key")
+    )
+    with pytest.raises(JudgeError, match=r"mira overall: .*status 401"):
+        judged(folder, server, engine={"concurrency": 1})
+    assert [row["sample_id"] for row in rows_of(folder)] == ["lamp", "lamp"]
+
+
+def test_applicability_is_asked_over_the_same_wire(folder: Path, server: LoopbackServer) -> None:
+    """Input pictures at their own size, and a schema with the metrics."""
+    of_words = {"text_rendering": 1}
+    of_edits = {"face_identity": 0, "color_shift": 1, "structure_distance": 1}
+
+    def behave(asked: Asked) -> Answer:
+        flags = of_edits if task_of(asked) in ("draw lamp", "draw sky") else of_words
+        return completion(json.dumps({**flags, "rationale": "Because."}))
+
+    server.behave = behave
+    config = config_of(folder, [], applicability={"engine": engine(server)})
+    applicability(config, runs=folder / "runs")
+    rows = {row["sample_id"]: row for row in rows_of(folder, "applicability")}
+    assert (rows["lamp"]["color_shift"], rows["lamp"]["text_rendering"]) == (True, None)
+    assert (rows["boat"]["color_shift"], rows["boat"]["text_rendering"]) == (None, True)
+    lamp = next(one for one in server.asked if task_of(one) == "draw lamp")
+    _, picture = lamp.body["messages"][1]["content"]
+    assert base64.b64decode(picture["image_url"]["url"].partition(",")[2]) == GIVEN
+    form = lamp.body["response_format"]["json_schema"]["schema"]
+    assert list(form["properties"]) == [*of_edits, "rationale"]
