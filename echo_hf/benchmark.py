@@ -13,8 +13,8 @@ from datasets import Dataset
 from echo_hf.context.sample_id import sample_digest
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import HubError, PictureError
-from echo_hf.hub.load import load_benchmark
+from echo_hf.errors import HubError, PictureError, ReleaseError
+from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import NoTask
 from echo_hf.systems.base import Task
@@ -53,10 +53,30 @@ class Benchmark:
 
     reference: str
 
-    @property
-    def revision(self) -> str | None:
-        """Its name on the Hub; null for a folder, whose place is nobody else's business."""
-        return None if Path(self.reference).exists() else self.reference
+    def identity(self) -> dict[str, Any]:
+        """What tells this benchmark from another one, without the place of a folder.
+
+        Returns:
+            Name and digests of its splits, as the manifest has them, and its name on the Hub; null
+            where there is none.
+
+        Raises:
+            HubError: As for `tasks`.
+            ReleaseError: As for `tasks`.
+        """
+        is_folder = Path(self.reference).exists()
+        repo, at, revision = self.reference.rpartition("@")
+        known = {"on_hub": None if is_folder else self.reference, "name": None, "digests": None}
+        try:
+            if is_folder or not at:
+                manifest = load_manifest(self.reference)
+            else:
+                manifest = load_manifest(repo, revision=revision)
+        except ReleaseError:
+            return known  # the dataset of ECHO's authors has no manifest
+        splits = {name: manifest.configs[name] for name in BENCHMARKS if name in manifest.configs}
+        digests = {name: entry.digest for name, entry in splits.items()}
+        return {**known, "name": manifest.name, "digests": digests}
 
     def tasks(self, pictures: PictureStore, limit: int | None = None) -> Tasks:
         """Reads the tasks, and puts their input pictures where adapters find them.

@@ -20,7 +20,7 @@ from echo_hf.judging.written import write_applicability, write_ratings
 from echo_hf.reasons import Reason
 from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
-from echo_hf.scoring.run_tables import read_table
+from echo_hf.scoring.table_file import read_table
 from echo_hf.tables import APPLICABILITY, OUTPUTS
 from echo_hf.watch import Watcher
 

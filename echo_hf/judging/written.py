@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from echo_hf.judging.asking import Answered
 from echo_hf.judging.rate import STAGE
-from echo_hf.scoring.run_tables import read_table
+from echo_hf.scoring.table_file import read_table
 from echo_hf.tables import APPLICABILITY, RATINGS, Table
 
 Row = Mapping[str, Any]

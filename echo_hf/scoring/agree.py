@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +23,8 @@ from echo_hf.scores.people.agreement import Agreement, agreement
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.rule import Protocol
 from echo_hf.scoring.human_file import read_human_file
-from echo_hf.scoring.run_tables import RunTables, read_run, read_table
+from echo_hf.scoring.run_tables import RunTables, read_run
+from echo_hf.scoring.table_file import read_table
 from echo_hf.tables import HUMAN
 
 AGREEMENT_FILE = "agreement.json"
@@ -87,7 +89,7 @@ def agree(
         _by_split(ranks, tables, config.protocol, n_boot),
         {**tables.left_out, **gone},
     )
-    _write(found, benchmark.revision, copy)
+    _write(found, benchmark.identity(), copy)
     return found
 
 
@@ -123,7 +125,7 @@ def _by_split(
     ranks: pa.Table, tables: RunTables, protocol: Protocol, n_boot: int
 ) -> Mapping[str, Agreement]:
     parts = {name: tables.of_split(ranks, name) for name in tables.tasks}
-    ranked = {name: part for name, part in parts.items() if part is not None}
+    ranked = {name: part for name, part in parts.items() if part is not None and part.num_rows}
     if len(ranked) < 2:
         return {}
     return {
@@ -145,7 +147,7 @@ def _compared(
     return agreement(ranks, ratings if rated else None, protocol=protocol, n_boot=n_boot)
 
 
-def _write(found: RunAgreement, benchmark: str | None, copy: Path | None) -> None:
+def _write(found: RunAgreement, benchmark: Mapping[str, Any], copy: Path | None) -> None:
     """Writes the figures; a killed process leaves the old file or the new."""
     written = {
         "benchmark": benchmark,

@@ -12,11 +12,14 @@ from rich.text import Text
 
 from echo_hf.metrics import ColorShiftResult
 from echo_hf.metrics.result import MetricResult
+from echo_hf.reasons import Unscored
 from echo_hf.scoring.measured import Measured
 from echo_hf.scoring.score import Scores
 from echo_hf.scoring.win_rates import SplitWinRates
+from echo_hf.thread_view import plain
 
 NOTHING = "-"
+LONGEST = 40
 HIGHER, LOWER = "↑", "↓"  # is better
 BETTER = {
     "color_shift": LOWER,
@@ -39,13 +42,18 @@ def show_scores(console: Console, scores: Scores) -> None:
             console.print(Text(line, "yellow"), soft_wrap=True)
     for split in scores.splits:
         if split.win_rates is not None:
-            judges = ", ".join(split.win_rates.rates.per_judge)
+            judges = ", ".join(plain(judge, LONGEST) for judge in split.win_rates.rates.per_judge)
             said = f"{split.split}: win rate ({scores.protocol}), judged by {judges}"
-            _show(console, said, win_rate_table(split.win_rates))
+            _show(console, said, win_rate_table(split.win_rates), why_not(split.win_rates))
+        elif split.samples:
+            said = f"{split.split}: no win rates, since no judge has rated an output of it\n"
+            console.print(Text(said, "yellow"), soft_wrap=True)
         if split.metrics:
             _show(
                 console, f"{split.split}: what people complain about", metric_table(split.metrics)
             )
+    directions = f"{HIGHER} higher, {LOWER} lower is better"
+    console.print(Text(directions, "dim"))
     console.print(Text(f"results: {scores.path}"), soft_wrap=True)
 
 
@@ -59,19 +67,41 @@ def win_rate_table(found: SplitWinRates) -> Table:
         The table.
     """
     rates = found.rates
-    tier = {name: at for at, names in enumerate(found.tiers, 1) for name in names}
+    # Where nothing says how far others may differ, one tier for all would read as no difference.
+    known = any(rates.interval.values())
+    tier = {name: at for at, names in enumerate(found.tiers, 1) for name in names if known}
     table = Table(box=None, pad_edge=False)
     for heading in ("system", "win rate", "95 %", "tier", "coverage"):
         table.add_column(heading, justify="left" if heading == "system" else "right")
     for system, rate in rates.win_rate.items():
         table.add_row(
-            Text(system, "bold"),
+            Text(plain(system, LONGEST), "bold"),
             _number(rate),
             _interval(rates.interval[system]),
             str(tier.get(system, NOTHING)),
             _share(rates.coverage[system]),
         )
     return table
+
+
+def why_not(found: SplitWinRates) -> list[str]:
+    """Why systems have no win rate, or no interval, a line for each reason.
+
+    Args:
+        found: The win rates of a split.
+
+    Returns:
+        The lines; none where every number is there.
+    """
+    named: dict[Unscored, list[str]] = {}
+    for system, reason in found.rates.reasons.items():
+        named.setdefault(reason, []).append(plain(system, LONGEST))
+    every = len(found.rates.win_rate)
+    return [
+        f"{'all systems' if len(systems) == every else ', '.join(systems)}: {reason}: "
+        f"{reason.meaning}"
+        for reason, systems in named.items()
+    ]
 
 
 def metric_table(metrics: Sequence[Measured]) -> Table:
@@ -95,7 +125,7 @@ def metric_table(metrics: Sequence[Measured]) -> Table:
         else:
             table.add_row(title)
             for one in rows:
-                table.add_row(Text(f"  {one.system}"), *_cells(one))
+                table.add_row(Text(f"  {plain(one.system, LONGEST)}"), *_cells(one))
     return table
 
 
@@ -121,9 +151,11 @@ def _beside(result: MetricResult) -> str:
     return f"{result.tint.yellower.value:+.1f} yellower"
 
 
-def _show(console: Console, title: str, table: Table) -> None:
+def _show(console: Console, title: str, table: Table, notes: Sequence[str] = ()) -> None:
     console.print(Text(title, "bold"), soft_wrap=True)
     console.print(table)
+    for note in notes:
+        console.print(Text(note, "dim"), soft_wrap=True)
     console.print()
 
 

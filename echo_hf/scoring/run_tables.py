@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from echo_hf.benchmark import Benchmark
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError
-from echo_hf.hub.run_tables import left_out_reasons
+from echo_hf.hub.run_tables import DIGEST, SAMPLE, left_out_reasons
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
 from echo_hf.run_folder import RunFolder
 from echo_hf.scores.rated_outputs import read_outputs
+from echo_hf.scoring.table_file import read_table
 from echo_hf.systems.base import Task
-from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, Table
+from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 
 SCORED = (OUTPUTS, RATINGS, APPLICABILITY)
+RUBRICS = ("overall", "text_rendering", "reference")
+TOLD = ("sample_id", "system", "rubric", "rating", "output_sha256")
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,11 @@ class RunTables:
     left_out: Mapping[str, Mapping[Reason, int]]
 
     def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
-        """The rows of a table about the samples of a split; null where there is none."""
+        """The rows of a table about the samples of a split; null where there is no such table."""
         if table is None:
             return None
         ids = pa.array([task.sample_id for task in self.tasks[split]], pa.string())
-        rows = table.filter(pc.is_in(table["sample_id"], ids))
-        return rows if rows.num_rows else None
+        return table.filter(pc.is_in(table["sample_id"], ids))
 
 
 def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
@@ -78,40 +79,26 @@ def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
     every = benchmark.tasks(folder.pictures).tasks
     digests = {task.sample_id: task.sample_digest for task in every}
     reasons: dict[str, list[Reason | None]] = {
-        name: list(left_out_reasons(rows, digests))
+        name: list(left_out_reasons(_with_digests(rows, digests), digests))
         for name, rows in tables.items()
         if rows is not None
     }
-    _mark_unseen(tables["ratings"], tables["outputs"], reasons.get("ratings", []))
+    outputs = _kept(tables["outputs"], reasons.get("outputs", []))
+    _mark_unscored(tables["ratings"], outputs, reasons.get("ratings", []))
     kept = {name: _kept(rows, reasons.get(name, [])) for name, rows in tables.items()}
     left_out = {name: Counter(filter(None, found)) for name, found in reasons.items()}
     tasks = {name: tuple(task for task in every if task.split == name) for name in BENCHMARKS}
     return RunTables(tasks, **kept, left_out={name: one for name, one in left_out.items() if one})
 
 
-def read_table(root: Path, table: Table) -> pa.Table | None:
-    """Reads a table of a run.
-
-    Args:
-        root: The run's folder.
-        table: The table.
-
-    Returns:
-        Its rows, null when there is no such file.
-
-    Raises:
-        RunError: The file is no such table.
-    """
-    path = root / f"{table.name}.parquet"
-    if not path.exists():
-        return None
-    try:
-        return pq.read_table(path).select(list(table.columns)).cast(table.schema)
-    except (OSError, KeyError, pa.ArrowException) as error:
-        said = " ".join(str(error).split())
-        raise RunError(
-            f"{str(path)!r} is no table of {table.name} ({said}): make it again, or move it away"
-        ) from None
+def _with_digests(rows: pa.Table, digests: Mapping[str, str]) -> pa.Table:
+    """Rows of which those that state no digest are taken to be about the sample as it is now."""
+    if DIGEST not in rows.column_names:
+        return rows
+    keys = rows.select([SAMPLE, DIGEST]).to_pylist()
+    known = [one[DIGEST] or digests.get(one[SAMPLE]) for one in keys]
+    at = rows.column_names.index(DIGEST)
+    return rows.set_column(at, DIGEST, pa.array(known, pa.string()))
 
 
 def systems_in(tables: Collection[pa.Table | None]) -> list[str]:
@@ -120,27 +107,36 @@ def systems_in(tables: Collection[pa.Table | None]) -> list[str]:
     return sorted({name for column in columns for name in column.unique().to_pylist()})
 
 
-def _mark_unseen(
+def _mark_unscored(
     ratings: pa.Table | None, outputs: pa.Table | None, reasons: list[Reason | None]
 ) -> None:
-    """Marks ratings of pictures that are not there, or in whose place others stand by now."""
-    if ratings is None or outputs is None:
+    """Marks ratings by unknown rubrics, and of pictures that are gone or others by now."""
+    if ratings is None:
         return
-    made = {(row["sample_id"], row["system"]): row for row in outputs.to_pylist()}
-    columns = ["sample_id", "system", "output_sha256"]
-    for at, row in enumerate(ratings.select(columns).to_pylist()):
-        output = made.get((row["sample_id"], row["system"]))
-        reasons[at] = reasons[at] or _unseen(row["output_sha256"], output)
+    rows = [] if outputs is None else outputs.to_pylist()
+    made = {(row["sample_id"], row["system"]): row for row in rows}
+    for at, row in enumerate(ratings.select(list(TOLD)).to_pylist()):
+        if reasons[at] is None and row["rating"] is not None:
+            reasons[at] = _unscored(row, made, known=outputs is not None)
 
 
-def _unseen(shown: str | None, output: Mapping[str, Any] | None) -> Reason | None:
+def _unscored(row: Row, made: Mapping[tuple[str, str], Row], known: bool) -> Reason | None:
+    if row["rubric"] not in RUBRICS:
+        return IgnoredRating.OTHER_RUBRIC
+    output = made.get((row["sample_id"], row["system"]))
+    if not known:
+        return None
     if output is None:
         return IgnoredRating.NO_OUTPUT
     if output["outcome"] != Outcome.OK:
         return IgnoredRating.NO_PICTURE
-    is_other = None not in (shown, output["image"]) and shown != output["image"]
-    return LeftOut.OTHER_OUTPUT if is_other else None
+    shown, now = row["output_sha256"], output["image"]
+    return LeftOut.OTHER_OUTPUT if None not in (shown, now) and shown != now else None
 
 
 def _kept(rows: pa.Table | None, reasons: Sequence[Reason | None]) -> pa.Table | None:
-    return None if rows is None else rows.filter(pa.array([one is None for one in reasons]))
+    return (
+        None
+        if rows is None
+        else rows.filter(pa.array([one is None for one in reasons], pa.bool_()))
+    )

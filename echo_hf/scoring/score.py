@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ScoreError, unknown
@@ -100,7 +101,7 @@ def score(
     tables = read_run(benchmark, folder)
     splits = tuple(_split(config, name, tables, folder, n_boot) for name in tables.tasks)
     scores = Scores(folder.root / RESULTS_FILE, config.protocol, splits, tables.left_out)
-    _write(scores, benchmark.revision)
+    _write(scores, benchmark.identity())
     return scores
 
 
@@ -135,7 +136,7 @@ def _rows(split: SplitScores, protocol: Protocol) -> Sequence[Result]:
     return [*rates, *(one.row(split.split, protocol) for one in split.metrics)]
 
 
-def _write(scores: Scores, benchmark: str | None) -> None:
+def _write(scores: Scores, benchmark: Mapping[str, Any]) -> None:
     """Writes everything that a report shows; a killed process leaves the old file or the new."""
     details = {
         split.split: {

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -14,7 +16,7 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError, ScoreError
 from echo_hf.hub.results import read_results
-from echo_hf.reasons import LeftOut
+from echo_hf.reasons import IgnoredRating, LeftOut
 from echo_hf.scoring.score import Scores, score
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.scoring.run_for_tests import fits, output, put, rating, root, run, stripes, write
@@ -29,6 +31,7 @@ BLUER = {
 }
 EDITS = {"near": NEAR, "far": FAR}
 WORDS = ("boat", "fox", "tree", "owl")
+RATED = (("a", 9), ("b", 1))
 
 
 @pytest.fixture
@@ -273,7 +276,12 @@ def test_nothing_in_the_file_says_where_it_was_made(folder: Path) -> None:
     write(folder, OUTPUTS, drawn(folder))
     text = scored(folder).path.read_text("utf-8")
     assert str(folder) not in text
-    assert json.loads(text)["benchmark"] is None
+    manifest = json.loads((folder / "benchmark" / "manifest.json").read_text("utf-8"))
+    assert json.loads(text)["benchmark"] == {
+        "name": "lumen",
+        "on_hub": None,
+        "digests": {name: entry["digest"] for name, entry in manifest["configs"].items()},
+    }
 
 
 def test_the_same_run_gives_the_same_file(folder: Path) -> None:
@@ -283,6 +291,70 @@ def test_the_same_run_gives_the_same_file(folder: Path) -> None:
     first = scored(folder, n_boot=50).path.read_bytes()
     write(folder, OUTPUTS, rows[::-1])
     assert scored(folder, n_boot=50).path.read_bytes() == first
+
+
+def test_a_table_without_rows_is_scored_as_one(folder: Path) -> None:
+    """As a run leaves it whose systems could not be started: nothing counts, and nothing breaks."""
+    write(folder, OUTPUTS, [])
+    write(folder, RATINGS, [])
+    assert figures(scored(folder)) == {}
+
+
+def test_ratings_by_an_unknown_rubric_are_counted(folder: Path) -> None:
+    """A misspelt rubric is not silently no rating."""
+    write(folder, RATINGS, [rating(name, s, 5, rubric="overal") for name in WORDS for s in "ab"])
+    scores = scored(folder)
+    assert scores.left_out == {"ratings": {IgnoredRating.OTHER_RUBRIC: 8}}
+    assert all(value is None for value in figures(scores).values())
+
+
+def test_ratings_of_foreign_outputs_do_not_count(folder: Path) -> None:
+    """Where every output is of another benchmark, no rating is of an output."""
+    write(folder, OUTPUTS, [output("elsewhere", s, image="f" * 64) for s in "ab"])
+    write(folder, RATINGS, [rating(name, s, 5) for name in WORDS for s in "ab"])
+    scores = scored(folder)
+    assert scores.left_out["ratings"] == {IgnoredRating.NO_OUTPUT: 8}
+    assert all(value is None for value in figures(scores).values())
+
+
+def test_a_table_of_ones_own_needs_four_columns(folder: Path) -> None:
+    """What else is missing is the usual: overall, the first, about the sample as it is now."""
+    rows = [
+        {"sample_id": n, "system": s, "judge": "j", "rating": r} for n in WORDS for s, r in RATED
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), root(folder) / "ratings.parquet")
+    assert figures(scored(folder))["win_rate", "text_to_image", "a"] == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"sample_id": ["boat"], "judge": ["j"]}, "has no column 'system', 'rating'"),
+        (
+            {"sample_id": ["boat"], "system": ["a"], "judge": ["j"], "rating": ["9"]},
+            "column 'rating' is of type 'string', expected 'double'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named_at_once(
+    folder: Path, columns: dict[str, list[str]], said: str
+) -> None:
+    """All missing columns, or the type of one, and where the right ones are listed."""
+    pq.write_table(pa.table(columns), root(folder) / "ratings.parquet")
+    with pytest.raises(RunError, match=said) as error:
+        scored(folder)
+    assert "dataset_card/tables.md" in str(error.value)
+
+
+def test_names_are_printed_without_what_moves_a_terminal(folder: Path) -> None:
+    """Ratings come from anywhere: an escape in a judge's name is not passed on."""
+    judge = "[red]\x1b[31m\u202e mira"
+    write(folder, RATINGS, [rating(name, s, 5, judge=judge) for name in WORDS for s in "ab"])
+    told = CliRunner().invoke(
+        app, ["score", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
+    )
+    assert "judged by [red][31m mira" in told.output
+    assert "\x1b[31m" not in told.output
 
 
 def test_a_run_without_tables_is_one_line(folder: Path) -> None:
