@@ -116,6 +116,15 @@ class Benchmark:
             HubError: As for `tasks`.
             ReleaseError: As for `tasks`.
         """
+        try:
+            return self._loaded(split)
+        except HubError as error:
+            if Path(self.reference).exists():
+                raise
+            said = f"{error}; nor is there such a folder beside the config"
+            raise HubError(said) from error.__cause__
+
+    def _loaded(self, split: str) -> Dataset:
         repo, at, revision = self.reference.rpartition("@")
         if not at or Path(self.reference).exists():
             return load_benchmark(self.reference, split)

@@ -15,6 +15,7 @@ KIND = "expanded percentile bootstrap over samples"
 LEVEL = 0.95
 FEWEST_SAMPLES = 10
 SAME = 1e-12
+MOST_DRAWS = 1_000_000  # whose intervals no longer move; more is a slip
 AT_ONCE = 250_000  # what a processor's cache holds
 Interval = tuple[float, float]
 
@@ -54,8 +55,11 @@ def drawn_weights(samples: int, n_boot: int, seed: int) -> Iterator[NDArray[np.f
         >>> [weights.sum(axis=1).tolist() for weights in drawn_weights(7, 3, seed=0)]
         [[7.0, 7.0, 7.0]]
     """
-    if not isinstance(n_boot, int) or n_boot < 0:
-        raise ScoreError(f"n_boot is {n_boot!r}: expected a whole number of draws, such as 1000")
+    if not isinstance(n_boot, int) or not 0 <= n_boot <= MOST_DRAWS:
+        raise ScoreError(
+            f"n_boot is {n_boot!r}: expected a whole number of draws up to {MOST_DRAWS}, such as "
+            "1000"
+        )
     if not samples:
         return
     rng, batch = generator(seed), max(1, AT_ONCE // samples)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from echo_hf.benchmark import Benchmark
 from echo_hf.config import Config, located, parse_config
-from echo_hf.config_check import first_error
+from echo_hf.config_check import first_error, secrets_in, shown_value
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.evaluated import Evaluated, Evaluation
 from echo_hf.judging.config_files import with_files
@@ -18,6 +19,7 @@ from echo_hf.yaml_file import read_yaml
 BENCHMARK = "benchmark"
 POSTS = "posts"
 EXAMPLE = "eval_configs/quickstart.yaml"
+ON_HUB = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
 
 def load_evaluation(path: Path | str) -> Config | Evaluation:
@@ -108,6 +110,13 @@ def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:
 def _located(config: Evaluation, folder: Path) -> Evaluation:
     own = folder / config.benchmark
     benchmark = str(own) if own.exists() else config.benchmark
+    if not own.exists() and not ON_HUB.fullmatch(benchmark):
+        secret = next(secrets_in({BENCHMARK: benchmark}), None)
+        given = secret or f"benchmark is {shown_value(benchmark)}"
+        raise ConfigError(
+            f"{given}: there is no such folder beside the config, and it is no name on the Hub: "
+            "expected the folder of a release, or ORGANISATION/NAME@TAG"
+        )
     return config.model_copy(
         update={"benchmark": benchmark, "metrics": config.metrics.located(folder)}
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from echo_hf.config import Config, load_config
 from echo_hf.errors import ConfigError, RunError
@@ -89,3 +90,13 @@ def test_the_systems_of_a_builder_have_files_too(tmp_path: Path) -> None:
     text = shipped_config().read_text("utf-8") + "\nsystems: [a.yaml]\n"
     for load in (load_evaluation, load_config):
         assert [one.name for one in load(saved(tmp_path, text)).systems] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["nope", "./nope", "a/b/c", "https://ana:key@hub.example/a/b"])
+def test_a_benchmark_that_is_nowhere_is_named(tmp_path: Path, name: str) -> None:
+    """What is no folder and cannot be a name on the Hub is never looked for there."""
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump({"name": "x", "benchmark": name}), "utf-8")
+    with pytest.raises(ConfigError, match="no such folder beside the config") as error:
+        load_evaluation(file)
+    assert "key" not in str(error.value)
