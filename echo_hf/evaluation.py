@@ -19,7 +19,7 @@ from echo_hf.yaml_file import read_yaml
 BENCHMARK = "benchmark"
 POSTS = "posts"
 EXAMPLE = "eval_configs/quickstart.yaml"
-ON_HUB = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
 
 def load_evaluation(path: Path | str) -> Config | Evaluation:
