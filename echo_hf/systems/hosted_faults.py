@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from echo_hf.engines.openai.faults import BEGINNING, NO_CREDIT, PASSING, REDIRECTS, is_refusal
+from echo_hf.engines.openai.faults import BEGINNING, NO_CREDIT, PASSING, REDIRECTS
 from echo_hf.engines.openai.reply import Fault
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired
 from echo_hf.systems.hosted import Host
+from echo_hf.systems.refusals import is_refusal, unquoted
 
 NO_MODEL = "model_not_found"
 GONE_CODES = frozenset({"model_deprecated", "model_retired"})
@@ -21,6 +22,11 @@ MODEL = re.compile(r"(?<![\w/.-])models?\b", re.IGNORECASE)
 GONE = re.compile(
     r"(?<![\w/.-])models?\b.{0,120}?(?:no longer (?:available|supported|served)"
     r"|(?:been|was) (?:shut ?down|retired|deprecated|discontinued|decommissioned|removed))",
+    re.IGNORECASE,
+)
+ACCOUNT_CODE = re.compile(r"(?:account|billing|organization)_")
+ACCOUNT_STOPPED = re.compile(
+    r"\b(?:account|organi[sz]ation)\b.{0,40}\b(?:suspended|deactivated|disabled|terminated|banned)",
     re.IGNORECASE,
 )
 STAGES = {"input": OutcomeStage.INPUT, "output": OutcomeStage.OUTPUT}
@@ -133,6 +139,8 @@ def _advice(fault: Fault, host: Host) -> str | None:
         return f"put a valid key into {holder}{'' if variable else ' names'}"
     if status == 402 or NO_CREDIT in fault.codes:
         return "the account has no credit left; the same command goes on from here"
+    if _account_is_stopped(fault):
+        return "the account is stopped: mend that, or use another account's key"
     if status == 403 and fault.is_structured:  # a firewall's own is about what one task holds
         return f"the key may not use model {host.model!r}; name another key or model"
     if _no_model(fault):
@@ -140,6 +148,15 @@ def _advice(fault: Fault, host: Host) -> str | None:
     if status == 404 or status in REDIRECTS:
         return f"base_url is {host.server.base_url!r}, expected the server's own"
     return None
+
+
+def _account_is_stopped(fault: Fault) -> bool:
+    if fault.status in PASSING or fault.status >= 500:
+        return False
+    if any(ACCOUNT_CODE.match(code) for code in fault.codes):
+        return True
+    said = unquoted(fault.message[:BEGINNING])
+    return fault.status in (400, 403) and bool(ACCOUNT_STOPPED.search(said))
 
 
 def _no_model(fault: Fault) -> bool:

@@ -8,6 +8,7 @@ from echo_hf.engines.openai.reply import Fault, Reply, fault_of
 from echo_hf.engines.openai.server import Server
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
+from echo_hf.systems.base import Passing
 from echo_hf.systems.hosted import Host
 from echo_hf.systems.hosted_faults import code_of, fate, is_gone, retired_by
 
@@ -71,3 +72,24 @@ def test_a_firewalls_own_refusal_is_the_tasks() -> None:
     drawn = fate(Fault(403, "<html>blocked", is_structured=False), HOST)
     assert (drawn.outcome, drawn.code) == (Outcome.FAILED, "403")
     assert retired_by(Fault(403, "<html>blocked", is_structured=False), HOST) is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Fault(400, "x", frozenset({"account_deactivated"})), "the account is stopped"),
+        (Fault(403, "Your account was suspended.", frozenset({"forbidden"})), "account is stopped"),
+        (Fault(403, "our content policy 'blocked' is closed"), "may not use model 'lumen'"),
+    ],
+    ids=str,
+)
+def test_a_stopped_account_ends_the_run(fault: Fault, message: str) -> None:
+    """Whatever policy it broke, no task could succeed."""
+    with pytest.raises(GenerationError, match=message):
+        fate(fault, HOST)
+
+
+def test_an_account_that_is_too_fast_is_asked_again() -> None:
+    """Its limit passes."""
+    with pytest.raises(Passing):
+        fate(Fault(429, "slow down", frozenset({"account_rate_limit"})), HOST)

@@ -50,6 +50,11 @@ from tests.systems.openai_images.images_for_tests import HTML, USAGE, Make, draw
             "content_policy_violation",
         ),
         ({"message": "Rejected by our safety system."}, OutcomeStage.INPUT, "400"),
+        (
+            {"message": "Blocked.", "code": "image_content_policy_violation"},
+            OutcomeStage.INPUT,
+            "image_content_policy_violation",
+        ),
     ],
 )
 def test_refusals_are_told_from_failures(
@@ -63,6 +68,40 @@ def test_refusals_are_told_from_failures(
     told = error.get("moderation_details", {"moderation_stage": "untold"})
     assert drawn.details["moderation_stage"] == told["moderation_stage"]
     assert drawn.details["moderation_categories"] == told.get("categories", [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (
+            Answer(
+                {"detail": [{"loc": ["body"], "msg": "no", "type": "content_policy_violation"}]},
+                422,
+            ),
+            "content_policy_violation",
+        ),
+        (
+            Answer({"error": {"message": "blocked by safety system", "type": "user_error"}}),
+            "user_error",
+        ),
+        (
+            fault(
+                403,
+                "Content violates usage guidelines. Failed check: SAFETY_CHECK",
+                code="permission-denied",
+            ),
+            "permission-denied",
+        ),
+    ],
+    ids=str,
+)
+def test_refusals_come_in_many_forms(
+    server: LoopbackServer, make: Make, answer: Answer, code: str
+) -> None:
+    """As a list, as a success, or as a matter of permission."""
+    server.behave = lambda _: answer
+    drawn = drawn_by(make())
+    assert (drawn.outcome, drawn.stage, drawn.code) == (Outcome.REFUSED, OutcomeStage.INPUT, code)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +150,15 @@ def test_a_slow_server_is_waited_for_only_so_long(
         (fault(402, "pay"), "no credit left"),
         (fault(429, "You exceeded", code="insufficient_quota"), "no credit left"),
         (fault(403, "no access"), "may not use model 'tiny-image'"),
+        (
+            fault(
+                403,
+                "Your account has been suspended for violating our usage policies.",
+                code="account_suspended",
+            ),
+            "the account is stopped",
+        ),
+        (fault(400, "Billing hard limit", code="billing_hard_limit_reached"), "account is stopped"),
         (fault(404, "nope", code="model_not_found"), "model is 'tiny-image', expected one"),
         (Answer(b"not found", 404), "base_url is 'http://127"),
         (fault(404, "Cannot POST /v1/models/tiny-model"), "base_url is 'http://127"),
@@ -200,7 +248,7 @@ def test_an_endless_answer_is_cut(
     [
         fault(429, f"slow {KEY}"),
         fault(400, f"bad {KEY}", code=f"c{KEY}"),
-        fault(400, f"safety system {KEY}"),
+        fault(400, f"rejected by the safety system {KEY}"),
     ],
     ids=str,
 )
