@@ -14,6 +14,8 @@ from echo_hf.systems.hosted import Host
 from echo_hf.systems.refusals import is_refusal, unquoted
 
 NO_MODEL = "model_not_found"
+# Models whose makers have shut them down, and answer as if they had never been there.
+SHUT_DOWN = frozenset({"dall-e-3", "gemini-2.0-flash-preview-image-generation", "gpt-image-1"})
 GONE_CODES = frozenset({"model_deprecated", "model_retired"})
 # Google says so with status 400, and a reason inside the error.
 BAD_KEY = re.compile(r"api[ _]key (?:not valid|expired|not found|invalid)", re.IGNORECASE)
@@ -51,7 +53,7 @@ def fate(fault: Fault, host: Host, wait_s: float | None = None) -> Drawn:
     """
     if is_refusal(fault):
         return _refused(fault)
-    if is_gone(fault):
+    if is_gone(fault, host.model):
         return Drawn(
             Outcome.RETIRED, stage=OutcomeStage.REQUEST, code=code_of(fault), text=fault.message
         )
@@ -72,29 +74,32 @@ def retired_by(fault: Fault, host: Host) -> Retired | None:
         host: Who was asked.
 
     Returns:
-        That the model is no longer there; null where the error says nothing of it, such as from a
+        That the model was there once; null where the error says nothing of it, such as from a
         server that has no such address.
 
     Raises:
-        GenerationError: The key is not accepted.
+        GenerationError: The key is not accepted, or there is no such model: its name may be
+            mistyped, or the key may not use it.
     """
-    if is_gone(fault) or _no_model(fault):
+    if is_gone(fault, host.model):
         return Retired(fault.message, code_of(fault))
-    if fault.status == 401 or BAD_KEY.search(fault.message[:BEGINNING]):
+    is_bad_key = fault.status == 401 or BAD_KEY.search(fault.message[:BEGINNING])
+    if is_bad_key or _no_model(fault):
         raise GenerationError(f"{_place(fault, host)}: {_advice(fault, host)}")
     return None
 
 
-def is_gone(fault: Fault) -> bool:
+def is_gone(fault: Fault, model: str) -> bool:
     """Whether an error says that a model was there once.
 
     Args:
         fault: The error.
+        model: What was asked for.
 
     Returns:
         True for models that were shut down, or are closed to this user.
     """
-    if fault.codes & GONE_CODES:
+    if fault.codes & GONE_CODES or (_no_model(fault) and model in SHUT_DOWN):
         return True
     # Other errors may speak of an option that a model no longer has.
     return fault.status in (404, 410) and bool(GONE.search(fault.message[:BEGINNING]))
@@ -144,7 +149,7 @@ def _advice(fault: Fault, host: Host) -> str | None:
     if status == 403 and fault.is_structured:  # a firewall's own is about what one task holds
         return f"the key may not use model {host.model!r}; name another key or model"
     if _no_model(fault):
-        return f"model is {host.model!r}, expected one that the server has"
+        return f"model is {host.model!r}, expected one that the server has and the key may use"
     if status == 404 or status in REDIRECTS:
         return f"base_url is {host.server.base_url!r}, expected the server's own"
     return None

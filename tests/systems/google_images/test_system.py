@@ -236,10 +236,6 @@ def test_what_no_task_could_survive_ends_the_run(
             fault(404, "Model tiny-image is no longer available.", "NOT_FOUND"),
             Retired("Model tiny-image is no longer available.", "NOT_FOUND"),
         ),
-        (
-            fault(404, "models/tiny-image is not found", "NOT_FOUND"),
-            Retired("models/tiny-image is not found", "NOT_FOUND"),
-        ),
         (Answer(b"<html>not found", 404), None),
         (fault(500, "oops", "INTERNAL"), None),
         (Answer(b"", cut_after=0), None),
@@ -255,6 +251,13 @@ def test_a_model_that_is_gone_is_found_out_beforehand(
     with make() as system:
         assert system.preflight() == expected
     assert [asked.path for asked in server.asked] == ["/v1beta/models/tiny-image"]
+
+
+def test_a_model_that_never_was_is_found_out_beforehand(server: LoopbackServer, make: Make) -> None:
+    """Its name may be mistyped: it is told, and nothing is retired."""
+    server.behave = lambda _: fault(404, "models/tiny-image is not found", "NOT_FOUND")
+    with make() as system, pytest.raises(GenerationError, match="model is 'tiny-image', expected"):
+        system.preflight()
 
 
 def test_a_wrong_key_is_found_out_beforehand(server: LoopbackServer, make: Make) -> None:
