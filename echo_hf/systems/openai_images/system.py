@@ -14,9 +14,10 @@ from echo_hf.systems.base import Drawn, Retired, Task, register
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.hosted_faults import fate
 from echo_hf.systems.hosted_system import HostedSystem
+from echo_hf.systems.limited_client import TooMuchError
 from echo_hf.systems.openai_images import chat, images
 from echo_hf.systems.openai_images.answer import drawn_from, mapping, read_document
-from echo_hf.systems.openai_images.connection import Connection, TooMuchError, connected
+from echo_hf.systems.openai_images.connection import Connection, connected
 from echo_hf.systems.openai_images.options import read_options
 from echo_hf.systems.openai_images.preflight import look
 from echo_hf.systems.sent_pictures import SentInput

@@ -190,13 +190,35 @@ def test_what_may_pass_is_left_to_the_runner(
     assert len(server.asked) == 1
 
 
-def test_a_silent_server_is_waited_for_only_so_long(server: LoopbackServer, make: Make) -> None:
-    """As long as the config says."""
-    server.behave = lambda _: SILENCE
+@pytest.mark.parametrize(
+    "said",
+    [SILENCE, Answer(b"x" * 100_000, trickles=True), Answer(b"x" * 100_000, 400, trickles=True)],
+    ids=["silent", "trickles", "error"],
+)
+def test_a_slow_server_is_waited_for_only_so_long(
+    server: LoopbackServer, make: Make, said: Answer
+) -> None:
+    """As long as the config says, whether nothing comes or a little all the time."""
+    server.behave = lambda _: said
     system = make({"limits": {"timeout_s": 0.3}})
     with system, pytest.raises(Passing, match=r"no answer within 0\.3 s") as caught:
         system.draw(task())
     assert caught.value.code == "timeout"
+
+
+def test_an_endless_answer_is_cut(
+    server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the limits of what is read, which are made small here; an error's status counts."""
+    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_ANSWER", 1000)
+    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_OF_AN_ERROR", 9)
+    server.behave = lambda _: answer(candidate(picture(b"x" * 5000)))
+    drawn = _drawn(make())
+    assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
+    assert drawn.text == "the answer has more than 1000 bytes"
+    server.behave = lambda _: Answer(b"overload" * 5000, 503)
+    with make() as system, pytest.raises(Passing, match=r"status 503: overloado$"):
+        system.draw(task())
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,9 @@ def test_what_may_pass_is_left_to_the_runner(
 
 
 @pytest.mark.parametrize(
-    "answer", [SILENCE, Answer(b"x" * 100_000, trickles=True)], ids=["silent", "trickles"]
+    "answer",
+    [SILENCE, Answer(b"x" * 100_000, trickles=True), Answer(b"x" * 100_000, 400, trickles=True)],
+    ids=["silent", "trickles", "error"],
 )
 def test_a_slow_server_is_waited_for_only_so_long(
     server: LoopbackServer, make: Make, answer: Answer
@@ -236,11 +238,21 @@ def test_an_endless_answer_is_cut(
     server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the limit of what is read, which is made small here."""
-    monkeypatch.setattr("echo_hf.systems.openai_images.connection.MOST_ANSWER", 1000)
+    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_ANSWER", 1000)
     server.behave = lambda _: image_answer(b"x" * 5000)
     drawn = drawn_by(make())
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
     assert drawn.text == "the answer has more than 1000 bytes"
+
+
+def test_an_endless_error_is_cut_and_its_status_counts(
+    server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a limit of its own, which is made small here."""
+    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_OF_AN_ERROR", 9)
+    server.behave = lambda _: Answer(b"overload" * 5000, 503)
+    with make() as system, pytest.raises(Passing, match=r"status 503: overloado$"):
+        system.draw(task())
 
 
 @pytest.mark.parametrize(
