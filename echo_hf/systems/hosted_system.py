@@ -132,6 +132,7 @@ def _hidden(key: ApiKey) -> Iterator[None]:
         yield
     except Passing as error:
         code = None if error.code is None else one_line(error.code, key)
-        raise Passing(one_line(error.text, key), code, error.wait_s) from None
+        said = one_line(error.text, key)
+        raise Passing(said, code, error.wait_s, error.usage, error.cost_usd) from None
     except GenerationError as error:
         raise GenerationError(one_line(str(error), key)) from None
