@@ -23,7 +23,7 @@ from echo_hf.systems.sent_pictures import SentInput
 
 ADAPTER = "google"
 # Raised when the same task is put to the model in another way, which may change pictures.
-WORDING = 1
+WORDING = 2
 SEEDED = "the seed is sent, and the model repeats a picture as best it can"
 UNSEEDED = "no seed is sent: two pictures for one task differ"
 DELAY = "retryDelay"

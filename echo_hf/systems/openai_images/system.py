@@ -25,7 +25,7 @@ from echo_hf.systems.sizes import chosen_size, written
 
 ADAPTER = "openai_images"
 # Raised when the same task is put to servers in another way, which may change pictures.
-WORDING = 1
+WORDING = 2
 SEEDED = "the seed is sent; the server says how far it repeats a picture"
 UNSEEDED = "the server takes no seed: two pictures for one task differ"
 BEGINNING = 40
