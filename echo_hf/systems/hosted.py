@@ -15,8 +15,7 @@ from echo_hf.config_fields import Section, Whole
 from echo_hf.engines.openai.server import ApiKey, Server
 from echo_hf.engines.openai.server_options import VARIABLE
 from echo_hf.errors import EngineError, GenerationError
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, model_of, options_of
+from echo_hf.systems.base import Drawn, model_of, options_of
 from echo_hf.systems.config import SystemConfig
 
 CONCURRENCY = 8
@@ -116,24 +115,6 @@ class Host:
             return self.server.key(self.api_key_env, os.environ)
         except EngineError as error:
             raise GenerationError(f"system {self.name!r}: {error}") from None
-
-
-def unfit(task: Task, options: HostedOptions) -> Drawn | None:
-    """Why a system does not take a task; null where it does.
-
-    Args:
-        task: The task.
-        options: How many inputs the system takes.
-
-    Returns:
-        An outcome `unsupported`: inputs are never dropped to make a task fit.
-    """
-    number, fewest, most = len(task.inputs), options.fewest_inputs, options.most_inputs
-    if fewest <= number <= most:
-        return None
-    takes = f"from {fewest} to {most}" if fewest else f"at most {most}"
-    text = f"the task has {number} input pictures, the system takes {takes}"
-    return Drawn(Outcome.UNSUPPORTED, stage=OutcomeStage.TASK, code="inputs", text=text)
 
 
 def without_key(drawn: Drawn, key: ApiKey) -> Drawn:

@@ -12,7 +12,8 @@ from echo_hf.errors import GenerationError, PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.hosted import CONCURRENCY, Host, HostedOptions, one_line, unfit, without_key
+from echo_hf.systems.hosted import CONCURRENCY, Host, HostedOptions, one_line, without_key
+from echo_hf.systems.misfit import misfit
 from echo_hf.systems.opened import Opened
 from echo_hf.systems.sent_pictures import SentInput, sent_input
 
@@ -95,9 +96,9 @@ class HostedSystem(ABC, Generic[Connection]):
             Passing: The server is busy, late, or out of reach.
             GenerationError: No task could succeed, such as with a wrong key.
         """
-        misfit = unfit(task, self._given)
-        if misfit is not None:
-            return misfit
+        unfit = misfit(task, self._given.fewest_inputs, self._given.most_inputs)
+        if unfit is not None:
+            return unfit
         try:
             inputs = [sent_input(one) for one in task.inputs]
         except PictureError as error:
