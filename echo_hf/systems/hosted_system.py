@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from echo_hf.engines.openai.server import ApiKey
@@ -13,7 +14,7 @@ from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.hosted import CONCURRENCY, Host, HostedOptions, one_line, without_key
-from echo_hf.systems.misfit import misfit
+from echo_hf.systems.misfit import LIMITS, misfit, stated_limits
 from echo_hf.systems.opened import Opened
 from echo_hf.systems.sent_pictures import SentInput, sent_input
 
@@ -98,7 +99,8 @@ class HostedSystem(ABC, Generic[Connection]):
         """
         unfit = misfit(task, self._given.fewest_inputs, self._given.most_inputs)
         if unfit is not None:
-            return unfit
+            # Its limits are no part of the signature: others make it worth asking again.
+            return replace(unfit, details={LIMITS: stated_limits(self._config)})
         try:
             inputs = [sent_input(one) for one in task.inputs]
         except PictureError as error:
@@ -114,15 +116,16 @@ class HostedSystem(ABC, Generic[Connection]):
         self._connection.close()
 
     def _described(self, adapter: str, wording: int, seed: int | None) -> dict[str, Any]:
-        hidden = {"base_url", "api_key_env"}  # a port and a variable change no picture
+        # Ports, variables and numbers of inputs change no picture.
         return {
             "adapter": adapter,
             "wording": wording,
             "server": self._host.server.label,
+            "path": self._host.path,
             "model": self._host.model,
             "size": self._config.model_dump(mode="json")["size"],
             "seed": seed,
-            **self._given.model_dump(mode="json", exclude=hidden),
+            **self._given.signed(self._config.size),
         }
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Task
+from echo_hf.systems.config import SystemConfig
 
 TOO_FEW = "too_few_inputs"
 TOO_MANY = "too_many_inputs"
+# In the details of an outcome: what the config said of the two numbers.
+LIMITS = "limits"
+NUMBERS = ("fewest_inputs", "most_inputs")
 
 
 def misfit(task: Task, fewest: int, most: int | None, taker: str = "the system") -> Drawn | None:
@@ -34,3 +41,21 @@ def misfit(task: Task, fewest: int, most: int | None, taker: str = "the system")
         return None
     text = f"the task has {number} input pictures, and {taker} takes {takes}"
     return Drawn(Outcome.UNSUPPORTED, stage=OutcomeStage.TASK, code=code, text=text)
+
+
+def stated_limits(config: SystemConfig) -> dict[str, Any]:
+    """What a config says of the number of inputs that its system takes."""
+    return {name: config.parameters[name] for name in NUMBERS if name in config.parameters}
+
+
+def may_fit_now(details: Mapping[str, Any], config: SystemConfig) -> bool:
+    """Whether a task was turned away for limits of a config that now says something else.
+
+    Args:
+        details: Of the outcome.
+        config: The config of the system now.
+
+    Returns:
+        False where no such limits are told.
+    """
+    return LIMITS in details and details[LIMITS] != stated_limits(config)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.misfit import misfit
+from echo_hf.systems.misfit import may_fit_now, misfit
 from tests.systems.drawing_for_tests import task
+from tests.systems.runs_for_tests import system
 
 INPUT = ImageRef("0" * 64)
 
@@ -34,3 +37,21 @@ def test_the_message_names_who_does_not_take_it(most: int, takes: str) -> None:
     drawn = misfit(task(*[INPUT] * 3), 0, most, "Anole")
     assert drawn is not None
     assert drawn.text == f"the task has 3 input pictures, {takes}"
+
+
+@pytest.mark.parametrize(
+    ("details", "parameters", "expected"),
+    [
+        ({"limits": {"most_inputs": 1}}, {"most_inputs": 1, "quality": "low"}, False),
+        ({"limits": {"most_inputs": 1}}, {"most_inputs": 2}, True),
+        ({"limits": {"most_inputs": 1}}, {}, True),
+        ({"limits": {}}, {"fewest_inputs": 0}, True),
+        ({"limits": {}}, {}, False),
+        ({}, {"most_inputs": 2}, False),
+    ],
+)
+def test_other_limits_make_a_task_worth_asking_again(
+    details: dict[str, Any], parameters: dict[str, Any], expected: bool
+) -> None:
+    """Where it was turned away for those of the config."""
+    assert may_fit_now(details, system(parameters=parameters)) is expected

@@ -47,7 +47,7 @@ class GoogleImages(HostedSystem[Connection]):
         super().__init__(config, self._options, determinism, connect)
 
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides a picture; neither key nor address of a private server."""
+        """What reaches the server and decides a picture; neither its key nor a private address."""
         return self._described(ADAPTER, WORDING, self._seed)
 
     def _looked(self, connection: Connection) -> Retired | None:

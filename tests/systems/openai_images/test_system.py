@@ -156,6 +156,7 @@ def test_a_task_with_the_wrong_number_of_inputs_is_unsupported(
     drawn = drawn_by(make(**parameters), *[kept(tmp_path, PICTURE)] * number)
     assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
     assert drawn.code == ("too_many_inputs" if number else "too_few_inputs")
+    assert drawn.details == {"limits": parameters}
     assert f"has {number} input pictures" in (drawn.text or "")
     assert not server.asked
 
