@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from echo_hf.engines.openai.faults import BEGINNING, NO_CREDIT, PASSING, REDIRECTS
+from echo_hf.engines.openai.faults import NO_CREDIT, PASSING, REDIRECTS
+from echo_hf.engines.openai.refusals import BEGINNING, is_refusal, unquoted
 from echo_hf.engines.openai.reply import Fault
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired
 from echo_hf.systems.hosted import Host
-from echo_hf.systems.refusals import is_refusal, unquoted
 
 NO_MODEL = "model_not_found"
 # Models whose makers have shut them down, and answer as if they had never been there.

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from echo_hf.cli import app
+from echo_hf.engines.openai.refusals import REFUSALS
 from echo_hf.evaluation import load_evaluation
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Outcome
@@ -24,7 +25,6 @@ from echo_hf.systems.config import Limits, Price, SystemConfig
 from echo_hf.systems.generate import generate
 from echo_hf.systems.google_images.answer import HELD_BACK, UNDRAWN
 from echo_hf.systems.journal import SETTLED
-from echo_hf.systems.refusals import REFUSALS
 from tests.stages_for_tests import ROOT
 from tests.systems.runs_for_tests import evaluation, sample, system, written
 

@@ -146,6 +146,12 @@ def test_one_unknown_price_makes_the_sum_unknown(server: LoopbackServer, make: M
         (completion('{"words": 1}'), Outcome.FAILED, OutcomeStage.REQUEST, "writer_off_schema"),
         (completion('{"prompt": "  "}'), Outcome.FAILED, OutcomeStage.REQUEST, "writer_off_schema"),
         (fault(500, "oops"), Outcome.FAILED, OutcomeStage.REQUEST, "writer_engine_error"),
+        (
+            fault(400, "Unknown key. See our usage policies.", code="unknown_parameter"),
+            Outcome.FAILED,
+            OutcomeStage.REQUEST,
+            "writer_engine_error",
+        ),
     ],
     ids=str,
 )

@@ -1,15 +1,17 @@
-"""Which of a server's errors say that what a task asks for is not drawn.
+"""Which of a server's errors say that the content of a request is not answered.
 
-A refusal counts against a system and a failure does not, so that whatever is in doubt is none.
+A refusal is final and counts against a system under test, a failure is asked again and does not:
+whatever is in doubt is no refusal.
 """
 
 from __future__ import annotations
 
 import re
 
-from echo_hf.engines.openai.faults import BEGINNING
 from echo_hf.engines.openai.reply import OK, Fault
 
+# Errors may quote the request, and so what people posted: only their beginning speaks of it.
+BEGINNING = 300
 # Codes as `_plain` writes them.
 REFUSALS = frozenset(
     {
@@ -72,7 +74,7 @@ OTHERWISE = re.compile(
 
 
 def is_refusal(fault: Fault) -> bool:
-    """Whether an error says that the content of a task is not drawn.
+    """Whether an error says that the content of the request is not answered.
 
     Args:
         fault: The error.
