@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from echo_hf.engines.openai.server import ApiKey
@@ -14,7 +13,7 @@ from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.hosted import CONCURRENCY, Host, HostedOptions, one_line, without_key
-from echo_hf.systems.misfit import LIMITS, misfit, stated_limits
+from echo_hf.systems.misfit import by_config, misfit
 from echo_hf.systems.opened import Opened
 from echo_hf.systems.sent_pictures import SentInput, sent_input
 
@@ -99,8 +98,7 @@ class HostedSystem(ABC, Generic[Connection]):
         """
         unfit = misfit(task, self._given.fewest_inputs, self._given.most_inputs)
         if unfit is not None:
-            # Its limits are no part of the signature: others make it worth asking again.
-            return replace(unfit, details={LIMITS: stated_limits(self._config)})
+            return by_config(unfit, self._config)
         try:
             inputs = [sent_input(one) for one in task.inputs]
         except PictureError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from echo_hf.reasons import Outcome, OutcomeStage
@@ -43,9 +44,20 @@ def misfit(task: Task, fewest: int, most: int | None, taker: str = "the system")
     return Drawn(Outcome.UNSUPPORTED, stage=OutcomeStage.TASK, code=code, text=text)
 
 
-def stated_limits(config: SystemConfig) -> dict[str, Any]:
-    """What a config says of the number of inputs that its system takes."""
-    return {name: config.parameters[name] for name in NUMBERS if name in config.parameters}
+def by_config(unfit: Drawn, config: SystemConfig) -> Drawn:
+    """A task that was turned away for numbers which the config may set.
+
+    They are no part of a signature, so that raising one draws nothing anew: the outcome tells them,
+    and `may_fit_now` whether they are others now.
+
+    Args:
+        unfit: What became of the task.
+        config: The config of the system.
+
+    Returns:
+        The same, with what the config says of the two numbers in its details.
+    """
+    return replace(unfit, details={**unfit.details, LIMITS: _stated(config)})
 
 
 def may_fit_now(details: Mapping[str, Any], config: SystemConfig) -> bool:
@@ -58,4 +70,8 @@ def may_fit_now(details: Mapping[str, Any], config: SystemConfig) -> bool:
     Returns:
         False where no such limits are told.
     """
-    return LIMITS in details and details[LIMITS] != stated_limits(config)
+    return LIMITS in details and details[LIMITS] != _stated(config)
+
+
+def _stated(config: SystemConfig) -> dict[str, Any]:
+    return {name: config.parameters[name] for name in NUMBERS if name in config.parameters}

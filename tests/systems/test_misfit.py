@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.misfit import may_fit_now, misfit
+from echo_hf.systems.misfit import by_config, may_fit_now, misfit
 from tests.systems.drawing_for_tests import task
 from tests.systems.runs_for_tests import system
 
@@ -55,3 +55,13 @@ def test_other_limits_make_a_task_worth_asking_again(
 ) -> None:
     """Where it was turned away for those of the config."""
     assert may_fit_now(details, system(parameters=parameters)) is expected
+
+
+def test_an_outcome_tells_the_limits_of_its_config() -> None:
+    """By which it is seen whether they are others now."""
+    one, other = (system(parameters={"most_inputs": most, "steps": 4}) for most in (1, 2))
+    drawn = misfit(task(INPUT, INPUT), 0, 1)
+    assert drawn is not None
+    told = by_config(drawn, one)
+    assert told.details == {"limits": {"most_inputs": 1}}
+    assert (may_fit_now(told.details, one), may_fit_now(told.details, other)) == (False, True)

@@ -24,7 +24,7 @@ from echo_hf.systems.command.options import CommandOptions
 from echo_hf.systems.command.place import InputError, placed
 from echo_hf.systems.command.protocol import OUTPUT, Answer, answers, request_line
 from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.misfit import misfit
+from echo_hf.systems.misfit import by_config, misfit
 from echo_hf.systems.picture_file import BadFileError, read_picture
 from echo_hf.systems.told import drawn_as_told, read_told
 
@@ -97,7 +97,7 @@ class CommandSystem:
             self.determinism = worker.hello.determinism or self.determinism
             unfit = misfit(task, 0, self._most_inputs(worker), "the worker")
             if unfit is not None:
-                return unfit
+                return by_config(unfit, self._config)
             try:
                 with placed(task) as (given, place):
                     line = crew.ask(worker, self._request(given, place), self._timeout_s)
