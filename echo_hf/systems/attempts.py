@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tenacity import (
     RetryCallState,
@@ -14,9 +14,11 @@ from tenacity import (
 )
 from tenacity.wait import wait_random_exponential
 
+from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, System, Task
+from echo_hf.systems.costs import added
 from echo_hf.systems.pace import Pace
 from echo_hf.systems.secrecy import without_secrets
 
@@ -30,7 +32,7 @@ class Tried:
     """What became of a task after all its attempts.
 
     Attributes:
-        drawn: The last attempt's outcome.
+        drawn: The last attempt's outcome, with tokens and price of all of them.
         attempts: How many there were.
         latency_s: Seconds that the last one took.
     """
@@ -67,8 +69,8 @@ def tried(system: System, task: Task, pace: Pace, attempts: int) -> Tried:
     try:
         drawn = retrying(last)
     except Passing as passing:
-        drawn = _not_passed(passing)
-    return Tried(drawn, last.number, last.latency_s)
+        return last.ended(_not_passed(passing), 0.0)
+    return last.ended(drawn, drawn.cost_usd)
 
 
 class _Attempt:
@@ -77,6 +79,7 @@ class _Attempt:
     def __init__(self, system: System, task: Task, pace: Pace) -> None:
         self._system, self._task, self._pace = system, task, pace
         self.number, self.latency_s = 0, 0.0
+        self._paid: list[Passing] = []
 
     def __call__(self) -> Drawn:
         if not self._pace.begin():
@@ -85,14 +88,32 @@ class _Attempt:
         began = time.monotonic()
         try:
             return _drawn(self._system.draw(self._task))
-        except (Passing, GenerationError, KeyboardInterrupt):
+        except Passing as passing:
+            if passing.usage is not None or passing.cost_usd is not None:
+                self._paid.append(passing)
+            raise
+        except (GenerationError, KeyboardInterrupt):
             raise
         # Whatever a library trips over is this task's failure alone. Some raise what is no
         # Exception: SystemExit, or the panic of a library in Rust.
         except BaseException as error:
-            return _failed(error)
+            return failed_by(error)
         finally:
             self.latency_s = time.monotonic() - began
+
+    def ended(self, drawn: Drawn, cost_usd: float | None) -> Tried:
+        """The task after its last attempt.
+
+        Args:
+            drawn: What became of it.
+            cost_usd: What that costs beside the attempts that failed, null when unknown.
+        """
+        if self._paid:
+            told = (drawn.usage, *(one.usage for one in self._paid))
+            used = [usage for usage in told if usage is not None]
+            costs = [one.cost_usd for one in self._paid]
+            drawn = replace(drawn, usage=sum(used, Usage()), cost_usd=added(cost_usd, *costs))
+        return Tried(drawn, self.number, self.latency_s)
 
     def may_pass(self, error: BaseException) -> bool:
         """Whether another attempt may go better, and is wanted."""
@@ -122,7 +143,15 @@ def _not_passed(passing: Passing) -> Drawn:
     return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=passing.code, text=text)
 
 
-def _failed(error: BaseException) -> Drawn:
+def failed_by(error: BaseException) -> Drawn:
+    """What becomes of a task that something unforeseen happened to.
+
+    Args:
+        error: What was raised.
+
+    Returns:
+        A failure that is named by its type.
+    """
     kind = type(error).__name__
     said = without_secrets(" ".join(str(error).split()))[:LONGEST_TEXT]
     return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=kind, text=said or kind)

@@ -88,11 +88,21 @@ class Passing(Exception):  # noqa: N818 - it is no error yet: another attempt ma
         text: What happened, without anything secret.
         code: The system's own error code.
         wait_s: How long the system asks to wait before the next attempt, null when it does not say.
+        usage: Tokens that were used all the same, null for none.
+        cost_usd: Their price in US dollars, null when unknown.
     """
 
-    def __init__(self, text: str, code: str | None = None, wait_s: float | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        code: str | None = None,
+        wait_s: float | None = None,
+        usage: Usage | None = None,
+        cost_usd: float | None = None,
+    ) -> None:
         super().__init__(text)
         self.text, self.code, self.wait_s = text, code, wait_s
+        self.usage, self.cost_usd = usage, cost_usd
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -15,13 +18,13 @@ from echo_hf.config_fields import Section, Whole
 from echo_hf.engines.openai.server import ApiKey, Server
 from echo_hf.engines.openai.server_options import VARIABLE
 from echo_hf.errors import EngineError, GenerationError
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, model_of, options_of
-from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.base import Drawn, model_of, options_of
+from echo_hf.systems.config import Size, SystemConfig
 
 CONCURRENCY = 8
 LONGEST_CONNECT_S = 10.0
 NO_KEY = "none"
+PATH_DIGITS = 16
 
 Inputs = Annotated[Whole, Field(ge=0, le=1000)]
 
@@ -42,6 +45,19 @@ class HostedOptions(Section):
     fewest_inputs: Inputs = 0
     most_inputs: Inputs
     revision: str | None = None
+
+    def signed(self, size: Size) -> dict[str, Any]:
+        """Those that reach a request, as JSON holds them; defaults are left out.
+
+        Args:
+            size: The config's, which decides whether the sizes of a model count.
+        """
+        return self.model_dump(mode="json", include=set(self._sent(size)), exclude_defaults=True)
+
+    def _sent(self, size: Size) -> Iterable[str]:
+        """The names of the options that reach a request."""
+        del size
+        return ("revision",)
 
 
 Checked = TypeVar("Checked", bound=HostedOptions)
@@ -106,6 +122,12 @@ class Host:
         """Who a config speaks of."""
         return cls(config.name, Server(options.base_url), model_of(config), options.api_key_env)
 
+    @property
+    def path(self) -> str:
+        """A digest of the path on the server, which may hold names or keys of a gateway."""
+        path = urlsplit(self.server.base_url).path.rstrip("/")
+        return hashlib.sha256(path.encode()).hexdigest()[:PATH_DIGITS]
+
     def key(self) -> ApiKey:
         """The key, from the environment.
 
@@ -116,24 +138,6 @@ class Host:
             return self.server.key(self.api_key_env, os.environ)
         except EngineError as error:
             raise GenerationError(f"system {self.name!r}: {error}") from None
-
-
-def unfit(task: Task, options: HostedOptions) -> Drawn | None:
-    """Why a system does not take a task; null where it does.
-
-    Args:
-        task: The task.
-        options: How many inputs the system takes.
-
-    Returns:
-        An outcome `unsupported`: inputs are never dropped to make a task fit.
-    """
-    number, fewest, most = len(task.inputs), options.fewest_inputs, options.most_inputs
-    if fewest <= number <= most:
-        return None
-    takes = f"from {fewest} to {most}" if fewest else f"at most {most}"
-    text = f"the task has {number} input pictures, the system takes {takes}"
-    return Drawn(Outcome.UNSUPPORTED, stage=OutcomeStage.TASK, code="inputs", text=text)
 
 
 def without_key(drawn: Drawn, key: ApiKey) -> Drawn:

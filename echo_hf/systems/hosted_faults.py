@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from echo_hf.engines.openai.faults import BEGINNING, NO_CREDIT, PASSING, REDIRECTS, is_refusal
+from echo_hf.engines.openai.faults import NO_CREDIT, PASSING, REDIRECTS
+from echo_hf.engines.openai.refusals import BEGINNING, is_refusal, unquoted
 from echo_hf.engines.openai.reply import Fault
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
@@ -13,6 +14,8 @@ from echo_hf.systems.base import Drawn, Passing, Retired
 from echo_hf.systems.hosted import Host
 
 NO_MODEL = "model_not_found"
+# Models whose makers have shut them down, and answer as if they had never been there.
+SHUT_DOWN = frozenset({"dall-e-3", "gemini-2.0-flash-preview-image-generation", "gpt-image-1"})
 GONE_CODES = frozenset({"model_deprecated", "model_retired"})
 # Google says so with status 400, and a reason inside the error.
 BAD_KEY = re.compile(r"api[ _]key (?:not valid|expired|not found|invalid)", re.IGNORECASE)
@@ -21,6 +24,11 @@ MODEL = re.compile(r"(?<![\w/.-])models?\b", re.IGNORECASE)
 GONE = re.compile(
     r"(?<![\w/.-])models?\b.{0,120}?(?:no longer (?:available|supported|served)"
     r"|(?:been|was) (?:shut ?down|retired|deprecated|discontinued|decommissioned|removed))",
+    re.IGNORECASE,
+)
+ACCOUNT_CODE = re.compile(r"(?:account|billing|organization)_")
+ACCOUNT_STOPPED = re.compile(
+    r"\b(?:account|organi[sz]ation)\b.{0,40}\b(?:suspended|deactivated|disabled|terminated|banned)",
     re.IGNORECASE,
 )
 STAGES = {"input": OutcomeStage.INPUT, "output": OutcomeStage.OUTPUT}
@@ -45,7 +53,7 @@ def fate(fault: Fault, host: Host, wait_s: float | None = None) -> Drawn:
     """
     if is_refusal(fault):
         return _refused(fault)
-    if is_gone(fault):
+    if is_gone(fault, host.model):
         return Drawn(
             Outcome.RETIRED, stage=OutcomeStage.REQUEST, code=code_of(fault), text=fault.message
         )
@@ -66,29 +74,32 @@ def retired_by(fault: Fault, host: Host) -> Retired | None:
         host: Who was asked.
 
     Returns:
-        That the model is no longer there; null where the error says nothing of it, such as from a
+        That the model was there once; null where the error says nothing of it, such as from a
         server that has no such address.
 
     Raises:
-        GenerationError: The key is not accepted.
+        GenerationError: The key is not accepted, or there is no such model: its name may be
+            mistyped, or the key may not use it.
     """
-    if is_gone(fault) or _no_model(fault):
+    if is_gone(fault, host.model):
         return Retired(fault.message, code_of(fault))
-    if fault.status == 401 or BAD_KEY.search(fault.message[:BEGINNING]):
+    is_bad_key = fault.status == 401 or BAD_KEY.search(fault.message[:BEGINNING])
+    if is_bad_key or _no_model(fault):
         raise GenerationError(f"{_place(fault, host)}: {_advice(fault, host)}")
     return None
 
 
-def is_gone(fault: Fault) -> bool:
+def is_gone(fault: Fault, model: str) -> bool:
     """Whether an error says that a model was there once.
 
     Args:
         fault: The error.
+        model: What was asked for.
 
     Returns:
         True for models that were shut down, or are closed to this user.
     """
-    if fault.codes & GONE_CODES:
+    if fault.codes & GONE_CODES or (_no_model(fault) and model in SHUT_DOWN):
         return True
     # Other errors may speak of an option that a model no longer has.
     return fault.status in (404, 410) and bool(GONE.search(fault.message[:BEGINNING]))
@@ -133,13 +144,24 @@ def _advice(fault: Fault, host: Host) -> str | None:
         return f"put a valid key into {holder}{'' if variable else ' names'}"
     if status == 402 or NO_CREDIT in fault.codes:
         return "the account has no credit left; the same command goes on from here"
+    if _account_is_stopped(fault):
+        return "the account is stopped: mend that, or use another account's key"
     if status == 403 and fault.is_structured:  # a firewall's own is about what one task holds
         return f"the key may not use model {host.model!r}; name another key or model"
     if _no_model(fault):
-        return f"model is {host.model!r}, expected one that the server has"
+        return f"model is {host.model!r}, expected one that the server has and the key may use"
     if status == 404 or status in REDIRECTS:
         return f"base_url is {host.server.base_url!r}, expected the server's own"
     return None
+
+
+def _account_is_stopped(fault: Fault) -> bool:
+    if fault.status in PASSING or fault.status >= 500:
+        return False
+    if any(ACCOUNT_CODE.match(code) for code in fault.codes):
+        return True
+    said = unquoted(fault.message[:BEGINNING])
+    return fault.status in (400, 403) and bool(ACCOUNT_STOPPED.search(said))
 
 
 def _no_model(fault: Fault) -> bool:

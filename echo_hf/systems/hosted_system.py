@@ -12,7 +12,8 @@ from echo_hf.errors import GenerationError, PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.hosted import CONCURRENCY, Host, HostedOptions, one_line, unfit, without_key
+from echo_hf.systems.hosted import CONCURRENCY, Host, HostedOptions, one_line, without_key
+from echo_hf.systems.misfit import by_config, misfit
 from echo_hf.systems.opened import Opened
 from echo_hf.systems.sent_pictures import SentInput, sent_input
 
@@ -95,9 +96,9 @@ class HostedSystem(ABC, Generic[Connection]):
             Passing: The server is busy, late, or out of reach.
             GenerationError: No task could succeed, such as with a wrong key.
         """
-        misfit = unfit(task, self._given)
-        if misfit is not None:
-            return misfit
+        unfit = misfit(task, self._given.fewest_inputs, self._given.most_inputs)
+        if unfit is not None:
+            return by_config(unfit, self._config)
         try:
             inputs = [sent_input(one) for one in task.inputs]
         except PictureError as error:
@@ -113,15 +114,16 @@ class HostedSystem(ABC, Generic[Connection]):
         self._connection.close()
 
     def _described(self, adapter: str, wording: int, seed: int | None) -> dict[str, Any]:
-        hidden = {"base_url", "api_key_env"}  # a port and a variable change no picture
+        # Ports, variables and numbers of inputs change no picture.
         return {
             "adapter": adapter,
             "wording": wording,
             "server": self._host.server.label,
+            "path": self._host.path,
             "model": self._host.model,
             "size": self._config.model_dump(mode="json")["size"],
             "seed": seed,
-            **self._given.model_dump(mode="json", exclude=hidden),
+            **self._given.signed(self._config.size),
         }
 
 
@@ -132,6 +134,7 @@ def _hidden(key: ApiKey) -> Iterator[None]:
         yield
     except Passing as error:
         code = None if error.code is None else one_line(error.code, key)
-        raise Passing(one_line(error.text, key), code, error.wait_s) from None
+        said = one_line(error.text, key)
+        raise Passing(said, code, error.wait_s, error.usage, error.cost_usd) from None
     except GenerationError as error:
         raise GenerationError(one_line(str(error), key)) from None

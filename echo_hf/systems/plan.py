@@ -12,6 +12,7 @@ from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.journal import Entry
+from echo_hf.systems.misfit import may_fit_now
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def plan_of(
         if (entry := entries.get(task.sample_id)) is not None
         and entry.signature == signature
         and is_settled(task, entry, pictures)
+        and not may_fit_now(entry.details, config)
     }
     todo = tuple(task for task in tasks if task.sample_id not in done)
     before = [entries[task.sample_id] for task in todo if task.sample_id in entries]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from threading import Lock
 from typing import Annotated, Any, Self
@@ -15,8 +15,10 @@ from echo_hf.engines.base import Engine, Usage, make_engine
 from echo_hf.engines.openai.server_engine import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.reasons import Failed, Outcome, OutcomeStage
+from echo_hf.systems.attempts import failed_by
 from echo_hf.systems.base import (
     Drawn,
+    Passing,
     Retired,
     System,
     Task,
@@ -67,7 +69,8 @@ class Rewrite:
     """Draws what a language model makes of a task.
 
     A refusal of the writer is one of the request. What it wrote is kept until it is drawn, so that
-    a task which the artist is too busy for is not written twice.
+    a task which the artist is too busy for is not written twice; its tokens and price then go with
+    the attempt in which it wrote.
 
     Args:
         config: The config of the system; `RewriteOptions` are its parameters.
@@ -125,10 +128,19 @@ class Rewrite:
             Passing: The artist is busy or out of reach.
             GenerationError: No task could succeed.
         """
-        with self._writing(task) as writing:
-            if writing.prompt is None:
-                return _unwritten(writing)
+        writing = self._writing(task)
+        if writing.prompt is None:
+            return _unwritten(writing)
+        try:
             drawn = self._artist.draw(replace(task, prompt=writing.prompt, inputs=()))
+        except Passing as passing:
+            self._written[task.sample_digest] = replace(writing, usage=Usage(), cost_usd=0.0)
+            raise _with_writing(passing, writing) from None
+        except (GenerationError, KeyboardInterrupt):
+            self._written[task.sample_digest] = writing
+            raise
+        except BaseException as error:  # as for any system, the writer's tokens included
+            drawn = failed_by(error)
         return _of_both(writing, drawn)
 
     def __enter__(self) -> Self:
@@ -139,17 +151,12 @@ class Rewrite:
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
-    @contextmanager
-    def _writing(self, task: Task) -> Iterator[Writing]:
+    def _writing(self, task: Task) -> Writing:
         writing = self._written.pop(task.sample_digest, None)
-        if writing is None:
-            with self._turn:
-                writing = written_by(self._writer, rewriting(task, self._most_tokens))
-        try:
-            yield writing
-        except BaseException:
-            self._written[task.sample_digest] = writing
-            raise
+        if writing is not None:
+            return writing
+        with self._turn:
+            return written_by(self._writer, rewriting(task, self._most_tokens))
 
 
 def _check_whole(config: SystemConfig) -> None:
@@ -190,13 +197,26 @@ def _unwritten(writing: Writing) -> Drawn:
     )
 
 
+def _with_writing(passing: Passing, writing: Writing) -> Passing:
+    is_unpaid = passing.usage is None and passing.cost_usd is None
+    return Passing(
+        passing.text,
+        passing.code,
+        passing.wait_s,
+        writing.usage + (passing.usage or Usage()),
+        writing.cost_usd if is_unpaid else added(writing.cost_usd, passing.cost_usd),
+    )
+
+
 def _of_both(writing: Writing, drawn: Drawn) -> Drawn:
     details = {"artist": dict(drawn.details), "artist_revised_prompt": drawn.revised_prompt}
+    is_free = drawn.picture is None and drawn.usage is None and drawn.cost_usd is None
     return replace(
         drawn,
         revised_prompt=writing.prompt,
         usage=writing.usage + (drawn.usage or Usage()),
-        cost_usd=added(writing.cost_usd, drawn.cost_usd),
+        # Servers bill no error, and count nothing in it.
+        cost_usd=writing.cost_usd if is_free else added(writing.cost_usd, drawn.cost_usd),
         details=details,
     )
 

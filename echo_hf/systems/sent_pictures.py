@@ -12,8 +12,9 @@ from PIL import Image, ImageChops
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.pixels import sent_reference
-from echo_hf.load_rgb import ORIENTATION, TURNS, load_rgb
+from echo_hf.load_rgb import ORIENTATION, TURNS, load_picture, load_rgb
 from echo_hf.open_picture import open_picture
+from echo_hf.reasons import PictureNotice
 from echo_hf.systems.sizes import Pixels
 
 # What all makers take, by Pillow's name of the format.
@@ -21,6 +22,7 @@ TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 PNG = "image/png"
 INK = "CMYK"
+NOTICED = {PictureNotice.TRANSPARENT: "transparent", PictureNotice.SIXTEEN_BITS: "depth"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,9 @@ def sent_input(reference: ImageRef) -> SentInput:
     """Makes an input ready to be sent.
 
     Its own bytes go where every reader sees the same in them: PNG, JPEG or WebP, upright, of one
-    frame, without inks, and without a profile that changes a colour. Else the pixels go as PNG
-    which `load_rgb` gives, the same that metrics and judges see.
+    frame, opaque, of 8 bits, without inks, and without a profile that changes a colour. Else the
+    pixels go as PNG which `load_rgb` gives, the same that local systems, metrics and judges see:
+    white shows through what is transparent.
 
     Args:
         reference: The picture.
@@ -91,6 +94,8 @@ def _changes(data: bytes) -> Iterator[str]:
             yield "inks"
         elif picture.info.get("icc_profile") and _profile_counts(data):
             yield "profile"
+    notices = load_picture(data).notices
+    yield from (name for notice, name in NOTICED.items() if notice in notices)
 
 
 def _profile_counts(data: bytes) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Event, Thread
 
 import pytest
 
+from echo_hf.engines.base import Usage
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.reasons import Outcome
 from echo_hf.systems.attempts import LONGEST_TEXT, Tried, tried
@@ -118,6 +120,44 @@ def test_a_wait_that_is_asked_for_holds_the_others() -> None:
     first.join(PATIENCE_S)
     assert (ends[0].drawn.outcome, ends[0].attempts) == ("failed", 1)
     assert system.asked == ["s0"]
+
+
+@pytest.mark.parametrize(
+    ("paid", "last", "usage", "cost_usd"),
+    [
+        ([(10, 0.5), (5, 0.25)], (1, 0.125), 16, 0.875),
+        ([(10, 0.5), (None, None)], (1, 0.125), 11, 0.625),
+        ([(10, None)], (1, 0.125), 11, None),
+        ([(None, 0.5)], (None, None), 0, None),
+        ([(10, 0.5), (5, 0.25)], None, 15, 0.75),
+        ([(None, None)], None, None, None),
+        ([(None, None)], (1, 0.125), 1, 0.125),
+    ],
+)
+def test_what_all_attempts_cost_adds_up(
+    paid: list[tuple[int | None, float | None]],
+    last: tuple[int | None, float | None] | None,
+    usage: int | None,
+    cost_usd: float | None,
+) -> None:
+    """Of those that failed as well, whether or not the last one drew; one unknown price is told."""
+    left = iter(paid)
+
+    def act(one: Task) -> Drawn:
+        failure = next(left, None)
+        if failure is not None:
+            tokens, cost = failure
+            raise Passing("busy", None, NOW, None if tokens is None else Usage(tokens), cost)
+        assert last is not None
+        tokens, cost = last
+        given = drawn_for(one)
+        return replace(given, usage=None if tokens is None else Usage(tokens), cost_usd=cost)
+
+    attempts = len(paid) + (last is not None)
+    drawn = tried(Acting(act), task(0), Pace(), attempts).drawn
+    assert drawn.outcome == ("failed" if last is None else "ok")
+    assert drawn.usage == (None if usage is None else Usage(usage))
+    assert drawn.cost_usd == cost_usd
 
 
 def test_only_the_last_attempt_is_timed() -> None:

@@ -16,12 +16,14 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from echo_hf.cli import app
+from echo_hf.engines.openai.refusals import REFUSALS
 from echo_hf.evaluation import load_evaluation
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Outcome
 from echo_hf.systems import base
 from echo_hf.systems.config import Limits, Price, SystemConfig
 from echo_hf.systems.generate import generate
+from echo_hf.systems.google_images.answer import HELD_BACK, UNDRAWN
 from echo_hf.systems.journal import SETTLED
 from tests.stages_for_tests import ROOT
 from tests.systems.runs_for_tests import evaluation, sample, system, written
@@ -123,3 +125,18 @@ def test_the_adapter_of_the_guide_draws(tmp_path: Path, monkeypatch: pytest.Monk
             assert picture.getpixel((0, 0)) == (200, 0, 0)
     assert sizes == {"text": (64, 64), "edit": (8, 8)}
     assert (found["two"]["stage"], found["two"]["text"]) == ("task", "takes one input")
+
+
+def test_every_sign_of_a_refusal_is_told() -> None:
+    """Codes of moderation, and the ends of an answer that count as one; none is made up."""
+    table, _, rest = GUIDE.partition("Since refusals decide")[2].partition(
+        "Codes of moderation are"
+    )
+    codes, _, _ = rest.partition("and the mark")
+    assert {code.lower() for code in re.findall(r"`(\w+)`", codes)} == REFUSALS
+    gemini = next(line for line in table.splitlines() if line.startswith("| Gemini"))
+    _, refused, undrawn, failed = (
+        set(re.findall(r"`([A-Z_]+)`", cell)) for cell in gemini.strip("|").split("|")
+    )
+    assert (refused, undrawn) == (HELD_BACK, UNDRAWN)
+    assert not failed & (HELD_BACK | UNDRAWN)

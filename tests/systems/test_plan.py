@@ -110,3 +110,13 @@ def test_a_rate_may_be_what_takes_the_time(tmp_path: Path) -> None:
     limited = plan(tmp_path, *before, limits={"per_minute": 2})
     assert limited.seconds == pytest.approx(120)
     assert plan(tmp_path, *before, limits={"per_minute": 1000}).seconds == pytest.approx(2.0)
+
+
+def test_a_task_that_was_turned_away_for_other_limits_is_done_again(tmp_path: Path) -> None:
+    """And only then: a limit is no part of the signature."""
+    turned_away = entry(0, "fox", outcome="unsupported", details={"limits": {"most_inputs": 1}})
+    tasks = [task(0, "fox")]
+    same = plan(tmp_path, turned_away, tasks=tasks, parameters={"most_inputs": 1})
+    assert (same.todo, same.stored) == ((), 1)
+    raised = plan(tmp_path, turned_away, tasks=tasks, parameters={"most_inputs": 2})
+    assert (raised.todo, raised.stored) == (tuple(tasks), 0)

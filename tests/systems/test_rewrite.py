@@ -15,12 +15,15 @@ from echo_hf.engines.base import ImageRef, Usage
 from echo_hf.errors import ConfigError, EchoError, GenerationError
 from echo_hf.evaluated import Evaluation
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, System, make_system
+from echo_hf.systems.attempts import tried
+from echo_hf.systems.base import Drawn, Passing, Retired, System, Task, make_system
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.config_files import read_system
+from echo_hf.systems.pace import Pace
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion, fault
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import KEY, PICTURE, base64_of, image_answer, kept, task
+from tests.systems.runs_for_tests import ADAPTER, Acting, known
 
 WRITTEN = "A red fox in deep snow, seen from the side, watercolour."
 IMAGE_USAGE = {
@@ -143,6 +146,12 @@ def test_one_unknown_price_makes_the_sum_unknown(server: LoopbackServer, make: M
         (completion('{"words": 1}'), Outcome.FAILED, OutcomeStage.REQUEST, "writer_off_schema"),
         (completion('{"prompt": "  "}'), Outcome.FAILED, OutcomeStage.REQUEST, "writer_off_schema"),
         (fault(500, "oops"), Outcome.FAILED, OutcomeStage.REQUEST, "writer_engine_error"),
+        (
+            fault(400, "Unknown key. See our usage policies.", code="unknown_parameter"),
+            Outcome.FAILED,
+            OutcomeStage.REQUEST,
+            "writer_engine_error",
+        ),
     ],
     ids=str,
 )
@@ -186,13 +195,54 @@ def test_a_busy_artist_does_not_make_the_writer_write_again(
     with make() as system:
         with pytest.raises(Passing) as caught:
             system.draw(task())
-        assert caught.value.wait_s == 2.0
+        assert (caught.value.wait_s, caught.value.usage) == (2.0, Usage(10, 3, 0))
         drawn = system.draw(task())
-        assert (drawn.outcome, drawn.usage) == (Outcome.OK, Usage(10, 3, 0))
+        assert (drawn.outcome, drawn.usage) == (Outcome.OK, Usage())
         server.behave = _answering(writer, image_answer())
         system.draw(task())
     ends = [asked.path.rpartition("/")[2] for asked in server.asked]
     assert ends == ["completions", "generations", "generations", "completions", "generations"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome"),
+    [
+        ([fault(429, "busy", headers={"Retry-After": "0.01"})] * 2, Outcome.FAILED),
+        ([fault(429, "busy", headers={"Retry-After": "0.01"}), image_answer()], Outcome.OK),
+        ([fault(400, "no", code="invalid_value")], Outcome.FAILED),
+        ([fault(400, "no", code="moderation_blocked")], Outcome.REFUSED),
+    ],
+    ids=["busy", "busy_once", "failed", "refused"],
+)
+def test_a_writer_is_paid_once_whatever_the_artist_does(
+    server: LoopbackServer, make: Make, answers: list[Answer], outcome: Outcome
+) -> None:
+    """By hand: 10 x 1 + 3 x 2 millionths; the artist's picture is free."""
+    writer, left = completion(json.dumps({"prompt": WRITTEN})), iter(answers)
+    server.behave = lambda asked: writer if asked.path.endswith("/chat/completions") else next(left)
+    priced = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
+    free = {"usd_per_image": 0, "as_of": "2026-11-21"}
+    with make(writer=priced, artist={"price": free}) as system:
+        drawn = tried(system, task(), Pace(), 2).drawn
+    assert (drawn.outcome, drawn.usage) == (outcome, Usage(10, 3, 0))
+    assert drawn.cost_usd == pytest.approx(0.000016)
+
+
+def test_a_writer_is_paid_for_an_artist_that_breaks(make: Make, server: LoopbackServer) -> None:
+    """The failure is named as ever, and the prompt that was written is told."""
+
+    def act(_: Task) -> Drawn:
+        raise ValueError("this one task is odd")
+
+    server.behave = lambda _: completion(json.dumps({"prompt": WRITTEN}))
+    with known(Acting(act)), make(artist={"adapter": ADAPTER}) as system:
+        drawn = system.draw(task())
+    assert (drawn.outcome, drawn.code, drawn.usage) == (
+        Outcome.FAILED,
+        "ValueError",
+        Usage(10, 3, 0),
+    )
+    assert drawn.revised_prompt == WRITTEN
 
 
 def test_a_wrong_key_of_the_writer_ends_the_run(server: LoopbackServer, make: Make) -> None:

@@ -13,7 +13,7 @@ from PIL import Image
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import PictureError
 from echo_hf.systems.sent_pictures import sent_input
-from tests.pictures_for_tests import encoded, in_srgb, noise, rgb_profile
+from tests.pictures_for_tests import encoded, in_srgb, noise, png, rgb_profile
 from tests.systems.drawing_for_tests import base64_of, kept
 
 SIZE = (30, 20)
@@ -49,10 +49,44 @@ def test_what_every_reader_sees_alike_goes_as_it_is(
     assert (sent.data, sent.mime_type, sent.size, sent.changed) == (data, mime_type, SIZE, ())
 
 
-def test_transparent_places_stay_transparent(tmp_path: Path) -> None:
-    """An edit may be about them."""
-    data = encoded(Image.new("RGBA", SIZE, (9, 9, 9, 0)), "PNG")
+def _palette(alpha: int) -> bytes:
+    picture = Image.new("P", SIZE, 1)
+    picture.putpalette([0, 0, 0, 9, 9, 9])
+    return encoded(picture, "PNG", transparency=bytes([255, alpha]))
+
+
+@pytest.mark.parametrize(
+    ("data", "level"),
+    [
+        (encoded(Image.new("RGBA", SIZE, (9, 9, 9, 0)), "PNG"), 255),
+        (encoded(Image.new("RGBA", SIZE, (5, 5, 5, 51)), "WEBP", lossless=True, exact=True), 205),
+        (encoded(Image.new("LA", SIZE, (9, 0)), "PNG"), 255),
+        (_palette(0), 255),
+    ],
+    ids=["clear", "half", "grey", "palette"],
+)
+def test_white_shows_through_what_is_transparent(tmp_path: Path, data: bytes, level: int) -> None:
+    """As local systems see it; by hand, 51 of 255 of 5 and 204 of 255 of white are 205."""
+    sent = sent_input(kept(tmp_path, data))
+    assert (sent.mime_type, sent.size, sent.changed) == ("image/png", SIZE, ("transparent",))
+    assert np.array_equal(_pixels(sent.data), np.full((20, 30, 3), level))
+
+
+@pytest.mark.parametrize(
+    "data", [encoded(Image.new("RGBA", SIZE, (9, 9, 9, 255)), "PNG"), _palette(255)]
+)
+def test_an_opaque_channel_hides_nothing(tmp_path: Path, data: bytes) -> None:
+    """Such a picture goes as it is."""
     assert sent_input(kept(tmp_path, data)).data == data
+
+
+@pytest.mark.parametrize("colour_type", [0, 2])
+def test_sixteen_bits_are_rounded_to_eight(tmp_path: Path, colour_type: int) -> None:
+    """Grey or coloured: readers cut or round them as they like."""
+    row = b"\0" + (b"\x80\x80" * (3 if colour_type else 1)) * SIZE[0]
+    sent = sent_input(kept(tmp_path, png(SIZE, 16, colour_type, row * SIZE[1])))
+    assert (sent.mime_type, sent.changed) == ("image/png", ("depth",))
+    assert np.array_equal(_pixels(sent.data), np.full((20, 30, 3), 128))
 
 
 def test_a_turned_picture_goes_upright(tmp_path: Path) -> None:

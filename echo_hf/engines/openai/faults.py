@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from echo_hf.engines.base import Completion
+from echo_hf.engines.openai.refusals import BEGINNING, is_refusal
 from echo_hf.engines.openai.reply import Fault
 from echo_hf.engines.openai.server_options import ServerOptions
 from echo_hf.errors import EngineError
@@ -13,23 +13,6 @@ from echo_hf.errors import EngineError
 LONGEST_WAIT_S = 300
 PASSING = frozenset({408, 409, 425, 429})
 REDIRECTS = range(300, 400)
-REFUSALS = frozenset({400, 403, 451})
-REFUSAL_CODES = frozenset(
-    {
-        "content_filter",
-        "content_policy_violation",
-        "data_inspection_failed",
-        "invalid_prompt",
-        "moderation_blocked",
-        "ResponsibleAIPolicyViolation",
-    }
-)
-# Errors may quote the request, and so what people posted: only their beginning speaks of it.
-BEGINNING = 300
-REFUSAL = re.compile(
-    r"content (?:management )?policy|usage polic|safety system|input was flagged|content[ _]filter",
-    re.IGNORECASE,
-)
 NO_CREDIT = "insufficient_quota"
 UNSUPPORTED = frozenset({"unsupported_parameter", "unsupported_value"})
 OPTIONAL = ("temperature", "top_p", "seed")
@@ -84,20 +67,6 @@ def verdict_on(fault: Fault, options: ServerOptions, wait_s: float | None = None
         return Verdict(failed(f"{said}; {asks}"))
     again = fault.status in PASSING or fault.status >= 500
     return Verdict(failed(said), again, wait_s)
-
-
-def is_refusal(fault: Fault) -> bool:
-    """Whether an error says that the content of the request is not answered.
-
-    Args:
-        fault: The error.
-
-    Returns:
-        True for content filters, moderation and usage policies.
-    """
-    if fault.codes & REFUSAL_CODES or fault.flagged:
-        return True
-    return fault.status in REFUSALS and bool(REFUSAL.search(fault.message[:BEGINNING]))
 
 
 def _raise_for_config(fault: Fault, options: ServerOptions) -> None:

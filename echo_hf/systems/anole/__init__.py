@@ -25,6 +25,7 @@ from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.input_pictures import open_inputs
 from echo_hf.systems.local_models import LocalModel, check_one_at_a_time
 from echo_hf.systems.local_trouble import bad_input, failure, unsupported
+from echo_hf.systems.misfit import misfit
 from echo_hf.systems.output_picture import as_png
 
 
@@ -110,9 +111,9 @@ class AnoleSystem:
             GenerationError: The model or its decoder cannot be loaded.
         """
         loaded = self._load()
-        if len(task.inputs) > MOST_INPUTS:
-            text = f"Anole takes {MOST_INPUTS} inputs, and the task has {len(task.inputs)}"
-            return unsupported(OutcomeStage.TASK, "number_of_inputs", text)
+        unfit = misfit(task, 0, MOST_INPUTS, "Anole")
+        if unfit is not None:
+            return unfit
         try:
             inputs = open_inputs(task)
         except PictureError as error:

@@ -24,6 +24,7 @@ from echo_hf.systems.command.options import CommandOptions
 from echo_hf.systems.command.place import InputError, placed
 from echo_hf.systems.command.protocol import OUTPUT, Answer, answers, request_line
 from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.misfit import by_config, misfit
 from echo_hf.systems.picture_file import BadFileError, read_picture
 from echo_hf.systems.told import drawn_as_told, read_told
 
@@ -94,10 +95,9 @@ class CommandSystem:
         crew = self._workers()
         with crew.borrowed() as worker:
             self.determinism = worker.hello.determinism or self.determinism
-            most = self._most_inputs(worker)
-            if most is not None and len(task.inputs) > most:
-                text = f"{len(task.inputs)} inputs, and it takes at most {most}"
-                return _without("too_many_inputs", text, Outcome.UNSUPPORTED, OutcomeStage.TASK)
+            unfit = misfit(task, 0, self._most_inputs(worker), "the worker")
+            if unfit is not None:
+                return by_config(unfit, self._config)
             try:
                 with placed(task) as (given, place):
                     line = crew.ask(worker, self._request(given, place), self._timeout_s)
@@ -183,10 +183,5 @@ class CommandSystem:
         return drawn_as_told(answer, picture, details)
 
 
-def _without(
-    code: str,
-    text: str,
-    outcome: Outcome = Outcome.FAILED,
-    stage: OutcomeStage = OutcomeStage.REQUEST,
-) -> Drawn:
-    return Drawn(outcome, stage=stage, code=code, text=text)
+def _without(code: str, text: str, stage: OutcomeStage = OutcomeStage.REQUEST) -> Drawn:
+    return Drawn(Outcome.FAILED, stage=stage, code=code, text=text)

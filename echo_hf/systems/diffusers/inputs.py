@@ -14,10 +14,10 @@ from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.diffusers.classes import PipelineClass
 from echo_hf.systems.diffusers.options import DiffusersOptions
 from echo_hf.systems.local_trouble import unsupported
+from echo_hf.systems.misfit import misfit
 from echo_hf.systems.stitching import stitched
 
 PLACE = "<img><|image_{number}|></img>"
-WRONG_NUMBER = "number_of_inputs"
 WRONG_SIZE = "size_of_input"
 
 
@@ -79,16 +79,12 @@ def not_taken(task: Task, pipeline: PipelineClass, way: str) -> Drawn | None:
     Returns:
         `unsupported`; null where it takes the task.
     """
-    kind, count = pipeline.kind, len(task.inputs)
-    if kind.picture is None and count:
-        text = f"{pipeline.name} draws from text alone, and the task has {count} inputs"
-    elif count < kind.fewest:
-        text = f"{pipeline.name} needs {kind.fewest} input, and the task has {count}"
-    elif count > 1 and way == "refuse":
-        text = f"the task has {count} inputs, and several_inputs is 'refuse'"
-    else:
-        return None
-    return unsupported(OutcomeStage.TASK, WRONG_NUMBER, text)
+    kind = pipeline.kind
+    if kind.picture is None:
+        return misfit(task, 0, 0, pipeline.name)
+    if way == "refuse":
+        return misfit(task, kind.fewest, 1, f"{pipeline.name} with several_inputs 'refuse'")
+    return misfit(task, kind.fewest, None, pipeline.name)
 
 
 def not_shown(pictures: Sequence[Image.Image], pipeline: PipelineClass) -> Drawn | None:

@@ -32,6 +32,10 @@ HELD_BACK = frozenset(
         "SPII",
     }
 )
+# The model came to its end and drew nothing. Whatever else ends an answer, such as IMAGE_OTHER, for
+# which no reason is known, or MALFORMED_RESPONSE, broke it off.
+UNDRAWN = frozenset({"NO_IMAGE", "STOP"})
+UNSPECIFIED = "BLOCKED_REASON_UNSPECIFIED"
 ACCOUNT_STOPPED = "PUP_LIMITED_DISABLED"
 PICTURES = "image/"
 
@@ -47,8 +51,8 @@ def drawn_from(document: Document, price: Price | None) -> Drawn:
 
     Returns:
         A picture; a refusal of the request (`prompt_feedback`) or of what was drawn
-        (`finish_reason`); words alone, or none; or a failure. Thoughts are text, and a picture
-        among them is no output.
+        (`finish_reason`); words alone, or none; or a failure, such as an answer that broke off.
+        Thoughts are text, and a picture among them is no output.
 
     Raises:
         GenerationError: The account is stopped.
@@ -66,7 +70,7 @@ def drawn_from(document: Document, price: Price | None) -> Drawn:
     if pictures:
         return with_picture(replace(known, code=None), pictures[0])
     blocked = _named((document.get("prompt_feedback") or {}).get("block_reason"))
-    if blocked is not None:
+    if blocked is not None and blocked != UNSPECIFIED:
         said = document["prompt_feedback"].get("block_reason_message")
         return replace(_refused(known, OutcomeStage.INPUT), code=blocked, text=said or known.text)
     return _without_picture(known, reason)
@@ -81,7 +85,10 @@ def _without_picture(known: Drawn, reason: str | None) -> Drawn:
         return _refused(known, OutcomeStage.OUTPUT)
     if reason is None:
         return unusable(known, "the answer has neither a picture nor a reason for its end")
-    return replace(known, outcome=Outcome.NO_IMAGE)
+    if reason in UNDRAWN:
+        return replace(known, outcome=Outcome.NO_IMAGE)
+    said = "" if known.text is None else f": {known.text}"
+    return unusable(known, f"the answer holds no picture and ended with {reason!r}{said}")
 
 
 def _refused(known: Drawn, stage: OutcomeStage) -> Drawn:

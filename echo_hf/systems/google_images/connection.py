@@ -11,6 +11,7 @@ from echo_hf.engines.openai.reply import Reply
 from echo_hf.engines.openai.server import ApiKey
 from echo_hf.systems.base import Passing
 from echo_hf.systems.hosted import NO_KEY, Host, connection_errors, one_line
+from echo_hf.systems.limited_client import http_library, limited
 
 if TYPE_CHECKING:
     from google.genai import Client
@@ -30,7 +31,7 @@ class Connection:
         client: The client.
         key: Its key, which stays out of every message.
         host: Who is asked.
-        timeout_s: Longest silence of the server, in seconds.
+        timeout_s: Longest wait for a whole answer, in seconds.
     """
 
     client: Client
@@ -51,6 +52,7 @@ class Connection:
         Raises:
             Passing: No answer came in time, or the connection failed or was cut.
             UnreadableError: The answer is not what the client understands.
+            TooMuchError: The answer is larger than any picture that is kept.
         """
         from google.genai.errors import APIError
 
@@ -60,6 +62,8 @@ class Connection:
             response = error.response
             headers = {name.lower(): value for name, value in response.headers.items()}
             return Reply(response.status_code, headers, response.text)
+        except TimeoutError as error:
+            raise self._lost(error) from None
         except connection_errors() as error:
             raise self._lost(error) from None
         except ValueError as error:  # of JSON, or of what should stand in it
@@ -80,7 +84,7 @@ def connected(host: Host, timeout_s: float, api_version: str) -> Iterator[Connec
 
     Args:
         host: Who is to be asked.
-        timeout_s: Longest silence of the server, in seconds.
+        timeout_s: Longest wait for a whole answer, in seconds.
         api_version: Of the API.
 
     Yields:
@@ -93,17 +97,18 @@ def connected(host: Host, timeout_s: float, api_version: str) -> Iterator[Connec
     from google.genai.types import HttpOptions
 
     key = host.key()
-    options = HttpOptions(
-        base_url=host.server.base_url,
-        api_version=api_version,
-        timeout=max(1, round(timeout_s * 1000)),
-        # A redirect would take prompts and pictures to a server that nobody named.
-        client_args={"follow_redirects": False},
-    )
     # The client wants a key even for a gateway without.
     secret = key.secret.get_secret_value() or NO_KEY
-    client = Client(api_key=secret, vertexai=False, http_options=options)
-    try:
-        yield Connection(client, key, host, timeout_s)
-    finally:
-        client.close()
+    # A redirect would take prompts and pictures to a server that nobody named.
+    with limited(http_library().Client, timeout_s)(follow_redirects=False) as http_client:
+        options = HttpOptions(
+            base_url=host.server.base_url,
+            api_version=api_version,
+            timeout=max(1, round(timeout_s * 1000)),
+            httpx_client=http_client,
+        )
+        client = Client(api_key=secret, vertexai=False, http_options=options)
+        try:
+            yield Connection(client, key, host, timeout_s)
+        finally:
+            client.close()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, field_validator
 
 from echo_hf.config_fields import Words
 from echo_hf.errors import GenerationError
-from echo_hf.systems.config import FixedSize, SystemConfig
+from echo_hf.systems.config import FixedSize, Size, SystemConfig
 from echo_hf.systems.hosted import HostedOptions, Inputs, hosted_options
 from echo_hf.systems.sizes import Pixels
 
@@ -22,6 +22,7 @@ CATEGORY = re.compile(r"HARM_CATEGORY_[A-Z_]+")
 # Of how many inputs the first models make use, and later ones.
 FIRST_MODELS = ("gemini-2.0-flash", "gemini-2.5-flash-image")
 FIRST_MOST_INPUTS, MOST_INPUTS = 3, 14
+SENT = ("api_version", "modalities", "image_size", "safety_settings")
 
 Threshold = Literal[
     "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
@@ -61,6 +62,10 @@ class GoogleOptions(HostedOptions):
     def ratios(self) -> dict[Pixels, str]:
         """The shapes, by their two numbers."""
         return {_numbers(one): one for one in self.aspect_ratios}
+
+    def _sent(self, size: Size) -> Iterable[str]:
+        likened = ("aspect_ratios",) if size == "match_input" else ()
+        return ("revision", *SENT, *likened)
 
     @field_validator("aspect_ratios")
     @classmethod

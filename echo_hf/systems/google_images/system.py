@@ -18,11 +18,12 @@ from echo_hf.systems.google_images.options import read_options
 from echo_hf.systems.google_images.request import arguments, aspect_ratio
 from echo_hf.systems.hosted_faults import fate, retired_by
 from echo_hf.systems.hosted_system import HostedSystem
+from echo_hf.systems.limited_client import TooMuchError
 from echo_hf.systems.sent_pictures import SentInput
 
 ADAPTER = "google"
 # Raised when the same task is put to the model in another way, which may change pictures.
-WORDING = 1
+WORDING = 2
 SEEDED = "the seed is sent, and the model repeats a picture as best it can"
 UNSEEDED = "no seed is sent: two pictures for one task differ"
 DELAY = "retryDelay"
@@ -46,13 +47,13 @@ class GoogleImages(HostedSystem[Connection]):
         super().__init__(config, self._options, determinism, connect)
 
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides a picture; neither key nor address of a private server."""
+        """What reaches the server and decides a picture; neither its key nor a private address."""
         return self._described(ADAPTER, WORDING, self._seed)
 
     def _looked(self, connection: Connection) -> Retired | None:
         try:
             found = connection.ask(connection.client.models.get, model=self._host.model)
-        except (Passing, UnreadableError):
+        except (Passing, TooMuchError, UnreadableError):
             return None
         return retired_by(fault_of(found), self._host) if isinstance(found, Reply) else None
 
@@ -66,7 +67,7 @@ class GoogleImages(HostedSystem[Connection]):
         sent = arguments(self._host.model, task.prompt, inputs, ratio, self._seed, self._options)
         try:
             drawn = self._read(connection.ask(connection.client.models.generate_content, **sent))
-        except UnreadableError as error:
+        except (TooMuchError, UnreadableError) as error:
             drawn = Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=str(error))
         return replace(drawn, seed=self._seed, details={**drawn.details, **asked})
 

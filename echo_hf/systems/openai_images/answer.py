@@ -26,13 +26,15 @@ class Said:
         pictures: How many there are.
         text: What is said beside or instead of it.
         revised_prompt: The prompt as the model rewrote it.
+        ended: Why it ends, in the server's word.
         refusal: What the model, or a filter of what it drew, declines with.
         refusal_stage: Which of the two it was.
         model: Name of the model in the answer.
         usage: Its tokens.
         billed: The same as they are billed.
         cost_usd: Price in US dollars, where the answer names one.
-        may_speak: Whether the model may answer in words, which is then its answer.
+        may_speak: Whether words alone are the model's answer: it came to its end, and they are all
+            that there is.
         as_drawn: Size, quality and the like as the answer states them.
     """
 
@@ -40,6 +42,7 @@ class Said:
     pictures: int = 0
     text: str | None = None
     revised_prompt: str | None = None
+    ended: str | None = None
     refusal: str | None = None
     refusal_stage: OutcomeStage = OutcomeStage.INPUT
     model: str | None = None
@@ -119,5 +122,12 @@ def _without_picture(known: Drawn, said: Said) -> Drawn:
             text=said.refusal,
         )
     if said.may_speak:
-        return replace(known, outcome=Outcome.NO_IMAGE)
-    return unusable(known, "the answer holds no picture")
+        return replace(known, outcome=Outcome.NO_IMAGE, code=said.ended)
+    return replace(unusable(known, _lack(said)), code=said.ended)
+
+
+def _lack(said: Said) -> str:
+    lacks = "the answer holds no picture"
+    if said.ended is not None:
+        lacks += f" and ended with {said.ended!r}"
+    return lacks if said.text is None else f"{lacks}: {said.text}"

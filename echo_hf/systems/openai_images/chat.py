@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MODALITIES = ("image", "text")
 FILTERED = "content_filter"
+FINISHED = "stop"
 
 
 def address(client: OpenAI) -> Send:
@@ -64,20 +65,21 @@ def read_chat(document: Mapping[str, Any]) -> Said:
     """
     choice = choice_of(document)
     message = mapping(choice.get("message"))
-    pictures = list(_pictures(message.get("images")))
+    pictures = list(dict.fromkeys(_pictures(message)))
     tokens = read_usage(document)
     refusal, stage = _refusal(choice, message)
     return Said(
         picture=pictures[0] if pictures else None,
         pictures=len(pictures),
         text=_text(message.get("content")),
+        ended=text_or_none(choice.get("finish_reason")),
         refusal=refusal,
         refusal_stage=stage,
         model=text_or_none(document.get("model")),
         usage=None if tokens is None else usage_of(tokens),
         billed=Billed(pictures=len(pictures)),
         cost_usd=cost_of(document, None),
-        may_speak="content" in message,
+        may_speak=choice.get("finish_reason") == FINISHED and _holds_words_alone(message),
     )
 
 
@@ -90,11 +92,27 @@ def _refusal(
     return refusal, OutcomeStage.INPUT
 
 
-def _pictures(images: Any) -> Iterator[str]:
-    for image in images if isinstance(images, list) else ():
-        url = text_or_none(mapping(mapping(image).get("image_url")).get("url"))
-        if url is not None:
-            yield url
+def _pictures(message: Mapping[str, Any]) -> Iterator[str]:
+    # Routers put pictures beside the content, vllm-omni puts them into it, and some do both.
+    for place in ("images", "content"):
+        parts = message.get(place)
+        for part in parts if isinstance(parts, list) else ():
+            url = text_or_none(mapping(mapping(part).get("image_url")).get("url"))
+            if url is not None:
+                yield url
+
+
+def _holds_words_alone(message: Mapping[str, Any]) -> bool:
+    """Whether nothing in a message could be a picture in a form that is not known here."""
+    if "content" not in message or message.get("images"):
+        return False
+    content = message["content"]
+    parts = content if isinstance(content, list) else [content]
+    return all(part is None or isinstance(part, str) or _is_text(part) for part in parts)
+
+
+def _is_text(part: Any) -> bool:
+    return mapping(part).get("type") == "text"
 
 
 def _text(content: Any) -> str | None:

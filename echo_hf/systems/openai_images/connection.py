@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from echo_hf.engines.openai.reply import OK, Reply
 from echo_hf.engines.openai.server import ApiKey
-from echo_hf.pictures import MOST_BYTES
 from echo_hf.systems.base import Passing
 from echo_hf.systems.hosted import (
     LONGEST_CONNECT_S,
@@ -19,18 +17,12 @@ from echo_hf.systems.hosted import (
     connection_errors,
     one_line,
 )
+from echo_hf.systems.limited_client import TooMuchError, limited
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
-# Base64 takes four characters for three bytes; the rest is room for texts.
-MOST_ANSWER = 2 * MOST_BYTES
-
 Send = Callable[..., Any]
-
-
-class TooMuchError(Exception):
-    """An answer has more bytes than any picture that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +57,17 @@ class Connection:
         """
         from openai import APIConnectionError, APIStatusError, APITimeoutError
 
-        started = time.monotonic()
         try:
             with send(**arguments, extra_headers=self._headers()) as response:
-                text = self._read(response.iter_bytes(), started + self.timeout_s)
-                return Reply(OK, response.headers, text)
+                return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
         except APIStatusError as error:
             response = error.response
             return Reply(response.status_code, response.headers, response.text)
         except (APITimeoutError, TimeoutError):
             raise self._late() from None
         except APIConnectionError as error:
+            if isinstance(error.__cause__, TooMuchError):
+                raise error.__cause__ from None
             raise self._lost(error.__cause__ or error) from None
         except connection_errors() as error:
             raise self._lost(error) from None
@@ -84,16 +76,6 @@ class Connection:
         from openai import Omit
 
         return None if self.key else {"Authorization": Omit()}
-
-    def _read(self, chunks: Iterator[bytes], until: float) -> str:
-        data = bytearray()
-        for chunk in chunks:
-            data += chunk
-            if len(data) > MOST_ANSWER:
-                raise TooMuchError(f"the answer has more than {MOST_ANSWER} bytes")
-            if time.monotonic() > until:  # a client's own limit is for each piece of an answer
-                raise TimeoutError
-        return data.decode("utf-8", "replace")
 
     def _late(self) -> Passing:
         return Passing(f"no answer within {self.timeout_s:g} s", "timeout")
@@ -130,7 +112,7 @@ def connected(host: Host, timeout_s: float) -> Iterator[Connection]:
         max_retries=0,
         timeout=Timeout(timeout_s, connect=min(timeout_s, LONGEST_CONNECT_S)),
         # A redirect would take prompts and pictures to a server that nobody named.
-        http_client=DefaultHttpxClient(follow_redirects=False),
+        http_client=limited(DefaultHttpxClient, timeout_s)(follow_redirects=False),
     )
     with client:
         yield Connection(client, key, host, timeout_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, field_validator, model_validator
@@ -11,7 +11,7 @@ from pydantic import Field, StrictBool, field_validator, model_validator
 from echo_hf.config_fields import Whole, Words
 from echo_hf.engines.openai.server_options import OPENAI
 from echo_hf.errors import GenerationError
-from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.config import Size, SystemConfig
 from echo_hf.systems.hosted import HostedOptions, Inputs, hosted_options
 from echo_hf.systems.sizes import Pixels, nearest, read_size, within
 
@@ -83,6 +83,11 @@ class OpenAIImagesOptions(HostedOptions):
         """What is sent beside model, prompt, pictures and size, where the config says it."""
         given = {name: getattr(self, name) for name in DRAWING}
         return {name: value for name, value in given.items() if value is not None}
+
+    def _sent(self, size: Size) -> Iterable[str]:
+        own = "pixels" if self.sizes is None else "sizes"
+        likened = (own,) if size == "match_input" else ()
+        return ("revision", "mode", "extra", *DRAWING, *likened)
 
     @field_validator("sizes")
     @classmethod

@@ -9,8 +9,9 @@ from typing import Any
 from echo_hf.engines.openai.reply import OK, fault_of
 from echo_hf.systems.base import Passing, Retired
 from echo_hf.systems.hosted_faults import retired_by
+from echo_hf.systems.limited_client import TooMuchError
 from echo_hf.systems.openai_images.answer import read_document, text_or_none
-from echo_hf.systems.openai_images.connection import Connection, TooMuchError
+from echo_hf.systems.openai_images.connection import Connection
 
 SHUT_DOWN = "shutdown_date"
 

@@ -14,9 +14,10 @@ from echo_hf.systems.base import Drawn, Retired, Task, register
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.hosted_faults import fate
 from echo_hf.systems.hosted_system import HostedSystem
+from echo_hf.systems.limited_client import TooMuchError
 from echo_hf.systems.openai_images import chat, images
 from echo_hf.systems.openai_images.answer import drawn_from, mapping, read_document
-from echo_hf.systems.openai_images.connection import Connection, TooMuchError, connected
+from echo_hf.systems.openai_images.connection import Connection, connected
 from echo_hf.systems.openai_images.options import read_options
 from echo_hf.systems.openai_images.preflight import look
 from echo_hf.systems.sent_pictures import SentInput
@@ -24,7 +25,7 @@ from echo_hf.systems.sizes import chosen_size, written
 
 ADAPTER = "openai_images"
 # Raised when the same task is put to servers in another way, which may change pictures.
-WORDING = 1
+WORDING = 2
 SEEDED = "the seed is sent; the server says how far it repeats a picture"
 UNSEEDED = "the server takes no seed: two pictures for one task differ"
 BEGINNING = 40
@@ -47,7 +48,7 @@ class OpenAIImages(HostedSystem[Connection]):
         super().__init__(config, self._options, determinism, connected)
 
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides a picture; neither key nor address of a private server."""
+        """What reaches the server and decides a picture; neither its key nor a private address."""
         return self._described(ADAPTER, WORDING, self._seed)
 
     def _looked(self, connection: Connection) -> Retired | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.engines.openai.faults import is_refusal, verdict_on
+from echo_hf.engines.openai.faults import verdict_on
 from echo_hf.engines.openai.options import read_options
+from echo_hf.engines.openai.refusals import is_refusal
 from echo_hf.engines.openai.reply import Fault
 from echo_hf.errors import EngineError
 
@@ -17,7 +18,7 @@ OPTIONS = read_options({"model": "tiny", "base_url": "https://models.example.org
     [
         Fault(400, "x", frozenset({"content_policy_violation"})),
         Fault(400, "x", frozenset({"content_filter"})),
-        Fault(400, "Invalid prompt", frozenset({"invalid_prompt"})),
+        Fault(400, "This prompt violates our usage policy", frozenset({"invalid_prompt"})),
         Fault(400, "x", frozenset({"400", "ResponsibleAIPolicyViolation"})),
         Fault(403, "x", flagged=True),
         Fault(403, "moderation is required and your input was flagged for violence"),
@@ -38,6 +39,7 @@ def test_moderation_is_a_refusal(fault: Fault) -> None:
     "fault",
     [
         Fault(400, "context length exceeded"),
+        Fault(400, "Invalid prompt: expected a string", frozenset({"invalid_prompt"})),
         Fault(500, "the safety system is down"),
         Fault(400, "bad: " + "x" * 400 + " usage policies"),
     ],

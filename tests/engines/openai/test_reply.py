@@ -19,7 +19,21 @@ FORMS: list[tuple[Any, Fault]] = [
     ({"error": "no"}, Fault(400, "no")),
     ({"object": "error", "message": "no", "type": "t"}, Fault(400, "no", frozenset({"t"}))),
     ({"detail": "no"}, Fault(400, "no")),
-    ({"detail": [{"msg": "no"}]}, Fault(400, '[{"msg": "no"}]')),
+    ({"detail": [{"msg": "no"}]}, Fault(400, "no")),
+    (
+        {
+            "detail": [
+                {"loc": ["body", "prompt"], "msg": "no", "type": "content_policy_violation"},
+                {"loc": ["body", "n"], "msg": "too few", "type": "missing", "input": "ours"},
+            ]
+        },
+        Fault(
+            400,
+            "body.prompt: no; body.n: too few",
+            frozenset({"content_policy_violation", "missing"}),
+        ),
+    ),
+    ({"detail": ["no"]}, Fault(400, '["no"]')),
     (
         [{"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}],
         Fault(400, "no", frozenset({"INVALID_ARGUMENT"})),

@@ -148,7 +148,7 @@ def test_a_third_input_is_unsupported(tiny: Path, pictures: list[ImageRef]) -> N
     """The context has no room for it; none of the three is left out."""
     [found] = _drawn(_system(tiny), task(*pictures))
     assert (found.outcome, found.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
-    assert found.code == "number_of_inputs"
+    assert found.code == "too_many_inputs"
 
 
 @pytest.mark.extras

@@ -74,7 +74,7 @@ def test_what_a_pipeline_does_not_take_is_unsupported(
     assert (found is None) == taken
     if found is not None:
         assert (found.outcome, found.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
-        assert found.code == "number_of_inputs"
+        assert found.code == ("too_many_inputs" if count else "too_few_inputs")
 
 
 @pytest.mark.parametrize(

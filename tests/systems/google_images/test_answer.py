@@ -84,13 +84,50 @@ def test_a_blocked_prompt_is_refused(reason: str) -> None:
     assert (drawn.code, drawn.text) == (reason, "Not this.")
 
 
-@pytest.mark.parametrize("reason", ["STOP", "MAX_TOKENS", "NO_IMAGE", "IMAGE_OTHER", "OTHER"])
+@pytest.mark.parametrize("reason", ["STOP", "NO_IMAGE"])
 def test_no_picture_without_a_block_is_the_models_answer(reason: str) -> None:
     """With the reason of its end, and its words where there are some."""
     drawn = drawn_from(_answer({"text": "A fox is an animal."}, reason=reason), None)
     assert (drawn.outcome, drawn.stage) == (Outcome.NO_IMAGE, OutcomeStage.ANSWER)
     assert (drawn.code, drawn.text) == (reason, "A fox is an animal.")
     assert drawn_from(_answer(reason=reason), None).outcome is Outcome.NO_IMAGE
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "CONTINUATION",
+        "FINISH_REASON_UNSPECIFIED",
+        "IMAGE_OTHER",
+        "LANGUAGE",
+        "MALFORMED_FUNCTION_CALL",
+        "MALFORMED_RESPONSE",
+        "MAX_TOKENS",
+        "MISSING_THOUGHT_SIGNATURE",
+        "OTHER",
+        "SOMETHING_NEW",
+        "TOO_MANY_TOOL_CALLS",
+        "UNEXPECTED_TOOL_CALL",
+    ],
+)
+def test_an_answer_that_broke_off_is_a_failure(reason: str) -> None:
+    """It is asked for again: neither a refusal nor the model's word; what came is told."""
+    drawn = drawn_from(_answer({"text": "I beg"}, reason=reason), None)
+    assert (drawn.outcome, drawn.stage, drawn.code) == (
+        Outcome.FAILED,
+        OutcomeStage.ANSWER,
+        reason,
+    )
+    assert drawn.text == f"the answer holds no picture and ended with {reason!r}: I beg"
+    with_picture = drawn_from(_answer(_picture(), reason=reason), None)
+    assert with_picture.outcome is Outcome.OK
+
+
+def test_a_block_without_a_reason_is_none() -> None:
+    """The name stands for a field that nobody filled."""
+    feedback = {"block_reason": "BLOCKED_REASON_UNSPECIFIED"}
+    drawn = drawn_from({"candidates": None, "prompt_feedback": feedback}, None)
+    assert drawn.outcome is Outcome.FAILED
 
 
 @pytest.mark.parametrize("document", [{}, {"candidates": []}, _answer(reason=None)])

@@ -78,13 +78,12 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"send_seed": False}),
     ({}, {"image_size": "2K"}),
     ({}, {"modalities": ["IMAGE"]}),
-    ({}, {"aspect_ratios": ["1:1", "4:5"]}),
+    ({"size": "match_input"}, {"aspect_ratios": ["1:1", "4:5"]}),
     ({}, {"safety_settings": {"HARM_CATEGORY_HARASSMENT": "OFF"}}),
-    ({}, {"most_inputs": 2}),
-    ({}, {"fewest_inputs": 1}),
     ({}, {"revision": "b"}),
     ({}, {"api_version": "v1"}),
     ({}, {"base_url": "https://gateway.example"}),
+    ({}, {"base_url": "https://gateway.example/google"}),
 ]
 
 
@@ -97,11 +96,17 @@ def test_the_signature_changes_with_what_decides_a_picture() -> None:
 
 
 def test_the_signature_keeps_to_what_decides_a_picture() -> None:
-    """Neither ports nor variables, nor limits and names."""
+    """Neither ports nor variables, nor limits, names, defaults and what is not sent."""
     one, other = (
         GoogleImages(
             config(
-                {"base_url": f"http://127.0.0.1:{port}", "api_key_env": variable},
+                {
+                    "base_url": f"http://127.0.0.1:{port}",
+                    "api_key_env": variable,
+                    "most_inputs": port,
+                    "aspect_ratios": [f"{port}:1"],
+                    "api_version": "v1beta",
+                },
                 name=name,
                 limits={"concurrency": concurrency},
             )

@@ -190,13 +190,35 @@ def test_what_may_pass_is_left_to_the_runner(
     assert len(server.asked) == 1
 
 
-def test_a_silent_server_is_waited_for_only_so_long(server: LoopbackServer, make: Make) -> None:
-    """As long as the config says."""
-    server.behave = lambda _: SILENCE
+@pytest.mark.parametrize(
+    "said",
+    [SILENCE, Answer(b"x" * 100_000, trickles=True), Answer(b"x" * 100_000, 400, trickles=True)],
+    ids=["silent", "trickles", "error"],
+)
+def test_a_slow_server_is_waited_for_only_so_long(
+    server: LoopbackServer, make: Make, said: Answer
+) -> None:
+    """As long as the config says, whether nothing comes or a little all the time."""
+    server.behave = lambda _: said
     system = make({"limits": {"timeout_s": 0.3}})
     with system, pytest.raises(Passing, match=r"no answer within 0\.3 s") as caught:
         system.draw(task())
     assert caught.value.code == "timeout"
+
+
+def test_an_endless_answer_is_cut(
+    server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the limits of what is read, which are made small here; an error's status counts."""
+    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_ANSWER", 1000)
+    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_OF_AN_ERROR", 9)
+    server.behave = lambda _: answer(candidate(picture(b"x" * 5000)))
+    drawn = _drawn(make())
+    assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
+    assert drawn.text == "the answer has more than 1000 bytes"
+    server.behave = lambda _: Answer(b"overload" * 5000, 503)
+    with make() as system, pytest.raises(Passing, match=r"status 503: overloado$"):
+        system.draw(task())
 
 
 @pytest.mark.parametrize(
@@ -236,10 +258,6 @@ def test_what_no_task_could_survive_ends_the_run(
             fault(404, "Model tiny-image is no longer available.", "NOT_FOUND"),
             Retired("Model tiny-image is no longer available.", "NOT_FOUND"),
         ),
-        (
-            fault(404, "models/tiny-image is not found", "NOT_FOUND"),
-            Retired("models/tiny-image is not found", "NOT_FOUND"),
-        ),
         (Answer(b"<html>not found", 404), None),
         (fault(500, "oops", "INTERNAL"), None),
         (Answer(b"", cut_after=0), None),
@@ -255,6 +273,13 @@ def test_a_model_that_is_gone_is_found_out_beforehand(
     with make() as system:
         assert system.preflight() == expected
     assert [asked.path for asked in server.asked] == ["/v1beta/models/tiny-image"]
+
+
+def test_a_model_that_never_was_is_found_out_beforehand(server: LoopbackServer, make: Make) -> None:
+    """Its name may be mistyped: it is told, and nothing is retired."""
+    server.behave = lambda _: fault(404, "models/tiny-image is not found", "NOT_FOUND")
+    with make() as system, pytest.raises(GenerationError, match="model is 'tiny-image', expected"):
+        system.preflight()
 
 
 def test_a_wrong_key_is_found_out_beforehand(server: LoopbackServer, make: Make) -> None:

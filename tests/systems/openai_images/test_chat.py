@@ -73,6 +73,38 @@ def test_inputs_stand_before_the_prompt(
     ]
 
 
+def test_a_picture_may_be_a_part_of_the_content(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As vllm-omni answers; one that stands beside it, too, is the same."""
+    content = [_picture(), {"type": "text", "text": "Here."}]
+    drawn = _drawn(server, monkeypatch, completion(content))
+    assert (drawn.outcome, drawn.picture, drawn.text) == (Outcome.OK, PICTURE, "Here.")
+    both = completion(content, message={"images": [_picture()]})
+    assert _drawn(server, monkeypatch, both).details["pictures"] == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (completion("I will draw a", "length"), "length"),
+        (completion("", "error"), "error"),
+        (completion(None, "tool_calls", message={"tool_calls": [{}]}), "tool_calls"),
+        (completion("I will", None), None),
+        (completion([{"type": "image", "image": "x"}]), "stop"),
+        (completion("Here it is.", message={"images": [{"url": "x"}]}), "stop"),
+    ],
+    ids=str,
+)
+def test_what_broke_down_is_no_answer(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, answer: Answer, code: str | None
+) -> None:
+    """Words that came to no end, and parts that cannot be read, are asked for again."""
+    drawn = _drawn(server, monkeypatch, answer)
+    assert (drawn.outcome, drawn.stage, drawn.code) == (Outcome.FAILED, OutcomeStage.ANSWER, code)
+    assert (drawn.text or "").startswith("the answer holds no picture")
+
+
 def test_of_several_pictures_the_first_is_taken(
     server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,13 +26,13 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"output_format": "jpeg"}),
     ({}, {"input_fidelity": "high"}),
     ({}, {"mode": "chat"}),
-    ({}, {"sizes": ["1024x1024"]}),
-    ({}, {"pixels": 262_144}),
-    ({}, {"most_inputs": 2}),
-    ({}, {"fewest_inputs": 1}),
+    ({"size": "match_input"}, {"sizes": ["1024x1024"]}),
+    ({"size": "match_input"}, {"pixels": 262_144}),
     ({}, {"revision": "b"}),
     ({}, {"extra": {"steps": 3}}),
     ({}, {"base_url": "https://draw.example/v1"}),
+    ({}, {"base_url": "http://127.0.0.1:8000/other/v1"}),
+    ({}, {"base_url": "https://draw.example/other/v1"}),
 ]
 
 
@@ -51,6 +51,13 @@ def test_the_signature_changes_with_what_decides_a_picture() -> None:
     ("further", "parameters"),
     [
         ({}, {"base_url": "http://127.0.0.1:9999/v1"}),
+        ({}, {"base_url": "http://127.0.0.1:8000/v1/"}),
+        ({}, {"most_inputs": 2}),
+        ({}, {"fewest_inputs": 1}),
+        ({}, {"sizes": ["1024x1024"]}),  # nothing is likened to an input
+        ({}, {"pixels": 262_144}),
+        ({}, {"quality": None}),  # which is the default
+        ({}, {"extra": {}}),
         ({}, {"api_key_env": "MY_VARIABLE"}),
         ({"limits": {"concurrency": 3, "timeout_s": 5}}, {}),
         ({"price": PRICE}, {}),
@@ -62,10 +69,17 @@ def test_the_signature_changes_with_what_decides_a_picture() -> None:
 def test_the_signature_keeps_to_what_decides_a_picture(
     further: dict[str, Any], parameters: dict[str, Any]
 ) -> None:
-    """Neither ports nor variables, nor limits, prices, names, or a seed that is not sent."""
+    """Neither ports nor variables, nor limits, prices, names, defaults, or what is not sent."""
     local = {"base_url": "http://127.0.0.1:8000/v1"}
     plain = make_system(config(local)).signature()
     assert make_system(config({**local, **parameters}, **further)).signature() == plain
+
+
+def test_the_signature_holds_no_default() -> None:
+    """So that an option which comes later changes none; nor does it show a path."""
+    signature = make_system(config({"base_url": "https://draw.example/tulip/v1"})).signature()
+    assert set(signature) == {"adapter", "wording", "server", "path", "model", "size", "seed"}
+    assert "tulip" not in json.dumps(signature)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,11 @@ from tests.systems.openai_images.images_for_tests import HTML, USAGE, Make, draw
             "content_policy_violation",
         ),
         ({"message": "Rejected by our safety system."}, OutcomeStage.INPUT, "400"),
+        (
+            {"message": "Blocked.", "code": "image_content_policy_violation"},
+            OutcomeStage.INPUT,
+            "image_content_policy_violation",
+        ),
     ],
 )
 def test_refusals_are_told_from_failures(
@@ -63,6 +68,40 @@ def test_refusals_are_told_from_failures(
     told = error.get("moderation_details", {"moderation_stage": "untold"})
     assert drawn.details["moderation_stage"] == told["moderation_stage"]
     assert drawn.details["moderation_categories"] == told.get("categories", [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (
+            Answer(
+                {"detail": [{"loc": ["body"], "msg": "no", "type": "content_policy_violation"}]},
+                422,
+            ),
+            "content_policy_violation",
+        ),
+        (
+            Answer({"error": {"message": "blocked by safety system", "type": "user_error"}}),
+            "user_error",
+        ),
+        (
+            fault(
+                403,
+                "Content violates usage guidelines. Failed check: SAFETY_CHECK",
+                code="permission-denied",
+            ),
+            "permission-denied",
+        ),
+    ],
+    ids=str,
+)
+def test_refusals_come_in_many_forms(
+    server: LoopbackServer, make: Make, answer: Answer, code: str
+) -> None:
+    """As a list, as a success, or as a matter of permission."""
+    server.behave = lambda _: answer
+    drawn = drawn_by(make())
+    assert (drawn.outcome, drawn.stage, drawn.code) == (Outcome.REFUSED, OutcomeStage.INPUT, code)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +130,9 @@ def test_what_may_pass_is_left_to_the_runner(
 
 
 @pytest.mark.parametrize(
-    "answer", [SILENCE, Answer(b"x" * 100_000, trickles=True)], ids=["silent", "trickles"]
+    "answer",
+    [SILENCE, Answer(b"x" * 100_000, trickles=True), Answer(b"x" * 100_000, 400, trickles=True)],
+    ids=["silent", "trickles", "error"],
 )
 def test_a_slow_server_is_waited_for_only_so_long(
     server: LoopbackServer, make: Make, answer: Answer
@@ -111,6 +152,15 @@ def test_a_slow_server_is_waited_for_only_so_long(
         (fault(402, "pay"), "no credit left"),
         (fault(429, "You exceeded", code="insufficient_quota"), "no credit left"),
         (fault(403, "no access"), "may not use model 'tiny-image'"),
+        (
+            fault(
+                403,
+                "Your account has been suspended for violating our usage policies.",
+                code="account_suspended",
+            ),
+            "the account is stopped",
+        ),
+        (fault(400, "Billing hard limit", code="billing_hard_limit_reached"), "account is stopped"),
         (fault(404, "nope", code="model_not_found"), "model is 'tiny-image', expected one"),
         (Answer(b"not found", 404), "base_url is 'http://127"),
         (fault(404, "Cannot POST /v1/models/tiny-model"), "base_url is 'http://127"),
@@ -188,11 +238,21 @@ def test_an_endless_answer_is_cut(
     server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the limit of what is read, which is made small here."""
-    monkeypatch.setattr("echo_hf.systems.openai_images.connection.MOST_ANSWER", 1000)
+    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_ANSWER", 1000)
     server.behave = lambda _: image_answer(b"x" * 5000)
     drawn = drawn_by(make())
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
     assert drawn.text == "the answer has more than 1000 bytes"
+
+
+def test_an_endless_error_is_cut_and_its_status_counts(
+    server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a limit of its own, which is made small here."""
+    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_OF_AN_ERROR", 9)
+    server.behave = lambda _: Answer(b"overload" * 5000, 503)
+    with make() as system, pytest.raises(Passing, match=r"status 503: overloado$"):
+        system.draw(task())
 
 
 @pytest.mark.parametrize(
@@ -200,7 +260,7 @@ def test_an_endless_answer_is_cut(
     [
         fault(429, f"slow {KEY}"),
         fault(400, f"bad {KEY}", code=f"c{KEY}"),
-        fault(400, f"safety system {KEY}"),
+        fault(400, f"rejected by the safety system {KEY}"),
     ],
     ids=str,
 )

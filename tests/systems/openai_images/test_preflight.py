@@ -37,10 +37,6 @@ def test_a_missing_key_is_told_before_anything_is_asked(
             Retired("shutdown_date is 2026-10-23", "shutdown_date"),
         ),
         (
-            fault(404, "The model `tiny-image` does not exist", code="model_not_found"),
-            Retired("The model `tiny-image` does not exist", "model_not_found"),
-        ),
-        (
             fault(404, "The model tiny-image has been deprecated", type="invalid_request_error"),
             Retired("The model tiny-image has been deprecated", "invalid_request_error"),
         ),
@@ -62,6 +58,13 @@ def test_a_model_that_is_gone_is_found_out_beforehand(
     with make() as system:
         assert system.preflight() == expected
     assert [asked.path for asked in server.asked] == ["/v1/models/tiny-image"]
+
+
+def test_a_model_that_never_was_is_found_out_beforehand(server: LoopbackServer, make: Make) -> None:
+    """Its name may be mistyped: it is told, and nothing is retired."""
+    server.behave = lambda _: fault(404, "No such model, or no access", code="model_not_found")
+    with make() as system, pytest.raises(GenerationError, match="model is 'tiny-image', expected"):
+        system.preflight()
 
 
 def test_a_wrong_key_is_found_out_beforehand(server: LoopbackServer, make: Make) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from echo_hf.engines.base import Usage
 from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.config_files import read_system, shipped_systems
 from tests.engines.openai.loopback_server import Answer, LoopbackServer
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import (
@@ -135,6 +136,18 @@ def test_output_tokens_that_are_told_apart_are_priced_apart(
     assert drawn_by(make({"price": PRICE})).cost_usd == pytest.approx(0.1085)
 
 
+def test_text_without_a_price_makes_the_whole_unknown(server: LoopbackServer, make: Make) -> None:
+    """As with the prices of the shipped `gpt4o_image`, which name none for text that comes back."""
+    shipped = next(file for file in shipped_systems() if file.stem == "gpt4o_image")
+    price = read_system(shipped).model_dump(mode="json")["price"]
+    texts = {"text_tokens": 1000, "image_tokens": 3000}
+    server.behave = lambda _: image_answer(usage={**USAGE, "output_tokens_details": texts})
+    assert drawn_by(make({"price": price})).cost_usd is None
+    alone = {"text_tokens": 0, "image_tokens": 4000}
+    server.behave = lambda _: image_answer(usage={**USAGE, "output_tokens_details": alone})
+    assert drawn_by(make({"price": price})).cost_usd == pytest.approx(0.1285)
+
+
 def test_a_picture_may_come_as_a_data_url(server: LoopbackServer, make: Make) -> None:
     """It holds the picture itself."""
     url = f"data:image/png;base64,{base64_of(PICTURE)}"
@@ -155,6 +168,8 @@ def test_a_task_with_the_wrong_number_of_inputs_is_unsupported(
     """None is dropped, and nothing is asked."""
     drawn = drawn_by(make(**parameters), *[kept(tmp_path, PICTURE)] * number)
     assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
+    assert drawn.code == ("too_many_inputs" if number else "too_few_inputs")
+    assert drawn.details == {"limits": parameters}
     assert f"has {number} input pictures" in (drawn.text or "")
     assert not server.asked
 
