@@ -181,7 +181,7 @@ class StructureDistance:
             "direction": "lower is better",
             **vit,
             "resampling": RESAMPLING.name.lower(),
-            "normalised": {"mean": MEAN, "spread": SPREAD},
+            "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
             "blank_within": FLAT_LEVELS,
             "versions": {**versions_of("echo-hf", "numpy"), **vit["versions"], **decoders()},
         }
