@@ -22,6 +22,7 @@ from echo_hf.metrics.structure_rules import (
     RULES,
     Reduction,
     check_choices,
+    failed_of,
     reduced,
     squared_difference,
 )
@@ -278,7 +279,8 @@ def _distanced(sample: Seen[Squashed], found: Mapping[bytes, Similarity]) -> See
     if sample.unmeasured is None and sample.output is not None:
         made = found[sample.output.digest]
         distances = tuple(squared_difference(found[one.digest], made) for one in sample.inputs)
-    return Seen(distances, None, sample.unmeasured, sample.digests, sample.notices)
+    unmeasured = sample.unmeasured or failed_of(distances)
+    return Seen(distances, None, unmeasured, sample.digests, sample.notices)
 
 
 def _batches(samples: Iterator[Seen[Squashed]], batch_size: int) -> Iterator[list[Seen[Squashed]]]:

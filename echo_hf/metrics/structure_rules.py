@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -77,6 +78,26 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
         0.5
     """
     return float(np.square(one - other).mean(dtype=np.float64))
+
+
+def failed_of(distances: Sequence[float]) -> Unmeasured | None:
+    """Why distances are none: weights or sums that overflow make numbers that are not finite.
+
+    Args:
+        distances: Of an output from each of its inputs.
+
+    Returns:
+        The reason, with the first of them that is not finite; null where all are.
+
+    Example:
+        >>> failed_of([0.25]), failed_of([0.25, math.nan]).detail
+        (None, 'the distance from input 2 is nan')
+    """
+    for number, distance in enumerate(distances, 1):
+        if not math.isfinite(distance):
+            detail = f"the distance from input {number} is {distance}"
+            return Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
+    return None
 
 
 def reduced(

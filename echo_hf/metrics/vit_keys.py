@@ -37,13 +37,13 @@ def self_similarities(vit: LoadedVit, layer: int, pictures: Levels) -> Similarit
 
     Returns:
         Array [picture, token, token] from -1 to 1, symmetric; the first token is that of the
-        class.
+        class. NaN where the ViT makes no number, or one whose square float32 cannot hold.
     """
     import torch
 
     with torch.inference_mode(), _in_float32(vit.device):
         keys = _keys(vit.model, layer, _normalised(pictures, vit.device))
-        units = torch.nn.functional.normalize(keys, dim=-1, eps=SHORTEST_KEY)
+        units = _directions(keys)
         found: Similarity = (units @ units.mT).cpu().numpy()
     return found
 
@@ -64,6 +64,12 @@ def _keys(model: Any, layer: int, pixels: torch.Tensor) -> torch.Tensor:
         hidden = block(hidden)
     keys: torch.Tensor = key_projection(last)(last.layernorm_before(hidden))
     return keys
+
+
+def _directions(keys: torch.Tensor) -> torch.Tensor:
+    """Keys of length 1; NaN where a length is not finite, which divided by would be a 0."""
+    lengths = keys.norm(dim=-1, keepdim=True)
+    return (keys / lengths.clamp_min(SHORTEST_KEY)).where(lengths.isfinite(), float("nan"))
 
 
 @contextmanager

@@ -145,6 +145,14 @@ def test_an_embedding_of_no_length_gives_no_number(tmp_path: Path) -> None:
     assert result.value is None
 
 
+def test_an_embedding_that_is_not_finite_gives_no_number(tmp_path: Path) -> None:
+    """The networks have failed, and it is said."""
+    spoilt = write_pack(tmp_path / "spoilt", length=float("nan"))
+    result = _measure(spoilt, [_shown("anna")], [_shown("anna")])
+    assert result.counts == {MetricReason.MODEL_FAILED: 1}
+    assert result.value is None
+
+
 def test_a_cosine_below_zero_stays_or_is_dropped(pack: Path) -> None:
     """`corrected` keeps it, `published` leaves it out of the mean and says so."""
     dark = [(140, 0, 0)] * 4

@@ -229,6 +229,17 @@ def test_what_had_to_be_decided_is_counted(tiny: str) -> None:
     assert result.notices == {PictureNotice.TRANSPARENT: 2}
 
 
+@pytest.mark.parametrize("number", [np.nan, 3e38])
+def test_a_vit_that_gives_no_number_has_failed(tmp_path: Path, number: float) -> None:
+    """Weights that are spoilt, or too large for float32: a reason, and no NaN in the mean."""
+    name = "encoder.layer.2.attention.attention.key.bias"
+    spoilt = {**WEIGHTS, name: np.full_like(WEIGHTS[name], number)}
+    result = _of([(INPUTS[0], OUTPUTS[0])], str(write_vit(tmp_path / "m", TINY, spoilt)))
+    assert result.counts == {MetricReason.MODEL_FAILED: 1}
+    assert (result.value, result.per_sample, result.per_input) == (None, (None,), (None,))
+    json.dumps(result.as_json(), allow_nan=False)
+
+
 @pytest.mark.parametrize("batch_size", [1, 2, 100])
 def test_batches_give_what_single_pictures_give(tiny: str, batch_size: int) -> None:
     """And no picture gets what another was made of."""

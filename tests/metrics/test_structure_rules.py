@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from echo_hf.metrics.structure_rules import (
     REDUCTIONS,
     RULES,
     check_choices,
+    failed_of,
     reduced,
     squared_difference,
 )
@@ -67,6 +69,15 @@ def test_each_protocol_has_a_rule() -> None:
     """With a reduction that there is."""
     assert set(RULES) == set(LOADERS)
     assert {rule.reduction for rule in RULES.values()} <= set(REDUCTIONS)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_distance_that_is_not_finite_is_a_failure_of_the_model(number: float) -> None:
+    """Also one of several, whichever of them would have counted."""
+    detail = f"the distance from input 2 is {number}"
+    failed = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
+    assert failed_of([0.5, number, number]) == failed
+    assert failed_of([0.5, 0.0]) is failed_of([]) is None
 
 
 @pytest.mark.parametrize(
