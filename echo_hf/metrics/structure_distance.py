@@ -228,7 +228,9 @@ def structure_distance(
         revision: Branch, tag or commit on the Hub; null for the main branch. The result states
             the commit.
         layer: Number of the block whose keys are compared, the first being 0.
-        size: Pixels a side of the square; the model's own.
+        size: Pixels a side of the square, a multiple of the side of the model's patches. For
+            another than the model's own, its positions are interpolated, as `definition` states;
+            numbers of different sizes are on different scales.
         reduction: Which of the distances from several inputs counts: `min`, `max` or `mean`; null
             for that of the protocol.
         batch_size: How many pictures the ViT is given at once, at most.
