@@ -74,7 +74,7 @@ class FaceIdentity:
         check_protocol(protocol)
         self._protocol: Protocol = protocol
         chosen = None if providers is None else tuple(providers)
-        self._options = FaceOptions(pack, revision, det_size, det_thresh, chosen)
+        self._options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
         self._cache = FaceCache() if cache is None else cache
         self._threads = threads
         self._reader: FaceReader | None = None
@@ -86,8 +86,8 @@ class FaceIdentity:
         return len(self._samples)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without networks and cache: a process that only merges needs neither."""
-        return {**vars(self), "_reader": None, "_cache": FaceCache()}
+        """Without networks: a process that only merges needs none."""
+        return {**vars(self), "_reader": None}
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Compares the faces of some more samples.
@@ -164,7 +164,8 @@ class FaceIdentity:
     def _loaded(self) -> FaceReader:
         """The networks, at their first use."""
         if self._reader is None:
-            reader = FaceReader(self._options)
+            options = self._options
+            reader = self._cache.networks.get(options, lambda: FaceReader(options))
             if self._networks is not None and self._networks != reader.definition:
                 raise ScoreError(
                     f"pack {reader.definition['pack']!r} is another than the samples that are "
@@ -234,8 +235,8 @@ def face_identity(
         det_thresh: The score from which on something is a face.
         providers: Where the networks run, as onnxruntime names it; null for CUDA where
             onnxruntime has it, and else the processor.
-        cache: Give the same to every system that was given the same inputs: each input is then
-            looked at once.
+        cache: Give the same to every system that was given the same inputs: the networks are then
+            loaded once, and look at each input once.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads decode; as many as there are processors when null.

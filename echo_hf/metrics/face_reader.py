@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,11 @@ class FaceOptions:
 
 
 class FaceReader:
-    """A detector and a recognizer, ready to run; for one thread at a time.
+    """A detector and a recognizer, ready to run; threads that share them take turns.
+
+    Attributes:
+        definition: What of them and of their surroundings decides what is found.
+        key: The same as one string.
 
     Args:
         options: Which networks, and how they look.
@@ -84,11 +89,8 @@ class FaceReader:
                 f"pack {pack.name!r} cannot be used ({_said(error)}): expected a detector and a "
                 "recognizer of faces, in ONNX files that insightface 2 can run"
             ) from error
-
-    @property
-    def key(self) -> str:
-        """Everything that decides what is found in given pixels, as one string."""
-        return json.dumps(self.definition, sort_keys=True)
+        self.key = json.dumps(self.definition, sort_keys=True)
+        self._turn = Lock()
 
     def faces(self, levels: NDArray[np.uint8]) -> Faces:
         """Finds the faces of a picture.
@@ -101,7 +103,8 @@ class FaceReader:
             are none, and `failed` says so: one odd picture costs no other its number.
         """
         try:
-            found = _quietly(self._app.get, levels)
+            with self._turn:
+                found = _quietly(self._app.get, levels)
         except MemoryError:
             raise  # says nothing about the picture
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own

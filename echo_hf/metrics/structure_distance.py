@@ -51,7 +51,7 @@ class StructureDistance:
     It keeps a few numbers a sample and no picture; what it keeps of inputs for the next system
     stands in `cache`, within the bound that is stated there. Parts merge to the whole up to the
     rounding of float32, since a picture's sums depend on the batch that it is in. A copy for
-    another process has neither weights nor cache.
+    another process has no weights, and an empty cache.
 
     Its arguments are those of `structure_distance`; what concerns the draws is for `compute`.
 
@@ -239,8 +239,8 @@ def structure_distance(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads load pictures; as many as there are processors when null.
-        cache: Keeps what the ViT sees in inputs for the next call, so that several systems cost
-            it each input once; nothing is kept when null.
+        cache: Keeps the ViT and what it sees in inputs for the next call, so that several systems
+            cost one loading and a look at each input; nothing is kept when null.
 
     Returns:
         `value` and `interval` from 0 to 4. A sample without an output, with a picture that cannot

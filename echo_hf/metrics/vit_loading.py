@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,12 +51,14 @@ class LoadedVit:
         device: Where it is.
         interpolated: Whether its positions are interpolated, for pictures of another size.
         definition: What of it and of its surroundings decides numbers.
+        key: The same as one string.
     """
 
     model: Any
     device: str
     interpolated: bool
     definition: Mapping[str, Any]
+    key: str
 
 
 def check_extra() -> None:
@@ -101,7 +104,8 @@ def load_vit(options: VitOptions) -> LoadedVit:
         # The kind: parts that were measured on two GPUs of a machine are of one result.
         "device": device.partition(":")[0],
     }
-    return LoadedVit(model.eval(), device, grid.interpolated, definition)
+    key = json.dumps(definition, sort_keys=True)
+    return LoadedVit(model.eval(), device, grid.interpolated, definition, key)
 
 
 def _device(device: str | None) -> str:
