@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import MissingExtraError, ScoreError
+from echo_hf.metrics.folded_text import signs_of
 
 PACKAGES, EXTRA = ("rapidocr", "onnxruntime"), "ocr"
 # Named, so that rapidocr never looks for another at the address it knows.
@@ -58,6 +59,10 @@ class Lines:
 class TextReader:
     """Three networks that find, turn and read lines of text; for one thread at a time.
 
+    Attributes:
+        definition: What of them and of their surroundings decides what is read.
+        signs: The letters and signs that they can write, as `folded_text.signs_of` gives them.
+
     Raises:
         MissingExtraError: rapidocr or onnxruntime is not installed.
         ScoreError: Its networks are not there, or do not run.
@@ -67,6 +72,7 @@ class TextReader:
         check_extra()
         try:
             self._engine, files = _loaded()
+            self.signs = _signs(self._engine)
         except Exception as error:  # a missing file or libGL, onnxruntime's own errors
             raise ScoreError(
                 f"the text reader cannot be used ({_said(error)}): expected rapidocr 3.8 with its "
@@ -132,6 +138,13 @@ def _loaded() -> tuple[Any, Mapping[str, Path]]:
     # Every line is wanted, also an unsure one; and nothing is to be logged.
     settings = {"Global.text_score": 0.0, "Global.log_level": "critical"}
     return rapidocr.RapidOCR(params={**settings, **paths}), files
+
+
+def _signs(engine: Any) -> frozenset[str]:
+    """From the file of the recognizer, which ends in a choice between them."""
+    # One by one: side by side, a letter and an accent would be another letter.
+    characters = engine.text_rec.session.get_character_list()
+    return frozenset().union(*map(signs_of, characters))
 
 
 def _definition(files: Mapping[str, Path]) -> dict[str, Any]:

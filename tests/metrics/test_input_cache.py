@@ -31,7 +31,10 @@ def _similarity(tokens: int) -> Any:
     return np.zeros((tokens, tokens), np.float32)
 
 
-CACHES: dict[str, tuple[Any, Any]] = {"similarities": (SimilarityCache, _similarity), "faces": (FaceCache, _faces)}
+CACHES: dict[str, tuple[Any, Any]] = {
+    "similarities": (SimilarityCache, _similarity),
+    "faces": (FaceCache, _faces),
+}
 
 
 def _filled(cache: Cache, keys: list[tuple[str, bytes]], value: Any) -> int:
