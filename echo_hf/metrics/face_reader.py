@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -16,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf.errors import MissingExtraError, ScoreError, unknown
+from echo_hf.errors import ScoreError, unknown
+from echo_hf.metrics.extras import check_extra, said
 from echo_hf.metrics.face_match import Faces
 from echo_hf.metrics.face_pack import FacePack, find_pack
 from echo_hf.pillow_guard import decoding
@@ -25,7 +25,6 @@ PACKAGES, EXTRA = ("insightface", "onnxruntime"), "face"
 TASKS = ("detection", "recognition")
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 LARGEST_STRIDE = 32
-LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class FaceReader:
     """
 
     def __init__(self, options: FaceOptions) -> None:
-        check_extra()
+        check_extra("face_identity", EXTRA, PACKAGES)
         pack = find_pack(options.pack, options.revision)
         try:
             self._app = _loaded(pack, options)
@@ -86,7 +85,7 @@ class FaceReader:
             raise
         except Exception as error:  # assertions, onnxruntime's own errors, a missing libGL
             raise ScoreError(
-                f"pack {pack.name!r} cannot be used ({_said(error)}): expected a detector and a "
+                f"pack {pack.name!r} cannot be used ({said(error)}): expected a detector and a "
                 "recognizer of faces, in ONNX files that insightface 2 can run"
             ) from error
         self.key = json.dumps(self.definition, sort_keys=True)
@@ -108,18 +107,8 @@ class FaceReader:
         except MemoryError:
             raise  # says nothing about the picture
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
-            return _faces([], _said(error))
+            return _faces([], said(error))
         return _faces(found)
-
-
-def check_extra() -> None:
-    """Says what to install where a package is missing; imports none.
-
-    Raises:
-        MissingExtraError: One of them is.
-    """
-    if any(find_spec(name) is None for name in PACKAGES):
-        raise MissingExtraError("face_identity", EXTRA)
 
 
 def _loaded(pack: FacePack, options: FaceOptions) -> Any:
@@ -213,8 +202,3 @@ def _file(path: str) -> dict[str, str]:
             "file": Path(path).name,
             "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
         }
-
-
-def _said(error: Exception) -> str:
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said}"[:LONGEST].rstrip(": ")

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
-from echo_hf.errors import EngineError, MissingExtraError, ScoreError
+from echo_hf.errors import EngineError, ScoreError
+from echo_hf.metrics.extras import check_extra
 from echo_hf.metrics.result import versions_of
 from echo_hf.metrics.vit_grid import grid_of
 
@@ -61,16 +61,6 @@ class LoadedVit:
     key: str
 
 
-def check_extra() -> None:
-    """Says what to install where torch or transformers is missing; imports neither.
-
-    Raises:
-        MissingExtraError: One of them is.
-    """
-    if any(find_spec(name) is None for name in PACKAGES):
-        raise MissingExtraError("structure_distance", EXTRA)
-
-
 def load_vit(options: VitOptions) -> LoadedVit:
     """Loads a ViT onto its device.
 
@@ -85,7 +75,7 @@ def load_vit(options: VitOptions) -> LoadedVit:
         ScoreError: There is no such model or revision, it is no ViT, it has no such block, its
             patches do not fill such a size, or there is no such device.
     """
-    check_extra()
+    check_extra("structure_distance", EXTRA, PACKAGES)
     device = _device(options.device)
     checkpoint = _checkpoint(options)
     try:
