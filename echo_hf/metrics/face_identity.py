@@ -228,9 +228,11 @@ def face_identity(
         outputs: For each sample a picture in one of these forms, or null when there is none.
         protocol: `corrected` or `published`.
         pack: The networks: a folder of ONNX files, or a name on the Hub, of which the two files
-            of AuraFace (278 MB) are downloaded once.
-        revision: Branch, tag or commit of a pack on the Hub; null for the main branch. The commit
-            is recorded in the result.
+            of AuraFace (278 MB) are fetched at first use, and are in its client's cache from then
+            on.
+        revision: Branch, tag or commit of a pack on the Hub; null for the main branch, which may
+            move. To pin the weights, give the commit that the result states as
+            `definition["commit"]`.
         det_size: Pixels a side of what the detector sees; pictures are fitted into it.
         det_thresh: The score from which on something is a face.
         providers: Where the networks run, as onnxruntime names it; null for CUDA where
@@ -250,6 +252,18 @@ def face_identity(
         MissingExtraError: insightface or onnxruntime is not installed.
         ScoreError: There is no such pack or it cannot be used, the two differ in length, an
             element is no picture, or a choice is none of those there are.
+
+    Example:
+        The cosine of two faces that were found, as the result has one for each sample:
+
+        >>> import numpy as np
+        >>> from echo_hf.metrics.face_match import Faces, best_match
+        >>> box = np.zeros((1, 4), np.float32)
+        >>> before, after = (
+        ...     Faces(box, np.array([embedding], np.float32)) for embedding in ([3, 4], [1, 0])
+        ... )
+        >>> round(best_match([before], after).cosine, 3)
+        0.6
     """
     measured = FaceIdentity(
         protocol=protocol,

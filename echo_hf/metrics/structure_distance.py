@@ -224,9 +224,12 @@ def structure_distance(
             Dataset.
         outputs: For each sample a picture in one of these forms, or null when there is none.
         protocol: `corrected` or `published`.
-        model: A ViT: its name on the Hub, or its folder. No code that comes with it is run.
-        revision: Branch, tag or commit on the Hub; null for the main branch. The result states
-            the commit.
+        model: A ViT: its name on the Hub, or its folder. Its weights are fetched from the Hub at
+            first use, and are in its client's cache from then on. No code that comes with it is
+            run.
+        revision: Branch, tag or commit on the Hub; null for the main branch, which may move. To
+            pin the weights, give the commit that the result states as
+            `definition["revision"]`.
         layer: Number of the block whose keys are compared, the first being 0.
         size: Pixels a side of the square, a multiple of the side of the model's patches. For
             another than the model's own, its positions are interpolated, as `definition` states;
@@ -253,6 +256,14 @@ def structure_distance(
             there are, or the model is none, is no ViT, or does not have such a block or size.
 
     Example:
+        The distance of two tables of cosines, as the result has one for each sample:
+
+        >>> import numpy as np
+        >>> squared_difference(np.eye(2, dtype=np.float32), np.ones((2, 2), np.float32))
+        0.5
+
+        Several systems with the same inputs:
+
         >>> cache = SimilarityCache()
         >>> values = {
         ...     name: structure_distance(inputs, outputs, cache=cache).value
