@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.estimate import definition_of, mean_of
+from echo_hf.metrics.estimate import definition_of
 from echo_hf.metrics.face_cache import FaceCache
 from echo_hf.metrics.face_comparison import RULES, Found, compared, levels_of, score_of
-from echo_hf.metrics.face_match import FaceMatch
 from echo_hf.metrics.face_pack import AURAFACE
 from echo_hf.metrics.face_reader import FaceOptions, FaceReader
+from echo_hf.metrics.face_result import FaceIdentityResult, result_of
 from echo_hf.metrics.loading import LOADERS, Protocol, check_protocol, decoders
-from echo_hf.metrics.result import MetricResult, Unmeasured, coverage_of, versions_of
+from echo_hf.metrics.result import versions_of
 from echo_hf.metrics.samples import samples_of
 from echo_hf.metrics.screening import FLAT_LEVELS
-from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen
-from echo_hf.reasons import MetricReason
-
-
-@dataclass(frozen=True, kw_only=True)
-class FaceIdentityResult(MetricResult):
-    """The face identity of one system.
-
-    A face that an output lost lowers `coverage`, not `value`: the count of `no_face_in_output`
-    belongs beside the number.
-
-    Attributes:
-        matches: For each sample the two faces that are most alike, also where the protocol drops
-            their cosine; null where there are no two.
-    """
-
-    matches: tuple[FaceMatch | None, ...]
+from echo_hf.metrics.seen import Seen, seen
 
 
 class FaceIdentity:
@@ -144,21 +127,12 @@ class FaceIdentity:
             ScoreError: `n_boot` is no number of draws; or nothing was added, and there is no such
                 pack.
         """
-        found = self._found()
-        scores = [score_of(one, self._protocol) for one in found]
-        values = [None if isinstance(one, Unmeasured) else one for one in scores]
-        estimate = mean_of(values, n_boot=n_boot, seed=seed)
-        n = sum(value is not None for value in values)
-        return FaceIdentityResult(
-            value=estimate.value,
-            per_sample=estimate.per_sample,
-            interval=estimate.interval,
-            n=n,
-            coverage=coverage_of(n, len(values)),
-            reasons=tuple(one if isinstance(one, Unmeasured) else None for one in scores),
-            notices=notices_of(self._samples),
-            definition=self._definition(n_boot, seed),
-            matches=tuple(one if isinstance(one, FaceMatch) else None for one in found),
+        return result_of(
+            self._samples,
+            partial(score_of, protocol=self._protocol),
+            self._definition(n_boot, seed),
+            n_boot=n_boot,
+            seed=seed,
         )
 
     def _loaded(self) -> FaceReader:
@@ -173,13 +147,6 @@ class FaceIdentity:
                 )
             self._reader, self._networks = reader, reader.definition
         return self._reader
-
-    def _found(self) -> list[Found]:
-        reasons = reasons_of(self._samples)
-        return [
-            reason or sample.output or Unmeasured(MetricReason.MISSING_OUTPUT)
-            for sample, reason in zip(self._samples, reasons, strict=True)
-        ]
 
     def _definition(self, n_boot: int, seed: int) -> dict[str, Any]:
         networks = dict(self._networks or self._loaded().definition)

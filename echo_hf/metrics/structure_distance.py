@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.estimate import definition_of, mean_of
+from echo_hf.metrics.estimate import definition_of
 from echo_hf.metrics.loading import LOADERS, Protocol, decoders
-from echo_hf.metrics.result import MetricResult, coverage_of, versions_of
+from echo_hf.metrics.result import versions_of
 from echo_hf.metrics.samples import samples_of
 from echo_hf.metrics.screening import FLAT_LEVELS
-from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen
+from echo_hf.metrics.seen import Seen, seen
 from echo_hf.metrics.self_similarity import SelfSimilarities
 from echo_hf.metrics.similarity_cache import SimilarityCache
 from echo_hf.metrics.squashed import RESAMPLING, Squashed, squashed
+from echo_hf.metrics.structure_result import StructureDistanceResult, result_of
 from echo_hf.metrics.structure_rules import (
     RULES,
     Reduction,
@@ -31,18 +31,6 @@ from echo_hf.metrics.vit_loading import VitOptions
 
 MODEL = "facebook/dino-vits16"
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class StructureDistanceResult(MetricResult):
-    """The structure distance of one system.
-
-    Attributes:
-        per_input: For each sample the distance of its output from each of its inputs, of which
-            `per_sample` is the reduction; null for a sample that has no number.
-    """
-
-    per_input: tuple[tuple[float, ...] | None, ...]
 
 
 class StructureDistance:
@@ -142,25 +130,9 @@ class StructureDistance:
             MissingExtraError: Nothing was added yet, and torch or transformers is not installed.
             ScoreError: `n_boot` is no number of draws.
         """
-        samples, screened = self._samples, reasons_of(self._samples)
+        definition = {**self._definition(), "interval": definition_of(n_boot, seed)}
         rule = partial(reduced, protocol=self._protocol, reduction=self._reduction)
-        found = [rule(one.inputs, why) for one, why in zip(samples, screened, strict=True)]
-        estimate = mean_of([value for value, _ in found], n_boot=n_boot, seed=seed)
-        reasons = tuple(reason for _, reason in found)
-        n = reasons.count(None)
-        return StructureDistanceResult(
-            value=estimate.value,
-            per_sample=estimate.per_sample,
-            interval=estimate.interval,
-            n=n,
-            coverage=coverage_of(n, len(reasons)),
-            reasons=reasons,
-            notices=notices_of(samples),
-            definition={**self._definition(), "interval": definition_of(n_boot, seed)},
-            per_input=tuple(
-                None if reason else one.inputs for one, reason in zip(samples, reasons, strict=True)
-            ),
-        )
+        return result_of(self._samples, rule, definition, n_boot=n_boot, seed=seed)
 
     def _measured(self, batch: Sequence[Seen[Squashed]]) -> list[Seen[float]]:
         whole = [one for one in batch if one.unmeasured is None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -329,6 +330,23 @@ def test_the_hub_is_asked_once_for_all_systems(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(ScoreError, match=r"no pack 'acme/absent' .*ConnectionError: no route"):
             face_identity([NOBODY], [NOBODY], pack="acme/absent", cache=cache)
     assert len(asked) == 1
+
+
+def test_a_pack_of_the_hub_is_known_by_its_commit(
+    pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The main branch is resolved, and the result states what pins it."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    commit, repository = "c" * 40, tmp_path / "models--acme--faces"
+    shutil.copytree(pack, repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    for revision in (None, commit):
+        stated = _measure("acme/faces", [], [], revision=revision).definition
+        assert (stated["pack"], stated["commit"]) == ("acme/faces", commit)
 
 
 def test_a_wrong_entry_costs_no_sample_that_was_there(pack: Path) -> None:
