@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -22,11 +22,10 @@ from echo_hf.metrics.structure_rules import (
     RULES,
     Reduction,
     check_choices,
-    failed_of,
+    distanced,
     reduced,
-    squared_difference,
 )
-from echo_hf.metrics.vit_keys import MEAN, SPREAD, Similarity
+from echo_hf.metrics.vit_keys import MEAN, SPREAD
 from echo_hf.metrics.vit_loading import VitOptions
 
 MODEL = "facebook/dino-vits16"
@@ -140,7 +139,7 @@ class StructureDistance:
             (picture for one in whole for picture in one.inputs),
             (one.output for one in whole if one.output is not None),
         )
-        return [_distanced(one, found) for one in batch]
+        return [distanced(one, found) for one in batch]
 
     def _definition(self) -> dict[str, Any]:
         vit = self._similarities.definition
@@ -256,16 +255,6 @@ def structure_distance(
     )
     measured.add(inputs, outputs)
     return measured.compute(n_boot=n_boot, seed=seed)
-
-
-def _distanced(sample: Seen[Squashed], found: Mapping[bytes, Similarity]) -> Seen[float]:
-    """The sample with distances in place of its pictures."""
-    distances: tuple[float, ...] = ()
-    if sample.unmeasured is None and sample.output is not None:
-        made = found[sample.output.digest]
-        distances = tuple(squared_difference(found[one.digest], made) for one in sample.inputs)
-    unmeasured = sample.unmeasured or failed_of(distances)
-    return Seen(distances, None, unmeasured, sample.digests, sample.notices)
 
 
 def _batches(samples: Iterator[Seen[Squashed]], batch_size: int) -> Iterator[list[Seen[Squashed]]]:

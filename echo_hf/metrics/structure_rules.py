@@ -12,6 +12,8 @@ import numpy as np
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.metrics.loading import Protocol, check_protocol
 from echo_hf.metrics.result import Unmeasured
+from echo_hf.metrics.seen import Seen
+from echo_hf.metrics.squashed import Squashed
 from echo_hf.metrics.vit_keys import Similarity
 from echo_hf.reasons import MetricReason
 
@@ -78,6 +80,25 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
         0.5
     """
     return float(np.square(one - other).mean(dtype=np.float64))
+
+
+def distanced(sample: Seen[Squashed], found: Mapping[bytes, Similarity]) -> Seen[float]:
+    """A sample with distances in place of its pictures.
+
+    Args:
+        sample: Its pictures.
+        found: The self-similarities of all of them, by the digest of a picture.
+
+    Returns:
+        The sample with the distance of its output from each input; with none where it is not
+        measured, and with the reason where one of them is not finite.
+    """
+    distances: tuple[float, ...] = ()
+    if sample.unmeasured is None and sample.output is not None:
+        made = found[sample.output.digest]
+        distances = tuple(squared_difference(found[one.digest], made) for one in sample.inputs)
+    unmeasured = sample.unmeasured or failed_of(distances)
+    return Seen(distances, None, unmeasured, sample.digests, sample.notices)
 
 
 def failed_of(distances: Sequence[float]) -> Unmeasured | None:
