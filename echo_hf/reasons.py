@@ -413,4 +413,8 @@ class MetricReason(Reason):
         "its prompt quotes no text: the share of words that there are is measured instead",
     )
     TOO_FEW_WORDS = "too_few_words", "too few words were read for a share of them to mean anything"
+    UNKNOWN_LETTERS = (
+        "unknown_letters",
+        "each string that its prompt quotes has letters or signs that the text reader cannot write",
+    )
     OTHER_SCRIPT = "other_script", "most of what was read is in a script without a vocabulary here"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +18,14 @@ class EvaluateColumns:
     Attributes:
         features: How `evaluate` stores `predictions` and, where there are any, `references`.
         meaning: What each of them is, for messages and documentation.
-        store: From what the user gives, by name, to rows in the form of the features.
+        store: From what the user gives, by name, to parts of rows in the form of the features:
+            each part is written before the next is made.
         read: From the stored columns, as Arrow holds them, to the arguments of the measure.
-        at_once: How many rows are written at once: a column of them has to stay below 2 GB.
+        at_once: How many rows a part has at most: a column of them has to stay below 2 GB.
     """
 
     features: Features
     meaning: Mapping[str, str]
-    store: Callable[..., Stored]
+    store: Callable[..., Iterator[Stored]]
     read: Callable[..., tuple[Any, ...]]
     at_once: int

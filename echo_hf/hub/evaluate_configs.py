@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
-from echo_hf.errors import MissingExtraError, ScoreError, unknown
+from echo_hf.errors import ScoreError, unknown
 from echo_hf.hub.evaluate_columns import EvaluateColumns, Stored
 from echo_hf.hub.evaluate_pictures import PICTURES
 from echo_hf.hub.evaluate_ratings import RATING_ROWS
+from echo_hf.metrics.extras import check_extra
 from echo_hf.metrics.result import MetricResult
 
 OF_METRICS = (
@@ -53,17 +53,18 @@ class EvaluateConfig:
             f"Returns:\n    A dict that JSON can hold: {self.gives}.\n"
         )
 
-    def store(self, given: Mapping[str, Any]) -> Stored:
-        """Checks what was given, and brings it to the form in which it is stored.
+    def store(self, given: Mapping[str, Any]) -> Iterator[Stored]:
+        """Checks what was given, and brings it part by part to the form in which it is stored.
 
         Args:
             given: The arguments of `add_batch` by name, null for what was not given.
 
         Returns:
-            Rows for each of the columns.
+            Parts, each with rows for each of the columns.
 
         Raises:
-            ScoreError: An argument is missing or unknown, or an element is no picture.
+            ScoreError: An argument is missing or unknown, or an element is no picture, which may
+                be found after some parts.
             TableError: Ratings lack a column, or have one with another type or an unknown name.
         """
         features = self.columns.features
@@ -99,8 +100,8 @@ class EvaluateConfig:
         Raises:
             MissingExtraError: One of them is not installed.
         """
-        if self.extra and any(find_spec(package) is None for package in self.packages):
-            raise MissingExtraError(self.name, self.extra)
+        if self.extra:
+            check_extra(self.name, self.extra, self.packages)
 
     def compute(self, columns: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """Computes the measure.

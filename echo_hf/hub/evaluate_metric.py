@@ -14,6 +14,7 @@ import evaluate
 
 from echo_hf.errors import ScoreError
 from echo_hf.hub.evaluate_configs import config_named
+from echo_hf.hub.evaluate_parts import whole
 
 HOMEPAGE = "https://echo-bench.github.io"
 CITATION = """@inproceedings{echo2026,
@@ -59,11 +60,9 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     def add_batch(self, *, predictions: Any = None, references: Any = None, **others: Any) -> None:
         """Adds samples, or ratings: all of them, or none where one is wrong."""
         given = {"predictions": predictions, "references": references, **others}
-        stored = self._config.store(given)
-        rows, step = len(stored["predictions"]), self._config.columns.at_once
-        for start in range(0, max(rows, 1), step):
-            some = slice(start, start + step)
-            super().add_batch(**{name: column[some] for name, column in stored.items()})
+        with whole(self._config.store(given), self._config.columns.features) as parts:
+            for part in parts:
+                super().add_batch(**part)
 
     def compute(
         self, *, predictions: Any = None, references: Any = None, **options: Any

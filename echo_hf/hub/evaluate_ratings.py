@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,15 +17,18 @@ from echo_hf.tables import RATINGS
 COLUMNS = (*REQUIRED, *OPTIONAL)
 
 
-def store(predictions: Any) -> Stored:
+AT_ONCE = 10_000
+
+
+def store(predictions: Any) -> Iterator[Stored]:
     """Ratings as `evaluate` stores them: with null where an optional column is not given.
 
     Args:
         predictions: Ratings in any form that `read_columns` takes. Columns of the table of
             ratings that no measure reads, such as explanations, may be there.
 
-    Returns:
-        One dict a rating.
+    Yields:
+        One dict a rating, ten thousand at once.
 
     Raises:
         TableError: A column is missing, of another type, or none of the table of ratings.
@@ -35,7 +38,8 @@ def store(predictions: Any) -> Stored:
         if name not in RATINGS.columns:
             raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
     absent = dict.fromkeys(OPTIONAL)
-    return {"predictions": [{**absent, **row} for row in table.to_pylist()]}
+    for part in table.to_batches(AT_ONCE):
+        yield {"predictions": [{**absent, **row} for row in part.to_pylist()]}
 
 
 def read(*, predictions: Any) -> tuple[pa.Table]:
@@ -71,5 +75,5 @@ RATING_ROWS = EvaluateColumns(
     },
     store,
     read,
-    at_once=10_000,
+    at_once=AT_ONCE,
 )

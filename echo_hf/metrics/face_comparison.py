@@ -57,7 +57,7 @@ class Levels(NamedTuple):
     """
 
     levels: NDArray[np.uint8]
-    digest: str
+    digest: bytes
 
 
 def levels_of(picture: Image.Image, protocol: Protocol) -> Levels:
@@ -78,7 +78,7 @@ def levels_of(picture: Image.Image, protocol: Protocol) -> Levels:
     """
     levels = np.asarray(picture)
     fed = np.ascontiguousarray(levels if protocol == "published" else levels[..., ::-1])
-    return Levels(fed, xxh3_128(f"{fed.shape}".encode() + fed.tobytes()).hexdigest())
+    return Levels(fed, xxh3_128(f"{fed.shape}".encode() + fed.tobytes()).digest())
 
 
 def compared(

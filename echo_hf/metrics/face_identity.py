@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.estimate import definition_of, mean_of
+from echo_hf.metrics.estimate import definition_of
 from echo_hf.metrics.face_cache import FaceCache
 from echo_hf.metrics.face_comparison import RULES, Found, compared, levels_of, score_of
-from echo_hf.metrics.face_match import FaceMatch
 from echo_hf.metrics.face_pack import AURAFACE
 from echo_hf.metrics.face_reader import FaceOptions, FaceReader
+from echo_hf.metrics.face_result import FaceIdentityResult, result_of
 from echo_hf.metrics.loading import LOADERS, Protocol, check_protocol, decoders
-from echo_hf.metrics.result import MetricResult, Unmeasured, coverage_of, versions_of
+from echo_hf.metrics.result import versions_of
 from echo_hf.metrics.samples import samples_of
 from echo_hf.metrics.screening import FLAT_LEVELS
-from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen
-from echo_hf.reasons import MetricReason
-
-
-@dataclass(frozen=True, kw_only=True)
-class FaceIdentityResult(MetricResult):
-    """The face identity of one system.
-
-    A face that an output lost lowers `coverage`, not `value`: the count of `no_face_in_output`
-    belongs beside the number.
-
-    Attributes:
-        matches: For each sample the two faces that are most alike, also where the protocol drops
-            their cosine; null where there are no two.
-    """
-
-    matches: tuple[FaceMatch | None, ...]
+from echo_hf.metrics.seen import Seen, seen
 
 
 class FaceIdentity:
@@ -74,7 +57,7 @@ class FaceIdentity:
         check_protocol(protocol)
         self._protocol: Protocol = protocol
         chosen = None if providers is None else tuple(providers)
-        self._options = FaceOptions(pack, revision, det_size, det_thresh, chosen)
+        self._options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
         self._cache = FaceCache() if cache is None else cache
         self._threads = threads
         self._reader: FaceReader | None = None
@@ -86,8 +69,8 @@ class FaceIdentity:
         return len(self._samples)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without networks and cache: a process that only merges needs neither."""
-        return {**vars(self), "_reader": None, "_cache": FaceCache()}
+        """Without networks: a process that only merges needs none."""
+        return {**vars(self), "_reader": None}
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Compares the faces of some more samples.
@@ -144,27 +127,19 @@ class FaceIdentity:
             ScoreError: `n_boot` is no number of draws; or nothing was added, and there is no such
                 pack.
         """
-        found = self._found()
-        scores = [score_of(one, self._protocol) for one in found]
-        values = [None if isinstance(one, Unmeasured) else one for one in scores]
-        estimate = mean_of(values, n_boot=n_boot, seed=seed)
-        n = sum(value is not None for value in values)
-        return FaceIdentityResult(
-            value=estimate.value,
-            per_sample=estimate.per_sample,
-            interval=estimate.interval,
-            n=n,
-            coverage=coverage_of(n, len(values)),
-            reasons=tuple(one if isinstance(one, Unmeasured) else None for one in scores),
-            notices=notices_of(self._samples),
-            definition=self._definition(n_boot, seed),
-            matches=tuple(one if isinstance(one, FaceMatch) else None for one in found),
+        return result_of(
+            self._samples,
+            partial(score_of, protocol=self._protocol),
+            self._definition(n_boot, seed),
+            n_boot=n_boot,
+            seed=seed,
         )
 
     def _loaded(self) -> FaceReader:
         """The networks, at their first use."""
         if self._reader is None:
-            reader = FaceReader(self._options)
+            options = self._options
+            reader = self._cache.networks.get(options, lambda: FaceReader(options))
             if self._networks is not None and self._networks != reader.definition:
                 raise ScoreError(
                     f"pack {reader.definition['pack']!r} is another than the samples that are "
@@ -172,13 +147,6 @@ class FaceIdentity:
                 )
             self._reader, self._networks = reader, reader.definition
         return self._reader
-
-    def _found(self) -> list[Found]:
-        reasons = reasons_of(self._samples)
-        return [
-            reason or sample.output or Unmeasured(MetricReason.MISSING_OUTPUT)
-            for sample, reason in zip(self._samples, reasons, strict=True)
-        ]
 
     def _definition(self, n_boot: int, seed: int) -> dict[str, Any]:
         networks = dict(self._networks or self._loaded().definition)
@@ -227,15 +195,17 @@ def face_identity(
         outputs: For each sample a picture in one of these forms, or null when there is none.
         protocol: `corrected` or `published`.
         pack: The networks: a folder of ONNX files, or a name on the Hub, of which the two files
-            of AuraFace (278 MB) are downloaded once.
-        revision: Branch, tag or commit of a pack on the Hub; null for the main branch. The commit
-            is recorded in the result.
+            of AuraFace (278 MB) are fetched at first use, and are in its client's cache from then
+            on.
+        revision: Branch, tag or commit of a pack on the Hub; null for the main branch, which may
+            move. To pin the weights, give the commit that the result states as
+            `definition["commit"]`.
         det_size: Pixels a side of what the detector sees; pictures are fitted into it.
         det_thresh: The score from which on something is a face.
         providers: Where the networks run, as onnxruntime names it; null for CUDA where
             onnxruntime has it, and else the processor.
-        cache: Give the same to every system that was given the same inputs: each input is then
-            looked at once.
+        cache: Give the same to every system that was given the same inputs: the networks are then
+            loaded once, and look at each input once.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads decode; as many as there are processors when null.
@@ -249,6 +219,18 @@ def face_identity(
         MissingExtraError: insightface or onnxruntime is not installed.
         ScoreError: There is no such pack or it cannot be used, the two differ in length, an
             element is no picture, or a choice is none of those there are.
+
+    Example:
+        The cosine of two faces that were found, as the result has one for each sample:
+
+        >>> import numpy as np
+        >>> from echo_hf.metrics.face_match import Faces, best_match
+        >>> box = np.zeros((1, 4), np.float32)
+        >>> before, after = (
+        ...     Faces(box, np.array([embedding], np.float32)) for embedding in ([3, 4], [1, 0])
+        ... )
+        >>> round(best_match([before], after).cosine, 3)
+        0.6
     """
     measured = FaceIdentity(
         protocol=protocol,

@@ -95,6 +95,9 @@ def _unmeasured(inputs: Sequence[Faces], output: Faces) -> Unmeasured | None:
     for name, faces in zip([*names, "output"], [*inputs, output], strict=True):
         if faces.failed:
             return Unmeasured(MetricReason.MODEL_FAILED, detail=f"{name}: {faces.failed}")
+        if not (np.isfinite(faces.boxes).all() and np.isfinite(faces.embeddings).all()):
+            detail = f"{name}: a box or an embedding is not finite"
+            return Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
     if not any(len(faces.boxes) for faces in inputs):
         return Unmeasured(MetricReason.NO_FACE_IN_INPUT)
     if not len(output.boxes):
@@ -105,7 +108,7 @@ def _unmeasured(inputs: Sequence[Faces], output: Faces) -> Unmeasured | None:
 def _directions(embeddings: NDArray[np.float32]) -> NDArray[np.float64]:
     """Embeddings of length 1, NaN where one has no direction."""
     lengths = np.linalg.norm(embeddings.astype(np.float64), axis=1, keepdims=True)
-    usable = np.isfinite(lengths) & (lengths > 0)
+    usable = lengths > 0
     return np.where(usable, embeddings, np.nan) / np.where(usable, lengths, 1)
 
 

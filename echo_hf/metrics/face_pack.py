@@ -6,12 +6,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from echo_hf.engines.checkpoint import is_hub_name
 from echo_hf.errors import ScoreError
+from echo_hf.metrics.extras import said
 
 AURAFACE = "fal/AuraFace-v1"
 # What of a pack is needed: the other networks of AuraFace are half of its bytes.
 FILES = ("glintr100.onnx", "scrfd_10g_bnkps.onnx")
-LONGEST = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> Face
 def _on_hub(pack: str, revision: str | None) -> FacePack:
     from huggingface_hub import snapshot_download
 
-    if not _is_hub_name(pack):
+    if "/" not in pack or not is_hub_name(pack):
         raise ScoreError(
             f"pack {pack!r} is neither a folder nor a name on the Hub: expected a folder of ONNX "
             f"files, or a name such as {AURAFACE!r}"
@@ -70,7 +71,7 @@ def _on_hub(pack: str, revision: str | None) -> FacePack:
     except Exception as error:  # the Hub's client passes on what its own libraries raise
         raise ScoreError(
             f"no pack {pack!r} at revision {revision or 'main'!r}: neither a folder, nor in the "
-            f"cache, nor on the Hub ({_said(error)}): check the name, or go online once"
+            f"cache, nor on the Hub ({said(error)}): check the name, or go online once"
         ) from error
     missing = [name for name in FILES if not (found / name).is_file()]
     if missing:
@@ -79,18 +80,3 @@ def _on_hub(pack: str, revision: str | None) -> FacePack:
             f"{AURAFACE!r}, or go online once if only a part of it is in the cache"
         )
     return FacePack(found, pack, found.name)
-
-
-def _is_hub_name(pack: str) -> bool:
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
-
-    try:
-        validate_repo_id(pack)
-    except HFValidationError:
-        return False
-    return "/" in pack
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST]

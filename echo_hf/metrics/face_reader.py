@@ -8,14 +8,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf.errors import MissingExtraError, ScoreError, unknown
+from echo_hf.errors import ScoreError, unknown
+from echo_hf.metrics.extras import check_extra, said
 from echo_hf.metrics.face_match import Faces
 from echo_hf.metrics.face_pack import FacePack, find_pack
 from echo_hf.pillow_guard import decoding
@@ -24,7 +25,6 @@ PACKAGES, EXTRA = ("insightface", "onnxruntime"), "face"
 TASKS = ("detection", "recognition")
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 LARGEST_STRIDE = 32
-LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,11 @@ class FaceOptions:
 
 
 class FaceReader:
-    """A detector and a recognizer, ready to run; for one thread at a time.
+    """A detector and a recognizer, ready to run; threads that share them take turns.
+
+    Attributes:
+        definition: What of them and of their surroundings decides what is found.
+        key: The same as one string.
 
     Args:
         options: Which networks, and how they look.
@@ -72,7 +76,7 @@ class FaceReader:
     """
 
     def __init__(self, options: FaceOptions) -> None:
-        check_extra()
+        check_extra("face_identity", EXTRA, PACKAGES)
         pack = find_pack(options.pack, options.revision)
         try:
             self._app = _loaded(pack, options)
@@ -81,14 +85,11 @@ class FaceReader:
             raise
         except Exception as error:  # assertions, onnxruntime's own errors, a missing libGL
             raise ScoreError(
-                f"pack {pack.name!r} cannot be used ({_said(error)}): expected a detector and a "
+                f"pack {pack.name!r} cannot be used ({said(error)}): expected a detector and a "
                 "recognizer of faces, in ONNX files that insightface 2 can run"
             ) from error
-
-    @property
-    def key(self) -> str:
-        """Everything that decides what is found in given pixels, as one string."""
-        return json.dumps(self.definition, sort_keys=True)
+        self.key = json.dumps(self.definition, sort_keys=True)
+        self._turn = Lock()
 
     def faces(self, levels: NDArray[np.uint8]) -> Faces:
         """Finds the faces of a picture.
@@ -101,22 +102,13 @@ class FaceReader:
             are none, and `failed` says so: one odd picture costs no other its number.
         """
         try:
-            found = _quietly(self._app.get, levels)
+            with self._turn:
+                found = _quietly(self._app.get, levels)
         except MemoryError:
             raise  # says nothing about the picture
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
-            return _faces([], _said(error))
+            return _faces([], said(error))
         return _faces(found)
-
-
-def check_extra() -> None:
-    """Says what to install where a package is missing; imports none.
-
-    Raises:
-        MissingExtraError: One of them is.
-    """
-    if any(find_spec(name) is None for name in PACKAGES):
-        raise MissingExtraError("face_identity", EXTRA)
 
 
 def _loaded(pack: FacePack, options: FaceOptions) -> Any:
@@ -210,8 +202,3 @@ def _file(path: str) -> dict[str, str]:
             "file": Path(path).name,
             "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
         }
-
-
-def _said(error: Exception) -> str:
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said}"[:LONGEST].rstrip(": ")

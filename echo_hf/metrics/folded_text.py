@@ -8,6 +8,7 @@ MARKS = str.maketrans(
     {
         **dict.fromkeys("‘’‚‛′‵`´ʼ‹›", "'"),
         **dict.fromkeys("“”„‟″‶«»〝〞〟", '"'),
+        **dict.fromkeys("‐‒–—―−", "-"),
     }
 )
 
@@ -15,8 +16,9 @@ MARKS = str.maketrans(
 def folded(text: str) -> str:
     r"""A text without what does not tell whether it is written right.
 
-    Case, width, ligatures and kinds of quotation marks are folded. Spaces and line breaks go:
-    where a line ends is a matter of layout, and readers of pictures drop spaces by themselves.
+    Case, width, ligatures, kinds of quotation marks and of dashes are folded. Spaces and line
+    breaks go: where a line ends is a matter of layout, and readers of pictures drop spaces by
+    themselves.
 
     Args:
         text: Any text.
@@ -32,4 +34,29 @@ def folded(text: str) -> str:
     # As Unicode defines caseless matching of compatible characters (3.13, D146).
     once = normalize("NFKC", normalize("NFD", marked).casefold())
     plain = normalize("NFKC", once.casefold()).translate(MARKS)
-    return "".join(one for one in plain if not (one.isspace() or category(one) == "Cf"))
+    # Once more, for accents that stood on a space and now stand on a letter.
+    return normalize("NFKC", _without_spaces(plain))
+
+
+def signs_of(text: str) -> frozenset[str]:
+    """The letters and signs of a text, in the case in which they are written.
+
+    What has to be read for `folded` texts to be compared: a reader that knows the letters of
+    "STRASSE" does not know that of "Straße" for it.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Each once, with width, ligatures, kinds of quotation marks and of dashes folded.
+
+    Example:
+        >>> sorted(signs_of("ＡＡ a ﬁ–“"))
+        ['"', '-', 'A', 'a', 'f', 'i']
+    """
+    plain = normalize("NFKC", text.translate(MARKS)).translate(MARKS)
+    return frozenset(_without_spaces(plain))
+
+
+def _without_spaces(text: str) -> str:
+    return "".join(one for one in text if not (one.isspace() or category(one) == "Cf"))

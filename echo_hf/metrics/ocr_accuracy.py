@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from echo_hf.errors import ScoreError
 from echo_hf.load_rgb import load_picture
-from echo_hf.metrics.estimate import definition_of, mean_of
+from echo_hf.metrics.estimate import definition_of
 from echo_hf.metrics.loading import decoders
-from echo_hf.metrics.ocr_scores import Least, OcrScore, Reading, Rule, score
+from echo_hf.metrics.ocr_result import OcrAccuracyResult, result_of
+from echo_hf.metrics.ocr_scores import Least, OcrScore, score
 from echo_hf.metrics.prompted import prompted
-from echo_hf.metrics.result import (
-    Estimate,
-    MetricResult,
-    Unmeasured,
-    coverage_of,
-    versions_of,
-)
+from echo_hf.metrics.result import Unmeasured, versions_of
 from echo_hf.metrics.screening import FLAT_LEVELS
 from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen_outputs
 from echo_hf.metrics.text_reader import Lines, TextReader, blue_first
@@ -28,28 +22,6 @@ from echo_hf.metrics.vocabulary import (
     check_vocabulary,
     vocabulary_of,
 )
-from echo_hf.reasons import MetricReason
-
-RULES: tuple[Rule, ...] = ("quoted", "vocabulary")
-
-
-@dataclass(frozen=True, kw_only=True)
-class OcrAccuracyResult(MetricResult):
-    """The OCR accuracy of one system: two numbers that are never mixed.
-
-    `value`, `per_sample`, `n` and `coverage` are of the samples whose prompt quotes text; the
-    others have a reason there, `nothing_quoted` where the second rule measured them.
-
-    Attributes:
-        in_vocabulary: Share of the words in an output that there are, for samples whose prompt
-            quotes nothing.
-        by: The rule that each sample was measured by: `quoted`, `vocabulary`, or null.
-        readings: What was read in each output; null where none could be.
-    """
-
-    in_vocabulary: Estimate
-    by: tuple[Rule | None, ...]
-    readings: tuple[Reading | None, ...]
 
 
 class _Settings(NamedTuple):
@@ -92,6 +64,7 @@ class OcrAccuracy:
         self._threads = threads
         self._reader: TextReader | None = None
         self._networks: Mapping[str, Any] | None = None
+        self._signs: frozenset[str] | None = None
         self._samples: list[Seen[Lines]] = []
         self._prompts: list[str] = []
 
@@ -145,6 +118,7 @@ class OcrAccuracy:
         if differ:
             raise ScoreError(f"{', '.join(differ)} differ there and here: expected the same")
         self._networks = self._networks or other._networks
+        self._signs = self._signs or other._signs
         self._samples += other._samples
         self._prompts += other._prompts
 
@@ -164,36 +138,21 @@ class OcrAccuracy:
         """
         vocabulary = vocabulary_of(self._settings.vocabulary)
         scores = self._scores(vocabulary)
-        quoted, known = (
-            mean_of([_value(one, rule) for one in scores], n_boot=n_boot, seed=seed)
-            for rule in RULES
-        )
-        n = sum(value is not None for value in quoted.per_sample)
-        return OcrAccuracyResult(
-            value=quoted.value,
-            per_sample=quoted.per_sample,
-            interval=quoted.interval,
-            n=n,
-            coverage=coverage_of(n, len(scores)),
-            reasons=tuple(map(_reason, scores)),
-            notices=notices_of(self._samples),
-            definition=self._definition(vocabulary, n_boot, seed),
-            in_vocabulary=known,
-            by=tuple(one.by if isinstance(one, OcrScore) else None for one in scores),
-            readings=tuple(one.reading if isinstance(one, OcrScore) else None for one in scores),
-        )
+        notices, definition = notices_of(self._samples), self._definition(vocabulary, n_boot, seed)
+        return result_of(scores, notices, definition, n_boot=n_boot, seed=seed)
 
     def _loaded(self) -> TextReader:
         """The networks, at their first use."""
         if self._reader is None:
             self._reader = TextReader()
             self._networks = self._networks or self._reader.definition
+            self._signs = self._signs or self._reader.signs
         return self._reader
 
     def _scores(self, vocabulary: Vocabulary) -> list[OcrScore | Unmeasured]:
         least = Least(self._settings.min_words, self._settings.min_confidence)
         return [
-            reason or score(prompt, sample.output or Lines(()), vocabulary, least)
+            reason or score(prompt, sample.output or Lines(()), vocabulary, least, self._signs)
             for prompt, sample, reason in zip(
                 self._prompts, self._samples, reasons_of(self._samples), strict=True
             )
@@ -207,9 +166,10 @@ class OcrAccuracy:
             "role": "a check of text_rendering, not a measure in its place",
             "loader": "echo_hf.load_rgb",
             "value": "mean over samples of the mean over quoted strings of 1 - distance / letters",
+            "exact": "mean over samples of the share of quoted strings with distance 0",
             "in_vocabulary": "mean over samples that quote nothing of the share of known words",
             "direction": "higher is better",
-            "folding": "NFKC_Casefold, kinds of quotation marks, no spaces",
+            "folding": "NFKC_Casefold, kinds of quotation marks and of dashes, no spaces",
             "fewest_letters": FEWEST_LETTERS,
             "min_words": self._settings.min_words,
             "min_confidence": self._settings.min_confidence,
@@ -237,9 +197,10 @@ def ocr_accuracy(
     A check of `text_rendering` that needs no judge, and no measure in its place: whether text is
     well placed, cut off or pretty is not seen. Where the prompt quotes strings, each is looked for
     in what was read: 1 minus the edit distance of the most similar part, divided by the string's
-    letters. Where it quotes nothing, the share of words of three letters or more that are in a
-    vocabulary is a number of its own, `in_vocabulary`. Higher is better. Case, spaces, line ends
-    and kinds of quotation marks do not count.
+    letters; a string with letters that the reader cannot write is left out and counted. Where it
+    quotes nothing, the share of words of three letters or more that are in a vocabulary is a number
+    of its own, `in_vocabulary`. Higher is better. Case, spaces, line ends and kinds of quotation
+    marks and dashes do not count. The networks come with rapidocr; nothing is downloaded.
 
     Args:
         prompts: For each sample the prompt.
@@ -254,31 +215,29 @@ def ocr_accuracy(
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value` and `in_vocabulary` from 0 to 1. Where the prompt quotes text and none was read,
-        the accuracy is 0. A sample without an output, with one that cannot be decoded or is of
-        one colour, or that another prompt has, too, has no number but a reason.
+        `value`, `exact` and `in_vocabulary` from 0 to 1. Short strings have much in common with
+        any text: `exact` says how many were read without a fault. Where the prompt quotes text
+        and none was read, the accuracy is 0. A sample without an output, with one that cannot be
+        decoded or is of one colour, or that another prompt has, too, has no number but a reason.
 
     Raises:
         MissingExtraError: rapidocr, onnxruntime or pyspellchecker is not installed.
         ScoreError: The two differ in length, an entry is no prompt or no picture, or a choice is
             none of those that are possible.
+
+    Example:
+        What was read in a picture, as the result's `readings` tell it, without reading one:
+
+        >>> from echo_hf.metrics.ocr_scores import match_quotes
+        >>> (match,) = match_quotes('a sign that says "Open late"', ["OPEN", "LAKE", "24 h"])
+        >>> match.found, match.accuracy
+        ('openlake', 0.875)
     """
     measured = OcrAccuracy(
         vocabulary=vocabulary, min_words=min_words, min_confidence=min_confidence, threads=threads
     )
     measured.add(prompts, outputs)
     return measured.compute(n_boot=n_boot, seed=seed)
-
-
-def _value(scored: OcrScore | Unmeasured, rule: Rule) -> float | None:
-    return scored.value if isinstance(scored, OcrScore) and scored.by == rule else None
-
-
-def _reason(scored: OcrScore | Unmeasured) -> Unmeasured | None:
-    if isinstance(scored, Unmeasured):
-        return scored
-    nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
-    return nothing_quoted if scored.by == "vocabulary" else scored.unmeasured
 
 
 def _check(min_words: int, min_confidence: float) -> None:

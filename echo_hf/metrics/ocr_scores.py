@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal, NamedTuple
 
-from echo_hf.metrics.folded_text import folded
+from echo_hf.metrics.folded_text import folded, signs_of
 from echo_hf.metrics.quoted_text import quoted
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.metrics.text_reader import Lines
@@ -15,6 +17,7 @@ from echo_hf.metrics.vocabulary import Vocabulary, mostly_latin, words_of
 from echo_hf.reasons import MetricReason
 
 Rule = Literal["quoted", "vocabulary"]
+MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +27,17 @@ class QuoteMatch:
     Attributes:
         wanted: The string, as the prompt has it.
         found: The part of what was read that is most like it, in small letters without spaces.
-        distance: How many letters are missing, too many or wrong in it.
-        accuracy: Share of the string's letters that are right, from 0 to 1.
+        distance: How many letters are missing, too many or wrong in it; null where the reader
+            cannot write the string.
+        accuracy: Share of the string's letters that are right, from 0 to 1; null likewise.
+        unknown: The letters and signs of the string that the reader cannot write.
     """
 
     wanted: str
     found: str
-    distance: int
-    accuracy: float
+    distance: int | None
+    accuracy: float | None
+    unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,35 +78,50 @@ class OcrScore:
     Attributes:
         by: The rule; null where neither gives a number.
         value: The number, from 0 to 1; null where there is none.
+        exact: Share of the quoted strings that were read without a fault; null by the other rule.
         unmeasured: Why there is none.
         reading: What was read.
     """
 
     by: Rule | None
     value: float | None
+    exact: float | None
     unmeasured: Unmeasured | None
     reading: Reading
 
 
-def match_quotes(prompt: str, lines: Sequence[str]) -> tuple[QuoteMatch, ...]:
+def match_quotes(
+    prompt: str, lines: Sequence[str], signs: AbstractSet[str] | None = None
+) -> tuple[QuoteMatch, ...]:
     """Looks for the strings that a prompt quotes in what was read.
 
     Args:
         prompt: The prompt.
         lines: The lines, in reading order; a string may go on from one to the next.
+        signs: The letters and signs that the reader can write; null for all that there are.
 
     Returns:
-        A match for each string.
+        A match for each string; without a number for one with other letters or signs, which
+        would be wrong however it was drawn.
 
     Example:
-        >>> match_quotes('a sign that says "Open late"', ["OPEN", "LAKE", "24 h"])
-        (QuoteMatch(wanted='Open late', found='openlake', distance=1, accuracy=0.875),)
+        >>> (match,) = match_quotes('a sign that says "Open late"', ["OPEN", "LAKE", "24 h"])
+        >>> match.found, match.distance, match.accuracy
+        ('openlake', 1, 0.875)
+        >>> match_quotes("«дом»", ["AOM"], signs={"A", "O", "M"})[0].unknown
+        'дмо'
     """
     text = "".join(map(folded, lines))
-    return tuple(_matched(wanted, text) for wanted in quoted(prompt))
+    return tuple(_matched(wanted, text, signs) for wanted in quoted(prompt))
 
 
-def score(prompt: str, read: Lines, vocabulary: Vocabulary, least: Least) -> OcrScore:
+def score(
+    prompt: str,
+    read: Lines,
+    vocabulary: Vocabulary,
+    least: Least,
+    signs: AbstractSet[str] | None = None,
+) -> OcrScore:
     """Scores one output by the strings that its prompt quotes, else by its words.
 
     Args:
@@ -108,32 +129,49 @@ def score(prompt: str, read: Lines, vocabulary: Vocabulary, least: Least) -> Ocr
         read: What was read.
         vocabulary: The words that there are.
         least: From when on lines and words count.
+        signs: As for `match_quotes`.
 
     Returns:
         The score.
     """
     if read.failed:
         failed = Unmeasured(MetricReason.MODEL_FAILED, detail=f"output: {read.failed}")
-        return OcrScore(None, None, failed, Reading((), (), (), 0, None))
+        return _unscored(failed, Reading((), (), (), 0, None))
     lines = tuple(line.text for line in read.lines if line.confidence >= least.confidence)
     unsure = tuple(line.text for line in read.lines if line.confidence < least.confidence)
     words = [word for line in lines for word in words_of(line)]
-    quotes = match_quotes(prompt, lines)
+    quotes = match_quotes(prompt, lines, signs)
     if quotes:
-        mean = sum(match.accuracy for match in quotes) / len(quotes)
-        return OcrScore("quoted", mean, None, Reading(lines, unsure, quotes, len(words), None))
+        return _by_quotes(Reading(lines, unsure, quotes, len(words), None))
     known = sum(map(vocabulary.knows, words))
     reading = Reading(lines, unsure, (), len(words), known)
     reason = _no_share(lines, len(words), vocabulary, least.words)
     if reason:
-        return OcrScore(None, None, reason, reading)
-    return OcrScore("vocabulary", known / len(words), None, reading)
+        return _unscored(reason, reading)
+    return OcrScore("vocabulary", known / len(words), None, None, reading)
 
 
-def _matched(wanted: str, text: str) -> QuoteMatch:
+def _unscored(reason: Unmeasured, reading: Reading) -> OcrScore:
+    return OcrScore(None, None, None, reason, reading)
+
+
+def _by_quotes(reading: Reading) -> OcrScore:
+    accuracies = [one.accuracy for one in reading.quotes if one.accuracy is not None]
+    if not accuracies:
+        unknown = sorted({sign for one in reading.quotes for sign in one.unknown})
+        detail = ", ".join(map(repr, unknown[:MOST_NAMED]))
+        return _unscored(Unmeasured(MetricReason.UNKNOWN_LETTERS, detail=detail), reading)
+    exact = [one.distance == 0 for one in reading.quotes if one.distance is not None]
+    return OcrScore("quoted", fmean(accuracies), fmean(exact), None, reading)
+
+
+def _matched(wanted: str, text: str, signs: AbstractSet[str] | None) -> QuoteMatch:
     plain = folded(wanted)
     window = best_window(plain, text)
     found = text[window.start : window.end]
+    unknown = set() if signs is None else signs_of(wanted) - signs
+    if unknown:
+        return QuoteMatch(wanted, found, None, None, "".join(sorted(unknown)))
     return QuoteMatch(wanted, found, window.distance, 1 - window.distance / len(plain))
 
 

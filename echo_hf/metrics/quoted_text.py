@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
 
 from echo_hf.metrics.folded_text import folded
 
@@ -26,27 +28,20 @@ PAIRS = {
     "＂": "＂",
 }
 SINGLE = "‘‚'"
-# What closes only after that is no quotation; and a prompt of opening marks takes no longer.
+# What closes only after that is no quotation.
 MOST_LETTERS = 1000
 # Words that begin with an apostrophe, and decades, open no quotation.
 ELISIONS = r"(?:\d\ds?|n|em|til|tis|twas|cause|bout|round|cuz)\b"
 
 
-def _pattern(opening: str, closings: str) -> str:
-    """One kind of quotation, on lines with no empty one between them."""
-    ends = f"[{re.escape(closings)}]"
-    times = f"{{1,{MOST_LETTERS}}}"
-    inside = rf"(?:(?!{ends}|\n[ \t]*\n).)"
-    if opening not in SINGLE:
-        # Between digits and marks stand inches and seconds.
-        before = r"(?<!\d)" if opening == '"' else ""
-        return rf"{before}{opening}({inside}{times}){ends}"
-    # An apostrophe has letters on both sides, or opens what is no quotation.
-    apostrophe = rf"(?:{ends}(?=\w))"
-    return rf"(?<!\w){opening}(?!\s|{ELISIONS})((?:{inside}|{apostrophe}){times}?){ends}(?!\w)"
-
-
-_QUOTED = re.compile("|".join(_pattern(*pair) for pair in PAIRS.items()), re.DOTALL | re.IGNORECASE)
+# An apostrophe has letters on both sides; between digits and marks stand inches and seconds.
+_OTHERS = "".join(mark for mark in PAIRS if mark not in SINGLE and mark != '"')
+_OPENING = re.compile(rf"(?<!\w)[{SINGLE}](?!\s|{ELISIONS})|(?<!\d)\"|[{_OTHERS}]", re.IGNORECASE)
+_CLOSING = {
+    opening: re.compile(rf"[{re.escape(closings)}]" + (r"(?!\w)" if opening in SINGLE else ""))
+    for opening, closings in PAIRS.items()
+}
+_EMPTY_LINE = re.compile(r"\n[ \t]*\n")
 
 
 def quoted(prompt: str) -> tuple[str, ...]:
@@ -66,8 +61,34 @@ def quoted(prompt: str) -> tuple[str, ...]:
         ('Fish & Chips', "Today's catch")
     """
     found: dict[str, str] = {}
-    for match in _QUOTED.finditer(prompt):
-        text = next(group for group in match.groups() if group is not None).strip()
+    for text in map(str.strip, _between_marks(prompt)):
         if any(letter.isalnum() for letter in text):
             found.setdefault(folded(text), text)
     return tuple(found.values())
+
+
+class _Nearest:
+    """The next match of each of a few patterns, each part of the text being searched once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found: dict[re.Pattern[str], int] = {}
+
+    def __call__(self, pattern: re.Pattern[str], start: int) -> int:
+        """Where the first match from `start` on begins, beyond the text where there is none."""
+        found = self._found.get(pattern, -1)
+        if found < start:
+            match = pattern.search(self._text, start)
+            found = self._found[pattern] = match.start() if match else sys.maxsize
+        return found
+
+
+def _between_marks(prompt: str) -> Iterator[str]:
+    """What stands between marks of one kind, without an empty line in it."""
+    nearest, start = _Nearest(prompt), 0
+    while opening := _OPENING.search(prompt, start):
+        start = opening.end()
+        end = nearest(_CLOSING[opening[0]], start)
+        if 0 < end - start <= MOST_LETTERS and end < nearest(_EMPTY_LINE, start):
+            yield prompt[start:end]
+            start = end + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -90,6 +91,7 @@ def _listed(given: Any) -> Sequence[Any]:
 def _source(given: Any, place: str) -> PictureSource | None:
     """A picture as the loader takes it, null where there is none."""
     if isinstance(given, Mapping):
+        _check_keys(given, place)
         data, path = given.get("bytes"), given.get("path")
         return _source(path if data is None else data, place)
     if given is None or isinstance(given, Image.Image | bytes):
@@ -99,6 +101,16 @@ def _source(given: Any, place: str) -> PictureSource | None:
     if isinstance(given, str | os.PathLike):
         return Path(os.fsdecode(given))
     raise ScoreError(f"{place}: {type(given).__name__!r} is no picture: expected {PICTURES}")
+
+
+def _check_keys(given: Mapping[Any, Any], place: str) -> None:
+    """A whole row is no missing picture."""
+    if "bytes" not in given and "path" not in given:
+        keys = reprlib.repr(list(given))
+        raise ScoreError(
+            f"{place}: a dict with the keys {keys} is no picture: expected {PICTURES}; of a row, "
+            "give the column that holds the picture"
+        )
 
 
 def _stored(values: Iterable[Any]) -> Iterable[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,7 +19,7 @@ class SelfSimilarities:
     Args:
         options: Which ViT, and which keys.
         batch_size: How many pictures the ViT is given at once, at most.
-        cache: What is kept of inputs for later; nothing when null.
+        cache: Shares the ViT, and keeps what it sees in inputs; nothing when null.
     """
 
     def __init__(
@@ -34,8 +33,8 @@ class SelfSimilarities:
         self.forwards = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without weights and cache, which another process has no use for, or its own."""
-        return {**vars(self), "_vit": None, "_cache": None}
+        """Without weights, which another process has no use for, or its own."""
+        return {**vars(self), "_vit": None}
 
     @property
     def definition(self) -> Mapping[str, Any]:
@@ -53,7 +52,7 @@ class SelfSimilarities:
             ScoreError: It cannot be loaded as the options say.
         """
         if self._vit is None:
-            self._vit = load_vit(self._options)
+            self._vit = self._loaded()
             self._definition = self._vit.definition
         return self._vit
 
@@ -69,22 +68,28 @@ class SelfSimilarities:
         Returns:
             Array [token, token] by the digest of a picture.
         """
-        vit, identity = self.load(), json.dumps(self.definition, sort_keys=True)
+        vit = self.load()
         own = {one.digest: one for one in inputs}
         pictures = {**own, **{one.digest: one for one in outputs}}
-        found = self._kept(identity, pictures)
+        found = self._kept(vit.key, pictures)
         new = [one for one in pictures.values() if one.digest not in found]
         for first in range(0, len(new), self._batch_size):
             found.update(self._looked_at(vit, new[first : first + self._batch_size]))
         if self._cache is not None:
             for digest in own:
-                self._cache.keep((identity, digest), found[digest])
+                self._cache.keep((vit.key, digest), found[digest])
         return found
 
-    def _kept(self, identity: str, pictures: Iterable[bytes]) -> dict[bytes, Similarity]:
+    def _loaded(self) -> LoadedVit:
+        options = self._options
+        if self._cache is None:
+            return load_vit(options)
+        return self._cache.networks.get(options, lambda: load_vit(options))
+
+    def _kept(self, key: str, pictures: Iterable[bytes]) -> dict[bytes, Similarity]:
         if self._cache is None:
             return {}
-        looked_up = ((digest, self._cache.find((identity, digest))) for digest in pictures)
+        looked_up = ((digest, self._cache.find((key, digest))) for digest in pictures)
         return {digest: kept for digest, kept in looked_up if kept is not None}
 
     def _looked_at(self, vit: LoadedVit, batch: list[Squashed]) -> dict[bytes, Similarity]:

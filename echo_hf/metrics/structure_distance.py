@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.estimate import definition_of, mean_of
+from echo_hf.metrics.estimate import definition_of
 from echo_hf.metrics.loading import LOADERS, Protocol, decoders
-from echo_hf.metrics.result import MetricResult, coverage_of, versions_of
+from echo_hf.metrics.result import versions_of
 from echo_hf.metrics.samples import samples_of
 from echo_hf.metrics.screening import FLAT_LEVELS
-from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen
+from echo_hf.metrics.seen import Seen, seen
 from echo_hf.metrics.self_similarity import SelfSimilarities
 from echo_hf.metrics.similarity_cache import SimilarityCache
 from echo_hf.metrics.squashed import RESAMPLING, Squashed, squashed
+from echo_hf.metrics.structure_result import StructureDistanceResult, result_of
 from echo_hf.metrics.structure_rules import (
     RULES,
     Reduction,
     check_choices,
+    distanced,
     reduced,
-    squared_difference,
 )
-from echo_hf.metrics.vit_keys import MEAN, SPREAD, Similarity
+from echo_hf.metrics.vit_keys import MEAN, SPREAD
 from echo_hf.metrics.vit_loading import VitOptions
 
 MODEL = "facebook/dino-vits16"
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class StructureDistanceResult(MetricResult):
-    """The structure distance of one system.
-
-    Attributes:
-        per_input: For each sample the distance of its output from each of its inputs, of which
-            `per_sample` is the reduction; null for a sample that has no number.
-    """
-
-    per_input: tuple[tuple[float, ...] | None, ...]
 
 
 class StructureDistance:
@@ -50,7 +38,7 @@ class StructureDistance:
     It keeps a few numbers a sample and no picture; what it keeps of inputs for the next system
     stands in `cache`, within the bound that is stated there. Parts merge to the whole up to the
     rounding of float32, since a picture's sums depend on the batch that it is in. A copy for
-    another process has neither weights nor cache.
+    another process has no weights, and an empty cache.
 
     Its arguments are those of `structure_distance`; what concerns the draws is for `compute`.
 
@@ -141,25 +129,9 @@ class StructureDistance:
             MissingExtraError: Nothing was added yet, and torch or transformers is not installed.
             ScoreError: `n_boot` is no number of draws.
         """
-        samples, screened = self._samples, reasons_of(self._samples)
+        definition = {**self._definition(), "interval": definition_of(n_boot, seed)}
         rule = partial(reduced, protocol=self._protocol, reduction=self._reduction)
-        found = [rule(one.inputs, why) for one, why in zip(samples, screened, strict=True)]
-        estimate = mean_of([value for value, _ in found], n_boot=n_boot, seed=seed)
-        reasons = tuple(reason for _, reason in found)
-        n = reasons.count(None)
-        return StructureDistanceResult(
-            value=estimate.value,
-            per_sample=estimate.per_sample,
-            interval=estimate.interval,
-            n=n,
-            coverage=coverage_of(n, len(reasons)),
-            reasons=reasons,
-            notices=notices_of(samples),
-            definition={**self._definition(), "interval": definition_of(n_boot, seed)},
-            per_input=tuple(
-                None if reason else one.inputs for one, reason in zip(samples, reasons, strict=True)
-            ),
-        )
+        return result_of(self._samples, rule, definition, n_boot=n_boot, seed=seed)
 
     def _measured(self, batch: Sequence[Seen[Squashed]]) -> list[Seen[float]]:
         whole = [one for one in batch if one.unmeasured is None]
@@ -167,7 +139,7 @@ class StructureDistance:
             (picture for one in whole for picture in one.inputs),
             (one.output for one in whole if one.output is not None),
         )
-        return [_distanced(one, found) for one in batch]
+        return [distanced(one, found) for one in batch]
 
     def _definition(self) -> dict[str, Any]:
         vit = self._similarities.definition
@@ -181,7 +153,7 @@ class StructureDistance:
             "direction": "lower is better",
             **vit,
             "resampling": RESAMPLING.name.lower(),
-            "normalised": {"mean": MEAN, "spread": SPREAD},
+            "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
             "blank_within": FLAT_LEVELS,
             "versions": {**versions_of("echo-hf", "numpy"), **vit["versions"], **decoders()},
         }
@@ -223,11 +195,16 @@ def structure_distance(
             Dataset.
         outputs: For each sample a picture in one of these forms, or null when there is none.
         protocol: `corrected` or `published`.
-        model: A ViT: its name on the Hub, or its folder. No code that comes with it is run.
-        revision: Branch, tag or commit on the Hub; null for the main branch. The result states
-            the commit.
+        model: A ViT: its name on the Hub, or its folder. Its weights are fetched from the Hub at
+            first use, and are in its client's cache from then on. No code that comes with it is
+            run.
+        revision: Branch, tag or commit on the Hub; null for the main branch, which may move. To
+            pin the weights, give the commit that the result states as
+            `definition["revision"]`.
         layer: Number of the block whose keys are compared, the first being 0.
-        size: Pixels a side of the square; the model's own.
+        size: Pixels a side of the square, a multiple of the side of the model's patches. For
+            another than the model's own, its positions are interpolated, as `definition` states;
+            numbers of different sizes are on different scales.
         reduction: Which of the distances from several inputs counts: `min`, `max` or `mean`; null
             for that of the protocol.
         batch_size: How many pictures the ViT is given at once, at most.
@@ -236,8 +213,8 @@ def structure_distance(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads load pictures; as many as there are processors when null.
-        cache: Keeps what the ViT sees in inputs for the next call, so that several systems cost
-            it each input once; nothing is kept when null.
+        cache: Keeps the ViT and what it sees in inputs for the next call, so that several systems
+            cost one loading and a look at each input; nothing is kept when null.
 
     Returns:
         `value` and `interval` from 0 to 4. A sample without an output, with a picture that cannot
@@ -250,6 +227,14 @@ def structure_distance(
             there are, or the model is none, is no ViT, or does not have such a block or size.
 
     Example:
+        The distance of two tables of cosines, as the result has one for each sample:
+
+        >>> import numpy as np
+        >>> squared_difference(np.eye(2, dtype=np.float32), np.ones((2, 2), np.float32))
+        0.5
+
+        Several systems with the same inputs:
+
         >>> cache = SimilarityCache()
         >>> values = {
         ...     name: structure_distance(inputs, outputs, cache=cache).value
@@ -270,15 +255,6 @@ def structure_distance(
     )
     measured.add(inputs, outputs)
     return measured.compute(n_boot=n_boot, seed=seed)
-
-
-def _distanced(sample: Seen[Squashed], found: Mapping[bytes, Similarity]) -> Seen[float]:
-    """The sample with distances in place of its pictures."""
-    distances: tuple[float, ...] = ()
-    if sample.unmeasured is None and sample.output is not None:
-        made = found[sample.output.digest]
-        distances = tuple(squared_difference(found[one.digest], made) for one in sample.inputs)
-    return Seen(distances, None, sample.unmeasured, sample.digests, sample.notices)
 
 
 def _batches(samples: Iterator[Seen[Squashed]], batch_size: int) -> Iterator[list[Seen[Squashed]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -11,6 +12,8 @@ import numpy as np
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.metrics.loading import Protocol, check_protocol
 from echo_hf.metrics.result import Unmeasured
+from echo_hf.metrics.seen import Seen
+from echo_hf.metrics.squashed import Squashed
 from echo_hf.metrics.vit_keys import Similarity
 from echo_hf.reasons import MetricReason
 
@@ -77,6 +80,45 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
         0.5
     """
     return float(np.square(one - other).mean(dtype=np.float64))
+
+
+def distanced(sample: Seen[Squashed], found: Mapping[bytes, Similarity]) -> Seen[float]:
+    """A sample with distances in place of its pictures.
+
+    Args:
+        sample: Its pictures.
+        found: The self-similarities of all of them, by the digest of a picture.
+
+    Returns:
+        The sample with the distance of its output from each input; with none where it is not
+        measured, and with the reason where one of them is not finite.
+    """
+    distances: tuple[float, ...] = ()
+    if sample.unmeasured is None and sample.output is not None:
+        made = found[sample.output.digest]
+        distances = tuple(squared_difference(found[one.digest], made) for one in sample.inputs)
+    unmeasured = sample.unmeasured or failed_of(distances)
+    return Seen(distances, None, unmeasured, sample.digests, sample.notices)
+
+
+def failed_of(distances: Sequence[float]) -> Unmeasured | None:
+    """Why distances are none: weights or sums that overflow make numbers that are not finite.
+
+    Args:
+        distances: Of an output from each of its inputs.
+
+    Returns:
+        The reason, with the first of them that is not finite; null where all are.
+
+    Example:
+        >>> failed_of([0.25]), failed_of([0.25, math.nan]).detail
+        (None, 'the distance from input 2 is nan')
+    """
+    for number, distance in enumerate(distances, 1):
+        if not math.isfinite(distance):
+            detail = f"the distance from input {number} is {distance}"
+            return Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
+    return None
 
 
 def reduced(

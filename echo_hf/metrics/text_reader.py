@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.errors import MissingExtraError, ScoreError
+from echo_hf.errors import ScoreError
+from echo_hf.metrics.extras import check_extra, said
+from echo_hf.metrics.folded_text import signs_of
 
 PACKAGES, EXTRA = ("rapidocr", "onnxruntime"), "ocr"
 # Named, so that rapidocr never looks for another at the address it knows.
@@ -26,7 +27,6 @@ NETWORKS = {
 # rapidocr enlarges the shorter side to 736 pixels and the longer one along with it: a strip of
 # 2 x 2000 would take more memory than machines have.
 MOST_TIMES = 10
-LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,23 @@ class Lines:
 class TextReader:
     """Three networks that find, turn and read lines of text; for one thread at a time.
 
+    Attributes:
+        definition: What of them and of their surroundings decides what is read.
+        signs: The letters and signs that they can write, as `folded_text.signs_of` gives them.
+
     Raises:
         MissingExtraError: rapidocr or onnxruntime is not installed.
         ScoreError: Its networks are not there, or do not run.
     """
 
     def __init__(self) -> None:
-        check_extra()
+        check_extra("ocr_accuracy", EXTRA, PACKAGES)
         try:
             self._engine, files = _loaded()
+            self.signs = _signs(self._engine)
         except Exception as error:  # a missing file or libGL, onnxruntime's own errors
             raise ScoreError(
-                f"the text reader cannot be used ({_said(error)}): expected rapidocr 3.8 with its "
+                f"the text reader cannot be used ({said(error)}): expected rapidocr 3.8 with its "
                 'networks, as pip install "echo-hf[ocr]" installs it'
             ) from error
         self.definition = _definition(files)
@@ -92,19 +97,9 @@ class TextReader:
         except MemoryError:
             raise  # says nothing about the picture
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
-            return Lines((), _said(error))
+            return Lines((), said(error))
         pairs = zip(getattr(found, "txts", None) or (), found.scores or (), strict=True)
         return Lines(tuple(Line(str(text), float(sure)) for text, sure in pairs))
-
-
-def check_extra() -> None:
-    """Says what to install where a package is missing; imports none.
-
-    Raises:
-        MissingExtraError: One of them is.
-    """
-    if any(find_spec(name) is None for name in PACKAGES):
-        raise MissingExtraError("ocr_accuracy", EXTRA)
 
 
 def blue_first(picture: Image.Image) -> NDArray[np.uint8]:
@@ -134,6 +129,13 @@ def _loaded() -> tuple[Any, Mapping[str, Path]]:
     return rapidocr.RapidOCR(params={**settings, **paths}), files
 
 
+def _signs(engine: Any) -> frozenset[str]:
+    """From the file of the recognizer, which ends in a choice between them."""
+    # One by one: side by side, a letter and an accent would be another letter.
+    characters = engine.text_rec.session.get_character_list()
+    return frozenset().union(*map(signs_of, characters))
+
+
 def _definition(files: Mapping[str, Path]) -> dict[str, Any]:
     return {
         "networks": {
@@ -152,8 +154,3 @@ def _versions() -> dict[str, str]:
         "rapidocr": version("rapidocr"),
         **{name: str(import_module(name).__version__) for name in modules},
     }
-
-
-def _said(error: Exception) -> str:
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said}"[:LONGEST].rstrip(": ")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from echo_hf.metrics.cudnn_guard import without_cudnn
 from echo_hf.metrics.squashed import Levels
 from echo_hf.metrics.vit_layout import blocks_of, key_projection
 from echo_hf.metrics.vit_loading import LoadedVit
@@ -37,13 +36,16 @@ def self_similarities(vit: LoadedVit, layer: int, pictures: Levels) -> Similarit
 
     Returns:
         Array [picture, token, token] from -1 to 1, symmetric; the first token is that of the
-        class.
+        class. NaN where the ViT makes no number, or one whose square float32 cannot hold.
     """
     import torch
 
-    with torch.inference_mode(), _in_float32(vit.device):
-        keys = _keys(vit.model, layer, _normalised(pictures, vit.device))
-        units = torch.nn.functional.normalize(keys, dim=-1, eps=SHORTEST_KEY)
+    # No short cuts of GPUs, which round to 10 bits where nobody has asked for it: neither those of
+    # mixed precision nor those that the convolutions of cuDNN take by default.
+    mixed = torch.autocast(vit.device.partition(":")[0], enabled=False)
+    with torch.inference_mode(), without_cudnn, mixed:
+        keys = _keys(vit, layer, _normalised(pictures, vit.device))
+        units = _directions(keys)
         found: Similarity = (units @ units.mT).cpu().numpy()
     return found
 
@@ -52,26 +54,25 @@ def _normalised(pictures: Levels, device: str) -> torch.Tensor:
     import torch
 
     levels = torch.tensor(pictures, device=device).permute(0, 3, 1, 2)
-    mean, spread = (torch.tensor(one, device=device).view(-1, 1, 1) for one in (MEAN, SPREAD))
+    # Named, since numbers of Python are otherwise of the type that a program has set as its own.
+    mean, spread = (
+        torch.tensor(one, device=device, dtype=torch.float32).view(-1, 1, 1)
+        for one in (MEAN, SPREAD)
+    )
     return (levels.float() / HIGHEST - mean) / spread
 
 
-def _keys(model: Any, layer: int, pixels: torch.Tensor) -> torch.Tensor:
+def _keys(vit: LoadedVit, layer: int, pixels: torch.Tensor) -> torch.Tensor:
     """Array [picture, token, width] of the keys of all heads side by side."""
-    *before, last = blocks_of(model)[: layer + 1]
-    hidden = model.embeddings(pixels)
+    *before, last = blocks_of(vit.model)[: layer + 1]
+    hidden = vit.model.embeddings(pixels, interpolate_pos_encoding=vit.interpolated)
     for block in before:
         hidden = block(hidden)
     keys: torch.Tensor = key_projection(last)(last.layernorm_before(hidden))
     return keys
 
 
-@contextmanager
-def _in_float32(device: str) -> Iterator[None]:
-    """Without the short cuts of GPUs, which round to 10 bits where nobody has asked for it."""
-    import torch
-
-    # The convolutions of cuDNN take them by default; without cuDNN they are sums like any others.
-    mixed = torch.autocast(device.partition(":")[0], enabled=False)
-    with torch.backends.cudnn.flags(enabled=False), mixed:
-        yield
+def _directions(keys: torch.Tensor) -> torch.Tensor:
+    """Keys of length 1; NaN where a length is not finite, which divided by would be a 0."""
+    lengths = keys.norm(dim=-1, keepdim=True)
+    return (keys / lengths.clamp_min(SHORTEST_KEY)).where(lengths.isfinite(), float("nan"))

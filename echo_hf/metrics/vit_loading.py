@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
-from echo_hf.errors import EngineError, MissingExtraError, ScoreError
+from echo_hf.errors import EngineError, ScoreError
+from echo_hf.metrics.extras import check_extra
 from echo_hf.metrics.result import versions_of
+from echo_hf.metrics.vit_grid import grid_of
 
 PACKAGES, EXTRA = ("torch", "transformers"), "metrics"
 # DINO was trained with it; its checkpoints on the Hub state another.
 LAYER_NORM_EPS = 1e-6
 ATTENTION = "sdpa"
-CHANNELS = 3
 # The weights of DINO ViT-S/16 are there as a pickle alone, which torch reads without running it.
 FILES = ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 LONGEST_REASON = 300
@@ -48,22 +49,16 @@ class LoadedVit:
     Attributes:
         model: The `transformers.ViTModel`, in float32.
         device: Where it is.
+        interpolated: Whether its positions are interpolated, for pictures of another size.
         definition: What of it and of its surroundings decides numbers.
+        key: The same as one string.
     """
 
     model: Any
     device: str
+    interpolated: bool
     definition: Mapping[str, Any]
-
-
-def check_extra() -> None:
-    """Says what to install where torch or transformers is missing; imports neither.
-
-    Raises:
-        MissingExtraError: One of them is.
-    """
-    if any(find_spec(name) is None for name in PACKAGES):
-        raise MissingExtraError("structure_distance", EXTRA)
+    key: str
 
 
 def load_vit(options: VitOptions) -> LoadedVit:
@@ -77,17 +72,17 @@ def load_vit(options: VitOptions) -> LoadedVit:
 
     Raises:
         MissingExtraError: torch or transformers is not installed.
-        ScoreError: There is no such model or revision, it is no ViT, it has no such block, takes
-            pictures of another size, or there is no such device.
+        ScoreError: There is no such model or revision, it is no ViT, it has no such block, its
+            patches do not fill such a size, or there is no such device.
     """
-    check_extra()
+    check_extra("structure_distance", EXTRA, PACKAGES)
     device = _device(options.device)
     checkpoint = _checkpoint(options)
     try:
         with _quiet():
             folder = _folder(checkpoint)
             config = _config(folder)
-            patch, tokens = _checked(config, options)
+            grid = grid_of(config, options.model, options.layer, options.size)
             model = _model(folder, config).to(device)
     except ScoreError:
         raise
@@ -95,12 +90,12 @@ def load_vit(options: VitOptions) -> LoadedVit:
         raise ScoreError(_explained(options.model, error)) from error
     definition = {
         **_definition(checkpoint, config, options),
-        "patch": patch,
-        "tokens": tokens,
+        **grid.definition,
         # The kind: parts that were measured on two GPUs of a machine are of one result.
         "device": device.partition(":")[0],
     }
-    return LoadedVit(model.eval(), device, definition)
+    key = json.dumps(definition, sort_keys=True)
+    return LoadedVit(model.eval(), device, grid.interpolated, definition, key)
 
 
 def _device(device: str | None) -> str:
@@ -149,44 +144,6 @@ def _config(folder: str) -> Any:
     from transformers import AutoConfig
 
     return AutoConfig.from_pretrained(folder, trust_remote_code=False)
-
-
-def _checked(config: Any, options: VitOptions) -> tuple[int, int]:
-    """Side of a patch, and how many tokens there are."""
-    named = f"model {options.model!r}"
-    if config.model_type != "vit" or config.num_channels != CHANNELS:
-        raise ScoreError(
-            f"{named} is of type {config.model_type!r}: expected a 'vit' of {CHANNELS} channels, "
-            "such as 'facebook/dino-vits16'"
-        )
-    last = config.num_hidden_layers - 1
-    if options.layer > last:
-        raise ScoreError(
-            f"layer is {options.layer!r}: expected a number from 0 to {last}, the last block of "
-            f"{named}"
-        )
-    patch, side = _side(config.patch_size, named), _side(config.image_size, named)
-    _check_size(options.size, patch, side, named)
-    return patch, (side // patch) ** 2 + 1
-
-
-def _check_size(size: int, patch: int, side: int, named: str) -> None:
-    if size % patch:
-        raise ScoreError(
-            f"size is {size!r}, no multiple of {patch}, the side of a patch: expected {side} for "
-            f"{named}"
-        )
-    if size != side:
-        raise ScoreError(
-            f"size is {size!r}: expected {side}, the only one that {named} has positions for"
-        )
-
-
-def _side(size: Any, named: str) -> int:
-    sides = set(size) if isinstance(size, list | tuple) else {size}
-    if len(sides) > 1:
-        raise ScoreError(f"{named} takes {list(size)!r} pixels: expected a model of squares")
-    return int(sides.pop())
 
 
 def _model(folder: str, config: Any) -> Any:

@@ -7,10 +7,10 @@ import re
 import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
-from echo_hf.errors import MissingExtraError, ScoreError
+from echo_hf.errors import ScoreError
+from echo_hf.metrics.extras import check_extra
 from echo_hf.metrics.result import versions_of
 
 PACKAGE, EXTRA = "pyspellchecker", "ocr"
@@ -77,9 +77,9 @@ def check_vocabulary(words: Collection[str] | None) -> None:
         MissingExtraError: pyspellchecker is needed, and not installed.
         ScoreError: What is given are no words.
     """
-    if words is None and find_spec(MODULE) is None:
-        raise MissingExtraError("ocr_accuracy", EXTRA)
-    if words is not None:
+    if words is None:
+        check_extra("ocr_accuracy", EXTRA, [MODULE])
+    else:
         _given(words)
 
 
@@ -125,8 +125,7 @@ def _letters(word: str) -> int:
 
 
 def _english() -> Vocabulary:
-    if find_spec(MODULE) is None:
-        raise MissingExtraError("ocr_accuracy", EXTRA)
+    check_extra("ocr_accuracy", EXTRA, [MODULE])
     from spellchecker import SpellChecker
 
     words = frozenset(SpellChecker(language="en").word_frequency.words())

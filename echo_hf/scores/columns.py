@@ -101,7 +101,7 @@ def _as_arrow(source: Any, table: str, required: Sequence[str], wanted: Sequence
             return pa.table({name: source[name] for name in wanted if name in source})
         if isinstance(source, Sequence) and not isinstance(source, str | bytes):
             return _from_rows(source, table, required, wanted)
-    except (pa.ArrowException, ValueError, TypeError) as error:
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         reason = str(error).partition("\n")[0]
         raise TableError(f"{table}: not a table with one type a column: {reason}") from error
     raise TableError(f"{table}: {type(source).__name__!r} is not a table: expected {FORMS}")

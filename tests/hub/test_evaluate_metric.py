@@ -219,6 +219,11 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
         {"predictions": [OUTPUTS[0], 7], "references": INPUTS[:2]},
         r"outputs\[1\]: 'int' is no picture: expected a picture of Pillow's, a path",
     ),
+    "rows": (
+        "color_shift",
+        {"predictions": [{"id": 1, "made": OUTPUTS[0]}], "references": INPUTS[:1]},
+        r"outputs\[0\]: a dict with the keys \['id', 'made'\] is no picture: expected",
+    ),
     "one picture": (
         "color_shift",
         {"predictions": OUTPUTS[0], "references": INPUTS[0]},
@@ -248,7 +253,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "mixed": ("win_rate", {"predictions": [ROW, {**ROW, "rating": "9"}]}, "not a table with one"),
     "null": ("win_rate", {"predictions": [{**ROW, "judge": None}]}, "'judge' is null in row 0"),
     "null rubric": ("win_rate", {"predictions": [{**ROW, "rubric": None}]}, "'rubric' is null in"),
-    "rows": ("win_rate", {"predictions": [3]}, "row 0 is 3: expected a dict"),
+    "no rows": ("win_rate", {"predictions": [3]}, "row 0 is 3: expected a dict"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -45,7 +46,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pack(tmp_path_factory.mktemp("faces") / "pack")
 
 
-def _measure(pack: Path, inputs: Any, outputs: Any, **options: Any) -> FaceIdentityResult:
+def _measure(pack: Path | str, inputs: Any, outputs: Any, **options: Any) -> FaceIdentityResult:
     settings: Mapping[str, Any] = {"pack": pack, "det_size": SIDE, "n_boot": 0, **options}
     return face_identity(inputs, outputs, **settings)
 
@@ -142,6 +143,14 @@ def test_an_embedding_of_no_length_gives_no_number(tmp_path: Path) -> None:
     still = write_pack(tmp_path / "still", length=0.0)
     result = _measure(still, [_shown("anna")], [_shown("anna")])
     assert result.counts == {MetricReason.ZERO_NORM: 1}
+    assert result.value is None
+
+
+def test_an_embedding_that_is_not_finite_gives_no_number(tmp_path: Path) -> None:
+    """The networks have failed, and it is said."""
+    spoilt = write_pack(tmp_path / "spoilt", length=float("nan"))
+    result = _measure(spoilt, [_shown("anna")], [_shown("anna")])
+    assert result.counts == {MetricReason.MODEL_FAILED: 1}
     assert result.value is None
 
 
@@ -274,13 +283,70 @@ def test_an_input_is_looked_at_once_for_all_systems(
     expected = [_measure(pack, inputs, outputs) for outputs in systems]
     monkeypatch.setattr(FaceAnalysis, "get", counted)
     assert [_measure(pack, inputs, outputs, cache=cache) for outputs in systems] == expected
-    # For each system one trial and two outputs; of the three inputs two are equal.
-    assert len(looked) == 3 * (1 + 2) + 2
+    # One trial, and for each system two outputs; of the three inputs two are equal.
+    assert len(looked) == 1 + 3 * 2 + 2
     assert len(cache) == 2
     _measure(pack, inputs, systems[0], cache=cache, det_thresh=0.6)
     assert len(cache) == 4
     _measure(pack, inputs, systems[0], cache=cache, protocol="published")
     assert len(cache) == 5  # of the one sample that it takes
+
+
+def test_the_networks_are_loaded_once_for_all_systems(
+    pack: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Detector and recognizer, whatever the accumulators are and however the pack is named."""
+    import onnxruntime
+
+    loads: list[object] = []
+    start = onnxruntime.InferenceSession.__init__
+
+    def counted(session: Any, *given: Any, **settings: Any) -> None:
+        loads.append(given)
+        start(session, *given, **settings)
+
+    monkeypatch.setattr(onnxruntime.InferenceSession, "__init__", counted)
+    expected = _measure(pack, [_shown("anna")], [_shown("bodo")])
+    alone, cache = len(loads), FaceCache()
+    for one in (pack, str(pack), pack):
+        assert _measure(one, [_shown("anna")], [_shown("bodo")], cache=cache) == expected
+    assert alone >= 2
+    assert len(loads) == 2 * alone
+
+
+def test_the_hub_is_asked_once_for_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is out of reach: each system is told the same."""
+    import huggingface_hub
+
+    asked: list[object] = []
+
+    def unreachable(*given: Any, **_: Any) -> None:
+        asked.append(given)
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
+    cache = FaceCache()
+    for _ in range(3):
+        with pytest.raises(ScoreError, match=r"no pack 'acme/absent' .*ConnectionError: no route"):
+            face_identity([NOBODY], [NOBODY], pack="acme/absent", cache=cache)
+    assert len(asked) == 1
+
+
+def test_a_pack_of_the_hub_is_known_by_its_commit(
+    pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The main branch is resolved, and the result states what pins it."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    commit, repository = "c" * 40, tmp_path / "models--acme--faces"
+    shutil.copytree(pack, repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    for revision in (None, commit):
+        stated = _measure("acme/faces", [], [], revision=revision).definition
+        assert (stated["pack"], stated["commit"]) == ("acme/faces", commit)
 
 
 def test_a_wrong_entry_costs_no_sample_that_was_there(pack: Path) -> None:

@@ -77,8 +77,6 @@ def test_the_length_of_an_embedding_does_not_count(
         ([NOBODY], _faces([[1, 2]]), "no_face_in_input"),
         ([NOBODY, _faces([[1, 2]])], NOBODY, "no_face_in_output"),
         ([_faces([[0, 0]])], _faces([[1, 2]]), "zero_norm"),
-        ([_faces([[1, 2]])], _faces([[math.nan, 1]]), "zero_norm"),
-        ([_faces([[1, 2]])], _faces([[math.inf, 1]]), "zero_norm"),
     ],
 )
 def test_without_two_faces_there_is_a_reason(
@@ -90,7 +88,7 @@ def test_without_two_faces_there_is_a_reason(
 
 def test_an_embedding_without_direction_is_passed_over() -> None:
     """The faces beside it count."""
-    found = best_match([_faces([[0, 0], [0, 5]])], _faces([[math.nan, 0], [0, -2]]))
+    found = best_match([_faces([[0, 0], [0, 5]])], _faces([[0, 0], [0, -2]]))
     assert isinstance(found, FaceMatch)
     assert (found.cosine, found.input_box[0], found.output_box[0]) == (-1.0, 1.0, 1.0)
 
@@ -104,3 +102,17 @@ def test_what_the_networks_fail_on_is_named() -> None:
     ):
         expected = Unmeasured(MetricReason.MODEL_FAILED, detail=f"{name}: error: too thin")
         assert best_match(inputs, output) == expected
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_numbers_that_are_not_finite_are_a_failure_of_the_networks(number: float) -> None:
+    """Also of one face among others: the best pair might have been its own."""
+    odd, fine = _faces([[1, 2], [number, 1]]), _faces([[1, 2]])
+    lost = Faces(np.full((1, 4), number, np.float32), fine.embeddings)
+    for inputs, output, name in (
+        ([fine, odd], fine, "input 2"),
+        ([fine], odd, "output"),
+        ([lost], fine, "input 1"),
+    ):
+        detail = f"{name}: a box or an embedding is not finite"
+        assert best_match(inputs, output) == Unmeasured(MetricReason.MODEL_FAILED, detail=detail)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.metrics.folded_text import folded
+from echo_hf.metrics.folded_text import folded, signs_of
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,8 @@ from echo_hf.metrics.folded_text import folded
         ("soft\u00adhyphen zero\u200bwidth", "softhyphenzerowidth"),
         ("ΣΊΣΥΦΟΣ", "σίσυφοσ"),
         ("a-b", "a-b"),
+        ("9–5 — 3−2", "9-5-3-2"),
+        ("\u00a8\u00b8", "\u0327\u0308"),
     ],
 )
 def test_what_does_not_count_is_folded(text: str, expected: str) -> None:
@@ -47,3 +49,19 @@ def test_spaces_do_not_count(one: str, other: str, space: str) -> None:
 def test_case_does_not_count(text: str) -> None:
     """Of any letter."""
     assert folded(text.upper()) == folded(text.lower()) == folded(text.swapcase())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Straße", "Straße"),
+        ("STRASSE", "STRAE"),
+        ("Cafe\u0301 ", "Caf\u00e9"),
+        ("Ｈ１ ﬁ", "H1fi"),
+        ("“a”–b\u200b\n", '"a-b'),
+        ("дом", "дом"),
+    ],
+)
+def test_signs_are_told_as_they_are_written(text: str, expected: str) -> None:
+    """Capitals and small letters apart, since a reader may know one of them alone."""
+    assert signs_of(text) == set(expected)

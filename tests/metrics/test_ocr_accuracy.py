@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
-from echo_hf.reasons import BadPicture
+from echo_hf.reasons import BadPicture, MetricReason
 from tests.pictures_for_tests import encoded
 from tests.stages_for_tests import ROOT
 
@@ -110,6 +110,33 @@ def test_the_two_rules_are_never_mixed(result: OcrAccuracyResult) -> None:
     measured = [result.per_sample[at] for at in (0, 2, 4)]
     assert result.value == pytest.approx(np.mean([one for one in measured if one is not None]))
     assert (result.n, result.coverage) == (3, 0.3)
+
+
+@pytest.mark.extras
+def test_strings_without_a_fault_are_counted_beside(result: OcrAccuracyResult) -> None:
+    """One of two, none, none, over the samples that the value is made of."""
+    measured = [one for one in result.exact.per_sample if one is not None]
+    assert measured == [0.5, 0, 0]
+    assert result.exact.value == pytest.approx(0.5 / 3)
+    assert [one is None for one in result.exact.per_sample] == [
+        one is None for one in result.per_sample
+    ]
+
+
+@pytest.mark.extras
+def test_letters_that_the_reader_lacks_are_nobodys_fault() -> None:
+    """Drawn as they are asked for, they have a reason; also where a part comes from elsewhere."""
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    prompts = ['"ДОМ"', '"Größe" and "OPEN"', '"OPEN"']
+    outputs = [written([line]) for line in ("ДОМ", "Größe OPEN", "OPEN")]
+    part = OcrAccuracy(vocabulary=["x"])
+    part.add(prompts, outputs)
+    gathered = OcrAccuracy(vocabulary=["x"])
+    gathered.merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - our own bytes
+    for found in (part.compute(), gathered.compute()):
+        assert found.per_sample == (None, 1, 1)
+        assert found.counts == {MetricReason.UNKNOWN_LETTERS: 1}
+        assert found.unknown_letters == 2
 
 
 @pytest.mark.extras

@@ -15,9 +15,9 @@ OWN = vocabulary_of(["the", "quick", "brown", "fox", "дом"])
 LATIN = Vocabulary(OWN.words, True, {})
 
 
-def _score(prompt: str, *lines: str, vocabulary: Vocabulary = OWN, **least: Any) -> Any:
+def _score(prompt: str, *lines: str, vocabulary: Vocabulary = OWN, signs: Any = None) -> Any:
     read = Lines(tuple(Line(line, 0.9) for line in lines))
-    return score(prompt, read, vocabulary, Least(**{"words": 2, "confidence": 0.5, **least}))
+    return score(prompt, read, vocabulary, Least(2, 0.5), signs)
 
 
 def test_strings_of_the_prompt_are_looked_for() -> None:
@@ -77,3 +77,51 @@ def test_what_the_reader_fails_on_has_no_number() -> None:
     assert found.unmeasured is not None
     assert found.unmeasured.reason == MetricReason.MODEL_FAILED
     assert found.unmeasured.detail == "output: error: too thin"
+
+
+SIGNS = {*map(chr, range(33, 127)), "é"}
+
+
+def test_a_string_that_the_reader_cannot_write_has_no_number() -> None:
+    """The others of its prompt count, and it is kept with the letters in question."""
+    found = _score('"ДОМ" and "Mia" and "Größe"', "Mio GroBe", signs=SIGNS)
+    assert found.value == pytest.approx(2 / 3)
+    assert [one.accuracy for one in found.reading.quotes] == [None, pytest.approx(2 / 3), None]
+    assert [one.distance for one in found.reading.quotes] == [None, 1, None]
+    assert [one.unknown for one in found.reading.quotes] == ["ДМО", "", "ßö"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unknown"),
+    [
+        ("مرحبا", "'ا', 'ب', 'ح', 'ر', 'م'"),
+        ("한글", "'글', '한'"),
+        ("Ωμέγα", "'Ω', 'έ', 'α', 'γ', 'μ'"),
+        ("jalapeño", "'ñ'"),
+        ("Straße", "'ß'"),
+        ("5 €", "'€'"),
+        ("CAFÉ", "'É'"),
+    ],
+)
+def test_a_prompt_of_such_strings_has_a_reason(wanted: str, unknown: str) -> None:
+    """By neither rule: what was read in its place says nothing of the system."""
+    found = _score(f'a sign "{wanted}"', "the quick brown fox", signs=SIGNS)
+    assert (found.by, found.value, found.exact) == (None, None, None)
+    assert found.unmeasured.reason == MetricReason.UNKNOWN_LETTERS
+    assert found.unmeasured.detail == unknown
+
+
+@pytest.mark.parametrize("wanted", ["ＯＰＥＮ", "open", "Cafe\u0301", "ﬁsh – “and” chips", "9—5"])
+def test_what_is_folded_alike_can_be_written(wanted: str) -> None:
+    """Width, composition, ligatures, marks, dashes and spaces need no letter of their own."""
+    found = _score(f"「{wanted}」", wanted, signs=SIGNS)
+    assert (found.value, found.exact) == (1, 1)
+
+
+def test_short_strings_are_near_to_any_text_and_seldom_in_it() -> None:
+    """Half of the letters by chance; the share of strings without a fault tells them apart."""
+    prose = _score('"SALE" "Tea"', "We are glad to see you", "in our old house")
+    assert prose.value >= 0.5
+    assert prose.exact == 0
+    one = _score('"SALE" "Tea"', "sale of the year")
+    assert (one.exact, one.value) == (0.5, pytest.approx(1 / 2 + 1 / 3))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echo_hf.metrics.quoted_text import MOST_LETTERS, quoted
+from echo_hf.metrics.folded_text import folded
+from echo_hf.metrics.quoted_text import ELISIONS, MOST_LETTERS, SINGLE, quoted
+from echo_hf.metrics.quoted_text import PAIRS as PAIRS_OF_MARKS
 
 PAIRS = ['""', "''", "“”", "‘’", "„“", "„”", "‚‘", "«»", "»«", "‹›", "「」", "『』", "《》", "＂＂"]
 WORDS = st.lists(st.text("abcdefgäßñ漢字12", min_size=1, max_size=6), min_size=1, max_size=4).map(
@@ -78,10 +82,36 @@ def test_what_is_quoted_stands_in_the_prompt(prompt: str) -> None:
     assert len(set(found)) == len(found)
 
 
+def _by_pattern(prompt: str) -> list[str]:
+    """Every quotation by one pattern for each kind of marks, which takes its time."""
+    kinds = []
+    for opening, closings in PAIRS_OF_MARKS.items():
+        ends, inside = f"[{re.escape(closings)}]", r"(?!\n[ \t]*\n)"
+        if opening in SINGLE:
+            letter = rf"(?:{inside}(?:(?!{ends}).|{ends}(?=\w)))"
+            kinds.append(rf"(?<!\w){opening}(?!\s|{ELISIONS})({letter}{{1,1000}}?){ends}(?!\w)")
+        else:
+            before = r"(?<!\d)" if opening == '"' else ""
+            kinds.append(rf"{before}{opening}((?:{inside}(?!{ends}).){{1,1000}}){ends}")
+    found = re.finditer("|".join(kinds), prompt, re.DOTALL | re.IGNORECASE)
+    texts = [next(one for one in match.groups() if one is not None).strip() for match in found]
+    return [one for one in texts if any(map(str.isalnum, one))]
+
+
+@given(st.text("ab1 '’‘‚\"“”„«»「」\n\t", max_size=60))
+@settings(max_examples=500)
+def test_the_marks_that_belong_together_are_those_of_the_patterns(prompt: str) -> None:
+    """In one walk over the prompt, whatever stands in it."""
+    expected: dict[str, str] = {}
+    for text in _by_pattern(prompt):
+        expected.setdefault(folded(text), text)
+    assert list(quoted(prompt)) == list(expected.values())
+
+
 @pytest.mark.parametrize("mark", ["'", '"', "‘", "«", "’", " '"])
 def test_a_prompt_of_marks_ends(mark: str) -> None:
-    """Nothing longer than a thousand letters is taken for a quotation."""
-    quoted(f"{mark}a" * 20_000)
+    """It is walked over once; nothing longer than a thousand letters is taken for a quotation."""
+    quoted(f"{mark}a" * 300_000)
     long = "a" * MOST_LETTERS
     assert quoted(f'"{long}"') == (long,)
     assert quoted(f'"{long}a"') == ()

@@ -159,3 +159,27 @@ def test_what_is_no_picture_is_refused_and_named(given: Any) -> None:
         ScoreError, match=r"^outputs\[0\]: '\w+' is no picture: expected a picture of"
     ):
         list(samples_of([PNG], [given]))
+
+
+@pytest.mark.parametrize("row", [{}, {"id": "s1", "image": {"bytes": PNG}}])
+def test_a_dict_without_either_key_is_no_missing_picture(row: dict[str, Any]) -> None:
+    """A whole row in place of its picture is refused by the keys that it has."""
+    says = f"the keys {list(row)!r} is no picture: expected a picture of Pillow's, "
+    for given in ([row], [[row]]):
+        with pytest.raises(ScoreError) as caught:
+            list(samples_of(given, [PNG]))
+        assert says in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_rows_of_a_dataset_are_no_pictures() -> None:
+    """The message names its columns, of which one holds the pictures."""
+    data = _columns(image=[{"bytes": PNG}], made=[{"bytes": PNG}])
+    with pytest.raises(ScoreError, match=r"^outputs\[0\]: .*'image', 'made'.* the column that"):
+        list(samples_of([PNG], data))
+
+
+@pytest.mark.parametrize("form", [{"bytes": None}, {"path": None}, {"bytes": None, "path": None}])
+def test_a_dict_of_nulls_is_a_missing_picture(form: dict[str, None]) -> None:
+    """As `datasets` stores one."""
+    assert list(samples_of([form], [form])) == [Sample((None,), None)]

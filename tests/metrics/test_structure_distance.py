@@ -229,6 +229,17 @@ def test_what_had_to_be_decided_is_counted(tiny: str) -> None:
     assert result.notices == {PictureNotice.TRANSPARENT: 2}
 
 
+@pytest.mark.parametrize("number", [np.nan, 3e38])
+def test_a_vit_that_gives_no_number_has_failed(tmp_path: Path, number: float) -> None:
+    """Weights that are spoilt, or too large for float32: a reason, and no NaN in the mean."""
+    name = "encoder.layer.2.attention.attention.key.bias"
+    spoilt = {**WEIGHTS, name: np.full_like(WEIGHTS[name], number)}
+    result = _of([(INPUTS[0], OUTPUTS[0])], str(write_vit(tmp_path / "m", TINY, spoilt)))
+    assert result.counts == {MetricReason.MODEL_FAILED: 1}
+    assert (result.value, result.per_sample, result.per_input) == (None, (None,), (None,))
+    json.dumps(result.as_json(), allow_nan=False)
+
+
 @pytest.mark.parametrize("batch_size", [1, 2, 100])
 def test_batches_give_what_single_pictures_give(tiny: str, batch_size: int) -> None:
     """And no picture gets what another was made of."""
@@ -256,7 +267,51 @@ def test_each_input_is_looked_at_once_for_all_systems(tiny: str) -> None:
         looked_at.append(cached.forwards)
         assert _same(cached.compute(), _of(samples, tiny))
     assert looked_at == [24, 12, 12]
-    assert (len(cache), cache.kept_bytes) == (12, 12 * 4 * TINY.tokens**2)
+    assert len(cache) == 12
+
+
+def test_the_vit_is_loaded_once_for_all_systems(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the accumulators are; without a cache each has its own."""
+    from transformers import ViTModel
+
+    loads: list[object] = []
+    load = ViTModel.from_pretrained
+
+    def counted(*given: Any, **settings: Any) -> Any:
+        loads.append(given)
+        return load(*given, **settings)
+
+    monkeypatch.setattr(ViTModel, "from_pretrained", counted)
+    cache = SimilarityCache()
+    values = {_of(SAMPLES[:2], tiny, cache=cache).value for _ in range(4)}
+    assert (len(loads), len(values)) == (1, 1)
+    _of(SAMPLES[:2], tiny, cache=cache, layer=1)
+    assert len(loads) == 2
+    for _ in range(2):
+        _of(SAMPLES[:2], tiny)
+    assert len(loads) == 4
+
+
+def test_the_hub_is_asked_once_for_all_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is out of reach: each system is told the same."""
+    import huggingface_hub
+
+    asked: list[object] = []
+
+    def unreachable(*given: Any, **_: Any) -> None:
+        asked.append(given)
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    cache, said = SimilarityCache(), set()
+    for _ in range(3):
+        with pytest.raises(ScoreError, match="'acme/absent' at revision 'main'") as caught:
+            _of(SAMPLES[:1], "acme/absent", cache=cache)
+        said.add(str(caught.value))
+    assert (len(asked), len(said)) == (1, 1)
 
 
 def test_another_block_is_another_entry(tiny: str) -> None:
@@ -273,7 +328,9 @@ def test_another_block_is_another_entry(tiny: str) -> None:
 
 def test_a_full_cache_changes_no_number(tiny: str) -> None:
     """It keeps what fits, and the rest is looked at again."""
-    cache = SimilarityCache(most_bytes=5 * 4 * TINY.tokens**2)
+    one = SimilarityCache()
+    _of([(INPUTS[0], OUTPUTS[0])], tiny, cache=one)
+    cache = SimilarityCache(most_bytes=5 * one.kept_bytes)
     samples = list(zip(INPUTS, OUTPUTS, strict=True))
     looked_at = []
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,14 @@ from hypothesis.extra.numpy import arrays
 from echo_hf.errors import ScoreError
 from echo_hf.metrics.loading import LOADERS
 from echo_hf.metrics.result import Unmeasured
+from echo_hf.metrics.seen import Seen
+from echo_hf.metrics.squashed import Squashed
 from echo_hf.metrics.structure_rules import (
     REDUCTIONS,
     RULES,
     check_choices,
+    distanced,
+    failed_of,
     reduced,
     squared_difference,
 )
@@ -67,6 +72,31 @@ def test_each_protocol_has_a_rule() -> None:
     """With a reduction that there is."""
     assert set(RULES) == set(LOADERS)
     assert {rule.reduction for rule in RULES.values()} <= set(REDUCTIONS)
+
+
+def test_a_sample_has_the_distance_from_each_of_its_inputs() -> None:
+    """By hand, of tables that are looked up by digest; none where it is not measured."""
+    pixels = np.zeros((1, 1, 3), np.uint8)
+    first, second, made = (Squashed(pixels, name) for name in (b"a", b"b", b"c"))
+    found = {b"a": np.eye(2), b"b": np.zeros((2, 2)), b"c": np.ones((2, 2))}
+    tables = {name: table.astype(np.float32) for name, table in found.items()}
+    sample = Seen((first, second), made, None, ("in", "out"))
+    assert distanced(sample, tables) == Seen((0.5, 1.0), None, None, ("in", "out"))
+    why = Unmeasured(MetricReason.BAD_INPUT)
+    assert distanced(Seen((), made, why, ("", "out")), tables).unmeasured == why
+    tables[b"b"][0, 0] = math.nan
+    failed = distanced(sample, tables).unmeasured
+    assert failed is not None
+    assert failed.reason == MetricReason.MODEL_FAILED
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_distance_that_is_not_finite_is_a_failure_of_the_model(number: float) -> None:
+    """Also one of several, whichever of them would have counted."""
+    detail = f"the distance from input 2 is {number}"
+    failed = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
+    assert failed_of([0.5, number, number]) == failed
+    assert failed_of([0.5, 0.0]) is failed_of([]) is None
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,11 @@ def test_memory_that_is_short_is_no_fault_of_the_picture(
     monkeypatch.setattr(reader, "_engine", short)
     with pytest.raises(MemoryError):
         reader.read(np.zeros((9, 9, 3), np.uint8))
+
+
+@pytest.mark.extras
+def test_the_letters_that_it_can_write_are_known(reader: TextReader) -> None:
+    """English and Chinese; letters that the file of the network does not list, it cannot."""
+    english = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,!?'\"-&%$")
+    assert english | set("éèàü中國国") <= reader.signs
+    assert not set("öÖñçßжд€한글مب") & reader.signs

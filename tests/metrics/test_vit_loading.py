@@ -155,8 +155,8 @@ def test_nothing_is_printed(model: Path, capfd: pytest.CaptureFixture[str]) -> N
     ("given", "says"),
     [
         ({"layer": 3}, "layer is 3: expected a number from 0 to 2, the last block of model"),
-        ({"size": 36}, "size is 36, no multiple of 8, the side of a patch: expected 32"),
-        ({"size": 64}, "size is 64: expected 32, the only one that model"),
+        ({"size": 36}, "size is 36: expected a multiple of 8, the side of a patch of model"),
+        ({"size": 4}, "size is 4: expected a multiple of 8, the side of a patch of model"),
         ({"device": "tpu9"}, "device is 'tpu9': expected one that torch has here"),
         ({"device": "cuda:99"}, "device is 'cuda:99': expected one that torch has here"),
         ({"revision": "v2"}, "is a folder, which has no revision 'v2': leave it out"),
