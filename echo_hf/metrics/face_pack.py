@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echo_hf.engines.checkpoint import is_hub_name
-from echo_hf.errors import ScoreError
+from echo_hf.errors import ScoreError, WeightsError
 from echo_hf.metrics.extras import said
 
 AURAFACE = "fal/AuraFace-v1"
@@ -44,8 +44,9 @@ def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> Face
         The pack, whose folder is there.
 
     Raises:
-        ScoreError: There is no such folder, repository or revision; the Hub is out of reach and
-            the cache does not hold it; or a folder was given a revision.
+        ScoreError: There is no such folder, or a folder was given a revision.
+        WeightsError: There is no such repository or revision; the Hub is out of reach and
+            the cache does not hold it.
     """
     folder = Path(pack).expanduser()
     if not folder.is_dir():
@@ -69,13 +70,13 @@ def _on_hub(pack: str, revision: str | None) -> FacePack:
     try:
         found = Path(snapshot_download(pack, revision=revision, allow_patterns=list(FILES)))
     except Exception as error:  # the Hub's client passes on what its own libraries raise
-        raise ScoreError(
+        raise WeightsError(
             f"no pack {pack!r} at revision {revision or 'main'!r}: neither a folder, nor in the "
             f"cache, nor on the Hub ({said(error)}): check the name, or go online once"
         ) from error
     missing = [name for name in FILES if not (found / name).is_file()]
     if missing:
-        raise ScoreError(
+        raise WeightsError(
             f"pack {pack!r} at {found.name!r} lacks {', '.join(missing)}: expected a pack like "
             f"{AURAFACE!r}, or go online once if only a part of it is in the cache"
         )

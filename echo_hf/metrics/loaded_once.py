@@ -57,7 +57,7 @@ class LoadedOnce(Generic[Network]):
                 del self._found[next(iter(self._found))]
         if isinstance(found, ScoreError):
             # A copy: an error that is raised holds on to all that the raising function had.
-            raise ScoreError(str(found)) from found.__cause__
+            raise type(found)(str(found)) from found.__cause__
         return found
 
 
@@ -70,7 +70,7 @@ def _outcome(load: Callable[[], Network]) -> Network | ScoreError:
 
 def _without_frames(error: ScoreError) -> ScoreError:
     """The error's words and cause, without what its functions held, such as half a network."""
-    kept = ScoreError(str(error))
+    kept = type(error)(str(error))
     cause = error.__cause__
     kept.__cause__ = cause.with_traceback(None) if cause is not None else None
     return kept

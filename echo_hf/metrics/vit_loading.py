@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
-from echo_hf.errors import EngineError, ScoreError
+from echo_hf.errors import EngineError, ScoreError, WeightsError
 from echo_hf.metrics.extras import check_extra
 from echo_hf.metrics.result import versions_of
 from echo_hf.metrics.vit_grid import grid_of
@@ -118,7 +118,7 @@ def _checkpoint(options: VitOptions) -> Checkpoint:
     except EngineError as error:
         if error.__cause__ is None:
             raise ScoreError(str(error)) from error
-        raise ScoreError(
+        raise WeightsError(
             f"no model {options.model!r} at revision {options.revision or 'main'!r}: neither a "
             f"folder, nor in the cache, nor on the Hub ({type(error.__cause__).__name__}): check "
             "the name and the revision"
@@ -135,9 +135,15 @@ def _folder(checkpoint: Checkpoint) -> str:
 
     if checkpoint.commit is None:
         return checkpoint.source
-    return snapshot_download(
-        checkpoint.source, revision=checkpoint.commit, allow_patterns=list(FILES)
-    )
+    try:
+        return snapshot_download(
+            checkpoint.source, revision=checkpoint.commit, allow_patterns=list(FILES)
+        )
+    except Exception as error:  # the Hub's client passes on what its own libraries raise
+        raise WeightsError(
+            f"cannot fetch {checkpoint.source!r} ({type(error).__name__}: {_first_line(error)}): "
+            "go online once, or name a folder"
+        ) from error
 
 
 def _config(folder: str) -> Any:

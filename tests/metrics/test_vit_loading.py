@@ -231,7 +231,7 @@ def test_an_unknown_name_is_told(name: str, no_network: Path) -> None:
 def test_a_commit_without_its_weights_is_told(no_network: Path) -> None:
     """The name and the commit are known, and that is not enough to run it."""
     pytest.importorskip("torch", reason=REASON)
-    assert _refused("acme/vit", revision=COMMIT).startswith("cannot load 'acme/vit' (")
+    assert _refused("acme/vit", revision=COMMIT).startswith("cannot fetch 'acme/vit' (")
 
 
 @pytest.mark.extras
