@@ -104,6 +104,7 @@ class Journal:
         self.system = system
         self._signatures: dict[str, Mapping[str, Any]] = {}
         self._entries: dict[str, Entry] = {}
+        self._current: str | None = None
         self._lock = Lock()
         for number, line in enumerate(_lines(self.path), 1):
             self._take(_parsed(self.path, line, number))
@@ -112,6 +113,11 @@ class Journal:
     def entries(self) -> Mapping[str, Entry]:
         """The last entry about each sample."""
         return self._entries
+
+    @property
+    def current(self) -> str | None:
+        """Digest of the settings that the last line was written under; null without a line."""
+        return self._current
 
     @property
     def pictures(self) -> set[str]:
@@ -123,7 +129,7 @@ class Journal:
         return self._signatures.get(signature, {})
 
     def sign(self, signature: Mapping[str, Any]) -> str:
-        """Writes down what decides the pictures to come.
+        """Writes down what decides the pictures to come, unless the last line was written under it.
 
         Args:
             signature: As the system tells it.
@@ -133,16 +139,17 @@ class Journal:
         """
         digest = digest_of(signature)
         with self._lock:
-            if digest not in self._signatures:
+            if digest != self._current:
                 self._append({SIGNATURE: digest, DESCRIBES: dict(signature)})
                 self._signatures[digest] = signature
+                self._current = digest
         return digest
 
     def add(self, entry: Entry) -> None:
         """Writes an output down; it survives a killed process when this returns."""
         with self._lock:
             self._append(asdict(entry))
-            self._entries[entry.sample_id] = entry
+            self._take(entry)
 
     def _append(self, row: Mapping[str, Any]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,8 +164,10 @@ class Journal:
     def _take(self, row: Entry | Mapping[str, Any]) -> None:
         if isinstance(row, Entry):
             self._entries[row.sample_id] = row
+            self._current = row.signature
         else:
-            self._signatures[row[SIGNATURE]] = row[DESCRIBES]
+            self._current = row[SIGNATURE]
+            self._signatures[self._current] = row[DESCRIBES]
 
 
 def digest_of(signature: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf.reasons import NoTask, Outcome
+from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.generate import Generated
 from echo_hf.systems.journal import Entry
 from echo_hf.systems.listing import Listed
@@ -79,6 +79,13 @@ class Show:
         if said is not None:
             line = Text(f"{system} was stopped: {plain(said, LONGEST_REMARK)}", "red")
             self.console.print(line, soft_wrap=True)
+
+    def tabled(self, kept_back: Mapping[str, Mapping[NotTabled, int]]) -> None:
+        """Prints how many outputs the table does not hold, and why."""
+        for system, counts in kept_back.items():
+            for reason, count in counts.items():
+                line = f"{system}: {count:,} outputs not in the table, {reason}: {reason.meaning}"
+                self.console.print(Text(line, "yellow"), soft_wrap=True)
 
     def __enter__(self) -> Self:
         return self

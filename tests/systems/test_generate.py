@@ -16,7 +16,7 @@ from datasets import load_dataset
 
 from echo_hf.errors import ConfigError, EngineError, GenerationError, RunError
 from echo_hf.pictures import PictureStore
-from echo_hf.reasons import NoTask, Outcome
+from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.generate import Generated, generate
 from echo_hf.systems.journal import Journal
@@ -147,6 +147,38 @@ def test_another_signature_is_drawn_anew(tmp_path: Path, release: Path, acting: 
             dry_run=True,
         ).plans
         assert (len(plan.todo), plan.stored, plan.stale) == (5, 0, 5)
+
+
+def test_a_change_of_settings_is_never_scored_as_a_blend(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """With a limit, and stopped half-way: the table has what the new settings drew, and no more."""
+    generate(evaluation(release), runs=tmp_path)
+    made = generate(evaluation(release, system(seed=1)), runs=tmp_path, limit=1)
+    assert [row["sample_id"] for row in table(tmp_path)] == ["e0", "t0"]
+    assert made.outcomes == {"mine": {"ok": 2}}
+    assert made.not_tabled == {"mine": {NotTabled.OTHER_SETTINGS: 3}}
+
+    def act(one: Task) -> Drawn:
+        if one.sample_id == "t0":
+            raise GenerationError("no key")
+        return drawn_for(one)
+
+    acting.act, acting.concurrency = act, 1
+    with pytest.raises(GenerationError, match="no key"):
+        generate(evaluation(release, system(seed=2)), runs=tmp_path)
+    assert [row["sample_id"] for row in table(tmp_path)] == ["e0", "e1"]
+
+
+def test_settings_that_a_retired_model_never_drew_with_take_nothing_away(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """What cannot be drawn again stays in the table, whatever the config says now."""
+    generate(evaluation(release), runs=tmp_path)
+    acting.gone = Retired("retired in May")
+    made = generate(evaluation(release, system(seed=1)), runs=tmp_path)
+    assert (made.outcomes, made.not_tabled) == ({"mine": {"ok": 5}}, {})
+    assert [row["sample_id"] for row in table(tmp_path)] == EVERY
 
 
 def test_another_prompt_or_a_lost_picture_is_drawn_anew(tmp_path: Path, acting: Acting) -> None:

@@ -83,8 +83,20 @@ def test_a_signature_is_written_down_once_and_says_what_it_stands_for(tmp_path: 
     assert second != first
     assert again.describes(first) == {"model": "m", "seed": 0}
     assert again.describes("unheard of") == {}
-    again.sign({"model": "m", "seed": 0})
+    again.sign({"model": "m", "seed": 1})
     assert len((tmp_path / FILE).read_bytes().splitlines()) == 2
+
+
+def test_the_current_settings_are_those_of_the_last_line(tmp_path: Path) -> None:
+    """Signed or drawn with; also where earlier settings come back, and when it is opened again."""
+    journal = Journal(tmp_path, "mine")
+    assert journal.current is None
+    first, second = journal.sign({"seed": 0}), journal.sign({"seed": 1})
+    assert Journal(tmp_path, "mine").current == journal.current == second
+    journal.sign({"seed": 0})
+    assert Journal(tmp_path, "mine").current == journal.current == first
+    journal.add(entry(0, signature=second))
+    assert Journal(tmp_path, "mine").current == journal.current == second
 
 
 def test_threads_write_whole_lines(tmp_path: Path) -> None:

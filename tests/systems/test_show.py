@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from echo_hf.reasons import NoTask, Outcome
+from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.generate import Generated
 from echo_hf.systems.listing import Listed
 from echo_hf.systems.plan import Plan
@@ -57,6 +57,13 @@ def test_samples_that_are_left_out_are_told_with_the_reason() -> None:
     Show(one).planned([PLAN], {NoTask.DEHYDRATED: 1200})
     assert "1,200 samples left out, dehydrated: " in written(one)
     assert "echo-hf hydrate" in written(one)
+
+
+def test_outputs_that_the_table_does_not_hold_are_told() -> None:
+    """Counted, with the reason."""
+    one = console()
+    Show(one).tabled({"mine": {NotTabled.OTHER_SETTINGS: 1200}})
+    assert written(one).startswith("mine: 1,200 outputs not in the table, other_settings: drawn")
 
 
 def test_a_rate_counts_from_when_the_system_began(monkeypatch: pytest.MonkeyPatch) -> None:
