@@ -15,7 +15,7 @@ class BadFileError(PictureError):
     """A file holds no picture that can be kept.
 
     Attributes:
-        code: `no_file`, `outside`, `no_regular_file` or `bad_picture`.
+        code: `no_picture_file`, `outside`, `no_regular_file` or `bad_picture`.
     """
 
     def __init__(self, code: str, text: str) -> None:
@@ -48,7 +48,7 @@ def read_picture(path: Path, folder: Path) -> bytes:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         said = error.strerror or type(error).__name__
-        raise BadFileError("no_file", f"{path.name!r} cannot be read: {said}") from None
+        raise BadFileError("no_picture_file", f"{path.name!r} cannot be read: {said}") from None
     try:
         check_picture(data)
     except PictureError as error:
@@ -60,7 +60,7 @@ def _inside(path: Path, folder: Path) -> Path:
     try:
         place = path.resolve()
     except (OSError, RuntimeError, ValueError):  # a circle of links, a name with a zero byte
-        raise BadFileError("no_file", f"{path.name!r} leads nowhere") from None
+        raise BadFileError("no_picture_file", f"{path.name!r} leads nowhere") from None
     if not place.is_relative_to(folder.resolve()):
         raise BadFileError("outside", f"{path.name!r} leads out of its folder")
     return place

@@ -11,7 +11,7 @@ import pytest
 
 from echo_hf.errors import GenerationError
 from echo_hf.pictures import PictureStore
-from echo_hf.reasons import Outcome
+from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.config import Limits
 from echo_hf.systems.drawing import MOST_FAILURES_IN_A_ROW, Drawing
@@ -163,6 +163,21 @@ def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
         drawing(tmp_path, acting).run(tasks)
     assert acting.asked == [one.sample_id for one in tasks[:MOST_FAILURES_IN_A_ROW]]
     assert {one.outcome for one in kept(tmp_path).values()} == {Outcome.FAILED}
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code="no_file", text="no file"),
+        Drawn(Outcome.FAILED, stage=OutcomeStage.INPUT, text="cannot be decoded"),
+    ],
+)
+def test_failures_of_single_tasks_stop_nothing(tmp_path: Path, failed: Drawn) -> None:
+    """A gap in a folder, or inputs that nobody can open: the next task may well do."""
+    tasks = [task(number) for number in range(15)]
+    acting = Acting(lambda one: drawn_for(one) if one == tasks[14] else failed, concurrency=1)
+    entries = drawing(tmp_path, acting).run(tasks)
+    assert [one.outcome for one in entries] == [*14 * ["failed"], "ok"]
 
 
 def test_a_success_in_between_counts_failures_anew(tmp_path: Path) -> None:

@@ -130,6 +130,22 @@ def test_nothing_that_is_settled_is_asked_twice(
     assert {row["sample_id"]: row["outcome"] for row in table(tmp_path)} == ends
 
 
+def test_ten_bad_tasks_do_not_hold_up_the_others(tmp_path: Path, acting: Acting) -> None:
+    """The first command stops at them; the same one again draws all that can be drawn."""
+    release = written(tmp_path, [sample(f"t{number:02}") for number in range(15)])
+
+    def act(one: Task) -> Drawn:
+        if one.sample_id < "t10":
+            raise OSError("out of paint")
+        return drawn_for(one)
+
+    acting.act, acting.concurrency = act, 1
+    for drawn in (0, 5):
+        with pytest.raises(GenerationError, match="10 tasks in a row failed"):
+            generate(evaluation(release), runs=tmp_path)
+        assert sum(row["outcome"] == "ok" for row in table(tmp_path)) == drawn
+
+
 def test_another_signature_is_drawn_anew(tmp_path: Path, release: Path, acting: Acting) -> None:
     """Parameters, seed and size decide a picture; limits, prices and a folder do not."""
     first = system(parameters={"steps": 2, "folder": "/here"})

@@ -92,7 +92,7 @@ class CommandSystem:
             GenerationError: No worker can be started, or they keep ending.
         """
         crew = self._workers()
-        with crew.borrowed() as worker:
+        with crew.borrowed(task.sample_id) as worker:
             self.determinism = worker.hello.determinism or self.determinism
             most = self._most_inputs(worker)
             if most is not None and len(task.inputs) > most:

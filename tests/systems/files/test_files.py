@@ -184,7 +184,7 @@ def test_links_do_not_lead_out_of_the_folder(outputs: Path, tmp_path: Path) -> N
     (outputs / "a3.png").symlink_to("a3.png")
     assert draw(tmp_path, "a1").code == "outside"
     assert draw(tmp_path, "a2").picture == PNG
-    assert draw(tmp_path, "a3").code == "no_file"
+    assert draw(tmp_path, "a3").code == "no_picture_file"
 
 
 def test_a_pipe_is_not_waited_for(outputs: Path, tmp_path: Path) -> None:
