@@ -83,7 +83,7 @@ def answering() -> Iterator[Answering]:
         thread.join()
 
 
-def config(folder: Path, samples: int) -> Path:
+def config(folder: Path, samples: int, **parameters: Any) -> Path:
     """A config over a benchmark of so many samples."""
     release = written(folder, [sample(f"t{number}") for number in range(samples)])
     system = {
@@ -92,6 +92,7 @@ def config(folder: Path, samples: int) -> Path:
         "developer": "Northlight",
         "status": "current",
         "limits": {"concurrency": CONCURRENCY},
+        "parameters": parameters,
     }
     text = yaml.safe_dump({"name": "run", "benchmark": str(release), "systems": [system]})
     (folder / "config.yaml").write_text(text, "utf-8")

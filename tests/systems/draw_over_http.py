@@ -33,7 +33,9 @@ class Fetching:
         return described(self.config)
 
     def preflight(self) -> Retired | None:
-        """It is there."""
+        """It is there; a config may want its server to be asked."""
+        if self.config.parameters.get("look"):
+            urllib.request.urlopen(f"{self.address}/preflight").close()  # noqa: S310
         return None
 
     def draw(self, task: Task) -> Drawn:
