@@ -58,6 +58,8 @@ class Drawing:
     def run(self, tasks: Iterable[Task]) -> list[Entry]:
         """Draws tasks; what is under way when it is stopped is still waited for and kept.
 
+        A model that is found to be gone is not asked again: the tasks that are left retire.
+
         Args:
             tasks: What to draw.
 
@@ -72,6 +74,7 @@ class Drawing:
         concurrency = concurrency_of(self.limits, self.system)
         running: set[Work] = set()
         entries: list[Entry] = []
+        left: list[Task] = []
         row = _Row(self.journal.system)
         with ThreadPoolExecutor(concurrency, thread_name_prefix="draw") as pool:
             try:
@@ -79,15 +82,18 @@ class Drawing:
                     for task in islice(waiting, concurrency - len(running)):
                         running.add(pool.submit(self._drawn, task, pace))
                     if not running:
-                        return entries
+                        break
                     for work in wait(running, return_when=FIRST_COMPLETED).done:
                         running.discard(work)
                         told = self._told(work.result())
                         entries += told
                         row.check(told)
+                        if any(map(_is_gone, told)):
+                            left, waiting = [*left, *waiting], iter(())
             finally:
                 pace.stopped.set()
                 self._wait_for(running)
+        return entries + self._left(left, entries)
 
     def retire(self, tasks: Sequence[Task], retired: Retired) -> list[Entry]:
         """Notes that nobody can draw tasks any more; nothing is asked.
@@ -111,6 +117,11 @@ class Drawing:
                 before = self._keep(task, Tried(drawn, 0, 0.0))
             entries += self._told(before)
         return entries
+
+    def _left(self, tasks: Sequence[Task], entries: Sequence[Entry]) -> list[Entry]:
+        """Retires what was not begun when the model was found to be gone."""
+        gone = next(filter(_is_gone, entries), None)
+        return self.retire(tasks, Retired(gone.text or "", gone.code)) if gone else []
 
     def _drawn(self, task: Task, pace: Pace) -> Entry | None:
         """Draws a task and keeps what became of it; in a thread of its own."""
@@ -144,6 +155,11 @@ class Drawing:
                 lost = error
         if lost is not None:
             raise lost
+
+
+def _is_gone(entry: Entry) -> bool:
+    # Told of one task, as by a list of outputs that were made before, it says nothing of others.
+    return entry.outcome == Outcome.RETIRED and entry.stage != OutcomeStage.PREFLIGHT
 
 
 class _Row:

@@ -268,6 +268,33 @@ def test_a_retired_model_is_asked_nothing(tmp_path: Path) -> None:
     } == {("retired", "preflight", "404", "gone since May", 0)}
 
 
+def test_a_model_that_goes_away_while_it_draws_is_asked_no_more(tmp_path: Path) -> None:
+    """What was under way is kept; the tasks that are left get the maker's words, unasked."""
+    gone = Drawn(Outcome.RETIRED, stage=OutcomeStage.REQUEST, code="404", text="gone since noon")
+    both = Barrier(2)
+
+    def act(one: Task) -> Drawn:
+        both.wait(PATIENCE_S)
+        return gone if one == TASKS[0] else drawn_for(one)
+
+    acting = Acting(act, concurrency=2)
+    entries = drawing(tmp_path, acting).run(TASKS)
+    assert sorted(acting.asked) == ["s0", "s1"]
+    found = kept(tmp_path)
+    assert len(entries) == len(found) == len(TASKS)
+    assert found["s1"].outcome == Outcome.OK
+    left = {(found[one.sample_id].code, found[one.sample_id].text) for one in TASKS[2:]}
+    assert left == {("404", "gone since noon")}
+    assert {found[one.sample_id].outcome for one in TASKS[2:]} == {Outcome.RETIRED}
+
+
+def test_a_task_that_was_never_asked_of_a_retired_model_retires_no_other(tmp_path: Path) -> None:
+    """As a list of outputs that were made before may say of a sample."""
+    never = Drawn(Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT)
+    acting = Acting(lambda one: never if one == TASKS[0] else drawn_for(one), concurrency=1)
+    assert len(drawing(tmp_path, acting).run(TASKS[:3])) == len(acting.asked) == 3
+
+
 def test_a_picture_that_cannot_be_had_again_stays(tmp_path: Path) -> None:
     """Drawn with other settings before the model retired; one of other words does not stay."""
     at_work = drawing(tmp_path, Acting())

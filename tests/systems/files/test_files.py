@@ -224,6 +224,14 @@ def test_a_manifest_says_what_became_of_a_sample(outputs: Path, tmp_path: Path) 
     assert (fifth.outcome, fifth.stage) == (Outcome.FAILED, OutcomeStage.REQUEST)
 
 
+def test_a_sample_that_a_retired_model_never_got_retires_no_other(
+    outputs: Path, tmp_path: Path
+) -> None:
+    """Wherever the manifest says that it ended, this one was not asked."""
+    write_manifest(outputs, {"sample_id": "a1", "outcome": "retired", "stage": "request"})
+    assert draw(tmp_path).stage is OutcomeStage.PREFLIGHT
+
+
 @pytest.mark.parametrize(
     ("line", "text"),
     [
