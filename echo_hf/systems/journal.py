@@ -44,6 +44,7 @@ class Entry:
         signature: Digest of what decided the picture.
         outcome: What became of it.
         image: Digest of the picture, null when there is none.
+        image_bytes: Size of its file; null when there is none, and where it was not noted.
         stage: Where it ended, null for `ok`.
         code: The system's own error code.
         text: What was said beside or instead of a picture.
@@ -66,6 +67,7 @@ class Entry:
     signature: str
     outcome: Outcome
     image: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    image_bytes: Annotated[int, Field(ge=0)] | None = None
     stage: OutcomeStage | None = None
     code: str | None = None
     text: str | None = None
@@ -146,20 +148,35 @@ class Journal:
         return digest
 
     def add(self, entry: Entry) -> None:
-        """Writes an output down; it survives a killed process when this returns."""
+        """Writes an output down; it survives a killed process when this returns.
+
+        Raises:
+            RunError: It could not be read back.
+        """
+        row = asdict(entry)
+        self._check(row)
         with self._lock:
-            self._append(asdict(entry))
+            self._append(row)
             self._take(entry)
 
     def _append(self, row: Mapping[str, Any]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # What an adapter gave is paid for: a number of some library's own is no reason to lose it.
-        data = json.dumps(row, sort_keys=True, default=str).encode() + b"\n"
+        data = json.dumps(row, sort_keys=True).encode() + b"\n"
         with self.path.open("ab") as file:
             _cut_half_line(self.path)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+
+    def _check(self, row: Mapping[str, Any]) -> None:
+        try:
+            ENTRY.validate_python(json.loads(json.dumps(row)))
+        except (TypeError, ValueError, RecursionError) as error:
+            said = " ".join(str(error).split())
+            raise RunError(
+                f"{str(self.path)!r}: the output of {row['sample_id']!r} cannot be written down "
+                f"({said}): mend the adapter of {self.system!r}"
+            ) from None
 
     def _take(self, row: Entry | Mapping[str, Any]) -> None:
         if isinstance(row, Entry):

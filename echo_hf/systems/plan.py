@@ -96,7 +96,7 @@ def is_settled(task: Task, entry: Entry, pictures: PictureStore) -> bool:
     """
     if not entry.settled or entry.sample_digest != task.sample_digest:
         return False
-    return entry.image is None or _is_there(pictures.path(entry.image))
+    return entry.image is None or _is_there(pictures.path(entry.image), entry.image_bytes)
 
 
 def _has_failed(task: Task, entries: Mapping[str, Entry], signature: str) -> bool:
@@ -108,9 +108,10 @@ def _has_failed(task: Task, entries: Mapping[str, Entry], signature: str) -> boo
     )
 
 
-def _is_there(picture: Path) -> bool:
-    # A machine that lost its power may leave a name without bytes.
-    return picture.is_file() and picture.stat().st_size > 0
+def _is_there(picture: Path, size: int | None) -> bool:
+    # A machine that lost its power may leave a name without bytes, or with too few.
+    found = picture.stat().st_size if picture.is_file() else 0
+    return found > 0 if size is None else found == size
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -99,6 +99,19 @@ def test_the_current_settings_are_those_of_the_last_line(tmp_path: Path) -> None
     assert Journal(tmp_path, "mine").current == journal.current == second
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"seed": object()}, {"seed": "many"}, {"details": {"a": {1, 2}}}, {"image": "../x"}]
+)
+def test_what_could_not_be_read_back_is_not_written(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """One line, and the file stays one that every later command can read."""
+    journal = Journal(tmp_path, "mine")
+    journal.add(entry(0))
+    with pytest.raises(RunError, match=r"the output of 's1' cannot be written down") as raised:
+        journal.add(entry(1, **wrong))
+    assert "\n" not in str(raised.value)
+    assert Journal(tmp_path, "mine").entries.keys() == journal.entries.keys() == {"s0"}
+
+
 def test_threads_write_whole_lines(tmp_path: Path) -> None:
     """Eight threads at a time: every line is there, and none in the middle of another."""
     journal = Journal(tmp_path, "mine")

@@ -102,6 +102,17 @@ def test_a_picture_of_no_bytes_is_gone(tmp_path: Path) -> None:
     assert plan(tmp_path, drawn).stored == 0
 
 
+def test_a_picture_of_too_few_bytes_is_gone(tmp_path: Path) -> None:
+    """Where its size was noted, it has to have it."""
+    store = PictureStore(tmp_path)
+    data = png("fox")
+    digest = store.put(data)
+    drawn = entry(0, outcome=Outcome.OK, image=digest, image_bytes=len(data))
+    assert plan(tmp_path, drawn).stored == 1
+    store.path(digest).write_bytes(data[:-1])
+    assert plan(tmp_path, drawn).stored == 0
+
+
 def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
     """By hand: pictures of 0.1 and 0.3 dollars; a refusal costs time, a retired model none."""
     store = PictureStore(tmp_path)
