@@ -6,11 +6,26 @@ import os
 import re
 from collections.abc import Mapping
 
-from echo_hf.config_check import CREDENTIALS, SECRET
+from echo_hf.config_check import CREDENTIALS
 
-SHORTEST = 8
+# Shorter values would hide words that mean something else.
+SHORTEST = 6
+SECRET = re.compile(
+    r"(?:^|_)(?:(?:API)?KEYS?|TOKEN|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|BEARER"
+    r"|AUTHORIZATION|COOKIE)\d*(?:_|$)|(?:^|_)AUTH$"
+)
 HIDDEN = "[hidden]"
 IN_QUERY = re.compile(r"([?&](?:api_?)?(?:key|token|signature|sig)=)[^&\s'\"]+", re.IGNORECASE)
+
+
+def is_secret(variable: str) -> bool:
+    """Whether an environment variable holds a secret, by its name.
+
+    Example:
+        >>> is_secret("SHOP_KEY"), is_secret("TOKENIZERS_PARALLELISM")
+        (True, False)
+    """
+    return SECRET.search(variable.upper()) is not None
 
 
 def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
@@ -19,7 +34,7 @@ def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> s
     Args:
         text: What somebody else's code said.
         environment: Where credentials are kept: the values of variables with names such as
-            `OPENAI_API_KEY` or `HF_TOKEN`, of 8 characters or more, are hidden.
+            `OPENAI_API_KEY` or `HF_TOKEN`, of 6 characters or more, are hidden.
 
     Returns:
         The text, with a remark in place of each.
@@ -30,7 +45,7 @@ def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> s
         >>> without_secrets("bad key sk-123456", {"OPENAI_API_KEY": "sk-123456"})
         'bad key [hidden]'
     """
-    named = (value.strip() for name, value in environment.items() if SECRET.search(name))
+    named = (value.strip() for name, value in environment.items() if is_secret(name))
     # The longest first: one may begin with another.
     for value in sorted(named, key=len, reverse=True):
         if len(value) >= SHORTEST:

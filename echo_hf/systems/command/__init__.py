@@ -167,7 +167,7 @@ class CommandSystem:
 
     def _answered(self, line: bytes, worker: Worker, place: Path) -> Drawn:
         try:
-            answer = read_told(self._hide(line), Answer, "the worker's answer")
+            answer = read_told(line, Answer, "the worker's answer")
         except ValueError as error:
             return _without("bad_answer", str(error), stage=OutcomeStage.ANSWER)
         details = {

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from echo_hf.config_check import secrets_in
 from echo_hf.config_fields import File, Section, Whole
-from echo_hf.systems.command.environment import is_secret
+from echo_hf.systems.secrecy import is_secret
 from echo_hf.systems.told import JsonMapping
 
 

@@ -65,6 +65,23 @@ def test_a_key_in_last_words_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> No
     assert error.value.text.endswith("out of paint | key $PAINT_KEY")
 
 
+@pytest.mark.parametrize("key", ["sesame-4711", 'sesäme "4711"'])
+def test_a_key_in_the_first_line_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither what the worker is called in provenance, nor what a line that does not fit says."""
+    monkeypatch.setenv("PAINT_KEY", key)
+    given = {"pass_environment": ["PAINT_KEY"]}
+    hello = {"HELLO_MORE": json.dumps({"name": f"by {key}", "version": f"1 {key}"})}
+    with command_system(**given, environment=hello) as system:
+        worker = system.draw(task_of("kite")).details["worker"]
+    assert worker == {"name": "by $PAINT_KEY", "version": "1 $PAINT_KEY"}
+    wrong = {"HELLO_MORE": json.dumps({"most_inputs": key})}
+    with (
+        command_system(**given, environment=wrong) as system,
+        pytest.raises(GenerationError, match=r"most_inputs is '\$PAINT_KEY'"),
+    ):
+        system.draw(task_of("kite"))
+
+
 @pytest.mark.parametrize(
     ("word", "timeout_s", "code"),
     [("child", SHORT_S, "timeout"), ("orphan", LONG_S, "worker_ended")],
