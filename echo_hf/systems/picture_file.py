@@ -40,20 +40,36 @@ def read_picture(path: Path, folder: Path) -> bytes:
     Raises:
         BadFileError: It is not there, lies elsewhere, or is no picture within the limits.
     """
-    place = _inside(path, folder)
-    try:
-        if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
-            raise BadFileError("no_regular_file", f"{path.name!r} is no regular file")
-        with place.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        said = error.strerror or type(error).__name__
-        raise BadFileError("no_picture_file", f"{path.name!r} cannot be read: {said}") from None
+    data = read_bytes(path, folder)
     try:
         check_picture(data)
     except PictureError as error:
         raise BadFileError("bad_picture", f"{path.name!r}: {_told(data, error)}") from None
     return data
+
+
+def read_bytes(path: Path, folder: Path) -> bytes:
+    """The bytes of a file in a folder, whatever they are.
+
+    Args:
+        path: The file.
+        folder: Where it has to lie, links followed.
+
+    Returns:
+        Its bytes, and of an oversized one a byte more than a picture may have.
+
+    Raises:
+        BadFileError: It is not there, lies elsewhere, or is no regular file.
+    """
+    place = _inside(path, folder)
+    try:
+        if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
+            raise BadFileError("no_regular_file", f"{path.name!r} is no regular file")
+        with place.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        said = error.strerror or type(error).__name__
+        raise BadFileError("no_picture_file", f"{path.name!r} cannot be read: {said}") from None
 
 
 def _inside(path: Path, folder: Path) -> Path:

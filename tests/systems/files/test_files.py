@@ -195,6 +195,23 @@ def test_a_pipe_is_not_waited_for(outputs: Path, tmp_path: Path) -> None:
     assert draw(tmp_path, "a2").code == "no_regular_file"
 
 
+def test_a_signature_opens_only_what_may_be_a_picture(outputs: Path, tmp_path: Path) -> None:
+    """A pipe that a manifest names is not waited for, and nothing outside of the folder is read."""
+    secret = tmp_path.parent / f"{tmp_path.name}-diary.png"
+    secret.write_bytes(PNG)
+    os.mkfifo(outputs / "pipe")
+    (outputs / "link").symlink_to(secret)
+    write_manifest(
+        outputs, {"sample_id": "a1", "file": "pipe"}, {"sample_id": "a2", "file": "link"}
+    )
+    before = files_system(tmp_path).signature()
+    secret.write_bytes(JPEG)
+    assert files_system(tmp_path).signature() == before
+    (outputs / "link").unlink()
+    (outputs / "link").write_bytes(JPEG)
+    assert files_system(tmp_path).signature() != before
+
+
 def test_a_manifest_says_what_became_of_a_sample(outputs: Path, tmp_path: Path) -> None:
     """A refusal counts against a system, which a missing file does not."""
     refused = {
