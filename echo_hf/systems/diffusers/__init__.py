@@ -27,6 +27,7 @@ from echo_hf.systems.diffusers.inputs import (
 from echo_hf.systems.diffusers.loading import LoadedPipeline, load_pipeline
 from echo_hf.systems.diffusers.options import DiffusersOptions
 from echo_hf.systems.diffusers.output_size import size_arguments
+from echo_hf.systems.diffusers.prompt_length import prompt_length
 from echo_hf.systems.input_pictures import open_inputs
 from echo_hf.systems.local_models import LocalModel, check_one_at_a_time
 from echo_hf.systems.local_trouble import bad_input, failure
@@ -144,13 +145,14 @@ class DiffusersSystem:
         first = inputs[0].size if inputs else None
         sizes, asked = size_arguments(self.config.size, first, kind)
         arguments = {**kind.defaults, **self.options.call, **given.arguments, **sizes}
+        length = prompt_length(loaded.pipe, kind.reader, arguments)
         said = _asked(loaded.pipe, arguments, self.config.seed)
         if isinstance(said, Drawn):
             free()  # when nothing refers any more to what the failed call had computed
             return said
         picture, held_back = said
         size = {"asked": list(asked) if asked else None, "came": list(picture.size)}
-        details = {**loaded.details, "inputs": given.details, "size": size}
+        details = {**loaded.details, **length, "inputs": given.details, "size": size}
         return _outcome(picture, held_back, self.config.seed, details)
 
 
