@@ -204,7 +204,7 @@ def _signature(worker: _Worker, retired: Retired | None) -> str:
     last = worker.journal.current
     if retired is not None and last is not None:
         return last
-    return worker.journal.sign(worker.system.signature())
+    return worker.journal.sign(worker.system.signature(), worker.system.determinism)
 
 
 def _drawn(drawing: Drawing, tasks: Sequence[Task]) -> _End:

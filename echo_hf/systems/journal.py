@@ -29,6 +29,7 @@ FOLDER = "outputs"
 SUFFIX = ".jsonl"
 SIGNATURE = "signature"
 DESCRIBES = "describes"
+DETERMINISM = "determinism"
 # What asking again would not change: the others are asked again.
 SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSUPPORTED})
 
@@ -105,6 +106,7 @@ class Journal:
         self.path = root / FOLDER / f"{system}{SUFFIX}"
         self.system = system
         self._signatures: dict[str, Mapping[str, Any]] = {}
+        self._determinism: dict[str, str | None] = {}
         self._entries: dict[str, Entry] = {}
         self._current: str | None = None
         self._lock = Lock()
@@ -130,11 +132,16 @@ class Journal:
         """What a signature stands for."""
         return self._signatures.get(signature, {})
 
-    def sign(self, signature: Mapping[str, Any]) -> str:
+    def determinism(self, signature: str) -> str | None:
+        """What the same seed gives under a signature, null where nobody said so."""
+        return self._determinism.get(signature)
+
+    def sign(self, signature: Mapping[str, Any], determinism: str | None = None) -> str:
         """Writes down what decides the pictures to come, unless the last line was written under it.
 
         Args:
             signature: As the system tells it.
+            determinism: What the same seed gives, as the system tells it.
 
         Returns:
             Its digest.
@@ -142,9 +149,9 @@ class Journal:
         digest = digest_of(signature)
         with self._lock:
             if digest != self._current:
-                self._append({SIGNATURE: digest, DESCRIBES: dict(signature)})
-                self._signatures[digest] = signature
-                self._current = digest
+                row = {SIGNATURE: digest, DESCRIBES: dict(signature), DETERMINISM: determinism}
+                self._append(row)
+                self._take(row)
         return digest
 
     def add(self, entry: Entry) -> None:
@@ -184,7 +191,8 @@ class Journal:
             self._current = row.signature
         else:
             self._current = row[SIGNATURE]
-            self._signatures[self._current] = row[DESCRIBES]
+            self._signatures[row[SIGNATURE]] = row[DESCRIBES]
+            self._determinism[row[SIGNATURE]] = row.get(DETERMINISM)
 
 
 def digest_of(signature: Mapping[str, Any]) -> str:

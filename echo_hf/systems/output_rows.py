@@ -102,6 +102,7 @@ def _row(journal: Journal, entry: Entry) -> dict[str, Any]:
         "made_by": __name__,
         "signature": entry.signature,
         "system": journal.describes(entry.signature),
+        "determinism": journal.determinism(entry.signature),
         "split": entry.split,
         "attempts": entry.attempts,
         "at": entry.at,

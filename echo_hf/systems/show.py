@@ -165,9 +165,8 @@ def system_table(systems: Sequence[Listed]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("system", "status", "stands for", "adapter", "$ a picture", "missing"):
         right = heading == "$ a picture"
-        table.add_column(
-            heading, justify="right" if right else "left", no_wrap=heading != "missing"
-        )
+        # A narrow terminal folds names rather than leave out what is missing.
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
     for one in systems:
         table.add_row(
             Text(one.config.name, "bold"),
@@ -178,6 +177,20 @@ def system_table(systems: Sequence[Listed]) -> Table:
             _missing(one),
         )
     return table
+
+
+def what_seeds_give(systems: Sequence[Listed]) -> Iterator[str]:
+    """What the same seed gives, a line for each system that says so.
+
+    Args:
+        systems: The systems.
+
+    Yields:
+        The lines.
+    """
+    for one in systems:
+        if one.determinism is not None:
+            yield f"{one.config.name}, with the same seed: {one.determinism}"
 
 
 def what_to_do(systems: Sequence[Listed]) -> Iterator[str]:

@@ -87,6 +87,16 @@ def test_a_signature_is_written_down_once_and_says_what_it_stands_for(tmp_path: 
     assert len((tmp_path / FILE).read_bytes().splitlines()) == 2
 
 
+def test_what_a_seed_gives_stands_with_the_signature(tmp_path: Path) -> None:
+    """As the system said it; an older journal says nothing."""
+    journal = Journal(tmp_path, "mine")
+    first = journal.sign({"seed": 0}, "always the same")
+    second = journal.sign({"seed": 1})
+    again = Journal(tmp_path, "mine")
+    for one in (journal, again):
+        assert (one.determinism(first), one.determinism(second)) == ("always the same", None)
+
+
 def test_the_current_settings_are_those_of_the_last_line(tmp_path: Path) -> None:
     """Signed or drawn with; also where earlier settings come back, and when it is opened again."""
     journal = Journal(tmp_path, "mine")

@@ -69,3 +69,10 @@ def test_what_is_missing_is_said_of_every_part(tmp_path: Path) -> None:
 def test_without_a_config_those_that_echo_hf_brings() -> None:
     """Each with its file."""
     assert [one.file for one in list_systems()] == list(shipped_systems())
+
+
+def test_what_a_seed_gives_is_told_of_what_can_be_made_here(tmp_path: Path) -> None:
+    """By the system itself; nothing of one whose packages are missing."""
+    made, missing = listed(tmp_path, {"adapter": "hosted"}, {"adapter": "local"})
+    assert made.determinism == "the same seed gives the same picture"
+    assert missing.determinism is None

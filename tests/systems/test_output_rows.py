@@ -22,7 +22,7 @@ from tests.systems.runs_for_tests import entry, sha
 def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
     """Column by column, by hand; what decided the picture is its provenance."""
     journal = Journal(tmp_path, "mine")
-    signature = journal.sign({"model": "m"})
+    signature = journal.sign({"model": "m"}, "the same on the same machine")
     journal.add(
         entry(
             0,
@@ -64,6 +64,7 @@ def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
         "made_by": "echo_hf.systems.output_rows",
         "signature": signature,
         "system": {"model": "m"},
+        "determinism": "the same on the same machine",
         "split": "text_to_image",
         "attempts": 2,
         "at": "2026-01-01T00:00:00+00:00",

@@ -14,9 +14,9 @@ from rich.table import Table
 
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.generate import Generated
-from echo_hf.systems.listing import Listed
+from echo_hf.systems.listing import Listed, list_systems
 from echo_hf.systems.plan import Plan
-from echo_hf.systems.show import Show, outcome_table, plan_table, system_table
+from echo_hf.systems.show import Show, outcome_table, plan_table, system_table, what_seeds_give
 from tests.systems.runs_for_tests import entry, sha, system, task
 
 TASKS = tuple(task(number) for number in range(1500))
@@ -155,3 +155,26 @@ def test_the_list_says_what_to_do() -> None:
         "no adapter 'acting' is installed",
         "folder 'Bagel'",
     ]
+
+
+def test_a_narrow_terminal_leaves_out_nothing() -> None:
+    """At 80 columns every heading, every name and all that is missing is there, in lines that fit."""
+    systems = list_systems()
+    one = Console(file=io.StringIO(), width=80)
+    one.print(system_table(systems))
+    lines = written(one).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[-1] == "missing"
+    start = lines[0].index("missing")
+    column = re.sub(r"\s", "", "".join(line[start:] for line in lines))
+    names = [name for system in systems for name, is_set in system.keys.items() if not is_set]
+    assert names
+    assert all(name in column for name in names)
+
+
+def test_what_a_seed_gives_is_a_line_each() -> None:
+    """Of the systems that say so."""
+    given = {"file": None, "known": True, "extra": None, "keys": {}, "no_folder": None}
+    one = Listed(config=system("mine"), usd_per_image=None, **given)
+    told = replace(one, determinism="always the same")
+    assert list(what_seeds_give([one, told])) == ["mine, with the same seed: always the same"]

@@ -171,7 +171,7 @@ class CommandSystem:
         except ValueError as error:
             return _without("bad_answer", str(error), stage=OutcomeStage.ANSWER)
         details = {
-            "worker": {"name": worker.hello.name, "version": worker.hello.version},
+            "worker": worker.hello.model_dump(include={"name", "version", "determinism"}),
             "worker_says": dict(answer.details),
         }
         if answer.outcome is not Outcome.OK:

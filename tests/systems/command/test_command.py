@@ -51,7 +51,8 @@ def test_a_picture_and_what_is_said_of_it_come_back() -> None:
     assert drawn.outcome is Outcome.OK
     assert colour(drawn) == colour_of("a red kite")
     assert (drawn.stage, drawn.seed) == (None, 7)
-    assert drawn.details["worker"] == {"name": "misbehaving", "version": "7"}
+    said = {"name": "misbehaving", "version": "7", "determinism": "all of it"}
+    assert drawn.details["worker"] == said
     assert system.determinism == "all of it"
 
 
