@@ -14,13 +14,14 @@ from echo_hf.evaluation import benchmark_of, load_evaluation
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
-from echo_hf.systems.base import Retired, System, Task, make_system
+from echo_hf.systems.base import Retired, System, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.drawing import Drawing, concurrency_of
 from echo_hf.systems.journal import Journal, digest_of
 from echo_hf.systems.locks import locked
 from echo_hf.systems.output_rows import not_tabled, outputs_table, write_outputs
 from echo_hf.systems.plan import Plan, plan_of
+from echo_hf.systems.registry import make_system
 from echo_hf.systems.secrecy import without_secrets
 from echo_hf.systems.watch import Unwatched, Watcher
 

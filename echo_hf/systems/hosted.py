@@ -16,7 +16,8 @@ from echo_hf.engines.openai.server import ApiKey, Server
 from echo_hf.engines.openai.server_options import VARIABLE
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, model_of, options_of
+from echo_hf.systems.adapter_options import model_of, options_of
+from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.config import SystemConfig
 
 CONCURRENCY = 8

@@ -78,7 +78,7 @@ def _fitting(drawn: Drawn) -> Drawn:
     """
     plain = {name: _plain_number(getattr(drawn, name)) for name in FIELDS}
     unfit = {name: value for name, value in plain.items() if not _fits(name, value)}
-    kept = {name: None if name in unfit else value for name, value in plain.items()}
+    kept: dict[str, Any] = {name: None if name in unfit else value for name, value in plain.items()}
     if not unfit:
         return replace(drawn, **kept)
     said = {name: repr(value)[:LONGEST_REMARK] for name, value in unfit.items()}

@@ -10,9 +10,9 @@ from typing import Any
 
 from echo_hf.errors import EchoError
 from echo_hf.evaluation import load_evaluation
-from echo_hf.systems.base import Needs, adapter_needs, make_system
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.config_files import OWN_FOLDER, read_system, shipped_systems
+from echo_hf.systems.registry import Needs, adapter_needs, make_system
 
 KEY_OPTION = "api_key_env"
 

@@ -158,7 +158,7 @@ def test_the_list_says_what_to_do() -> None:
 
 
 def test_a_narrow_terminal_leaves_out_nothing() -> None:
-    """At 80 columns every heading, every name and all that is missing is there, in lines that fit."""
+    """At 80 columns every heading and all that is missing is there, in lines that fit."""
     systems = list_systems()
     one = Console(file=io.StringIO(), width=80)
     one.print(system_table(systems))

@@ -16,7 +16,8 @@ from typing import Any, Self
 
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, options_of, register
+from echo_hf.systems.adapter_options import options_of
+from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.command.crew import Crew, Launch, Worker
 from echo_hf.systems.command.environment import hidden, worker_environment
 from echo_hf.systems.command.launch import check_command, resolved, signed
@@ -25,6 +26,7 @@ from echo_hf.systems.command.place import InputError, placed
 from echo_hf.systems.command.protocol import OUTPUT, Answer, answers, request_line
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.picture_file import BadFileError, read_picture
+from echo_hf.systems.registry import register
 from echo_hf.systems.told import drawn_as_told, read_told
 
 

@@ -14,7 +14,8 @@ from PIL import Image
 from echo_hf.engines.transformers.loading import free
 from echo_hf.errors import PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Retired, Task, model_of, options_of, register
+from echo_hf.systems.adapter_options import model_of, options_of
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.diffusers.classes import INDEX, class_named
 from echo_hf.systems.diffusers.inputs import (
@@ -32,6 +33,7 @@ from echo_hf.systems.input_pictures import open_inputs
 from echo_hf.systems.local_models import LocalModel, check_one_at_a_time
 from echo_hf.systems.local_trouble import bad_input, failure
 from echo_hf.systems.output_picture import as_png
+from echo_hf.systems.registry import register
 
 UNSAFE = "nsfw_content_detected"
 

@@ -17,11 +17,13 @@ from xxhash import xxh3_128
 from echo_hf.config_fields import File, Name, Section
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, options_of, register
+from echo_hf.systems.adapter_options import options_of
+from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.files.layout import LAYOUTS, MANIFEST, Outputs, names_in
 from echo_hf.systems.files.manifest import Entry, read_manifest
 from echo_hf.systems.picture_file import BadFileError, read_bytes, read_picture
+from echo_hf.systems.registry import register
 from echo_hf.systems.told import drawn_as_told
 
 MOST_SHOWN = 8

@@ -17,7 +17,8 @@ from echo_hf.errors import GenerationError, MissingExtraError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.anole import AnoleSystem
 from echo_hf.systems.anole.loading import LoadedAnole
-from echo_hf.systems.base import Drawn, System, Task, make_system
+from echo_hf.systems.base import Drawn, System, Task
+from echo_hf.systems.registry import make_system
 from tests.systems.tasks_for_tests import blocks, config, levels, picture_file, task
 from tests.systems.tiny_anole import TOKENS, in_original_order
 

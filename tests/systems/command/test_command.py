@@ -16,9 +16,10 @@ from PIL import Image
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, make_system
+from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.command import CommandSystem
 from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.registry import make_system
 from tests.pictures_for_tests import encoded, noise
 from tests.stages_for_tests import ROOT
 from tests.systems.command.commands_for_tests import (

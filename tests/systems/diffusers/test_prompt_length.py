@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from echo_hf.systems.base import make_system
 from echo_hf.systems.diffusers.kinds import KINDS, PromptReader
 from echo_hf.systems.diffusers.prompt_length import prompt_length
+from echo_hf.systems.registry import make_system
 from tests.systems.tasks_for_tests import config, task
 from tests.systems.tiny_pipelines import Write
 
@@ -22,6 +22,7 @@ class Spaces:
     """A tokenizer with a token for each word."""
 
     def __call__(self, text: str) -> Any:
+        """The words in place of numbers."""
         return type("Tokens", (), {"input_ids": text.split()})
 
 

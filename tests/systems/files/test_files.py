@@ -13,9 +13,10 @@ import pytest
 from echo_hf.errors import GenerationError
 from echo_hf.pictures import MOST_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, make_system
+from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.files import FilesSystem
+from echo_hf.systems.registry import make_system
 from tests.pictures_for_tests import encoded, noise
 
 PNG = encoded(noise((8, 6)), "PNG")
