@@ -99,7 +99,7 @@ def generate(
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
     with nullcontext() if dry_run else _writing(config, folder, list(made)):
-        tasks = benchmark.tasks(folder.pictures, limit)
+        tasks = benchmark.tasks(None if dry_run else folder.pictures, limit)
         workers = [_worker(one, made[one.name], folder, tasks.tasks) for one in chosen]
         plans = tuple(worker.plan for worker in workers)
         watch.planned(plans, tasks.left_out)

@@ -220,17 +220,17 @@ def test_a_limit_holds_for_each_split(tmp_path: Path, release: Path, acting: Act
             generate(evaluation(release), runs=tmp_path, limit=limit)
 
 
-def test_a_dry_run_asks_nobody_and_writes_no_output(
+def test_a_dry_run_asks_nobody_and_writes_nothing(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
     """It says how many, and what they cost as far as the config knows."""
     config = system(price={"usd_per_image": 0.25, "as_of": "2026-01-01"})
     acting.gone = Retired("nobody should ask")
-    made = generate(evaluation(release, config), runs=tmp_path, dry_run=True)
+    made = generate(evaluation(release, config), runs=tmp_path / "runs", dry_run=True)
     (plan,) = made.plans
     assert (len(plan.todo), plan.cost_usd, plan.seconds) == (5, 1.25, None)
     assert (made.path, acting.asked, acting.entered) == (None, [], [])
-    assert {path.name for path in (tmp_path / "measured").iterdir()} == {"pictures"}
+    assert not (tmp_path / "runs").exists()
 
 
 def test_only_the_systems_that_are_named(tmp_path: Path, release: Path) -> None:
