@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -37,6 +37,20 @@ def described(config: SystemConfig) -> dict[str, Any]:
     shown = config.model_dump(mode="json", include={"adapter", "model", "size", "seed"})
     parameters = config.model_dump(mode="json", include={"parameters"})["parameters"]
     return {**shown, "parameters": _deciding(parameters)}
+
+
+def deciding(options: BaseModel, but: Collection[str] = ()) -> dict[str, Any]:
+    """The parameters of a system that a signature holds.
+
+    Args:
+        options: The parameters, checked.
+        but: Names of those that decide no picture.
+
+    Returns:
+        Those that are not at their defaults, as JSON holds them: an adapter's own version stands
+        for its defaults.
+    """
+    return options.model_dump(mode="json", exclude=set(but), exclude_defaults=True)
 
 
 def options_of(config: SystemConfig, options: type[Options]) -> Options:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -20,12 +21,13 @@ from echo_hf.systems.adapter_options import options_of
 from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.command.crew import Crew, Launch, Worker
 from echo_hf.systems.command.environment import hidden, worker_environment
-from echo_hf.systems.command.launch import check_command, resolved, signed
+from echo_hf.systems.command.launch import check_command, portable, resolved, signed
 from echo_hf.systems.command.options import CommandOptions
 from echo_hf.systems.command.place import InputError, placed
-from echo_hf.systems.command.protocol import OUTPUT, Answer, answers, request_line
+from echo_hf.systems.command.protocol import OUTPUT, VERSION, Answer, answers, request_line
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.picture_file import BadFileError, read_picture
+from echo_hf.systems.plan import MOST_INPUTS
 from echo_hf.systems.registry import register
 from echo_hf.systems.told import drawn_as_told, read_told
 
@@ -54,16 +56,20 @@ class CommandSystem:
     def signature(self) -> Mapping[str, Any]:
         """The command with a digest of its scripts, the model, the parameters, size and seed.
 
-        What a script imports is not looked at: change `parameters` where it changes pictures.
+        What a script imports is not looked at: change `parameters` where it changes pictures. Of
+        absolute paths the last name counts, as their folders differ from machine to machine.
         """
-        options = self._options.model_dump(mode="json")
-        given = ("parameters", "environment", "pass_environment", "most_inputs")
-        config = self._config.model_dump(mode="json")
+        config = self._config.model_dump(mode="json", include={"model", "size", "seed"})
+        given = {
+            "parameters": portable(self._options.parameters),
+            "environment": portable(self._options.environment),
+        }
         return {
             "adapter": "command",
+            "protocol": VERSION,
             "command": self._signed,
-            **{name: options[name] for name in given},
-            **{name: config[name] for name in ("model", "size", "seed")},
+            **{name: value for name, value in given.items() if value},
+            **config,
         }
 
     def preflight(self) -> None:
@@ -98,8 +104,7 @@ class CommandSystem:
             self.determinism = worker.hello.determinism or self.determinism
             most = self._most_inputs(worker)
             if most is not None and len(task.inputs) > most:
-                text = f"{len(task.inputs)} inputs, and it takes at most {most}"
-                return _without("too_many_inputs", text, Outcome.UNSUPPORTED, OutcomeStage.TASK)
+                return self._too_many(task, most)
             try:
                 with placed(task) as (given, place):
                     line = crew.ask(worker, self._request(given, place), self._timeout_s)
@@ -163,6 +168,12 @@ class CommandSystem:
     def _most_inputs(self, worker: Worker) -> int | None:
         own = self._options.most_inputs
         return worker.hello.most_inputs if own is None else own
+
+    def _too_many(self, task: Task, most: int) -> Drawn:
+        text = f"{len(task.inputs)} inputs, and it takes at most {most}"
+        said = _without("too_many_inputs", text, Outcome.UNSUPPORTED, OutcomeStage.TASK)
+        # A config that sets another number has the task asked again, and no other one.
+        return replace(said, details={MOST_INPUTS: self._options.most_inputs})
 
     def _request(self, task: Task, place: Path) -> bytes:
         return request_line(task, self._config, self._options.parameters, place)

@@ -14,7 +14,7 @@ from PIL import Image
 from echo_hf.engines.transformers.loading import free
 from echo_hf.errors import PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.adapter_options import model_of, options_of
+from echo_hf.systems.adapter_options import deciding, model_of, options_of
 from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.diffusers.classes import INDEX, class_named
@@ -35,6 +35,9 @@ from echo_hf.systems.local_trouble import bad_input, failure
 from echo_hf.systems.output_picture import as_png
 from echo_hf.systems.registry import register
 
+# Raised with every change of ours that changes pictures: a default, the stitching, the table of
+# classes, the words that name pictures. What was drawn before is drawn anew then.
+VERSION = 1
 UNSAFE = "nsfw_content_detected"
 
 
@@ -77,11 +80,12 @@ class DiffusersSystem:
         """What decides a picture; the device and offloading do not.
 
         Returns:
-            Plain values; `revision` is what the config says, or the digest of a folder.
+            Plain values; `revision` is what the config says, or the digest of a folder. A parameter
+            at its default is left out, so that one more parameter is no other signature.
         """
-        options = self.options.model_dump(mode="json", exclude={"device", "offload", "revision"})
         config = self.config.model_dump(mode="json", include={"adapter", "size", "seed"})
-        return {**config, **self._model.identity, **options}
+        options = deciding(self.options, {"device", "offload", "revision"})
+        return {**config, "version": VERSION, **self._model.identity, **options}
 
     def preflight(self) -> Retired | None:
         """Looks for the model on this machine; nothing is downloaded, and nothing retires.

@@ -79,13 +79,11 @@ def test_the_signature_is_what_decides_a_picture() -> None:
         "model": "acme/anole",
         "revision": "main",
         "decoder": {"model": "leloy/Anole-7b-v0.1-vqvae-hf", "revision": "main"},
-        "dtype": "bfloat16",
-        "text_guidance": 3.0,
-        "image_guidance": 1.2,
-        "temperature": 0.7,
-        "top_p": 0.9,
+        "version": 1,
         "seed": 3,
     }
+    warm = AnoleSystem(config("anole", "acme/anole", seed=3, parameters={"temperature": 0.8}))
+    assert warm.signature() == {**said, "temperature": 0.8}
 
 
 def test_preflight_looks_for_the_model_and_its_decoder(tmp_path: Path) -> None:

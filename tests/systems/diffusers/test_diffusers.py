@@ -110,13 +110,20 @@ def test_the_signature_is_what_decides_a_picture() -> None:
         "adapter": "diffusers",
         "model": "acme/lumen",
         "revision": "a" * 40,
-        "dtype": "bfloat16",
+        "version": 1,
         "call": {"guidance_scale": 2.5},
-        "several_inputs": "auto",
-        "stitched_pixels": 1_048_576,
         "size": "auto",
         "seed": 7,
     }
+
+
+def test_a_default_that_is_written_out_is_the_same_signature() -> None:
+    """One more parameter draws nothing anew; another value does."""
+    plain, written, other = (
+        DiffusersSystem(config("diffusers", "acme/lumen", parameters=parameters)).signature()
+        for parameters in ({}, {"several_inputs": "auto"}, {"several_inputs": "first"})
+    )
+    assert plain == written != other
 
 
 def test_preflight_looks_for_the_model(tmp_path: Path) -> None:
