@@ -12,9 +12,7 @@ from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.journal import Entry
-
-# The parameter that says it, and the detail of a task that had more.
-MOST_INPUTS = "most_inputs"
+from echo_hf.systems.misfit import may_fit_now
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def plan_of(
         if (entry := entries.get(task.sample_id)) is not None
         and entry.signature == signature
         and is_settled(task, entry, pictures)
-        and not _may_be_taken(entry, config)
+        and not may_fit_now(entry.details, config)
     }
     left = (task for task in tasks if task.sample_id not in done)
     todo = tuple(sorted(left, key=lambda task: _has_failed(task, entries, signature)))
@@ -101,13 +99,6 @@ def is_settled(task: Task, entry: Entry, pictures: PictureStore) -> bool:
     if not entry.settled or entry.sample_digest != task.sample_digest:
         return False
     return entry.image is None or _is_there(pictures.path(entry.image), entry.image_bytes)
-
-
-def _may_be_taken(entry: Entry, config: SystemConfig) -> bool:
-    """Whether a task had too many inputs for what its config said, and it says otherwise now."""
-    if entry.outcome != Outcome.UNSUPPORTED or MOST_INPUTS not in entry.details:
-        return False
-    return bool(entry.details[MOST_INPUTS] != config.parameters.get(MOST_INPUTS))
 
 
 def _has_failed(task: Task, entries: Mapping[str, Entry], signature: str) -> bool:

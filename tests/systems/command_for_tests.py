@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Condition, Event, Thread
@@ -59,8 +59,9 @@ def _handler(server: Answering) -> type[BaseHTTPRequestHandler]:
             server.free.wait(PATIENCE_S)
             self.send_response(500 if server.broken else 200)
             self.end_headers()
-            if not server.broken:
-                self.wfile.write(png(name))
+            with suppress(BrokenPipeError):  # whoever asked may have been stopped since
+                if not server.broken:
+                    self.wfile.write(png(name))
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -113,18 +113,6 @@ def test_a_picture_of_too_few_bytes_is_gone(tmp_path: Path) -> None:
     assert plan(tmp_path, drawn).stored == 0
 
 
-@pytest.mark.parametrize(("said", "now", "kept"), [(2, 2, 1), (2, 4, 0), (None, None, 1)])
-def test_a_task_with_too_many_inputs_is_asked_again_where_more_are_taken(
-    tmp_path: Path, said: int | None, now: int | None, kept: int
-) -> None:
-    """And nothing else: what was drawn with fewer inputs stays."""
-    parameters = {} if now is None else {"most_inputs": now}
-    details = {"most_inputs": said}
-    drawn = [entry(0, outcome=Outcome.UNSUPPORTED, details=details), entry(1)]
-    made = plan(tmp_path, *drawn, parameters=parameters)
-    assert made.stored == kept + 1
-
-
 def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
     """By hand: pictures of 0.1 and 0.3 dollars; a refusal costs time, a retired model none."""
     store = PictureStore(tmp_path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -26,8 +25,8 @@ from echo_hf.systems.command.options import CommandOptions
 from echo_hf.systems.command.place import InputError, placed
 from echo_hf.systems.command.protocol import OUTPUT, VERSION, Answer, answers, request_line
 from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.misfit import by_config, misfit
 from echo_hf.systems.picture_file import BadFileError, read_picture
-from echo_hf.systems.plan import MOST_INPUTS
 from echo_hf.systems.registry import register
 from echo_hf.systems.told import drawn_as_told, read_told
 
@@ -102,9 +101,9 @@ class CommandSystem:
         crew = self._workers()
         with crew.borrowed(task.sample_id) as worker:
             self.determinism = worker.hello.determinism or self.determinism
-            most = self._most_inputs(worker)
-            if most is not None and len(task.inputs) > most:
-                return self._too_many(task, most)
+            unfit = misfit(task, 0, self._most_inputs(worker), "the worker")
+            if unfit is not None:
+                return by_config(unfit, self._config)
             try:
                 with placed(task) as (given, place):
                     line = crew.ask(worker, self._request(given, place), self._timeout_s)
@@ -169,12 +168,6 @@ class CommandSystem:
         own = self._options.most_inputs
         return worker.hello.most_inputs if own is None else own
 
-    def _too_many(self, task: Task, most: int) -> Drawn:
-        text = f"{len(task.inputs)} inputs, and it takes at most {most}"
-        said = _without("too_many_inputs", text, Outcome.UNSUPPORTED, OutcomeStage.TASK)
-        # A config that sets another number has the task asked again, and no other one.
-        return replace(said, details={MOST_INPUTS: self._options.most_inputs})
-
     def _request(self, task: Task, place: Path) -> bytes:
         return request_line(task, self._config, self._options.parameters, place)
 
@@ -196,10 +189,5 @@ class CommandSystem:
         return drawn_as_told(answer, picture, details)
 
 
-def _without(
-    code: str,
-    text: str,
-    outcome: Outcome = Outcome.FAILED,
-    stage: OutcomeStage = OutcomeStage.REQUEST,
-) -> Drawn:
-    return Drawn(outcome, stage=stage, code=code, text=text)
+def _without(code: str, text: str, stage: OutcomeStage = OutcomeStage.REQUEST) -> Drawn:
+    return Drawn(Outcome.FAILED, stage=stage, code=code, text=text)

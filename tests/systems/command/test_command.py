@@ -170,7 +170,7 @@ def test_more_inputs_than_the_worker_takes_are_unsupported(tmp_path: Path) -> No
         drawn = system.draw(task)
         assert system.draw(task_of("kite", tmp_path / "one")).outcome is Outcome.OK
     assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
-    assert drawn.text == "2 inputs, and it takes at most 1"
+    assert drawn.text == "the task has 2 input pictures, and the worker takes at most 1"
     with command_system(most_inputs=2, environment={"HELLO_MORE": '{"most_inputs": 1}'}) as system:
         assert system.draw(task).outcome is Outcome.OK
 
