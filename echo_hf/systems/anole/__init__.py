@@ -31,7 +31,7 @@ from echo_hf.systems.registry import register
 
 # Raised with every change of ours that changes pictures: a default, the words around a prompt, how
 # tokens are drawn. What was drawn before is drawn anew then.
-VERSION = 1
+WORDING = 1
 
 
 @register(
@@ -88,7 +88,7 @@ class AnoleSystem:
         places = {"device", "revision", "decoder", "decoder_revision"}
         return {
             "adapter": self.config.adapter,
-            "version": VERSION,
+            "wording": WORDING,
             **self._model.identity,
             "decoder": self._decoder.identity,
             **deciding(self.options, places),

@@ -37,7 +37,7 @@ from echo_hf.systems.registry import register
 
 # Raised with every change of ours that changes pictures: a default, the stitching, the table of
 # classes, the words that name pictures. What was drawn before is drawn anew then.
-VERSION = 1
+WORDING = 1
 UNSAFE = "nsfw_content_detected"
 
 
@@ -85,7 +85,7 @@ class DiffusersSystem:
         """
         config = self.config.model_dump(mode="json", include={"adapter", "size", "seed"})
         options = deciding(self.options, {"device", "offload", "revision"})
-        return {**config, "version": VERSION, **self._model.identity, **options}
+        return {**config, "wording": WORDING, **self._model.identity, **options}
 
     def preflight(self) -> Retired | None:
         """Looks for the model on this machine; nothing is downloaded, and nothing retires.

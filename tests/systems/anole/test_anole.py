@@ -79,7 +79,7 @@ def test_the_signature_is_what_decides_a_picture() -> None:
         "model": "acme/anole",
         "revision": "main",
         "decoder": {"model": "leloy/Anole-7b-v0.1-vqvae-hf", "revision": "main"},
-        "version": 1,
+        "wording": 1,
         "seed": 3,
     }
     warm = AnoleSystem(config("anole", "acme/anole", seed=3, parameters={"temperature": 0.8}))

@@ -110,7 +110,7 @@ def test_the_signature_is_what_decides_a_picture() -> None:
         "adapter": "diffusers",
         "model": "acme/lumen",
         "revision": "a" * 40,
-        "version": 1,
+        "wording": 1,
         "call": {"guidance_scale": 2.5},
         "size": "auto",
         "seed": 7,
