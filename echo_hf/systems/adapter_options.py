@@ -47,8 +47,8 @@ def deciding(options: BaseModel, but: Collection[str] = ()) -> dict[str, Any]:
         but: Names of those that decide no picture.
 
     Returns:
-        Those that are not at their defaults, as JSON holds them: the adapter's number of its wording
-        stands for its defaults.
+        Those that are not at their defaults, as JSON holds them: the number of the adapter's
+        wording stands for these.
     """
     return options.model_dump(mode="json", exclude=set(but), exclude_defaults=True)
 
