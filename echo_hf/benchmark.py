@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import HubError, PictureError, ReleaseError
 from echo_hf.hub.load import load_benchmark, load_manifest
-from echo_hf.pictures import PictureStore
+from echo_hf.pictures import PictureStore, check_picture
 from echo_hf.reasons import NoTask
 from echo_hf.systems.base import Task
 
@@ -78,11 +79,11 @@ class Benchmark:
         digests = {name: entry.digest for name, entry in splits.items()}
         return {**known, "name": manifest.name, "digests": digests}
 
-    def tasks(self, pictures: PictureStore, limit: int | None = None) -> Tasks:
+    def tasks(self, pictures: PictureStore | None, limit: int | None = None) -> Tasks:
         """Reads the tasks, and puts their input pictures where adapters find them.
 
         Args:
-            pictures: Where the inputs go.
+            pictures: Where the inputs go; null to write nothing, and have tasks without files.
             limit: Most samples of each split; the first ones, which are a random draw.
 
         Returns:
@@ -150,18 +151,26 @@ def _reason(row: Mapping[str, Any]) -> NoTask | None:
     return None
 
 
-def _task(row: Mapping[str, Any], split: str, pictures: PictureStore) -> Task | NoTask:
+def _task(row: Mapping[str, Any], split: str, pictures: PictureStore | None) -> Task | NoTask:
     reason = _reason(row)
     if reason is not None:
         return reason
     try:
-        digests = [pictures.put(_bytes(one)) for one in row["input_images"] or ()]
+        inputs = tuple(_input(_bytes(one), pictures) for one in row["input_images"] or ())
     except PictureError:
         return NoTask.UNREADABLE_INPUT
+    digests = [one.sha256 for one in inputs]
     digest = row["sample_digest"] or sample_digest(row["prompt"], digests)
-    inputs = tuple(ImageRef(one, pictures.path(one)) for one in digests)
     sources = tuple(row.get("post_urls") or ())
     return Task(row["id"], digest, split, row["prompt"], inputs, sources)
+
+
+def _input(data: bytes, pictures: PictureStore | None) -> ImageRef:
+    if pictures is None:
+        check_picture(data)
+        return ImageRef(hashlib.sha256(data).hexdigest())
+    digest = pictures.put(data)
+    return ImageRef(digest, pictures.path(digest))
 
 
 def _bytes(picture: Mapping[str, Any]) -> bytes:

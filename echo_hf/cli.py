@@ -325,8 +325,8 @@ def main() -> None:
         _end("stopped; the same command goes on where it was", 130)
 
 
-class _StoppedError(Exception):
-    """Ctrl-C or a polite kill, under a name that the command line's library does not swallow."""
+class _StoppedError(BaseException):
+    """Ctrl-C or a polite kill: no error of a library, and a name that typer does not swallow."""
 
 
 def _stop(number: int, frame: object) -> None:

@@ -24,11 +24,11 @@ def systems(
 ) -> None:
     """List systems under test: what each stands for, and what is missing to run it."""
     from echo_hf.systems.listing import list_systems
-    from echo_hf.systems.show import system_table, what_to_do
+    from echo_hf.systems.show import system_table, what_seeds_give, what_to_do
 
     console, found = terminal(), list_systems(config)
     console.print(system_table(found))
-    for line in what_to_do(found):
+    for line in (*what_to_do(found), *what_seeds_give(found)):
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import uuid
 import warnings
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class PictureStore:
     root: Path
 
     def put(self, data: bytes) -> str:
-        """Keeps a picture.
+        """Keeps a picture: when this returns it survives a machine that loses its power.
 
         Args:
             data: Bytes of an encoded picture.
@@ -53,8 +54,11 @@ class PictureStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             # A killed process leaves a stray partial file, never half a picture.
             partial = path.with_name(f".{digest}.{uuid.uuid4().hex}")
-            partial.write_bytes(data)
+            _write_through(partial, data)
             partial.replace(path)
+            # The name of a new file is a part of its folder, and that of a new folder of the root.
+            _sync(path.parent)
+            _sync(self.root)
         return digest
 
     def open(self, digest: str) -> bytes:
@@ -87,6 +91,23 @@ class PictureStore:
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
             raise PictureError(f"{digest!r} is no sha256: expected 64 hexadecimal characters")
         return self.root / digest[:2] / digest
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def check_picture(data: bytes) -> tuple[int, int]:

@@ -312,6 +312,15 @@ class NoTask(Reason):
     UNREADABLE_INPUT = "unreadable_input", "an input picture cannot be decoded"
 
 
+class NotTabled(Reason):
+    """Why an output that a journal holds is not in the table of outputs."""
+
+    OTHER_SETTINGS = (
+        "other_settings",
+        "drawn with other settings than the last ones of its system; its journal keeps it",
+    )
+
+
 class OutcomeStage(Reason):
     """Where a task ended that has no picture: the values of `outputs.stage`."""
 

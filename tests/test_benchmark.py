@@ -88,6 +88,17 @@ def test_several_inputs_keep_their_order(tmp_path: Path) -> None:
     assert [ref.sha256 for ref in one.inputs] == [sha(png(word)) for word in words]
 
 
+def test_tasks_can_be_read_without_writing(tmp_path: Path) -> None:
+    """They are the same ones, digests included; their inputs have no files."""
+    release = written(
+        tmp_path, [sample("t")], [sample("e", sample_digest=None, input_images=["a"])]
+    )
+    found = Benchmark(str(release)).tasks(None)
+    assert not (tmp_path / "inputs").exists()
+    assert found == tasks(release, tmp_path)
+    assert found.tasks[0].inputs[0].file is None
+
+
 def test_a_sample_without_a_digest_gets_the_one_of_its_content(tmp_path: Path) -> None:
     """Prompt and inputs, as the table of samples defines it."""
     release = written(tmp_path, [], [sample("e", sample_digest=None, input_images=["a"])])

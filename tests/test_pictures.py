@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import struct
 import subprocess
 import sys
@@ -69,6 +70,26 @@ def test_a_picture_of_each_format_comes_back_as_its_bytes(
     assert digest == hashlib.sha256(data).hexdigest()
     assert pictures.open(digest) == data
     assert pictures.path(digest) == pictures.root / digest[:2] / digest
+
+
+def test_a_picture_is_on_the_disk_before_it_has_its_name(
+    pictures: PictureStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are written through under another name; then the folders that name it."""
+    through: list[tuple[bool, bool]] = []
+    digest = hashlib.sha256(ENCODED["PNG"]).hexdigest()
+    place, sync = pictures.path(digest), os.fsync
+
+    def fsync(number: int) -> None:
+        is_folder = Path(f"/dev/fd/{number}").is_dir()
+        whole = is_folder or os.fstat(number).st_size == len(ENCODED["PNG"])
+        through.append((place.exists(), is_folder))
+        assert whole
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    pictures.put(ENCODED["PNG"])
+    assert through == [(False, False), (True, True), (True, True)]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ class SystemConfig(Section):
 
     Attributes:
         name: What tables and folders call it.
-        adapter: How it is run: one of `echo_hf.systems.base.adapter_names`.
+        adapter: How it is run: one of `echo_hf.systems.registry.adapter_names`.
         model: Its model, as the adapter names one.
         developer: Who made it; judges of the same developer are looked at with care.
         status: `as_published`: the paper's own, still to be had; `substitute`: stands in for one

@@ -25,6 +25,8 @@ from echo_hf.systems.watch import Watcher
 
 MOST_FAILURES_IN_A_ROW = 10
 LONGEST_REMARK = 300
+# Failures of one task alone: however many there are in a row, the next task may well do.
+OF_ONE_TASK = frozenset({"no_file", "no_input", "several_files"})
 Work = Future[Entry | None]
 
 
@@ -56,6 +58,8 @@ class Drawing:
     def run(self, tasks: Iterable[Task]) -> list[Entry]:
         """Draws tasks; what is under way when it is stopped is still waited for and kept.
 
+        A model that is found to be gone is not asked again: the tasks that are left retire.
+
         Args:
             tasks: What to draw.
 
@@ -70,20 +74,26 @@ class Drawing:
         concurrency = concurrency_of(self.limits, self.system)
         running: set[Work] = set()
         entries: list[Entry] = []
+        left: list[Task] = []
+        row = _Row(self.journal.system)
         with ThreadPoolExecutor(concurrency, thread_name_prefix="draw") as pool:
             try:
                 while True:
                     for task in islice(waiting, concurrency - len(running)):
                         running.add(pool.submit(self._drawn, task, pace))
                     if not running:
-                        return entries
+                        break
                     for work in wait(running, return_when=FIRST_COMPLETED).done:
                         running.discard(work)
-                        entries += self._told(work.result())
-                        self._check(entries)
+                        told = self._told(work.result())
+                        entries += told
+                        row.check(told)
+                        if any(map(_is_gone, told)):
+                            left, waiting = [*left, *waiting], iter(())
             finally:
                 pace.stopped.set()
                 self._wait_for(running)
+        return entries + self._left(left, entries)
 
     def retire(self, tasks: Sequence[Task], retired: Retired) -> list[Entry]:
         """Notes that nobody can draw tasks any more; nothing is asked.
@@ -108,6 +118,11 @@ class Drawing:
             entries += self._told(before)
         return entries
 
+    def _left(self, tasks: Sequence[Task], entries: Sequence[Entry]) -> list[Entry]:
+        """Retires what was not begun when the model was found to be gone."""
+        gone = next(filter(_is_gone, entries), None)
+        return self.retire(tasks, Retired(gone.text or "", gone.code)) if gone else []
+
     def _drawn(self, task: Task, pace: Pace) -> Entry | None:
         """Draws a task and keeps what became of it; in a thread of its own."""
         one = tried(self.system, task, pace, self.limits.attempts)
@@ -126,17 +141,6 @@ class Drawing:
         self.watch.drawn(self.journal.system, entry)
         return [entry]
 
-    def _check(self, entries: Sequence[Entry]) -> None:
-        last = entries[-MOST_FAILURES_IN_A_ROW:]
-        if len(last) == MOST_FAILURES_IN_A_ROW and all(
-            one.outcome == Outcome.FAILED for one in last
-        ):
-            said = (last[-1].text or "")[:LONGEST_REMARK]
-            raise GenerationError(
-                f"system {self.journal.system!r}: {len(last)} tasks in a row failed, the last "
-                f"with {said!r}: mend that; the same command goes on from here"
-            )
-
     def _wait_for(self, running: set[Work]) -> None:
         """Waits for what is paid for already; it keeps itself."""
         if not running:
@@ -151,3 +155,33 @@ class Drawing:
                 lost = error
         if lost is not None:
             raise lost
+
+
+def _is_gone(entry: Entry) -> bool:
+    # Told of one task, as by a list of outputs that were made before, it says nothing of others.
+    return entry.outcome == Outcome.RETIRED and entry.stage != OutcomeStage.PREFLIGHT
+
+
+class _Row:
+    """The failures in a row of a system that may be out of order.
+
+    Args:
+        system: Its name.
+    """
+
+    def __init__(self, system: str) -> None:
+        self._system, self._failed = system, 0
+
+    def check(self, entries: Sequence[Entry]) -> None:
+        """Counts outputs in the order in which they came; raises where too many have failed."""
+        for one in entries:
+            if one.outcome != Outcome.FAILED:
+                self._failed = 0
+            elif one.stage != OutcomeStage.INPUT and one.code not in OF_ONE_TASK:
+                self._failed += 1
+            if self._failed >= MOST_FAILURES_IN_A_ROW:
+                raise GenerationError(
+                    f"system {self._system!r}: {self._failed} tasks in a row failed, the last "
+                    f"with {(one.text or '')[:LONGEST_REMARK]!r}: mend that; the same command goes "
+                    "on from here"
+                )

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from echo_hf.errors import ConfigError, EchoError, GenerationError, unknown
 from echo_hf.evaluated import Evaluated, Evaluation
 from echo_hf.evaluation import benchmark_of, load_evaluation
-from echo_hf.reasons import NoTask, Outcome
+from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
-from echo_hf.systems.base import Retired, System, Task, make_system
+from echo_hf.systems.base import Retired, System, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.drawing import Drawing, concurrency_of
 from echo_hf.systems.journal import Journal, digest_of
 from echo_hf.systems.locks import locked
-from echo_hf.systems.output_rows import outputs_table, write_outputs
+from echo_hf.systems.output_rows import not_tabled, outputs_table, write_outputs
 from echo_hf.systems.plan import Plan, plan_of
+from echo_hf.systems.registry import make_system
 from echo_hf.systems.secrecy import without_secrets
 from echo_hf.systems.watch import Unwatched, Watcher
 
@@ -35,6 +36,8 @@ class Generated:
         outcomes: For each system, how many of its outputs for this benchmark ended how.
         cost_usd: What this run cost as far as it is known; null when nothing is.
         left_out: How many samples cannot be given to a system, by reason.
+        not_tabled: For each system of the run, how many of its outputs are not in the table, by
+            reason.
     """
 
     path: Path | None
@@ -42,6 +45,7 @@ class Generated:
     outcomes: Mapping[str, Mapping[Outcome, int]]
     cost_usd: float | None
     left_out: Mapping[NoTask, int]
+    not_tabled: Mapping[str, Mapping[NotTabled, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ def generate(
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
     with nullcontext() if dry_run else _writing(config, folder, list(made)):
-        tasks = benchmark.tasks(folder.pictures, limit)
+        tasks = benchmark.tasks(None if dry_run else folder.pictures, limit)
         workers = [_worker(one, made[one.name], folder, tasks.tasks) for one in chosen]
         plans = tuple(worker.plan for worker in workers)
         watch.planned(plans, tasks.left_out)
@@ -103,7 +107,9 @@ def generate(
             return Generated(None, plans, {}, None, tasks.left_out)
         path, costs = _run_all(workers, folder, watch)
     outcomes = {worker.config.name: _outcomes(worker, tasks.tasks) for worker in workers}
-    return Generated(path, plans, outcomes, sum(costs) if costs else None, tasks.left_out)
+    cost_usd = sum(costs) if costs else None
+    kept_back = not_tabled(folder.root)
+    return Generated(path, plans, outcomes, cost_usd, tasks.left_out, kept_back)
 
 
 @dataclass(frozen=True)
@@ -173,14 +179,14 @@ def _run_all(
         ends = [_run(*one, folder, watch) for one in zip(workers, retired, strict=True)]
     finally:
         path = write_outputs(folder.root)
+        watch.tabled(not_tabled(folder.root))
     if stopped := [end.stopped for end in ends if end.stopped]:
         raise GenerationError("; ".join(stopped))
     return path, [cost for end in ends for cost in end.costs]
 
 
 def _run(worker: _Worker, retired: Retired | None, folder: RunFolder, watch: Watcher) -> _End:
-    signature = worker.journal.sign(worker.system.signature())
-    limits = worker.config.limits
+    signature, limits = _signature(worker, retired), worker.config.limits
     drawing = Drawing(worker.system, worker.journal, folder.pictures, limits, signature, watch)
     end = _End()
     if retired is not None:
@@ -189,6 +195,17 @@ def _run(worker: _Worker, retired: Retired | None, folder: RunFolder, watch: Wat
         end = _drawn(drawing, worker.plan.todo)
     watch.finished(worker.config.name, end.stopped)
     return end
+
+
+def _signature(worker: _Worker, retired: Retired | None) -> str:
+    """What the outputs to come are written down under.
+
+    A model that is gone draws nothing with new settings: what it drew with the last ones stays.
+    """
+    last = worker.journal.current
+    if retired is not None and last is not None:
+        return last
+    return worker.journal.sign(worker.system.signature(), worker.system.determinism)
 
 
 def _drawn(drawing: Drawing, tasks: Sequence[Task]) -> _End:
@@ -201,5 +218,6 @@ def _drawn(drawing: Drawing, tasks: Sequence[Task]) -> _End:
 
 
 def _outcomes(worker: _Worker, tasks: Sequence[Task]) -> Mapping[Outcome, int]:
-    entries = (worker.journal.entries.get(task.sample_id) for task in tasks)
-    return Counter(entry.outcome for entry in entries if entry is not None)
+    journal = worker.journal
+    entries = (journal.entries.get(task.sample_id) for task in tasks)
+    return Counter(one.outcome for one in entries if one and one.signature == journal.current)

@@ -18,7 +18,8 @@ from echo_hf.config_fields import Section, Whole
 from echo_hf.engines.openai.server import ApiKey, Server
 from echo_hf.engines.openai.server_options import VARIABLE
 from echo_hf.errors import EngineError, GenerationError
-from echo_hf.systems.base import Drawn, model_of, options_of
+from echo_hf.systems.adapter_options import model_of, options_of
+from echo_hf.systems.base import Drawn
 from echo_hf.systems.config import Size, SystemConfig
 
 CONCURRENCY = 8

@@ -29,6 +29,7 @@ FOLDER = "outputs"
 SUFFIX = ".jsonl"
 SIGNATURE = "signature"
 DESCRIBES = "describes"
+DETERMINISM = "determinism"
 # What asking again would not change: the others are asked again.
 SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSUPPORTED})
 
@@ -44,6 +45,7 @@ class Entry:
         signature: Digest of what decided the picture.
         outcome: What became of it.
         image: Digest of the picture, null when there is none.
+        image_bytes: Size of its file; null when there is none, and where it was not noted.
         stage: Where it ended, null for `ok`.
         code: The system's own error code.
         text: What was said beside or instead of a picture.
@@ -66,6 +68,7 @@ class Entry:
     signature: str
     outcome: Outcome
     image: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    image_bytes: Annotated[int, Field(ge=0)] | None = None
     stage: OutcomeStage | None = None
     code: str | None = None
     text: str | None = None
@@ -103,7 +106,9 @@ class Journal:
         self.path = root / FOLDER / f"{system}{SUFFIX}"
         self.system = system
         self._signatures: dict[str, Mapping[str, Any]] = {}
+        self._determinism: dict[str, str | None] = {}
         self._entries: dict[str, Entry] = {}
+        self._current: str | None = None
         self._lock = Lock()
         for number, line in enumerate(_lines(self.path), 1):
             self._take(_parsed(self.path, line, number))
@@ -114,6 +119,11 @@ class Journal:
         return self._entries
 
     @property
+    def current(self) -> str | None:
+        """Digest of the settings that the last line was written under; null without a line."""
+        return self._current
+
+    @property
     def pictures(self) -> set[str]:
         """Digests of the pictures that the entries name."""
         return {one.image for one in self._entries.values() if one.image is not None}
@@ -122,43 +132,67 @@ class Journal:
         """What a signature stands for."""
         return self._signatures.get(signature, {})
 
-    def sign(self, signature: Mapping[str, Any]) -> str:
-        """Writes down what decides the pictures to come.
+    def determinism(self, signature: str) -> str | None:
+        """What the same seed gives under a signature, null where nobody said so."""
+        return self._determinism.get(signature)
+
+    def sign(self, signature: Mapping[str, Any], determinism: str | None = None) -> str:
+        """Writes down what decides the pictures to come, unless the last line was written under it.
 
         Args:
             signature: As the system tells it.
+            determinism: What the same seed gives, as the system tells it.
 
         Returns:
             Its digest.
         """
         digest = digest_of(signature)
         with self._lock:
-            if digest not in self._signatures:
-                self._append({SIGNATURE: digest, DESCRIBES: dict(signature)})
-                self._signatures[digest] = signature
+            if digest != self._current:
+                row = {SIGNATURE: digest, DESCRIBES: dict(signature), DETERMINISM: determinism}
+                self._append(row)
+                self._take(row)
         return digest
 
     def add(self, entry: Entry) -> None:
-        """Writes an output down; it survives a killed process when this returns."""
+        """Writes an output down; it survives a killed process when this returns.
+
+        Raises:
+            RunError: It could not be read back.
+        """
+        row = asdict(entry)
+        self._check(row)
         with self._lock:
-            self._append(asdict(entry))
-            self._entries[entry.sample_id] = entry
+            self._append(row)
+            self._take(entry)
 
     def _append(self, row: Mapping[str, Any]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # What an adapter gave is paid for: a number of some library's own is no reason to lose it.
-        data = json.dumps(row, sort_keys=True, default=str).encode() + b"\n"
+        data = json.dumps(row, sort_keys=True).encode() + b"\n"
         with self.path.open("ab") as file:
             _cut_half_line(self.path)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
 
+    def _check(self, row: Mapping[str, Any]) -> None:
+        try:
+            ENTRY.validate_python(json.loads(json.dumps(row)))
+        except (TypeError, ValueError, RecursionError) as error:
+            said = " ".join(str(error).split())
+            raise RunError(
+                f"{str(self.path)!r}: the output of {row['sample_id']!r} cannot be written down "
+                f"({said}): mend the adapter of {self.system!r}"
+            ) from None
+
     def _take(self, row: Entry | Mapping[str, Any]) -> None:
         if isinstance(row, Entry):
             self._entries[row.sample_id] = row
+            self._current = row.signature
         else:
+            self._current = row[SIGNATURE]
             self._signatures[row[SIGNATURE]] = row[DESCRIBES]
+            self._determinism[row[SIGNATURE]] = row.get(DETERMINISM)
 
 
 def digest_of(signature: Mapping[str, Any]) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
+from echo_hf.engines.base import Usage
 from echo_hf.errors import PictureError
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Outcome, OutcomeStage
@@ -16,6 +19,12 @@ from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.journal import Entry
 
 LONGEST_REMARK = 300
+# What an adapter says in numbers, and how a journal has it.
+FIELDS: Mapping[str, TypeAdapter[Any]] = {
+    "seed": TypeAdapter(int | None),
+    "usage": TypeAdapter(Usage | None),
+    "cost_usd": TypeAdapter(float | None),
+}
 
 
 def entry_of(task: Task, one: Tried, signature: str, pictures: PictureStore) -> Entry:
@@ -30,7 +39,7 @@ def entry_of(task: Task, one: Tried, signature: str, pictures: PictureStore) -> 
     Returns:
         The entry; `failed` where what came back is no picture.
     """
-    drawn, digest = _stored(_sound(one.drawn), pictures)
+    drawn, digest = _stored(_fitting(_sound(one.drawn)), pictures)
     return Entry(
         sample_id=task.sample_id,
         sample_digest=task.sample_digest,
@@ -38,6 +47,7 @@ def entry_of(task: Task, one: Tried, signature: str, pictures: PictureStore) -> 
         signature=signature,
         outcome=drawn.outcome,
         image=digest,
+        image_bytes=None if drawn.picture is None else len(drawn.picture),
         stage=drawn.stage,
         code=_storable(drawn.code),
         text=_storable(drawn.text),
@@ -59,6 +69,34 @@ def _sound(drawn: Drawn) -> Drawn:
         return drawn
     came = "a picture" if drawn.picture is not None else "no picture"
     return _failed(drawn, f"the adapter gave {came} with the outcome {drawn.outcome!s}")
+
+
+def _fitting(drawn: Drawn) -> Drawn:
+    """What a journal reads back; anything else, such as an object of a library, is told beside it.
+
+    The picture is paid for: it is not lost for a number of some library's own.
+    """
+    plain = {name: _plain_number(getattr(drawn, name)) for name in FIELDS}
+    unfit = {name: value for name, value in plain.items() if not _fits(name, value)}
+    kept: dict[str, Any] = {name: None if name in unfit else value for name, value in plain.items()}
+    if not unfit:
+        return replace(drawn, **kept)
+    said = {name: repr(value)[:LONGEST_REMARK] for name, value in unfit.items()}
+    return replace(drawn, **kept, details={**drawn.details, "unfit": said})
+
+
+def _plain_number(value: Any) -> Any:
+    # A number of torch or numpy says which plain one it is.
+    return value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value
+
+
+def _fits(name: str, value: Any) -> bool:
+    plain = asdict(value) if isinstance(value, Usage) else value
+    try:
+        FIELDS[name].validate_python(plain, strict=not isinstance(plain, dict))
+    except ValidationError:
+        return False
+    return True
 
 
 def _stored(drawn: Drawn, pictures: PictureStore) -> tuple[Drawn, str | None]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from echo_hf.errors import EchoError
 from echo_hf.evaluation import load_evaluation
-from echo_hf.systems.base import Needs, adapter_needs
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.config_files import OWN_FOLDER, read_system, shipped_systems
+from echo_hf.systems.registry import Needs, adapter_needs, make_system
 
 KEY_OPTION = "api_key_env"
 
@@ -29,6 +30,7 @@ class Listed:
         no_folder: Name of the folder that it is to be found in and that is not there, null when
             nothing is missing.
         usd_per_image: Price of an output in US dollars, null when unknown.
+        determinism: What the same seed gives; null where the system cannot be made here.
     """
 
     config: SystemConfig
@@ -38,6 +40,7 @@ class Listed:
     keys: Mapping[str, bool]
     no_folder: str | None
     usd_per_image: float | None
+    determinism: str | None = None
 
 
 def list_systems(
@@ -56,7 +59,17 @@ def list_systems(
         ConfigError: A file cannot be read, or is no config.
     """
     needs = adapter_needs()
-    return [_listed(one, file, needs, environment) for one, file in _systems(config)]
+    found = [_listed(one, file, needs, environment) for one, file in _systems(config)]
+    if config is None:
+        return found
+    return [replace(one, determinism=_determinism(one.config)) for one in found]
+
+
+def _determinism(config: SystemConfig) -> str | None:
+    try:
+        return make_system(config).determinism
+    except EchoError:  # what is missing is told beside it
+        return None
 
 
 def _systems(config: Path | str | None) -> Iterable[tuple[SystemConfig, Path | None]]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from echo_hf.engines.transformers.loading import is_out_of_memory
 from echo_hf.errors import PictureError
 from echo_hf.open_picture import BadPictureError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn
+from echo_hf.systems.secrecy import without_folders
 
 LONGEST_TEXT = 300
 OUT_OF_MEMORY = "out_of_memory"
-FOLDERS = re.compile(r"(?<![\w./:\\-])(?:~|[A-Za-z]:)?[/\\](?:[^\s/\\'\"]+[/\\])+")
 
 
 def one_line(error: BaseException) -> str:
@@ -29,7 +27,7 @@ def one_line(error: BaseException) -> str:
         "cannot read 'vae.json'"
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return FOLDERS.sub("", (lines or [""])[0])[:LONGEST_TEXT]
+    return without_folders((lines or [""])[0])[:LONGEST_TEXT]
 
 
 def failure(error: Exception) -> Drawn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 
 from echo_hf.errors import RunError
+from echo_hf.reasons import NotTabled
 from echo_hf.systems.journal import FOLDER, Entry, Journal, journals
 from echo_hf.tables import OUTPUTS
 
@@ -64,8 +65,27 @@ def outputs_table(root: Path) -> pa.Table:
     return pa.concat_tables([others, table]).sort_by([(name, "ascending") for name in OUTPUTS.key])
 
 
+def not_tabled(root: Path) -> Mapping[str, Mapping[NotTabled, int]]:
+    """How many outputs are in the journals of a run and not in its table.
+
+    Args:
+        root: The run's folder.
+
+    Returns:
+        For each system with such outputs, how many by reason.
+
+    Raises:
+        RunError: A journal cannot be read.
+    """
+    drawn = journals(root)
+    counts = {one.system: len(one.entries) - len(output_rows(one)) for one in drawn}
+    return {name: {NotTabled.OTHER_SETTINGS: count} for name, count in counts.items() if count}
+
+
 def output_rows(journal: Journal) -> list[dict[str, Any]]:
-    """Rows of `OUTPUTS` for what one system has drawn.
+    """Rows of `OUTPUTS` for what one system has drawn with its last settings.
+
+    What it drew with other ones is another system's work: in one table both would be scored as one.
 
     Args:
         journal: Of the system.
@@ -73,7 +93,8 @@ def output_rows(journal: Journal) -> list[dict[str, Any]]:
     Returns:
         The rows, in no particular order.
     """
-    return [_row(journal, entry) for entry in journal.entries.values()]
+    entries = journal.entries.values()
+    return [_row(journal, entry) for entry in entries if entry.signature == journal.current]
 
 
 def _row(journal: Journal, entry: Entry) -> dict[str, Any]:
@@ -81,6 +102,7 @@ def _row(journal: Journal, entry: Entry) -> dict[str, Any]:
         "made_by": __name__,
         "signature": entry.signature,
         "system": journal.describes(entry.signature),
+        "determinism": journal.determinism(entry.signature),
         "split": entry.split,
         "attempts": entry.attempts,
         "at": entry.at,

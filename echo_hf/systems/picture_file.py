@@ -15,7 +15,7 @@ class BadFileError(PictureError):
     """A file holds no picture that can be kept.
 
     Attributes:
-        code: `no_file`, `outside`, `no_regular_file` or `bad_picture`.
+        code: `no_picture_file`, `outside`, `no_regular_file` or `bad_picture`.
     """
 
     def __init__(self, code: str, text: str) -> None:
@@ -40,15 +40,7 @@ def read_picture(path: Path, folder: Path) -> bytes:
     Raises:
         BadFileError: It is not there, lies elsewhere, or is no picture within the limits.
     """
-    place = _inside(path, folder)
-    try:
-        if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
-            raise BadFileError("no_regular_file", f"{path.name!r} is no regular file")
-        with place.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        said = error.strerror or type(error).__name__
-        raise BadFileError("no_file", f"{path.name!r} cannot be read: {said}") from None
+    data = read_bytes(path, folder)
     try:
         check_picture(data)
     except PictureError as error:
@@ -56,11 +48,35 @@ def read_picture(path: Path, folder: Path) -> bytes:
     return data
 
 
+def read_bytes(path: Path, folder: Path) -> bytes:
+    """The bytes of a file in a folder, whatever they are.
+
+    Args:
+        path: The file.
+        folder: Where it has to lie, links followed.
+
+    Returns:
+        Its bytes, and of an oversized one a byte more than a picture may have.
+
+    Raises:
+        BadFileError: It is not there, lies elsewhere, or is no regular file.
+    """
+    place = _inside(path, folder)
+    try:
+        if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
+            raise BadFileError("no_regular_file", f"{path.name!r} is no regular file")
+        with place.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        said = error.strerror or type(error).__name__
+        raise BadFileError("no_picture_file", f"{path.name!r} cannot be read: {said}") from None
+
+
 def _inside(path: Path, folder: Path) -> Path:
     try:
         place = path.resolve()
     except (OSError, RuntimeError, ValueError):  # a circle of links, a name with a zero byte
-        raise BadFileError("no_file", f"{path.name!r} leads nowhere") from None
+        raise BadFileError("no_picture_file", f"{path.name!r} leads nowhere") from None
     if not place.is_relative_to(folder.resolve()):
         raise BadFileError("outside", f"{path.name!r} leads out of its folder")
     return place

@@ -21,7 +21,7 @@ class Plan:
 
     Attributes:
         system: Name of the system.
-        todo: Tasks to draw.
+        todo: Tasks to draw; those that failed before come last, so that they hold up no other.
         stored: How many were drawn before.
         stale: How many of those to draw were drawn before: from another prompt, other inputs, with
             other settings, or with a picture that is gone.
@@ -67,7 +67,8 @@ def plan_of(
         and is_settled(task, entry, pictures)
         and not may_fit_now(entry.details, config)
     }
-    todo = tuple(task for task in tasks if task.sample_id not in done)
+    left = (task for task in tasks if task.sample_id not in done)
+    todo = tuple(sorted(left, key=lambda task: _has_failed(task, entries, signature)))
     before = [entries[task.sample_id] for task in todo if task.sample_id in entries]
     known = [one for one in entries.values() if one.signature == signature]
     per_picture = _mean(one.cost_usd for one in known if one.outcome == Outcome.OK)
@@ -97,12 +98,22 @@ def is_settled(task: Task, entry: Entry, pictures: PictureStore) -> bool:
     """
     if not entry.settled or entry.sample_digest != task.sample_digest:
         return False
-    return entry.image is None or _is_there(pictures.path(entry.image))
+    return entry.image is None or _is_there(pictures.path(entry.image), entry.image_bytes)
 
 
-def _is_there(picture: Path) -> bool:
-    # A machine that lost its power may leave a name without bytes.
-    return picture.is_file() and picture.stat().st_size > 0
+def _has_failed(task: Task, entries: Mapping[str, Entry], signature: str) -> bool:
+    entry = entries.get(task.sample_id)
+    return (
+        entry is not None
+        and entry.outcome == Outcome.FAILED
+        and (entry.signature, entry.sample_digest) == (signature, task.sample_digest)
+    )
+
+
+def _is_there(picture: Path, size: int | None) -> bool:
+    # A machine that lost its power may leave a name without bytes, or with too few.
+    found = picture.stat().st_size if picture.is_file() else 0
+    return found > 0 if size is None else found == size
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

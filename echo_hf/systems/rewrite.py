@@ -15,19 +15,12 @@ from echo_hf.engines.base import Engine, Usage, make_engine
 from echo_hf.engines.openai.server_engine import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.reasons import Failed, Outcome, OutcomeStage
+from echo_hf.systems.adapter_options import options_of
 from echo_hf.systems.attempts import failed_by
-from echo_hf.systems.base import (
-    Drawn,
-    Passing,
-    Retired,
-    System,
-    Task,
-    make_system,
-    options_of,
-    register,
-)
+from echo_hf.systems.base import Drawn, Passing, Retired, System, Task
 from echo_hf.systems.config import Price, SystemConfig
 from echo_hf.systems.costs import added
+from echo_hf.systems.registry import make_system, register
 from echo_hf.systems.rewriting import Writing, instructions_digest, rewriting, written_by
 
 ADAPTER = "rewrite"

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf.reasons import NoTask, Outcome
+from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.generate import Generated
 from echo_hf.systems.journal import Entry
 from echo_hf.systems.listing import Listed
@@ -79,6 +79,13 @@ class Show:
         if said is not None:
             line = Text(f"{system} was stopped: {plain(said, LONGEST_REMARK)}", "red")
             self.console.print(line, soft_wrap=True)
+
+    def tabled(self, kept_back: Mapping[str, Mapping[NotTabled, int]]) -> None:
+        """Prints how many outputs the table does not hold, and why."""
+        for system, counts in kept_back.items():
+            for reason, count in counts.items():
+                line = f"{system}: {count:,} outputs not in the table, {reason}: {reason.meaning}"
+                self.console.print(Text(line, "yellow"), soft_wrap=True)
 
     def __enter__(self) -> Self:
         return self
@@ -158,9 +165,8 @@ def system_table(systems: Sequence[Listed]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("system", "status", "stands for", "adapter", "$ a picture", "missing"):
         right = heading == "$ a picture"
-        table.add_column(
-            heading, justify="right" if right else "left", no_wrap=heading != "missing"
-        )
+        # A narrow terminal folds names rather than leave out what is missing.
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
     for one in systems:
         table.add_row(
             Text(one.config.name, "bold"),
@@ -171,6 +177,20 @@ def system_table(systems: Sequence[Listed]) -> Table:
             _missing(one),
         )
     return table
+
+
+def what_seeds_give(systems: Sequence[Listed]) -> Iterator[str]:
+    """What the same seed gives, a line for each system that says so.
+
+    Args:
+        systems: The systems.
+
+    Yields:
+        The lines.
+    """
+    for one in systems:
+        if one.determinism is not None:
+            yield f"{one.config.name}, with the same seed: {one.determinism}"
 
 
 def what_to_do(systems: Sequence[Listed]) -> Iterator[str]:

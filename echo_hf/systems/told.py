@@ -79,6 +79,8 @@ class Told(Section):
 def drawn_as_told(told: Told, picture: bytes | None, details: Mapping[str, Any]) -> Drawn:
     """What became of a task, as another told it.
 
+    A task that is said to be `retired` was not asked: that says nothing of the tasks beside it.
+
     Args:
         told: Its words.
         picture: The picture that belongs to them; not looked at unless the outcome is `ok`.
@@ -88,10 +90,11 @@ def drawn_as_told(told: Told, picture: bytes | None, details: Mapping[str, Any])
         The same, as every system gives it.
     """
     ok = told.outcome is Outcome.OK
+    said = None if told.outcome is Outcome.RETIRED else told.stage
     return Drawn(
         told.outcome,
         picture if ok else None,
-        None if ok else told.stage or ENDED[told.outcome],
+        None if ok else said or ENDED[told.outcome],
         told.code,
         told.text,
         told.seed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from echo_hf.reasons import NoTask
+from echo_hf.reasons import NoTask, NotTabled
 from echo_hf.systems.journal import Entry
 from echo_hf.systems.plan import Plan
 
@@ -29,6 +29,10 @@ class Watcher(Protocol):
         """A system is done; or stopped, and why."""
         ...
 
+    def tabled(self, kept_back: Mapping[str, Mapping[NotTabled, int]]) -> None:
+        """The table of outputs is written, without so many outputs of systems."""
+        ...
+
 
 class Unwatched:
     """A watcher that tells nobody."""
@@ -43,4 +47,7 @@ class Unwatched:
         """Says nothing."""
 
     def finished(self, system: str, said: str | None) -> None:
+        """Says nothing."""
+
+    def tabled(self, kept_back: Mapping[str, Mapping[NotTabled, int]]) -> None:
         """Says nothing."""

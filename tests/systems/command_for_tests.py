@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Condition, Event, Thread
@@ -59,8 +59,9 @@ def _handler(server: Answering) -> type[BaseHTTPRequestHandler]:
             server.free.wait(PATIENCE_S)
             self.send_response(500 if server.broken else 200)
             self.end_headers()
-            if not server.broken:
-                self.wfile.write(png(name))
+            with suppress(BrokenPipeError):  # whoever asked may have been stopped since
+                if not server.broken:
+                    self.wfile.write(png(name))
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -83,7 +84,7 @@ def answering() -> Iterator[Answering]:
         thread.join()
 
 
-def config(folder: Path, samples: int) -> Path:
+def config(folder: Path, samples: int, **parameters: Any) -> Path:
     """A config over a benchmark of so many samples."""
     release = written(folder, [sample(f"t{number}") for number in range(samples)])
     system = {
@@ -92,6 +93,7 @@ def config(folder: Path, samples: int) -> Path:
         "developer": "Northlight",
         "status": "current",
         "limits": {"concurrency": CONCURRENCY},
+        "parameters": parameters,
     }
     text = yaml.safe_dump({"name": "run", "benchmark": str(release), "systems": [system]})
     (folder / "config.yaml").write_text(text, "utf-8")

@@ -14,8 +14,10 @@ from typing import Any, Self
 
 from echo_hf.cli import main
 from echo_hf.reasons import Outcome
-from echo_hf.systems.base import Drawn, Retired, Task, described, register
+from echo_hf.systems.adapter_options import described
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.registry import register
 
 
 class Fetching:
@@ -33,7 +35,9 @@ class Fetching:
         return described(self.config)
 
     def preflight(self) -> Retired | None:
-        """It is there."""
+        """It is there; a config may want its server to be asked."""
+        if self.config.parameters.get("look"):
+            urllib.request.urlopen(f"{self.address}/preflight").close()  # noqa: S310
         return None
 
     def draw(self, task: Task) -> Drawn:

@@ -20,10 +20,12 @@ from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Outcome
-from echo_hf.systems import base
-from echo_hf.systems.base import Drawn, Retired, Task, described, register
+from echo_hf.systems import registry
+from echo_hf.systems.adapter_options import described
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.journal import Entry
+from echo_hf.systems.registry import register
 from echo_hf.tables import SAMPLES
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
@@ -177,5 +179,5 @@ def known(*systems: Acting, **by_name: Acting) -> Iterator[None]:
     try:
         yield
     finally:
-        base._FACTORIES.pop(ADAPTER)
-        base._NEEDS.pop(ADAPTER)
+        registry._FACTORIES.pop(ADAPTER)
+        registry._NEEDS.pop(ADAPTER)

@@ -11,7 +11,7 @@ import pytest
 
 from echo_hf.errors import GenerationError
 from echo_hf.pictures import PictureStore
-from echo_hf.reasons import Outcome
+from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.config import Limits
 from echo_hf.systems.drawing import MOST_FAILURES_IN_A_ROW, Drawing
@@ -165,6 +165,21 @@ def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
     assert {one.outcome for one in kept(tmp_path).values()} == {Outcome.FAILED}
 
 
+@pytest.mark.parametrize(
+    "failed",
+    [
+        Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code="no_file", text="no file"),
+        Drawn(Outcome.FAILED, stage=OutcomeStage.INPUT, text="cannot be decoded"),
+    ],
+)
+def test_failures_of_single_tasks_stop_nothing(tmp_path: Path, failed: Drawn) -> None:
+    """A gap in a folder, or inputs that nobody can open: the next task may well do."""
+    tasks = [task(number) for number in range(15)]
+    acting = Acting(lambda one: drawn_for(one) if one == tasks[14] else failed, concurrency=1)
+    entries = drawing(tmp_path, acting).run(tasks)
+    assert [one.outcome for one in entries] == [*14 * ["failed"], "ok"]
+
+
 def test_a_success_in_between_counts_failures_anew(tmp_path: Path) -> None:
     """Nine failures, one picture, nine failures: all are tried."""
     tasks = [task(number) for number in range(19)]
@@ -251,6 +266,33 @@ def test_a_retired_model_is_asked_nothing(tmp_path: Path) -> None:
         (one.outcome, one.stage, one.code, one.text, one.attempts)
         for one in kept(tmp_path).values()
     } == {("retired", "preflight", "404", "gone since May", 0)}
+
+
+def test_a_model_that_goes_away_while_it_draws_is_asked_no_more(tmp_path: Path) -> None:
+    """What was under way is kept; the tasks that are left get the maker's words, unasked."""
+    gone = Drawn(Outcome.RETIRED, stage=OutcomeStage.REQUEST, code="404", text="gone since noon")
+    both = Barrier(2)
+
+    def act(one: Task) -> Drawn:
+        both.wait(PATIENCE_S)
+        return gone if one == TASKS[0] else drawn_for(one)
+
+    acting = Acting(act, concurrency=2)
+    entries = drawing(tmp_path, acting).run(TASKS)
+    assert sorted(acting.asked) == ["s0", "s1"]
+    found = kept(tmp_path)
+    assert len(entries) == len(found) == len(TASKS)
+    assert found["s1"].outcome == Outcome.OK
+    left = {(found[one.sample_id].code, found[one.sample_id].text) for one in TASKS[2:]}
+    assert left == {("404", "gone since noon")}
+    assert {found[one.sample_id].outcome for one in TASKS[2:]} == {Outcome.RETIRED}
+
+
+def test_a_task_that_was_never_asked_of_a_retired_model_retires_no_other(tmp_path: Path) -> None:
+    """As a list of outputs that were made before may say of a sample."""
+    never = Drawn(Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT)
+    acting = Acting(lambda one: never if one == TASKS[0] else drawn_for(one), concurrency=1)
+    assert len(drawing(tmp_path, acting).run(TASKS[:3])) == len(acting.asked) == 3
 
 
 def test_a_picture_that_cannot_be_had_again_stays(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from datasets import load_dataset
 
 from echo_hf.errors import ConfigError, EngineError, GenerationError, RunError
 from echo_hf.pictures import PictureStore
-from echo_hf.reasons import NoTask, Outcome
+from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.generate import Generated, generate
 from echo_hf.systems.journal import Journal
@@ -130,6 +130,22 @@ def test_nothing_that_is_settled_is_asked_twice(
     assert {row["sample_id"]: row["outcome"] for row in table(tmp_path)} == ends
 
 
+def test_ten_bad_tasks_do_not_hold_up_the_others(tmp_path: Path, acting: Acting) -> None:
+    """The first command stops at them; the same one again draws all that can be drawn."""
+    release = written(tmp_path, [sample(f"t{number:02}") for number in range(15)])
+
+    def act(one: Task) -> Drawn:
+        if one.sample_id < "t10":
+            raise OSError("out of paint")
+        return drawn_for(one)
+
+    acting.act, acting.concurrency = act, 1
+    for drawn in (0, 5):
+        with pytest.raises(GenerationError, match="10 tasks in a row failed"):
+            generate(evaluation(release), runs=tmp_path)
+        assert sum(row["outcome"] == "ok" for row in table(tmp_path)) == drawn
+
+
 def test_another_signature_is_drawn_anew(tmp_path: Path, release: Path, acting: Acting) -> None:
     """Parameters, seed and size decide a picture; limits, prices and a folder do not."""
     first = system(parameters={"steps": 2, "folder": "/here"})
@@ -147,6 +163,38 @@ def test_another_signature_is_drawn_anew(tmp_path: Path, release: Path, acting: 
             dry_run=True,
         ).plans
         assert (len(plan.todo), plan.stored, plan.stale) == (5, 0, 5)
+
+
+def test_a_change_of_settings_is_never_scored_as_a_blend(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """With a limit, and stopped half-way: the table has what the new settings drew, and no more."""
+    generate(evaluation(release), runs=tmp_path)
+    made = generate(evaluation(release, system(seed=1)), runs=tmp_path, limit=1)
+    assert [row["sample_id"] for row in table(tmp_path)] == ["e0", "t0"]
+    assert made.outcomes == {"mine": {"ok": 2}}
+    assert made.not_tabled == {"mine": {NotTabled.OTHER_SETTINGS: 3}}
+
+    def act(one: Task) -> Drawn:
+        if one.sample_id == "t0":
+            raise GenerationError("no key")
+        return drawn_for(one)
+
+    acting.act, acting.concurrency = act, 1
+    with pytest.raises(GenerationError, match="no key"):
+        generate(evaluation(release, system(seed=2)), runs=tmp_path)
+    assert [row["sample_id"] for row in table(tmp_path)] == ["e0", "e1"]
+
+
+def test_settings_that_a_retired_model_never_drew_with_take_nothing_away(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """What cannot be drawn again stays in the table, whatever the config says now."""
+    generate(evaluation(release), runs=tmp_path)
+    acting.gone = Retired("retired in May")
+    made = generate(evaluation(release, system(seed=1)), runs=tmp_path)
+    assert (made.outcomes, made.not_tabled) == ({"mine": {"ok": 5}}, {})
+    assert [row["sample_id"] for row in table(tmp_path)] == EVERY
 
 
 def test_another_prompt_or_a_lost_picture_is_drawn_anew(tmp_path: Path, acting: Acting) -> None:
@@ -172,17 +220,17 @@ def test_a_limit_holds_for_each_split(tmp_path: Path, release: Path, acting: Act
             generate(evaluation(release), runs=tmp_path, limit=limit)
 
 
-def test_a_dry_run_asks_nobody_and_writes_no_output(
+def test_a_dry_run_asks_nobody_and_writes_nothing(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
     """It says how many, and what they cost as far as the config knows."""
     config = system(price={"usd_per_image": 0.25, "as_of": "2026-01-01"})
     acting.gone = Retired("nobody should ask")
-    made = generate(evaluation(release, config), runs=tmp_path, dry_run=True)
+    made = generate(evaluation(release, config), runs=tmp_path / "runs", dry_run=True)
     (plan,) = made.plans
     assert (len(plan.todo), plan.cost_usd, plan.seconds) == (5, 1.25, None)
     assert (made.path, acting.asked, acting.entered) == (None, [], [])
-    assert {path.name for path in (tmp_path / "measured").iterdir()} == {"pictures"}
+    assert not (tmp_path / "runs").exists()
 
 
 def test_only_the_systems_that_are_named(tmp_path: Path, release: Path) -> None:

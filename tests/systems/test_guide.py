@@ -20,7 +20,7 @@ from echo_hf.engines.openai.refusals import REFUSALS
 from echo_hf.evaluation import load_evaluation
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Outcome
-from echo_hf.systems import base
+from echo_hf.systems import registry
 from echo_hf.systems.config import Limits, Price, SystemConfig
 from echo_hf.systems.generate import generate
 from echo_hf.systems.google_images.answer import HELD_BACK, UNDRAWN
@@ -102,8 +102,8 @@ def test_the_commands_are_commands() -> None:
 def test_the_adapter_of_the_guide_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it stands there: a text, an edit in the size of its input, and one with two inputs."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
-    monkeypatch.setattr(base, "_NEEDS", dict(base._NEEDS))
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    monkeypatch.setattr(registry, "_NEEDS", dict(registry._NEEDS))
     code, script = blocks(GUIDE, "python")
     exec(compile(code, "docs/systems.md", "exec"), {"__name__": "guide"})  # noqa: S102 - our own words
     compile(script, "docs/systems.md", "exec")

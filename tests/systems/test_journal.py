@@ -83,8 +83,43 @@ def test_a_signature_is_written_down_once_and_says_what_it_stands_for(tmp_path: 
     assert second != first
     assert again.describes(first) == {"model": "m", "seed": 0}
     assert again.describes("unheard of") == {}
-    again.sign({"model": "m", "seed": 0})
+    again.sign({"model": "m", "seed": 1})
     assert len((tmp_path / FILE).read_bytes().splitlines()) == 2
+
+
+def test_what_a_seed_gives_stands_with_the_signature(tmp_path: Path) -> None:
+    """As the system said it; an older journal says nothing."""
+    journal = Journal(tmp_path, "mine")
+    first = journal.sign({"seed": 0}, "always the same")
+    second = journal.sign({"seed": 1})
+    again = Journal(tmp_path, "mine")
+    for one in (journal, again):
+        assert (one.determinism(first), one.determinism(second)) == ("always the same", None)
+
+
+def test_the_current_settings_are_those_of_the_last_line(tmp_path: Path) -> None:
+    """Signed or drawn with; also where earlier settings come back, and when it is opened again."""
+    journal = Journal(tmp_path, "mine")
+    assert journal.current is None
+    first, second = journal.sign({"seed": 0}), journal.sign({"seed": 1})
+    assert Journal(tmp_path, "mine").current == journal.current == second
+    journal.sign({"seed": 0})
+    assert Journal(tmp_path, "mine").current == journal.current == first
+    journal.add(entry(0, signature=second))
+    assert Journal(tmp_path, "mine").current == journal.current == second
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"seed": object()}, {"seed": "many"}, {"details": {"a": {1, 2}}}, {"image": "../x"}]
+)
+def test_what_could_not_be_read_back_is_not_written(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """One line, and the file stays one that every later command can read."""
+    journal = Journal(tmp_path, "mine")
+    journal.add(entry(0))
+    with pytest.raises(RunError, match=r"the output of 's1' cannot be written down") as raised:
+        journal.add(entry(1, **wrong))
+    assert "\n" not in str(raised.value)
+    assert Journal(tmp_path, "mine").entries.keys() == journal.entries.keys() == {"s0"}
 
 
 def test_threads_write_whole_lines(tmp_path: Path) -> None:

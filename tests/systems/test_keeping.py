@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from echo_hf.engines.base import Usage
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.attempts import Tried
@@ -94,3 +96,27 @@ def test_a_build_that_begins_costs_no_picture(
     one = kept(tmp_path, Drawn(Outcome.OK, png("x")))
     assert len(swept) == 1
     assert PictureStore(tmp_path / "pictures").open(one.image or "") == png("x")
+
+
+def test_a_number_of_a_library_is_the_plain_one(tmp_path: Path) -> None:
+    """As numpy and torch have them."""
+    said = Drawn(Outcome.OK, png("fox"), seed=np.int64(7), cost_usd=np.float32(0.5))  # type: ignore[arg-type]
+    one = kept(tmp_path, said)
+    assert (one.seed, one.cost_usd, dict(one.details)) == (7, 0.5, {})
+    assert one.image_bytes == len(png("fox"))
+
+
+class Tensor:
+    """A number that does not say which."""
+
+    def __repr__(self) -> str:
+        return "tensor(7)"
+
+
+@pytest.mark.parametrize("name", ["seed", "cost_usd", "usage"])
+def test_what_is_no_number_is_told_beside_the_picture(tmp_path: Path, name: str) -> None:
+    """The picture stays, and the journal can be read by every later command."""
+    wrong = Usage(1, Tensor()) if name == "usage" else Tensor()  # type: ignore[arg-type]
+    one = kept(tmp_path, Drawn(Outcome.OK, png("fox"), **{name: wrong}))
+    assert (one.outcome, getattr(one, name)) == ("ok", None)
+    assert "tensor(7)" in one.details["unfit"][name]

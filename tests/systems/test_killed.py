@@ -91,3 +91,17 @@ def test_ctrl_c_keeps_what_is_under_way(tmp_path: Path, server: Answering) -> No
     assert answered(tmp_path) == set(server.asked)
     rows = pq.read_table(tmp_path / "run" / "outputs.parquet").to_pylist()
     assert {row["sample_id"] for row in rows} == set(server.asked)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_while_a_system_is_looked_for_is_no_error_of_it(
+    tmp_path: Path, server: Answering, number: signal.Signals
+) -> None:
+    """Before anything is drawn, too: exit code 130, and how to go on."""
+    server.free.clear()
+    with drawing(server, config(tmp_path, 3, look=True)) as process:
+        server.until_asked(1)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert errors == "echo-hf: stopped; the same command goes on where it was\n"
+    assert (process.returncode, server.asked) == (130, ["preflight"])

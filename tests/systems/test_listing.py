@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
-from echo_hf.systems import base
-from echo_hf.systems.base import register
+from echo_hf.systems import registry
 from echo_hf.systems.config_files import shipped_systems
 from echo_hf.systems.listing import Listed, list_systems
+from echo_hf.systems.registry import register
 from tests.systems.runs_for_tests import Acting, system
 
 
 @pytest.fixture(autouse=True)
 def _adapters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
-    monkeypatch.setattr(base, "_NEEDS", dict(base._NEEDS))
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    monkeypatch.setattr(registry, "_NEEDS", dict(registry._NEEDS))
     register("hosted", extra="openai", packages=("json",), key="LUMEN_API_KEY")(Acting)
     register("local", extra="diffusers", packages=("no_such_package_at_all",))(Acting)
 
@@ -69,3 +69,10 @@ def test_what_is_missing_is_said_of_every_part(tmp_path: Path) -> None:
 def test_without_a_config_those_that_echo_hf_brings() -> None:
     """Each with its file."""
     assert [one.file for one in list_systems()] == list(shipped_systems())
+
+
+def test_what_a_seed_gives_is_told_of_what_can_be_made_here(tmp_path: Path) -> None:
+    """By the system itself; nothing of one whose packages are missing."""
+    made, missing = listed(tmp_path, {"adapter": "hosted"}, {"adapter": "local"})
+    assert made.determinism == "the same seed gives the same picture"
+    assert missing.determinism is None

@@ -12,9 +12,9 @@ import pytest
 
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
-from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
 from echo_hf.systems.journal import Journal
-from echo_hf.systems.output_rows import outputs_table, write_outputs
+from echo_hf.systems.output_rows import not_tabled, outputs_table, write_outputs
 from echo_hf.tables import OUTPUTS
 from tests.systems.runs_for_tests import entry, sha
 
@@ -22,7 +22,7 @@ from tests.systems.runs_for_tests import entry, sha
 def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
     """Column by column, by hand; what decided the picture is its provenance."""
     journal = Journal(tmp_path, "mine")
-    signature = journal.sign({"model": "m"})
+    signature = journal.sign({"model": "m"}, "the same on the same machine")
     journal.add(
         entry(
             0,
@@ -64,11 +64,33 @@ def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
         "made_by": "echo_hf.systems.output_rows",
         "signature": signature,
         "system": {"model": "m"},
+        "determinism": "the same on the same machine",
         "split": "text_to_image",
         "attempts": 2,
         "at": "2026-01-01T00:00:00+00:00",
         "details": {"size": "auto"},
     }
+
+
+def test_settings_are_never_mixed_under_one_name(tmp_path: Path) -> None:
+    """The last ones alone have rows; the others are counted, kept, and come back with theirs."""
+    journal = Journal(tmp_path, "mine")
+    first = journal.sign({"seed": 0})
+    for number in (0, 1, 2):
+        journal.add(entry(number, signature=first))
+    second = journal.sign({"seed": 1})
+    journal.add(entry(0, signature=second))
+    Journal(tmp_path, "theirs").add(entry(0))
+
+    def rows() -> list[tuple[str, str]]:
+        found = outputs_table(tmp_path).to_pylist()
+        return sorted((row["system"], row["sample_id"]) for row in found)
+
+    assert rows() == [("mine", "s0"), ("theirs", "s0")]
+    assert not_tabled(tmp_path) == {"mine": {NotTabled.OTHER_SETTINGS: 2}}
+    journal.sign({"seed": 0})
+    assert rows() == [("mine", "s1"), ("mine", "s2"), ("theirs", "s0")]
+    assert not_tabled(tmp_path) == {"mine": {NotTabled.OTHER_SETTINGS: 1}}
 
 
 def test_an_empty_run_has_an_empty_table(tmp_path: Path) -> None:

@@ -69,11 +69,27 @@ def test_what_is_settled_as_it_would_be_now_is_kept(
         for number, (outcome, same, signed, held) in enumerate(given)
         if outcome in final and same and signed and (held or outcome != "ok")
     }
-    assert [one.sample_id for one in made.todo] == [
-        one.sample_id for one in tasks if one.sample_id not in kept
-    ]
+    failed = {
+        f"s{number}"
+        for number, (outcome, same, signed, _) in enumerate(given)
+        if outcome == "failed" and same and signed
+    }
+    left = [one.sample_id for one in tasks if one.sample_id not in kept]
+    first = [name for name in left if name not in failed]
+    assert [one.sample_id for one in made.todo] == [*first, *(n for n in left if n in failed)]
     assert made.stored == len(kept)
     assert made.stale == sum(outcome in final for outcome, *_ in given) - len(kept)
+
+
+def test_what_failed_before_comes_last(tmp_path: Path) -> None:
+    """In its order; a failure of other words or settings says nothing of what is tried now."""
+    failed = [
+        entry(0, outcome=Outcome.FAILED, signature="s"),
+        entry(1, "owl", outcome=Outcome.FAILED, signature="s"),
+        entry(2, outcome=Outcome.FAILED, signature="t"),
+    ]
+    made = plan(tmp_path, *failed)
+    assert [one.sample_id for one in made.todo] == ["s1", "s2", "s3", "s0"]
 
 
 def test_a_picture_of_no_bytes_is_gone(tmp_path: Path) -> None:
@@ -83,6 +99,17 @@ def test_a_picture_of_no_bytes_is_gone(tmp_path: Path) -> None:
     drawn = entry(0, outcome=Outcome.OK, image=digest)
     assert plan(tmp_path, drawn).stored == 1
     store.path(digest).write_bytes(b"")
+    assert plan(tmp_path, drawn).stored == 0
+
+
+def test_a_picture_of_too_few_bytes_is_gone(tmp_path: Path) -> None:
+    """Where its size was noted, it has to have it."""
+    store = PictureStore(tmp_path)
+    data = png("fox")
+    digest = store.put(data)
+    drawn = entry(0, outcome=Outcome.OK, image=digest, image_bytes=len(data))
+    assert plan(tmp_path, drawn).stored == 1
+    store.path(digest).write_bytes(data[:-1])
     assert plan(tmp_path, drawn).stored == 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.systems.secrecy import without_secrets
+from echo_hf.systems.secrecy import is_secret, without_secrets
 
 KEYS = {
     "LUMEN_API_KEY": " sk-tulip-1234 ",
@@ -31,3 +31,35 @@ KEYS = {
 def test_keys_are_hidden_and_the_rest_stays(text: str, shown: str) -> None:
     """Values of variables that hold credentials, passwords in addresses, keys in queries."""
     assert without_secrets(text, KEYS) == shown
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OPENAI_API_KEY",
+        "OPENAI_KEY_2",
+        "LUMEN_KEY2",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "GITHUB_TOKEN",
+        "HF_TOKEN",
+        "HUGGING_FACE_HUB_TOKEN",
+        "REPLICATE_TOKEN",
+        "LUMEN_CREDENTIALS",
+        "lumen_password",
+        "LUMEN_APIKEY",
+        "REGISTRY_AUTH",
+    ],
+)
+def test_a_variable_with_a_secret_is_known_by_its_name(name: str) -> None:
+    """Whatever stands around the word; its value is hidden."""
+    assert is_secret(name)
+    assert without_secrets("401 for tulip-1234", {name: "tulip-1234"}) == "401 for [hidden]"
+
+
+@pytest.mark.parametrize(
+    "name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "KEYBOARD", "PWD", "MONKEY", "SSH_AUTH_SOCK"]
+)
+def test_other_variables_are_none(name: str) -> None:
+    """A word that begins alike is another one."""
+    assert not is_secret(name)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from echo_hf.errors import MissingExtraError
-from echo_hf.systems.base import adapter_needs, make_system
 from echo_hf.systems.config_files import read_system, shipped_systems
+from echo_hf.systems.registry import adapter_needs, make_system
 
 FILES = list(shipped_systems())
 # As the figures of the paper call them.

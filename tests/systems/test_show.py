@@ -12,11 +12,11 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from echo_hf.reasons import NoTask, Outcome
+from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.generate import Generated
-from echo_hf.systems.listing import Listed
+from echo_hf.systems.listing import Listed, list_systems
 from echo_hf.systems.plan import Plan
-from echo_hf.systems.show import Show, outcome_table, plan_table, system_table
+from echo_hf.systems.show import Show, outcome_table, plan_table, system_table, what_seeds_give
 from tests.systems.runs_for_tests import entry, sha, system, task
 
 TASKS = tuple(task(number) for number in range(1500))
@@ -57,6 +57,13 @@ def test_samples_that_are_left_out_are_told_with_the_reason() -> None:
     Show(one).planned([PLAN], {NoTask.DEHYDRATED: 1200})
     assert "1,200 samples left out, dehydrated: " in written(one)
     assert "echo-hf hydrate" in written(one)
+
+
+def test_outputs_that_the_table_does_not_hold_are_told() -> None:
+    """Counted, with the reason."""
+    one = console()
+    Show(one).tabled({"mine": {NotTabled.OTHER_SETTINGS: 1200}})
+    assert written(one).startswith("mine: 1,200 outputs not in the table, other_settings: drawn")
 
 
 def test_a_rate_counts_from_when_the_system_began(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,3 +155,26 @@ def test_the_list_says_what_to_do() -> None:
         "no adapter 'acting' is installed",
         "folder 'Bagel'",
     ]
+
+
+def test_a_narrow_terminal_leaves_out_nothing() -> None:
+    """At 80 columns every heading and all that is missing is there, in lines that fit."""
+    systems = list_systems()
+    one = Console(file=io.StringIO(), width=80)
+    one.print(system_table(systems))
+    lines = written(one).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[-1] == "missing"
+    start = lines[0].index("missing")
+    column = re.sub(r"\s", "", "".join(line[start:] for line in lines))
+    names = [name for system in systems for name, is_set in system.keys.items() if not is_set]
+    assert names
+    assert all(name in column for name in names)
+
+
+def test_what_a_seed_gives_is_a_line_each() -> None:
+    """Of the systems that say so."""
+    given = {"file": None, "known": True, "extra": None, "keys": {}, "no_folder": None}
+    one = Listed(config=system("mine"), usd_per_image=None, **given)
+    told = replace(one, determinism="always the same")
+    assert list(what_seeds_give([one, told])) == ["mine, with the same seed: always the same"]

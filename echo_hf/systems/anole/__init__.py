@@ -15,18 +15,24 @@ from echo_hf.engines.checkpoint import CONFIG
 from echo_hf.engines.transformers.loading import free
 from echo_hf.errors import GenerationError, PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.adapter_options import deciding, model_of, options_of
 from echo_hf.systems.anole.decoder import weights_name
 from echo_hf.systems.anole.drawing import draw_tokens
 from echo_hf.systems.anole.loading import LoadedAnole, load_anole
 from echo_hf.systems.anole.options import AnoleOptions
 from echo_hf.systems.anole.prompts import MOST_INPUTS, branches
-from echo_hf.systems.base import Drawn, Retired, Task, model_of, options_of, register
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.input_pictures import open_inputs
 from echo_hf.systems.local_models import LocalModel, check_one_at_a_time
 from echo_hf.systems.local_trouble import bad_input, failure, unsupported
 from echo_hf.systems.misfit import misfit
 from echo_hf.systems.output_picture import as_png
+from echo_hf.systems.registry import register
+
+# Raised with every change of ours that changes pictures: a default, the words around a prompt, how
+# tokens are drawn. What was drawn before is drawn anew then.
+WORDING = 1
 
 
 @register(
@@ -77,14 +83,16 @@ class AnoleSystem:
         """What decides a picture; the device does not.
 
         Returns:
-            Plain values; a `revision` is what the config says, or the digest of a folder.
+            Plain values; a `revision` is what the config says, or the digest of a folder. A
+            parameter at its default is left out, so that one more parameter is no other signature.
         """
         places = {"device", "revision", "decoder", "decoder_revision"}
         return {
             "adapter": self.config.adapter,
+            "wording": WORDING,
             **self._model.identity,
             "decoder": self._decoder.identity,
-            **self.options.model_dump(mode="json", exclude=places),
+            **deciding(self.options, places),
             "seed": self.config.seed,
         }
 

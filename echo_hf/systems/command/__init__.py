@@ -16,16 +16,18 @@ from typing import Any, Self
 
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, options_of, register
+from echo_hf.systems.adapter_options import options_of
+from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.command.crew import Crew, Launch, Worker
 from echo_hf.systems.command.environment import hidden, worker_environment
-from echo_hf.systems.command.launch import check_command, resolved, signed
+from echo_hf.systems.command.launch import check_command, portable, resolved, signed
 from echo_hf.systems.command.options import CommandOptions
 from echo_hf.systems.command.place import InputError, placed
-from echo_hf.systems.command.protocol import OUTPUT, Answer, answers, request_line
+from echo_hf.systems.command.protocol import OUTPUT, VERSION, Answer, answers, request_line
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.misfit import by_config, misfit
 from echo_hf.systems.picture_file import BadFileError, read_picture
+from echo_hf.systems.registry import register
 from echo_hf.systems.told import drawn_as_told, read_told
 
 
@@ -53,16 +55,20 @@ class CommandSystem:
     def signature(self) -> Mapping[str, Any]:
         """The command with a digest of its scripts, the model, the parameters, size and seed.
 
-        What a script imports is not looked at: change `parameters` where it changes pictures.
+        What a script imports is not looked at: change `parameters` where it changes pictures. Of
+        absolute paths the last name counts, as their folders differ from machine to machine.
         """
-        options = self._options.model_dump(mode="json")
-        given = ("parameters", "environment", "pass_environment", "most_inputs")
-        config = self._config.model_dump(mode="json")
+        config = self._config.model_dump(mode="json", include={"model", "size", "seed"})
+        given = {
+            "parameters": portable(self._options.parameters),
+            "environment": portable(self._options.environment),
+        }
         return {
             "adapter": "command",
+            "protocol": VERSION,
             "command": self._signed,
-            **{name: options[name] for name in given},
-            **{name: config[name] for name in ("model", "size", "seed")},
+            **{name: value for name, value in given.items() if value},
+            **config,
         }
 
     def preflight(self) -> None:
@@ -93,7 +99,7 @@ class CommandSystem:
             GenerationError: No worker can be started, or they keep ending.
         """
         crew = self._workers()
-        with crew.borrowed() as worker:
+        with crew.borrowed(task.sample_id) as worker:
             self.determinism = worker.hello.determinism or self.determinism
             unfit = misfit(task, 0, self._most_inputs(worker), "the worker")
             if unfit is not None:
@@ -167,11 +173,11 @@ class CommandSystem:
 
     def _answered(self, line: bytes, worker: Worker, place: Path) -> Drawn:
         try:
-            answer = read_told(self._hide(line), Answer, "the worker's answer")
+            answer = read_told(line, Answer, "the worker's answer")
         except ValueError as error:
             return _without("bad_answer", str(error), stage=OutcomeStage.ANSWER)
         details = {
-            "worker": {"name": worker.hello.name, "version": worker.hello.version},
+            "worker": worker.hello.model_dump(include={"name", "version", "determinism"}),
             "worker_says": dict(answer.details),
         }
         if answer.outcome is not Outcome.OK:

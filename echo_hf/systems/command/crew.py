@@ -26,7 +26,7 @@ class Launch:
         folder: Where it runs.
         environment: All its variables.
         start_timeout_s: Longest wait for its first line.
-        most_restarts: How often in a row workers may end without an answer.
+        most_restarts: In how many tasks in a row workers may end without an answer.
         hide: Takes what is secret out of what a worker wrote.
     """
 
@@ -44,11 +44,13 @@ class Worker:
 
     Attributes:
         process: The process; null before its start and after its end.
+        task: Sample of the task that it has, or had last.
         hello: What the process said of itself.
     """
 
     def __init__(self) -> None:
         self.process: WorkerProcess | None = None
+        self.task = ""
         self.hello = Hello(echo_hf_worker=1, name="worker")
 
 
@@ -68,11 +70,14 @@ class Crew:
             self._idle.put(worker)
         self._changing = Lock()
         self._closed = self._greeted = False
-        self._lost = 0
+        self._lost: set[str] = set()
 
     @contextmanager
-    def borrowed(self) -> Iterator[Worker]:
+    def borrowed(self, task: str) -> Iterator[Worker]:
         """Waits for a worker and sees that its process runs.
+
+        Args:
+            task: Sample of the task that it is for.
 
         Yields:
             The worker, for this thread alone.
@@ -82,6 +87,7 @@ class Crew:
             GenerationError: None can be started, or the crew is closed.
         """
         worker = self._idle.get()
+        worker.task = task
         try:
             if worker.process is None:
                 self._start(worker)
@@ -102,7 +108,7 @@ class Crew:
 
         Raises:
             Passing: The worker ended, or gave no answer in time; it is started again when needed.
-            GenerationError: That has happened too often in a row.
+            GenerationError: That has happened in too many tasks in a row.
         """
         process = worker.process
         if process is None:
@@ -111,12 +117,12 @@ class Crew:
             line = process.ask(request, lambda line: has_key(line, ANSWER), timeout_s)
         except WorkerError as error:
             worker.process = None
-            raise self._loss(error) from None
+            raise self._loss(worker, error) from None
         except BaseException:
             worker.process = None
             raise
         with self._changing:
-            self._lost = 0
+            self._lost.clear()
         return line
 
     def dismiss(self, worker: Worker, why: str) -> Exception:
@@ -133,7 +139,7 @@ class Crew:
             worker.process.kill()
             worker.process.end()
             worker.process = None
-        return self._loss(WorkerError("wrong_id", why))
+        return self._loss(worker, WorkerError("wrong_id", why))
 
     def close(self) -> None:
         """Ends all workers, those that are at a task as well; none is started any more."""
@@ -172,18 +178,18 @@ class Crew:
                     f"({error.strerror}): set parameters.command"
                 ) from None
         try:
-            worker.hello = self._greeting(worker.process)
+            worker.hello = self._greeting(worker, worker.process)
         except BaseException:
             worker.process = None
             raise
         self._greeted = True
 
-    def _greeting(self, process: WorkerProcess) -> Hello:
+    def _greeting(self, worker: Worker, process: WorkerProcess) -> Hello:
         try:
             line = process.ask(b"", _is_greeting, self._launch.start_timeout_s)
         except WorkerError as error:
             if self._greeted:  # what could be started once may be started again
-                raise self._loss(error) from None
+                raise self._loss(worker, error) from None
             raise GenerationError(
                 f"{self._launch.name}: the worker could not be started: {error}"
             ) from None
@@ -194,13 +200,14 @@ class Crew:
             process.end()
             raise GenerationError(str(error)) from None
 
-    def _loss(self, error: WorkerError) -> Exception:
+    def _loss(self, worker: Worker, error: WorkerError) -> Exception:
+        # A task that kills its workers does so at every attempt, and says nothing about the others.
         with self._changing:
-            self._lost += 1
-            lost = self._lost
+            self._lost.add(worker.task)
+            lost = len(self._lost)
         if lost > self._launch.most_restarts:
             return GenerationError(
-                f"{self._launch.name}: workers ended {lost} times without an answer between, "
+                f"{self._launch.name}: workers ended in {lost} tasks without an answer between, "
                 f"the last one so: {error}"
             )
         return Passing(f"the worker is gone: {error}", error.code)

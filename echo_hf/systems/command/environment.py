@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 from collections.abc import Mapping, Sequence
+
+from echo_hf.systems.secrecy import SHORTEST, is_secret
 
 KEPT = (
     "PATH",
@@ -33,19 +35,6 @@ KEPT = (
 )
 # A worker in Python speaks UTF-8, and no line of its own waits in a buffer.
 PYTHON = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
-SECRET = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)")
-# Shorter ones would hide words that mean something else.
-SHORTEST_HIDDEN = 6
-
-
-def is_secret(variable: str) -> bool:
-    """Whether a variable holds a secret, by its name.
-
-    Example:
-        >>> is_secret("SHOP_KEY"), is_secret("TOKENIZERS_PARALLELISM")
-        (True, False)
-    """
-    return SECRET.search(variable.upper()) is not None
 
 
 def worker_environment(
@@ -90,6 +79,10 @@ def hidden(said: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> byt
     # The longest first: one may be a part of another.
     secrets = [(parent.get(name, ""), name) for name in passed if is_secret(name)]
     for value, name in sorted(secrets, key=lambda one: -len(one[0])):
-        if len(value) >= SHORTEST_HIDDEN:
-            said = said.replace(os.fsencode(value), f"${name}".encode())
+        if len(value) < SHORTEST:
+            continue
+        # As it is, and as it stands in a line of JSON.
+        written = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
+        for one in (value, *written):
+            said = said.replace(os.fsencode(one), f"${name}".encode())
     return said

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from echo_hf.errors import GenerationError, unknown
+from echo_hf.systems.secrecy import without_folders
 
 SHIPPED = "worker:"
 WORKERS = Path(__file__).resolve().parent.parent / "workers"
 LARGEST_SCRIPT = 1024 * 1024
+PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
 
 
 def resolved(command: Sequence[str], place: str) -> list[str]:
@@ -40,11 +43,34 @@ def signed(command: Sequence[str], folder: Path) -> list[Any]:
         folder: Where it runs.
 
     Returns:
-        The program's name without its folder, which differs from machine to machine, and the
-        arguments; a digest of its content in place of a script, so that an edited one is noticed.
+        The program's name without its folder, which differs from machine to machine, as does which
+        Python it is; and the arguments, absolute paths without their folders. A digest of its
+        content is in place of a script, so that an edited one is noticed.
     """
     program, *arguments = command
-    return [Path(program).name, *(_signed(one, folder) for one in arguments)]
+    name = Path(program).name
+    is_python = PYTHON.match(name) is not None
+    return ["python" if is_python else name, *(_signed(one, folder) for one in arguments)]
+
+
+def portable(value: Any) -> Any:
+    """What a config says, without the folders of one machine.
+
+    Args:
+        value: What JSON can hold.
+
+    Returns:
+        The same, with absolute paths cut down to their last names.
+
+    Example:
+        >>> portable({"weights": ["/data/mira/lumen.ckpt"], "steps": 30})
+        {'weights': ['lumen.ckpt'], 'steps': 30}
+    """
+    if isinstance(value, Mapping):
+        return {name: portable(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [portable(one) for one in value]
+    return without_folders(value.rstrip("/")) if isinstance(value, str) else value
 
 
 def check_command(command: Sequence[str], folder: Path, path: str | None, place: str) -> None:
@@ -95,7 +121,7 @@ def _signed(argument: str, folder: Path) -> Any:
     path = folder / argument
     try:
         if not path.is_file() or path.stat().st_size > LARGEST_SCRIPT:
-            return argument
+            return portable(argument)
         return {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
     except (OSError, ValueError):
-        return argument
+        return portable(argument)

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from echo_hf.config_check import secrets_in
 from echo_hf.config_fields import File, Section, Whole
-from echo_hf.systems.command.environment import is_secret
+from echo_hf.systems.secrecy import is_secret
 from echo_hf.systems.told import JsonMapping
 
 
@@ -49,7 +49,8 @@ class CommandOptions(Section):
         pass_environment: Names of variables that it gets from the environment of echo-hf.
         most_inputs: Most input pictures of a task; null for what the worker says.
         start_timeout_s: Longest wait for its first line, in seconds: it may load its model before.
-        most_restarts: How often in a row workers may end without an answer before the run does.
+        most_restarts: In how many tasks in a row workers may end without an answer before the run
+            does; each is tried again as `limits.attempts` says.
         workers: How many run at a time, each on one task.
         parameters: What each request carries, for the worker to understand.
     """

@@ -44,7 +44,7 @@ class WorkerProcess:
         command: The program and its arguments.
         folder: Where it runs.
         environment: All its variables.
-        hide: Takes what is secret out of its last words.
+        hide: Takes what is secret out of all that it wrote.
 
     Attributes:
         logged: How many lines of its output were none of the protocol.
@@ -88,7 +88,7 @@ class WorkerProcess:
             timeout_s: Longest wait, in seconds.
 
         Returns:
-            The answer, without the end of the line.
+            The answer, without secrets and without the end of the line.
 
         Raises:
             WorkerError: The worker ended, took too long, or wrote a line that does not end. It is
@@ -135,7 +135,7 @@ class WorkerProcess:
         while True:
             while (line := self._next_line()) is not None:
                 if is_answer(line):
-                    return line
+                    return self._hide(line)
                 self._note(line + b"\n")
                 self.logged += 1
             if len(self._unread) > LONGEST_LINE:

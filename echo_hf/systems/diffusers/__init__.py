@@ -14,7 +14,8 @@ from PIL import Image
 from echo_hf.engines.transformers.loading import free
 from echo_hf.errors import PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Retired, Task, model_of, options_of, register
+from echo_hf.systems.adapter_options import deciding, model_of, options_of
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.diffusers.classes import INDEX, class_named
 from echo_hf.systems.diffusers.inputs import (
@@ -27,11 +28,16 @@ from echo_hf.systems.diffusers.inputs import (
 from echo_hf.systems.diffusers.loading import LoadedPipeline, load_pipeline
 from echo_hf.systems.diffusers.options import DiffusersOptions
 from echo_hf.systems.diffusers.output_size import size_arguments
+from echo_hf.systems.diffusers.prompt_length import prompt_length
 from echo_hf.systems.input_pictures import open_inputs
 from echo_hf.systems.local_models import LocalModel, check_one_at_a_time
 from echo_hf.systems.local_trouble import bad_input, failure
 from echo_hf.systems.output_picture import as_png
+from echo_hf.systems.registry import register
 
+# Raised with every change of ours that changes pictures: a default, the stitching, the table of
+# classes, the words that name pictures. What was drawn before is drawn anew then.
+WORDING = 1
 UNSAFE = "nsfw_content_detected"
 
 
@@ -74,11 +80,12 @@ class DiffusersSystem:
         """What decides a picture; the device and offloading do not.
 
         Returns:
-            Plain values; `revision` is what the config says, or the digest of a folder.
+            Plain values; `revision` is what the config says, or the digest of a folder. A parameter
+            at its default is left out, so that one more parameter is no other signature.
         """
-        options = self.options.model_dump(mode="json", exclude={"device", "offload", "revision"})
         config = self.config.model_dump(mode="json", include={"adapter", "size", "seed"})
-        return {**config, **self._model.identity, **options}
+        options = deciding(self.options, {"device", "offload", "revision"})
+        return {**config, "wording": WORDING, **self._model.identity, **options}
 
     def preflight(self) -> Retired | None:
         """Looks for the model on this machine; nothing is downloaded, and nothing retires.
@@ -144,13 +151,14 @@ class DiffusersSystem:
         first = inputs[0].size if inputs else None
         sizes, asked = size_arguments(self.config.size, first, kind)
         arguments = {**kind.defaults, **self.options.call, **given.arguments, **sizes}
+        length = prompt_length(loaded.pipe, kind.reader, arguments)
         said = _asked(loaded.pipe, arguments, self.config.seed)
         if isinstance(said, Drawn):
             free()  # when nothing refers any more to what the failed call had computed
             return said
         picture, held_back = said
         size = {"asked": list(asked) if asked else None, "came": list(picture.size)}
-        details = {**loaded.details, "inputs": given.details, "size": size}
+        details = {**loaded.details, **length, "inputs": given.details, "size": size}
         return _outcome(picture, held_back, self.config.seed, details)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from echo_hf.systems.sizes import Pixels, nearest, within
@@ -30,6 +30,23 @@ TRUE_GUIDANCE = {"negative_prompt": " "}
 
 
 @dataclass(frozen=True, slots=True)
+class PromptReader:
+    """How a class of pipelines makes tokens of a prompt, of which it reads a first number.
+
+    Attributes:
+        tokenizer: The part that makes them; of several, that of the longest prompt.
+        chat: Arguments of its chat template; null where the prompt is no turn of a chat.
+        template: The pipeline's attribute with a text around the prompt; null for none.
+        template_start: The one with how many tokens of that text are not read.
+    """
+
+    tokenizer: str = "tokenizer"
+    chat: Mapping[str, Any] | None = None
+    template: str | None = None
+    template_start: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineKind:
     """How a class of pipelines is called.
 
@@ -45,6 +62,7 @@ class PipelineKind:
         resizes: Its argument for resizing an input to one of `sizes`.
         names_pictures: Whether the prompt has to name each picture, as OmniGen's does.
         defaults: Arguments that a config may change.
+        reader: How it reads a prompt; null where nothing is cut, or that is not known.
     """
 
     picture: str | None = None
@@ -58,6 +76,7 @@ class PipelineKind:
     resizes: str | None = None
     names_pictures: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    reader: PromptReader | None = None
 
     @property
     def arguments(self) -> frozenset[str]:
@@ -85,14 +104,15 @@ class PipelineKind:
         return within(size, MEGAPIXEL, self.multiple)
 
 
+_T5 = PromptReader("tokenizer_2")
 _FLUX_2 = PipelineKind("image", takes_list=True, shortest_side=64, longest_ratio=8)
 KINDS: Mapping[str, PipelineKind] = {
-    "Flux2KleinPipeline": _FLUX_2,
+    "Flux2KleinPipeline": replace(_FLUX_2, reader=PromptReader(chat={"enable_thinking": False})),
     "Flux2Pipeline": _FLUX_2,
     "FluxKontextPipeline": PipelineKind(
-        "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize"
+        "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize", reader=_T5
     ),
-    "FluxPipeline": PipelineKind(),
+    "FluxPipeline": PipelineKind(reader=_T5),
     "GlmImagePipeline": PipelineKind("image", takes_list=True, multiple=32),
     "OmniGenPipeline": PipelineKind("input_images", takes_list=True, names_pictures=True),
     "QwenImage21Pipeline": PipelineKind("image", takes_list=True, multiple=32),
@@ -100,7 +120,12 @@ KINDS: Mapping[str, PipelineKind] = {
     "QwenImageEditPlusPipeline": PipelineKind(
         "image", takes_list=True, fewest=1, defaults=TRUE_GUIDANCE
     ),
-    "QwenImagePipeline": PipelineKind(defaults=TRUE_GUIDANCE),
-    "StableDiffusion3Pipeline": PipelineKind(),
-    "ZImagePipeline": PipelineKind(),
+    "QwenImagePipeline": PipelineKind(
+        defaults=TRUE_GUIDANCE,
+        reader=PromptReader(
+            template="prompt_template_encode", template_start="prompt_template_encode_start_idx"
+        ),
+    ),
+    "StableDiffusion3Pipeline": PipelineKind(reader=PromptReader("tokenizer_3")),
+    "ZImagePipeline": PipelineKind(reader=PromptReader(chat={"enable_thinking": True})),
 }

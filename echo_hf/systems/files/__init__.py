@@ -16,13 +16,14 @@ from xxhash import xxh3_128
 
 from echo_hf.config_fields import File, Name, Section
 from echo_hf.errors import GenerationError
-from echo_hf.pictures import MOST_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, options_of, register
+from echo_hf.systems.adapter_options import options_of
+from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.files.layout import LAYOUTS, MANIFEST, Outputs, names_in
 from echo_hf.systems.files.manifest import Entry, read_manifest
-from echo_hf.systems.picture_file import BadFileError, read_picture
+from echo_hf.systems.picture_file import BadFileError, read_bytes, read_picture
+from echo_hf.systems.registry import register
 from echo_hf.systems.told import drawn_as_told
 
 MOST_SHOWN = 8
@@ -140,7 +141,7 @@ class FilesSystem:
         for path in self._paths():
             name = path.relative_to(self._options.folder).as_posix()
             state.update(f"{name}\0".encode("utf-8", "surrogateescape"))
-            state.update(_content(path))
+            state.update(_content(path, self._options.folder))
         return state.hexdigest()
 
     def _paths(self) -> Iterator[Path]:
@@ -203,12 +204,11 @@ def _details(told: Entry, used: Path | None, found: list[Path]) -> Mapping[str, 
     return {name: value for name, value in details.items() if value}
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, folder: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            return xxh3_128(file.read(MOST_BYTES + 1)).digest()
-    except OSError:
-        return b"unreadable"
+        return xxh3_128(read_bytes(path, folder)).digest()
+    except BadFileError as error:
+        return error.code.encode()
 
 
 def _names(folder: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from echo_hf.engines.openai.reply import Fault, Reply, fault_of
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.retry_after import retry_after
-from echo_hf.systems.base import Drawn, Passing, Retired, Task, register
+from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.google_images.answer import drawn_from
 from echo_hf.systems.google_images.connection import Connection, UnreadableError, connected
@@ -19,6 +19,7 @@ from echo_hf.systems.google_images.request import arguments, aspect_ratio
 from echo_hf.systems.hosted_faults import fate, retired_by
 from echo_hf.systems.hosted_system import HostedSystem
 from echo_hf.systems.limited_client import TooMuchError
+from echo_hf.systems.registry import register
 from echo_hf.systems.sent_pictures import SentInput
 
 ADAPTER = "google"

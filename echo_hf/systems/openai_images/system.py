@@ -10,7 +10,7 @@ from typing import Any
 from echo_hf.engines.openai.reply import OK, Reply, fault_in, fault_of
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.retry_after import retry_after
-from echo_hf.systems.base import Drawn, Retired, Task, register
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.hosted_faults import fate
 from echo_hf.systems.hosted_system import HostedSystem
@@ -20,6 +20,7 @@ from echo_hf.systems.openai_images.answer import drawn_from, mapping, read_docum
 from echo_hf.systems.openai_images.connection import Connection, connected
 from echo_hf.systems.openai_images.options import read_options
 from echo_hf.systems.openai_images.preflight import look
+from echo_hf.systems.registry import register
 from echo_hf.systems.sent_pictures import SentInput
 from echo_hf.systems.sizes import chosen_size, written
 

@@ -17,7 +17,8 @@ from echo_hf.errors import GenerationError, MissingExtraError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.anole import AnoleSystem
 from echo_hf.systems.anole.loading import LoadedAnole
-from echo_hf.systems.base import Drawn, System, Task, make_system
+from echo_hf.systems.base import Drawn, System, Task
+from echo_hf.systems.registry import make_system
 from tests.systems.tasks_for_tests import blocks, config, levels, picture_file, task
 from tests.systems.tiny_anole import TOKENS, in_original_order
 
@@ -78,13 +79,11 @@ def test_the_signature_is_what_decides_a_picture() -> None:
         "model": "acme/anole",
         "revision": "main",
         "decoder": {"model": "leloy/Anole-7b-v0.1-vqvae-hf", "revision": "main"},
-        "dtype": "bfloat16",
-        "text_guidance": 3.0,
-        "image_guidance": 1.2,
-        "temperature": 0.7,
-        "top_p": 0.9,
+        "wording": 1,
         "seed": 3,
     }
+    warm = AnoleSystem(config("anole", "acme/anole", seed=3, parameters={"temperature": 0.8}))
+    assert warm.signature() == {**said, "temperature": 0.8}
 
 
 def test_preflight_looks_for_the_model_and_its_decoder(tmp_path: Path) -> None:

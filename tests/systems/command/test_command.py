@@ -16,9 +16,10 @@ from PIL import Image
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, make_system
+from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.command import CommandSystem
 from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.registry import make_system
 from tests.pictures_for_tests import encoded, noise
 from tests.stages_for_tests import ROOT
 from tests.systems.command.commands_for_tests import (
@@ -51,7 +52,8 @@ def test_a_picture_and_what_is_said_of_it_come_back() -> None:
     assert drawn.outcome is Outcome.OK
     assert colour(drawn) == colour_of("a red kite")
     assert (drawn.stage, drawn.seed) == (None, 7)
-    assert drawn.details["worker"] == {"name": "misbehaving", "version": "7"}
+    said = {"name": "misbehaving", "version": "7", "determinism": "all of it"}
+    assert drawn.details["worker"] == said
     assert system.determinism == "all of it"
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -62,6 +63,23 @@ def test_a_key_in_last_words_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> No
     with system, pytest.raises(Passing) as error:
         system.draw(task_of("crash"))
     assert error.value.text.endswith("out of paint | key $PAINT_KEY")
+
+
+@pytest.mark.parametrize("key", ["sesame-4711", 'sesäme "4711"'])
+def test_a_key_in_the_first_line_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither what the worker is called in provenance, nor what a line that does not fit says."""
+    monkeypatch.setenv("PAINT_KEY", key)
+    given = {"pass_environment": ["PAINT_KEY"]}
+    hello = {"HELLO_MORE": json.dumps({"name": f"by {key}", "version": f"1 {key}"})}
+    with command_system(**given, environment=hello) as system:
+        worker = system.draw(task_of("kite")).details["worker"]
+    assert (worker["name"], worker["version"]) == ("by $PAINT_KEY", "1 $PAINT_KEY")
+    wrong = {"HELLO_MORE": json.dumps({"most_inputs": key})}
+    with (
+        command_system(**given, environment=wrong) as system,
+        pytest.raises(GenerationError, match=r"most_inputs is '\$PAINT_KEY'"),
+    ):
+        system.draw(task_of("kite"))
 
 
 @pytest.mark.parametrize(
@@ -126,8 +144,8 @@ def test_an_answer_that_does_not_fit_fails_the_task(more: dict[str, object], tex
 @pytest.mark.parametrize(
     ("prompt", "code"),
     [
-        ("empty", "no_file"),
-        ('say {"output": "other.png"}', "no_file"),
+        ("empty", "no_picture_file"),
+        ('say {"output": "other.png"}', "no_picture_file"),
         ('say {"output": "../other.png"}', "outside"),
         (f"say {json.dumps({'output': __file__})}", "outside"),
         ('say {"output": "."}', "no_regular_file"),
@@ -188,19 +206,32 @@ def test_a_program_that_is_not_there_stops_the_run() -> None:
         system.draw(task_of("kite"))
 
 
+def crashes(system: CommandSystem, name: str) -> None:
+    """A task of a sample, of which a worker dies."""
+    system.draw(replace(task_of("crash"), sample_id=name))
+
+
 def test_restarts_are_bounded() -> None:
-    """So many losses in a row as the config says; an answer between makes them count anew."""
+    """So many tasks in a row as the config says; an answer between makes them count anew."""
     with command_system(most_restarts=2) as system:
-        for _ in range(2):
-            for _ in range(2):
-                with pytest.raises(Passing):
-                    system.draw(task_of("crash"))
-            assert draws(system)
-        for _ in range(2):
+        for name in "abab":
             with pytest.raises(Passing):
-                system.draw(task_of("crash"))
-        with pytest.raises(GenerationError, match="ended 3 times without an answer between"):
-            system.draw(task_of("crash"))
+                crashes(system, name)
+        assert draws(system)
+        for name in "cd":
+            with pytest.raises(Passing):
+                crashes(system, name)
+        with pytest.raises(GenerationError, match="ended in 3 tasks without an answer between"):
+            crashes(system, "e")
+
+
+def test_a_task_that_kills_its_workers_does_not_end_the_run() -> None:
+    """However often it is tried."""
+    with command_system(most_restarts=1) as system:
+        for _ in range(4):
+            with pytest.raises(Passing):
+                crashes(system, "a")
+        assert draws(system)
 
 
 def test_leaving_ends_a_worker_that_is_at_a_task(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from echo_hf.errors import GenerationError
-from echo_hf.systems.base import make_system
 from echo_hf.systems.command import CommandSystem
 from echo_hf.systems.command.environment import hidden
 from echo_hf.systems.command.launch import WORKERS
+from echo_hf.systems.registry import make_system
 from tests.systems.command.commands_for_tests import command_config, task_of
 
 
@@ -86,11 +86,19 @@ def test_the_signature_is_the_same_on_another_machine(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "worker.py").write_text("print('hello')")
-        command = [f"/{name}/bin/python", "worker.py", "--fast"]
-        system = system_with(command=command, folder=str(tmp_path / name))
+        weights = f"/data/{name}/lumen.ckpt/"
+        python = f"/{name}/bin/{'python' if name == 'one' else 'python3.12'}"
+        system = system_with(
+            command=[python, "worker.py", "--fast", "--weights", weights, f"--vae={weights}"],
+            folder=str(tmp_path / name),
+            environment={"WEIGHTS": weights},
+            parameters={"adapters": [{"file": weights}]},
+        )
         signatures.append(system.signature())
     assert signatures[0] == signatures[1]
     assert str(tmp_path) not in repr(signatures)
+    assert "/data" not in repr(signatures)
+    assert repr(signatures[0]).count("lumen.ckpt") == 4
 
 
 @pytest.mark.parametrize(
@@ -99,7 +107,6 @@ def test_the_signature_is_the_same_on_another_machine(tmp_path: Path) -> None:
         {"command": [sys.executable, "worker.py", "--slow"]},
         {"parameters": {"steps": 31}},
         {"environment": {"STEPS": "5"}},
-        {"most_inputs": 3},
     ],
 )
 def test_what_decides_a_picture_is_in_the_signature(changed: dict[str, Any], folder: Path) -> None:
@@ -132,7 +139,17 @@ def test_an_edited_worker_is_noticed(folder: Path) -> None:
     assert before.signature() == first
 
 
-@pytest.mark.parametrize("ignored", [{"workers": 2}, {"start_timeout_s": 5}, {"most_restarts": 1}])
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        {"workers": 2},
+        {"start_timeout_s": 5},
+        {"most_restarts": 1},
+        {"most_inputs": 3},
+        {"pass_environment": ["HTTPS_PROXY"]},
+        {"environment": {}},
+    ],
+)
 def test_what_decides_no_picture_is_not_in_the_signature(ignored: dict[str, Any]) -> None:
     """How hard the worker is worked."""
     given = {"command": [sys.executable]}

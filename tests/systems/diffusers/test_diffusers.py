@@ -16,8 +16,9 @@ import pytest
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError, MissingExtraError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, System, Task, make_system
+from echo_hf.systems.base import Drawn, System, Task
 from echo_hf.systems.diffusers import DiffusersSystem
+from echo_hf.systems.registry import make_system
 from tests.systems.tasks_for_tests import blocks, config, levels, picture_file, task
 from tests.systems.tiny_pipelines import Write
 
@@ -109,13 +110,20 @@ def test_the_signature_is_what_decides_a_picture() -> None:
         "adapter": "diffusers",
         "model": "acme/lumen",
         "revision": "a" * 40,
-        "dtype": "bfloat16",
+        "wording": 1,
         "call": {"guidance_scale": 2.5},
-        "several_inputs": "auto",
-        "stitched_pixels": 1_048_576,
         "size": "auto",
         "seed": 7,
     }
+
+
+def test_a_default_that_is_written_out_is_the_same_signature() -> None:
+    """One more parameter draws nothing anew; another value does."""
+    plain, written, other = (
+        DiffusersSystem(config("diffusers", "acme/lumen", parameters=parameters)).signature()
+        for parameters in ({}, {"several_inputs": "auto"}, {"several_inputs": "first"})
+    )
+    assert plain == written != other
 
 
 def test_preflight_looks_for_the_model(tmp_path: Path) -> None:

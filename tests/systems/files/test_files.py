@@ -13,9 +13,10 @@ import pytest
 from echo_hf.errors import GenerationError
 from echo_hf.pictures import MOST_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task, make_system
+from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.files import FilesSystem
+from echo_hf.systems.registry import make_system
 from tests.pictures_for_tests import encoded, noise
 
 PNG = encoded(noise((8, 6)), "PNG")
@@ -184,7 +185,7 @@ def test_links_do_not_lead_out_of_the_folder(outputs: Path, tmp_path: Path) -> N
     (outputs / "a3.png").symlink_to("a3.png")
     assert draw(tmp_path, "a1").code == "outside"
     assert draw(tmp_path, "a2").picture == PNG
-    assert draw(tmp_path, "a3").code == "no_file"
+    assert draw(tmp_path, "a3").code == "no_picture_file"
 
 
 def test_a_pipe_is_not_waited_for(outputs: Path, tmp_path: Path) -> None:
@@ -193,6 +194,23 @@ def test_a_pipe_is_not_waited_for(outputs: Path, tmp_path: Path) -> None:
     (outputs / "a2.png").mkdir()
     assert draw(tmp_path, "a1").code == "no_regular_file"
     assert draw(tmp_path, "a2").code == "no_regular_file"
+
+
+def test_a_signature_opens_only_what_may_be_a_picture(outputs: Path, tmp_path: Path) -> None:
+    """A pipe that a manifest names is not waited for, and nothing outside of the folder is read."""
+    secret = tmp_path.parent / f"{tmp_path.name}-diary.png"
+    secret.write_bytes(PNG)
+    os.mkfifo(outputs / "pipe")
+    (outputs / "link").symlink_to(secret)
+    write_manifest(
+        outputs, {"sample_id": "a1", "file": "pipe"}, {"sample_id": "a2", "file": "link"}
+    )
+    before = files_system(tmp_path).signature()
+    secret.write_bytes(JPEG)
+    assert files_system(tmp_path).signature() == before
+    (outputs / "link").unlink()
+    (outputs / "link").write_bytes(JPEG)
+    assert files_system(tmp_path).signature() != before
 
 
 def test_a_manifest_says_what_became_of_a_sample(outputs: Path, tmp_path: Path) -> None:
@@ -222,6 +240,14 @@ def test_a_manifest_says_what_became_of_a_sample(outputs: Path, tmp_path: Path) 
     assert (third.picture, third.cost_usd) == (PNG, 0.04)
     assert (fourth.outcome, fourth.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
     assert (fifth.outcome, fifth.stage) == (Outcome.FAILED, OutcomeStage.REQUEST)
+
+
+def test_a_sample_that_a_retired_model_never_got_retires_no_other(
+    outputs: Path, tmp_path: Path
+) -> None:
+    """Wherever the manifest says that it ended, this one was not asked."""
+    write_manifest(outputs, {"sample_id": "a1", "outcome": "retired", "stage": "request"})
+    assert draw(tmp_path).stage is OutcomeStage.PREFLIGHT
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import pytest
 from echo_hf.engines.base import ImageRef, Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, System, make_system
+from echo_hf.systems.base import Drawn, Passing, Retired, System
+from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import SILENCE, Answer, LoopbackServer
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import HUGE, KEY, PICTURE, kept, task

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from echo_hf.systems.base import System, make_system
+from echo_hf.systems.base import System
+from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import LoopbackServer
 from tests.systems.drawing_for_tests import (
     KEY,

@@ -9,8 +9,9 @@ import pytest
 
 from echo_hf.engines.base import Usage
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, make_system
+from echo_hf.systems.base import Drawn, Passing
 from echo_hf.systems.config import SystemConfig
+from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, completion
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import KEY, PICTURE, base64_of, kept, task

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import EchoError, GenerationError
-from echo_hf.systems.base import make_system
+from echo_hf.systems.registry import make_system
 from tests.systems.drawing_for_tests import (
     KEY,
 )

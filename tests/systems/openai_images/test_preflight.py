@@ -6,7 +6,8 @@ import pytest
 
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Retired, make_system
+from echo_hf.systems.base import Retired
+from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, fault
 from tests.systems.drawing_for_tests import (
     KEY,

@@ -19,11 +19,12 @@ import pytest
 from PIL import Image
 
 from echo_hf.reasons import Outcome
-from echo_hf.systems.base import Drawn, make_system
+from echo_hf.systems.base import Drawn
 from echo_hf.systems.command import CommandSystem
 from echo_hf.systems.command.launch import WORKERS
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.config_files import read_system, shipped_configs, shipped_systems
+from echo_hf.systems.registry import make_system
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.command.commands_for_tests import task_of
 
@@ -87,7 +88,8 @@ def test_a_prompt_without_inputs(weights: Path) -> None:
     assert sampling[:7] == [4.0, 1.0, [0.4, 1.0], 3.0, 50, 0.0, "global"]
     assert sampling[8:] == [1000, False, 0.3]
     assert drawn.seed == 7
-    assert drawn.details["worker"] == {"name": "bagel", "version": "1"}
+    worker = drawn.details["worker"]
+    assert (worker["name"], worker["version"]) == ("bagel", "1")
     assert drawn.details["worker_says"]["arguments"]["num_timesteps"] == 50
 
 

@@ -1,0 +1,128 @@
+"""How adapters are found by name, and what is missing for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+
+from echo_hf.errors import GenerationError, MissingExtraError, unknown
+from echo_hf.systems.base import System
+from echo_hf.systems.config import SystemConfig
+
+ENTRY_POINTS = "echo_hf.systems"
+SystemFactory = Callable[[SystemConfig], System]
+_FACTORIES: dict[str, SystemFactory] = {}
+_NEEDS: dict[str, Needs] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an adapter is for, and what has to be there for it.
+
+    Attributes:
+        about: What it is for, in a few words.
+        extra: The extra of echo-hf that brings its packages; null where it needs none.
+        packages: The packages, by the names under which they are imported.
+        key: Environment variable of the key, where the config names none; null without one.
+    """
+
+    about: str = ""
+    extra: str | None = None
+    packages: tuple[str, ...] = ()
+    key: str | None = None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages that are not installed; none of them is imported to find out."""
+        return tuple(name for name in self.packages if not _is_installed(name))
+
+
+def register(
+    name: str,
+    about: str = "",
+    *,
+    extra: str | None = None,
+    packages: tuple[str, ...] = (),
+    key: str | None = None,
+) -> Callable[[SystemFactory], SystemFactory]:
+    """Makes an adapter known by a name; other packages use the `echo_hf.systems` entry points.
+
+    Args:
+        name: The `adapter` that a config names it by.
+        about: What it is for, in a few words.
+        extra: The extra of echo-hf that brings its packages.
+        packages: The packages it imports.
+        key: Environment variable of its key, where the config names none.
+
+    Returns:
+        A decorator for a callable that takes the config of a system and returns the system.
+    """
+
+    def add(factory: SystemFactory) -> SystemFactory:
+        _FACTORIES[name] = factory
+        _NEEDS[name] = Needs(about, extra, packages, key)
+        return factory
+
+    return add
+
+
+def adapter_names() -> list[str]:
+    """The names that `make_system` understands, in order."""
+    _load_ours()
+    return sorted({*_FACTORIES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+
+
+def adapter_needs() -> dict[str, Needs]:
+    """What each adapter is for and needs, by name, in order."""
+    names = adapter_names()
+    return {name: _NEEDS.get(name, Needs("from another package")) for name in names}
+
+
+def make_system(config: SystemConfig) -> System:
+    """Makes the system that a config describes.
+
+    Args:
+        config: The config.
+
+    Returns:
+        The system; its model is not loaded before its first `draw`.
+
+    Raises:
+        GenerationError: There is no such adapter, or it does not take one of the parameters.
+        MissingExtraError: A package of the adapter is not installed.
+    """
+    _load_ours()
+    factory = _FACTORIES.get(config.adapter) or _from_elsewhere(config)
+    needs = _NEEDS.get(config.adapter, Needs())
+    if needs.extra is not None and needs.missing:
+        raise MissingExtraError(f"system {config.name!r}", needs.extra)
+    return factory(config)
+
+
+def _from_elsewhere(config: SystemConfig) -> SystemFactory:
+    points = entry_points(group=ENTRY_POINTS)
+    point = next((one for one in points if one.name == config.adapter), None)
+    if point is None:
+        place = f"system {config.name!r}"
+        raise GenerationError(unknown("adapter", config.adapter, adapter_names(), place))
+    try:
+        factory: SystemFactory = point.load()
+    except (ImportError, AttributeError) as error:
+        raise GenerationError(
+            f"adapter {config.adapter!r} comes from {point.value!r}, which cannot be loaded "
+            f"({error}): install or mend that package"
+        ) from error
+    return factory
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
+
+
+def _load_ours() -> None:
+    from echo_hf.systems import adapters  # noqa: F401 - importing it registers them
