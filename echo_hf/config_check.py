@@ -28,6 +28,8 @@ SECTIONS = {
     "rights": "{x: What permits passing its posts on}",
 }
 NO_MAPPING = frozenset({"model_type", "dict_type", "mapping_type"})
+# What a check says that found a secret: the value is not repeated.
+CENSORED = "no secret"
 MOST_TELLING = {"extra_forbidden": 0, "missing": 2}
 SECRET = re.compile(
     r"(?:^|_)(?:(?:api_?)?key|secret|password|bearer|authorization|auth|cookie)$"
@@ -35,10 +37,14 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 CREDENTIALS = re.compile(r"://[^/@\s]+@")
+# As providers make them, whatever the option is called that holds one.
+KEY_FORM = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk-|hf_|ghp_|github_pat_|gho_|AIza|AKIA|r8_|xox[bap]-)[A-Za-z0-9_-]{12,}"
+)
 
 
 def secrets_in(options: Mapping[Any, Any], inside: str = "") -> Iterator[str]:
-    """Names of options that hold credentials, nested ones and those in addresses included.
+    """Names of options that hold credentials: by their names, in addresses, or by their form.
 
     Args:
         options: Options of an engine.
@@ -56,6 +62,8 @@ def secrets_in(options: Mapping[Any, Any], inside: str = "") -> Iterator[str]:
             yield from secrets_in(dict(enumerate(value)), f"{inside}{name}.")
         elif isinstance(value, str) and CREDENTIALS.search(value):
             yield f"{inside}{name} with a name and password in it"
+        elif isinstance(value, str) and KEY_FORM.search(value):
+            yield f"{inside}{name} with a key in it"
 
 
 def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> str:
@@ -81,7 +89,9 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
     if first["type"] == "missing":
         return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
     said = _expected(first["type"], first["loc"], first["msg"])
-    if not where or next(secrets_in({"": first["input"]}), None) is not None:
+    shown = first["input"]
+    hidden = next(secrets_in({where: shown}), None) is not None or CENSORED in said
+    if not where or hidden:
         return f"{place}: {where}: {said}" if where else f"{place}: {said}"
     return f"{place}: {where} is {shown_value(first['input'])}: {said}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -100,3 +101,32 @@ def test_a_benchmark_that_is_nowhere_is_named(tmp_path: Path, name: str) -> None
     with pytest.raises(ConfigError, match="no such folder beside the config") as error:
         load_evaluation(file)
     assert "key" not in str(error.value)
+
+
+LEAKED = "sk-" + "tulip1234567890"
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        {"adapter": "command", "parameters": {"command": ["python", f"--token={LEAKED}"]}},
+        {"adapter": "command", "parameters": {"command": ["python", "worker.py", LEAKED]}},
+        {"adapter": "command", "parameters": {"command": ["x"], "pass_environment": [LEAKED]}},
+        {"adapter": "openai_images", "model": LEAKED},
+        {"adapter": "openai_images", "parameters": {"api_key_env": [LEAKED]}},
+        {"adapter": "openai_images", "parameters": LEAKED},
+        {"adapter": "openai_images", "note": f"my key is {LEAKED}"},
+    ],
+)
+def test_what_has_the_form_of_a_key_is_refused_and_not_shown(
+    tmp_path: Path, system: dict[str, Any]
+) -> None:
+    """Wherever somebody put it: a config is kept beside its results, and results are published."""
+    file = tmp_path / "config.yaml"
+    known = {"name": "mine", "developer": "Northlight", "status": "current"}
+    data = {"name": "x", "benchmark": "org/name", "systems": [{**known, **system}]}
+    file.write_text(yaml.safe_dump(data), "utf-8")
+    with pytest.raises(ConfigError) as error:
+        load_evaluation(file)
+    assert "tulip" not in str(error.value)
+    assert "\n" not in str(error.value)

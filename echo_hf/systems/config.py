@@ -119,11 +119,12 @@ class SystemConfig(Section):
 
     @model_validator(mode="after")
     def _without_secrets(self) -> Self:
-        secret = next(secrets_in(self.parameters), None)
+        told = {"model": self.model, "note": self.note, "parameters": self.parameters}
+        secret = next(secrets_in(told), None)
         if secret is not None:
             raise ValueError(
-                f"parameters has {secret!r}, and a config is kept beside its results: put the "
-                "secret into an environment variable"
+                f"expected no secret, and found {secret!r}: a config is kept beside its results; "
+                "put it into an environment variable"
             )
         return self
 

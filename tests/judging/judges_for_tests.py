@@ -85,6 +85,7 @@ def judge_of(name: str = "mira", kind: str = KIND, **more: Any) -> Row:
 def config_of(folder: Path, judges: Iterable[Row] = (judge_of(),), **more: Any) -> Path:
     """Writes the config of the run with these judges."""
     path = folder / "evaluation.yaml"
+    (folder / "benchmark").mkdir(exist_ok=True)
     known = {"name": "evaluation", "benchmark": "benchmark", "judges": list(judges)}
     path.write_text(yaml.safe_dump({**known, **more}), "utf-8")
     return path

@@ -336,7 +336,7 @@ def test_nested_secrets_are_refused(tmp_path: Path, changed: dict[str, Any], nam
     file = tmp_path / "system.yaml"
     data = {**config(_with()).model_dump(mode="json"), "parameters": _with(**changed)}
     file.write_text(json.dumps(data))  # which is YAML, too
-    with pytest.raises(ConfigError, match=f"parameters has '{named}'") as caught:
+    with pytest.raises(ConfigError, match=f"found 'parameters.{named}'") as caught:
         read_system(file)
     assert KEY not in str(caught.value)
     with pytest.raises(ValidationError) as invalid:
