@@ -91,7 +91,9 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
     said = _expected(first["type"], first["loc"], first["msg"])
     shown = first["input"]
     hidden = next(secrets_in({where: shown}), None) is not None or CENSORED in said
-    if not where or hidden:
+    # What several keys contradict each other in says so itself: the whole of them says less.
+    is_whole = first["type"] == "value_error" and len(repr(shown)) > LONGEST_VALUE
+    if not where or hidden or is_whole:
         return f"{place}: {where}: {said}" if where else f"{place}: {said}"
     return f"{place}: {where} is {shown_value(first['input'])}: {said}"
 

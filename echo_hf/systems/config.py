@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from echo_hf.config_check import secrets_in
 from echo_hf.config_fields import Name, Section, Statement, Whole, Words
 
-Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 CHOSEN_SIZES = ("auto", "match_input")
 # Only one kind of size is checked, and the empty name of the other stays out of messages.
 CHOSEN, FIXED = "chosen", ""

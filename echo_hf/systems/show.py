@@ -54,6 +54,9 @@ class Show:
         if system != self._system:
             self._start(system)
         self._outcomes[entry.outcome] += 1
+        if entry.outcome == Outcome.FAILED:
+            code = plain(entry.code or str(entry.stage), LONGEST_REMARK)
+            self._failed.setdefault(code, []).append(entry.text or "")
         self._cost_usd += entry.cost_usd or 0.0
         done, said = sum(self._outcomes.values()), self._said()
         if self.console.is_terminal:
@@ -76,9 +79,13 @@ class Show:
         if system == self._system:
             line = Text.assemble((system, "bold"), f": {self._said()}")
             self.console.print(line, soft_wrap=True)
-        if said is not None:
-            line = Text(f"{system} was stopped: {plain(said, LONGEST_REMARK)}", "red")
-            self.console.print(line, soft_wrap=True)
+            for code, texts in sorted(self._failed.items()):
+                example = plain(texts[0], LONGEST_REMARK)
+                self.console.print(
+                    Text(f"  {len(texts)} failed, {code}: {example}", "yellow"), soft_wrap=True
+                )
+        if said is not None:  # why, the command's error says at the end
+            self.console.print(Text(f"{system} was stopped", "red"), soft_wrap=True)
 
     def tabled(self, kept_back: Mapping[str, Mapping[NotTabled, int]]) -> None:
         """Prints how many outputs the table does not hold, and why."""
@@ -97,6 +104,7 @@ class Show:
         # It has been at work since the one before it was done, not since its first output.
         self._system, self._began = system, self._free
         self._outcomes: Counter[Outcome] = Counter()
+        self._failed: dict[str, list[str]] = {}
         self._cost_usd = 0.0
 
     def _said(self) -> str:
@@ -208,7 +216,7 @@ def what_to_do(systems: Sequence[Listed]) -> Iterator[str]:
     if any(not is_set for one in systems for is_set in one.keys.values()):
         yield "a name in capitals: set this environment variable to your key"
     if any(one.no_folder for one in systems):
-        yield "a folder: its file, which `echo-hf` brings, says what belongs there"
+        yield "a folder: the file of the system says what belongs there"
 
 
 def _price(one: Listed) -> str:

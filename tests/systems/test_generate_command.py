@@ -65,7 +65,7 @@ def test_a_system_that_stops_is_an_error_at_the_end(tmp_path: Path, server: Answ
     assert process.returncode == 2
     assert errors.count("\n") == 1
     assert "10 tasks in a row failed" in errors
-    assert "mine was stopped: " in said
+    assert "mine was stopped\n" in said
     assert len(server.asked) < 30
 
 

@@ -86,17 +86,32 @@ def test_a_rate_counts_from_when_the_system_began(monkeypatch: pytest.MonkeyPatc
         "mine: 1 ok, 1 refused (4 a minute), $0.75",
         "theirs: 1 of 1, 1 refused (1 a minute)",
         "theirs: 1 refused (1 a minute)",
-        "theirs was stopped: no key",
+        "theirs was stopped",
+    ]
+
+
+def test_failures_are_told_by_code_with_an_example() -> None:
+    """So that nobody has to open a table to see why all of a system failed."""
+    one = console()
+    with Show(one) as show:
+        show.planned([PLAN], {})
+        for number, code in enumerate(("no_file", "timeout", "no_file")):
+            failed = {"outcome": Outcome.FAILED, "code": code, "text": f"{code}\n{number}"}
+            show.drawn("mine", entry(number, **failed))
+        show.finished("mine", None)
+    assert written(one).splitlines()[-2:] == [
+        "  2 failed, no_file: no_file 0",
+        "  1 failed, timeout: timeout 1",
     ]
 
 
 def test_a_system_with_nothing_to_do_says_nothing() -> None:
-    """And one that could not begin says why."""
+    """And one that could not begin says so; the command's error says why."""
     one = console()
     show = Show(one)
     show.finished("mine", None)
     show.finished("theirs", "no key")
-    assert written(one) == "theirs was stopped: no key\n"
+    assert written(one) == "theirs was stopped\n"
 
 
 def test_a_terminal_gets_a_bar_that_goes_away() -> None:
