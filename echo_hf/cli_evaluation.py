@@ -79,6 +79,10 @@ def judge(
         bool,
         typer.Option("--applicability", help="Ask which metrics fit each sample; rate nothing."),
     ] = False,
+    pairwise: Annotated[
+        bool,
+        typer.Option("--pairwise", help="Have judges choose between two outputs; rate nothing."),
+    ] = False,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
     ] = None,
@@ -95,12 +99,17 @@ def judge(
 
     from echo_hf.errors import ConfigError
     from echo_hf.judging import judge as judging
+    from echo_hf.judging.pairwise import pairwise as comparing
     from echo_hf.judging.show import show_judged
     from echo_hf.terminal import Watch
 
     if applicability and (judges or rubric):
         raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
+    if pairwise and (applicability or rubric):
+        raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     asking = partial(judging.judge, judges=judges, rubrics=rubric)
+    if pairwise:
+        asking = partial(comparing, judges=judges)
     verb = judging.applicability if applicability else asking
     with Watch(terminal()) as watch:
         done = verb(config, runs=runs, limit=limit, dry_run=dry_run, budget_usd=budget, watch=watch)

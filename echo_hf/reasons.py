@@ -338,6 +338,8 @@ class Unrated(Reason):
     NO_RATING = "no_rating", "the answer holds no rating in the form that was asked for"
     BEYOND_SCALE = "beyond_scale", "the rating is not one of the judge's scale"
     UNSHOWABLE = "unshowable", "the output or an input cannot be shown as a picture"
+    NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
+    TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
 
 
 class NotJudged(Reason):

@@ -11,17 +11,20 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError
 from echo_hf.evaluated import Evaluated
 from echo_hf.judging.asking import Question
+from echo_hf.judging.compare import Compare
 from echo_hf.judging.config import ApplicabilityConfig, JudgeConfig, Pictures
 from echo_hf.judging.fitting import Fitting, to_classify
 from echo_hf.judging.instructions import rubric_prompt
 from echo_hf.judging.rate import Rate
 from echo_hf.judging.rating import PUBLISHED_SCALE, Protocol
 from echo_hf.judging.shown import shown_pictures
+from echo_hf.judging.to_compare import to_compare
 from echo_hf.judging.to_rate import TEXT, ToRate, has_text
 from echo_hf.pictures import PictureStore
 from echo_hf.systems.base import Task
 
 APPLICABILITY = "applicability"
+PAIRWISE = "pairwise"
 
 
 @dataclass
@@ -73,6 +76,27 @@ def rating_questions(
         for rubric in (one for one in judge.rubrics if one in rubrics):
             fits = has_text(judge, applicability) if rubric == TEXT else _every
             yield _question(judge, rubric, config.protocol, to_rate, fits, shown)
+
+
+def pairwise_questions(
+    config: Evaluated, judges: Sequence[JudgeConfig], outputs: ToRate, shown: Shown
+) -> Iterator[Question]:
+    """A question for each judge about its share of the pairs, in the order of the config.
+
+    Args:
+        config: The protocol, which says how pictures are shown.
+        judges: Those that are asked.
+        outputs: The outputs that are there.
+        shown: The pictures.
+
+    Yields:
+        The questions.
+    """
+    for judge in judges:
+        rows, how = to_compare(judge, outputs), judge.pictures or _usual(config.protocol)
+        inputs = [digest for row in rows["inputs"] for digest in row]
+        pictures = shown.of([*inputs, *rows["output_a"], *rows["output_b"]], how)
+        yield Question(judge.name, PAIRWISE, Compare(judge=judge, how=how, shown=pictures), rows)
 
 
 def fitting_question(options: ApplicabilityConfig, tasks: Sequence[Task], shown: Shown) -> Question:
