@@ -377,6 +377,8 @@ class Unscored(Reason):
         "no_order",
         "nowhere do both put two of the same systems in an order: too few in common, or all tied",
     )
+    NO_VERDICTS = "no_verdicts", "no pair of outputs has a verdict, or not in both orders"
+    NO_WINNERS = "no_winners", "every pair is a tie in one of the two ways, or in both"
     NO_CEILING = "no_ceiling", "people do not agree with each other, so that no share of it is"
 
 
