@@ -116,6 +116,35 @@ def judge(
     show_judged(watch.console, done)
 
 
+def audit(
+    config: Evaluation,
+    judges: Annotated[
+        list[str] | None, typer.Option("--judges", help="Only this one; may be repeated.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=1, help="How many samples to make honeypots for.")
+    ] = 20,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Most US dollars to spend; then ask no more.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be asked, and for how much.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Show judges blank, unchanged, shuffled and renamed pictures, and say whether they notice."""
+    from functools import partial
+
+    from echo_hf.auditing.audit import audit as audited
+    from echo_hf.auditing.show import show_audited
+    from echo_hf.terminal import Watch
+
+    asking = partial(audited, runs=runs, judges=judges, samples=samples)
+    with Watch(terminal()) as watch:
+        done = asking(config, dry_run=dry_run, budget_usd=budget, watch=watch)
+    show_audited(watch.console, done)
+
+
 def score(
     config: Evaluation,
     protocol: Annotated[
@@ -152,4 +181,4 @@ def agree(
     show_agreement(terminal(), found)
 
 
-VERBS: tuple[Callable[..., None], ...] = (systems, generate, judge, score, agree)
+VERBS: tuple[Callable[..., None], ...] = (systems, generate, judge, audit, score, agree)

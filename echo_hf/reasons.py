@@ -348,6 +348,16 @@ class NotJudged(Reason):
     WITHOUT_PICTURE = "without_picture", "the system made no picture of the sample"
 
 
+class NotAudited(Reason):
+    """Why a judge neither passed nor failed a part of its audit."""
+
+    FEW_RATINGS = "few_ratings", "fewer than 5 of these pictures, or of real outputs, were rated"
+    NO_ROOM = (
+        "no_room",
+        "the judge rates real outputs so low that nothing can be rated that far below them",
+    )
+
+
 class Unscored(Reason):
     """Why a measure has no number."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from datasets import Dataset
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError
@@ -75,7 +76,8 @@ def rating_questions(
         check_scale(judge, config.protocol)
         for rubric in (one for one in judge.rubrics if one in rubrics):
             fits = has_text(judge, applicability) if rubric == TEXT else _every
-            yield _question(judge, rubric, config.protocol, to_rate, fits, shown)
+            rows = to_rate.rows(judge, fits)
+            yield rating_question(judge, rubric, config.protocol, rows, shown)
 
 
 def pairwise_questions(
@@ -140,15 +142,24 @@ def _every(task: Task) -> bool:
     return True
 
 
-def _question(
-    judge: JudgeConfig,
-    rubric: str,
-    protocol: Protocol,
-    to_rate: ToRate,
-    fits: Callable[[Task], bool],
-    shown: Shown,
+def rating_question(
+    judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: Shown
 ) -> Question:
-    rows = to_rate.rows(judge, fits)
+    """The question about some pictures as outputs.
+
+    Args:
+        judge: Who is asked.
+        rubric: Name of its rubric.
+        protocol: The config's.
+        rows: Rows of `TO_RATE`.
+        shown: The pictures.
+
+    Returns:
+        The question.
+
+    Raises:
+        ConfigError: The judge's own instructions cannot be read.
+    """
     how = judge.pictures or _usual(protocol)
     inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
     pictures = shown.of([*inputs, *rows["output"]], how)

@@ -20,9 +20,14 @@ from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
 from echo_hf.run_folder import RunFolder
 from echo_hf.scores.rated_outputs import read_outputs
 from echo_hf.systems.base import Task
-from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, Table
+from echo_hf.tables import APPLICABILITY, COMPARISONS, OUTPUTS, RATINGS, Table
 
-SCORED = (OUTPUTS, RATINGS, APPLICABILITY)
+SCORED = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS)
+# Columns of tables of judgements: a system, and the digest of the picture that stood for it.
+SHOWN: Mapping[str, Mapping[str, str]] = {
+    "ratings": {"system": "output_sha256"},
+    "comparisons": {"system_a": "output_a_sha256", "system_b": "output_b_sha256"},
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class RunTables:
         outputs: Rows of `OUTPUTS`, null when there is no such file.
         ratings: Rows of `RATINGS`, likewise.
         applicability: Rows of `APPLICABILITY`, likewise.
+        comparisons: Rows of `COMPARISONS`, likewise.
         left_out: For each table, rows about other samples or older ones, by reason.
     """
 
@@ -41,6 +47,7 @@ class RunTables:
     outputs: pa.Table | None
     ratings: pa.Table | None
     applicability: pa.Table | None
+    comparisons: pa.Table | None
     left_out: Mapping[str, Mapping[Reason, int]]
 
     def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
@@ -82,7 +89,8 @@ def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
         for name, rows in tables.items()
         if rows is not None
     }
-    _mark_unseen(tables["ratings"], tables["outputs"], reasons.get("ratings", []))
+    for name, systems in SHOWN.items():
+        _mark_unseen(tables[name], tables["outputs"], systems, reasons.get(name, []))
     kept = {name: _kept(rows, reasons.get(name, [])) for name, rows in tables.items()}
     left_out = {name: Counter(filter(None, found)) for name, found in reasons.items()}
     tasks = {name: tuple(task for task in every if task.split == name) for name in BENCHMARKS}
@@ -121,16 +129,20 @@ def systems_in(tables: Collection[pa.Table | None]) -> list[str]:
 
 
 def _mark_unseen(
-    ratings: pa.Table | None, outputs: pa.Table | None, reasons: list[Reason | None]
+    judged: pa.Table | None,
+    outputs: pa.Table | None,
+    systems: Mapping[str, str],
+    reasons: list[Reason | None],
 ) -> None:
-    """Marks ratings of pictures that are not there, or in whose place others stand by now."""
-    if ratings is None or outputs is None:
+    """Marks rows about pictures that are not there, or in whose place others stand by now."""
+    if judged is None or outputs is None:
         return
     made = {(row["sample_id"], row["system"]): row for row in outputs.to_pylist()}
-    columns = ["sample_id", "system", "output_sha256"]
-    for at, row in enumerate(ratings.select(columns).to_pylist()):
-        output = made.get((row["sample_id"], row["system"]))
-        reasons[at] = reasons[at] or _unseen(row["output_sha256"], output)
+    columns = ["sample_id", *systems, *systems.values()]
+    for at, row in enumerate(judged.select(columns).to_pylist()):
+        for system, shown in systems.items():
+            output = made.get((row["sample_id"], row[system]))
+            reasons[at] = reasons[at] or _unseen(row[shown], output)
 
 
 def _unseen(shown: str | None, output: Mapping[str, Any] | None) -> Reason | None:
