@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from echo_hf.auditing.checks import RULES, checks_of, noise_of
 from echo_hf.auditing.honeypots import Honeypot
 from echo_hf.judging.rating import Scale
+from tests.markdown_for_tests import cells
+from tests.stages_for_tests import ROOT
 
 SCALES = st.sampled_from([Scale(1, 10), Scale(0, 5, decimals=True), Scale(-2, 2)])
 
@@ -68,3 +71,12 @@ def test_a_second_rating_without_a_first_is_no_pair() -> None:
     check = checks_of(rows, Scale(1, 10))["renamed"]
     assert (check.shown, check.rated, check.mean, check.share) == (6, 0, None, None)
     assert check.reason == "few_ratings"
+
+
+@pytest.mark.parametrize("honeypot", RULES)
+def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
+    """The share first, then the margin, in hundredths."""
+    rows = {row[0]: row for row in cells((ROOT / "docs" / "judges.md").read_text("utf-8"))}
+    stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]
+    rule = RULES[honeypot]
+    assert stated == [round(100 * rule.share), round(100 * rule.margin)]
