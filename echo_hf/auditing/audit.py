@@ -11,7 +11,7 @@ from typing import Any
 from echo_hf.auditing.audit_file import AUDIT_FILE, read_audits, write_audit
 from echo_hf.auditing.honeypots import drawn_samples, honeypots
 from echo_hf.auditing.result import audit_of
-from echo_hf.errors import RunError
+from echo_hf.errors import ConfigError, RunError
 from echo_hf.evaluated import Evaluated
 from echo_hf.evaluation import evaluation_folder, load_evaluation
 from echo_hf.judging.asking import Answered, Question
@@ -69,11 +69,14 @@ def audit(
         How each judge did, and why.
 
     Raises:
-        ConfigError: The config names no judge, or not one that was asked for.
+        ConfigError: The config names no judge, or not one that was asked for, or `samples` is no
+            number of samples.
         RunError: There are no outputs to make honeypots for.
         JudgeError: As for `judge`.
         EchoError: The benchmark or a table of the run cannot be read.
     """
+    if samples < 1:
+        raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {SAMPLES}")
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
     read_audits(folder.root)  # a file that cannot be read is said before anybody is asked
@@ -83,10 +86,11 @@ def audit(
         shown = Shown(folder.pictures)
         questions = [_question(config, one, outputs, samples, folder, shown) for one in chosen]
         if dry_run:
-            return Audited(Judged(None, tuple(map(asking.plan, questions))), {})
+            plans = tuple(map(asking.plan, questions))
+            return Audited(Judged(None, plans, left_out=outputs.left_out), {})
         write = partial(_write, folder, {one.name: one for one in chosen})
         names = {name for one in questions for name in one.rows["sample_id"]}
-        done = asked(asking, questions, {}, write, names)
+        done = asked(asking, questions, outputs.left_out, write, names)
     audits = read_audits(folder.root)
     return Audited(done, {one.name: audits[one.name] for one in chosen if one.name in audits})
 

@@ -281,6 +281,8 @@ def test_what_cannot_be_audited_is_said_in_a_line(folder: Path) -> None:
     engine = judge_who(folder).use()
     with pytest.raises(ConfigError, match="otto"):
         audited(folder, judges=["otto"])
+    with pytest.raises(ConfigError, match="samples is 0"):
+        audited(folder, samples=0)
     (root(folder) / "audit.json").write_text("[]")
     with pytest.raises(RunError, match="is no audit of judges"):
         audited(folder)
