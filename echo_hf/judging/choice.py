@@ -12,7 +12,8 @@ Order = Literal["ab", "ba"]
 Winner = Literal["a", "b", "tie"]
 ORDERS: tuple[Order, ...] = ("ab", "ba")
 TIE: Literal["tie"] = "tie"
-CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.IGNORECASE)
+# Without ASCII, letters that only look like these would match.
+CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
 MEANT: dict[str, Choice] = {"first": "first", "second": "second", "tie": "tie"}
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from echo_hf.judging.choice import Choice, Order, Winner, read_choice, winner_of
 
 WORDS = ("first", "second", "tie")
-PIECES = st.sampled_from(["[", "]", "[[", "]]", " ", "\n", "First", "TIE", "first]]", *WORDS])
+WHOLE = ("[[first]]", "[[ Second ]]", "[[tie]]", "[[fir\u017ft]]")
+PIECES = st.sampled_from(["[", "]", "[[", "]]", " ", "\n", "First", "TIE", *WHOLE, *WORDS])
 
 
 def by_hand(text: str) -> str:
@@ -32,7 +33,19 @@ def test_the_choice_is_the_one_in_double_brackets(text: str) -> None:
     assert str(read_choice(text)) == by_hand(text)
 
 
-@pytest.mark.parametrize("text", ["", "[first]", "[[1]]", "[[first picture]]", "first", "[[a]]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[first]",
+        "[[fir\u017ft]]",
+        "[[t\u0131e]]",
+        "[[1]]",
+        "[[first picture]]",
+        "first",
+        "[[a]]",
+    ],
+)
 def test_nothing_is_guessed(text: str) -> None:
     """What is not in the form that was asked for is no choice."""
     assert read_choice(text) == "no_choice"

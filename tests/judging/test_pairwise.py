@@ -278,3 +278,15 @@ def test_a_share_is_above_nothing_and_at_most_all(folder: Path, share: float) ->
     config_of(folder, [judge_of(pairwise={"share": share})])
     with pytest.raises(ConfigError, match=r"pairwise\.share"):
         compared(folder)
+
+
+def test_a_limit_keeps_what_was_chosen_in_the_same_way(folder: Path) -> None:
+    """Rows of samples that are not asked about stay for the same model, and go for another."""
+    engine = ScriptedJudge(lambda _: "[[first]]").use()
+    compared(folder)
+    compared(folder, limit=1)
+    assert (len(choices(folder)), len(engine.asked)) == (10, 10)
+
+    engine.model = "two"
+    compared(folder, limit=1)
+    assert len(choices(folder)) == 4
