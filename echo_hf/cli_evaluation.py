@@ -79,6 +79,10 @@ def judge(
         bool,
         typer.Option("--applicability", help="Ask which metrics fit each sample; rate nothing."),
     ] = False,
+    pairwise: Annotated[
+        bool,
+        typer.Option("--pairwise", help="Have judges choose between two outputs; rate nothing."),
+    ] = False,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
     ] = None,
@@ -95,16 +99,50 @@ def judge(
 
     from echo_hf.errors import ConfigError
     from echo_hf.judging import judge as judging
+    from echo_hf.judging.pairwise import pairwise as comparing
     from echo_hf.judging.show import show_judged
     from echo_hf.terminal import Watch
 
     if applicability and (judges or rubric):
         raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
+    if pairwise and (applicability or rubric):
+        raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     asking = partial(judging.judge, judges=judges, rubrics=rubric)
+    if pairwise:
+        asking = partial(comparing, judges=judges)
     verb = judging.applicability if applicability else asking
     with Watch(terminal()) as watch:
         done = verb(config, runs=runs, limit=limit, dry_run=dry_run, budget_usd=budget, watch=watch)
     show_judged(watch.console, done)
+
+
+def audit(
+    config: Evaluation,
+    judges: Annotated[
+        list[str] | None, typer.Option("--judges", help="Only this one; may be repeated.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=1, help="How many samples to make honeypots for.")
+    ] = 20,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Most US dollars to spend; then ask no more.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be asked, and for how much.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Show judges blank, unchanged, shuffled and renamed pictures, and say whether they notice."""
+    from functools import partial
+
+    from echo_hf.auditing.audit import audit as audited
+    from echo_hf.auditing.show import show_audited
+    from echo_hf.terminal import Watch
+
+    asking = partial(audited, runs=runs, judges=judges, samples=samples)
+    with Watch(terminal()) as watch:
+        done = asking(config, dry_run=dry_run, budget_usd=budget, watch=watch)
+    show_audited(watch.console, done)
 
 
 def score(
@@ -143,4 +181,4 @@ def agree(
     show_agreement(terminal(), found)
 
 
-VERBS: tuple[Callable[..., None], ...] = (systems, generate, judge, score, agree)
+VERBS: tuple[Callable[..., None], ...] = (systems, generate, judge, audit, score, agree)

@@ -347,12 +347,24 @@ class Unrated(Reason):
     NO_RATING = "no_rating", "the answer holds no rating in the form that was asked for"
     BEYOND_SCALE = "beyond_scale", "the rating is not one of the judge's scale"
     UNSHOWABLE = "unshowable", "the output or an input cannot be shown as a picture"
+    NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
+    TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
 
 
 class NotJudged(Reason):
     """Why no judge is asked about an output."""
 
     WITHOUT_PICTURE = "without_picture", "the system made no picture of the sample"
+
+
+class NotAudited(Reason):
+    """Why a judge neither passed nor failed a part of its audit."""
+
+    FEW_RATINGS = "few_ratings", "fewer than 5 of these pictures, or of real outputs, were rated"
+    NO_ROOM = (
+        "no_room",
+        "the judge rates real outputs so low that nothing can be rated that far below them",
+    )
 
 
 class Unscored(Reason):
@@ -384,6 +396,8 @@ class Unscored(Reason):
         "no_order",
         "nowhere do both put two of the same systems in an order: too few in common, or all tied",
     )
+    NO_VERDICTS = "no_verdicts", "no pair of outputs has a verdict, or not in both orders"
+    NO_WINNERS = "no_winners", "every pair is a tie in one of the two ways, or in both"
     NO_CEILING = "no_ceiling", "people do not agree with each other, so that no share of it is"
 
 

@@ -28,10 +28,12 @@ from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.guards.forms import FORMS
 from echo_hf.curate.safety import Safety
 from echo_hf.engines.base import ImageRef, Request
+from echo_hf.judging.compare import Compare
 from echo_hf.judging.config import ApplicabilityConfig, JudgeConfig
 from echo_hf.judging.fitting import Fitting, to_classify
 from echo_hf.judging.instructions import rubric_prompt
 from echo_hf.judging.rate import Rate
+from echo_hf.judging.to_compare import to_compare
 from echo_hf.judging.to_rate import ToRate
 from echo_hf.multimodal.answers import RolesAnswer
 from echo_hf.multimodal.roles import Roles
@@ -139,9 +141,29 @@ def _to_judges() -> dict[str, Request]:
         stage = Rate(judge, rubric, instructions, "corrected", "model_budget", shown)
         name = f"judge_{rubric}" if mode == "text" else f"judge_{rubric}_{mode}"
         ((requests[name],),) = stage.requests(rows)
+    requests |= _to_comparing_judges(task, given, made)
     fitting = Fitting(ApplicabilityConfig(engine=ENGINE), shown)
     (edit,), (drawing,) = fitting.requests(to_classify([task, words]).with_format("arrow")[:])
     return {**requests, "applicability_edit": edit, "applicability_words": drawing}
+
+
+def _to_comparing_judges(task: Task, given: str, made: str) -> dict[str, Request]:
+    """What judges are shown of two outputs; the second system has left its input as it was."""
+    shown = {digest: ImageRef(digest) for digest in (given, made)}
+    outputs = {"s": [{"system": "amber", "image": made}, {"system": "birch", "image": given}]}
+    requests = {}
+    for name, mode in (("judge_pairwise", "text"), ("judge_pairwise_structured", "structured")):
+        judge = JudgeConfig(
+            name="mira",
+            developer="Northlight",
+            status="current",
+            engine=ENGINE,
+            mode=mode,
+            pairwise={"share": 1},
+        )
+        rows = to_compare(judge, ToRate(outputs, (task,), {})).with_format("arrow")[:]
+        requests[name] = Compare(judge, "model_budget", shown).requests(rows)[0][0]
+    return requests
 
 
 def _to_guards(stage: ModelStage, samples: pa.Table) -> dict[str, Request]:

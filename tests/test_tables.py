@@ -38,7 +38,8 @@ DECLARED = {
     ),
     "comparisons": (
         "sample_id system_a system_b judge order repeat",
-        "sample_id system_a system_b judge order repeat winner provenance",
+        "sample_id system_a system_b judge order repeat sample_digest output_a_sha256 "
+        "output_b_sha256 prompt_digest winner explanation outcome usage cost_usd provenance",
     ),
     "applicability": (
         "sample_id",

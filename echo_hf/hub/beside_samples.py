@@ -17,6 +17,7 @@ Row = Mapping[str, Any]
 QUOTING: Mapping[str, tuple[str, ...]] = {
     "outputs": ("text", "revised_prompt", "code"),
     "ratings": ("explanation",),
+    "comparisons": ("explanation",),
     "applicability": ("rationale",),
 }
 FROM_IMAGES = "image_to_image"

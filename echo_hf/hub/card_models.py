@@ -24,7 +24,7 @@ OF_MODELS = {
     "outputs": "the pictures of `outputs` and the `text` beside them were made by the systems "
     "under test",
     "ratings": "the explanations in `ratings` were written by judges",
-    "comparisons": "the choices in `comparisons` are judges' own",
+    "comparisons": "the choices in `comparisons`, and the reasons for them, are judges' own",
     "applicability": "the reasons in `applicability` were written by a model",
     "responses": "`responses` holds models' answers as they came",
 }
@@ -34,6 +34,7 @@ OF_MODELS = {
 OF_MODELS_IN_SILENCE = {
     "outputs": "the pictures of `outputs` were made by the systems under test",
     "ratings": "the ratings were given by judges, whose explanations are left out",
+    "comparisons": "the choices in `comparisons` are judges' own, whose reasons are left out",
     "applicability": "the answers in `applicability` were given by a model, whose reasons are left "
     "out",
 }

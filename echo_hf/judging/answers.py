@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -23,6 +23,15 @@ class RatingAnswer(BaseModel):
 
     explanation: Explanation
     rating: float
+
+
+class ChoiceAnswer(BaseModel):
+    """A judge's reasons, and which of two outputs it prefers after them."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    explanation: Explanation
+    choice: Literal["first", "second", "tie"]
 
 
 class ApplicabilityAnswer(BaseModel):

@@ -30,6 +30,19 @@ def _who_judges(engine: EngineChoice) -> EngineChoice:
 JudgingEngine = Annotated[EngineChoice, AfterValidator(_who_judges)]
 
 
+class PairwiseConfig(Section):
+    """Which pairs of outputs a judge sees side by side.
+
+    Attributes:
+        share: Share of all pairs of outputs of one sample, above 0, at most 1.
+        seed: Of the draw, which is the same for all judges with this seed; of two shares the
+            larger has all pairs of the smaller.
+    """
+
+    share: Annotated[float, Field(gt=0, le=1)] = 0.1
+    seed: Annotated[Whole, Field(ge=0)] = 0
+
+
 class JudgeConfig(Section):
     """One judge of outputs.
 
@@ -54,7 +67,8 @@ class JudgeConfig(Section):
             `model_budget`, as they are, within the engine's own limits; null for that of the
             config's protocol.
         max_tokens: Longest answer.
-        repeats: How often each output is rated.
+        repeats: How often each output is rated, and each pair compared.
+        pairwise: Which pairs it compares, when it is asked to.
     """
 
     name: Name
@@ -72,6 +86,7 @@ class JudgeConfig(Section):
     pictures: Pictures | None = None
     max_tokens: MaxTokens = 2048
     repeats: Annotated[Whole, Field(ge=1, le=100)] = 1
+    pairwise: PairwiseConfig = PairwiseConfig()
 
     @model_validator(mode="after")
     def _has_a_scale(self) -> Self:

@@ -36,6 +36,19 @@ def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
     return Prompt(rubric, filled_prompt(f"{FOLDER}/{rubric}", {"form": form}).text)
 
 
+def pairwise_prompt(judge: JudgeConfig) -> Prompt:
+    """The instructions for choosing between two outputs; those of a judge's own file play no part.
+
+    Args:
+        judge: The judge: its mode.
+
+    Returns:
+        The instructions, with the form of the choice filled in.
+    """
+    form = filled_prompt(f"{FOLDER}/choice_{judge.mode}", {}).text
+    return Prompt("pairwise", filled_prompt(f"{FOLDER}/pairwise", {"form": form}).text)
+
+
 def rating_form(judge: JudgeConfig) -> str:
     """How a judge is to give its rating.
 

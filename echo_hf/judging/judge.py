@@ -15,7 +15,7 @@ from echo_hf.evaluation import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.judging.choosing import check_rubrics, chosen_judges, chosen_rubrics
 from echo_hf.judging.questions import Shown, fitting_question, rating_questions
 from echo_hf.judging.session import Judged, asked, asking_in
-from echo_hf.judging.to_rate import outputs_to_rate
+from echo_hf.judging.to_rate import ToRate, outputs_to_rate
 from echo_hf.judging.written import write_applicability, write_ratings
 from echo_hf.reasons import Reason
 from echo_hf.run import RUNS
@@ -65,7 +65,7 @@ def judge(
     chosen, wanted = chosen_judges(config, judges), chosen_rubrics(rubrics)
     check_rubrics(chosen, wanted)
     folder = evaluation_folder(config, runs)
-    to_rate = outputs_to_rate(_outputs(folder), _tasks(config, folder), limit)
+    to_rate = rated_outputs(config, folder, limit)
     engines = {one.name: one.engine for one in chosen}
     with asking_in(folder, engines, budget_usd, watch) as asking:
         fits, shown = read_table(folder.root, APPLICABILITY), Shown(folder.pictures)
@@ -121,6 +121,24 @@ def applicability(
         samples = {task.sample_id for task in tasks.tasks}
         write = partial(write_applicability, folder.root)
         return asked(asking, [question], left_out, write, samples)
+
+
+def rated_outputs(config: Evaluated, folder: RunFolder, limit: int | None = None) -> ToRate:
+    """The outputs of a run that there are to look at.
+
+    Args:
+        config: The config: its benchmark.
+        folder: The run's folder.
+        limit: Most samples of each split.
+
+    Returns:
+        Outputs with a picture, of samples as they are now.
+
+    Raises:
+        RunError: There are no outputs.
+        EchoError: The benchmark cannot be read.
+    """
+    return outputs_to_rate(_outputs(folder), _tasks(config, folder), limit)
 
 
 def _tasks(config: Evaluated, folder: RunFolder, limit: int | None = None) -> Tasks:

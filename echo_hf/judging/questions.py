@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from datasets import Dataset
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError
 from echo_hf.evaluated import Evaluated
 from echo_hf.judging.asking import Question
+from echo_hf.judging.compare import Compare
 from echo_hf.judging.config import ApplicabilityConfig, JudgeConfig, Pictures
 from echo_hf.judging.fitting import Fitting, to_classify
 from echo_hf.judging.instructions import rubric_prompt
 from echo_hf.judging.rate import Rate
 from echo_hf.judging.rating import PUBLISHED_SCALE, Protocol
 from echo_hf.judging.shown import shown_pictures
+from echo_hf.judging.to_compare import to_compare
 from echo_hf.judging.to_rate import TEXT, ToRate, has_text
 from echo_hf.pictures import PictureStore
 from echo_hf.systems.base import Task
 
 APPLICABILITY = "applicability"
+PAIRWISE = "pairwise"
 
 
 @dataclass
@@ -72,7 +76,29 @@ def rating_questions(
         check_scale(judge, config.protocol)
         for rubric in (one for one in judge.rubrics if one in rubrics):
             fits = has_text(judge, applicability) if rubric == TEXT else _every
-            yield _question(judge, rubric, config.protocol, to_rate, fits, shown)
+            rows = to_rate.rows(judge, fits)
+            yield rating_question(judge, rubric, config.protocol, rows, shown)
+
+
+def pairwise_questions(
+    config: Evaluated, judges: Sequence[JudgeConfig], outputs: ToRate, shown: Shown
+) -> Iterator[Question]:
+    """A question for each judge about its share of the pairs, in the order of the config.
+
+    Args:
+        config: The protocol, which says how pictures are shown.
+        judges: Those that are asked.
+        outputs: The outputs that are there.
+        shown: The pictures.
+
+    Yields:
+        The questions.
+    """
+    for judge in judges:
+        rows, how = to_compare(judge, outputs), judge.pictures or _usual(config.protocol)
+        inputs = [digest for row in rows["inputs"] for digest in row]
+        pictures = shown.of([*inputs, *rows["output_a"], *rows["output_b"]], how)
+        yield Question(judge.name, PAIRWISE, Compare(judge=judge, how=how, shown=pictures), rows)
 
 
 def fitting_question(options: ApplicabilityConfig, tasks: Sequence[Task], shown: Shown) -> Question:
@@ -116,15 +142,24 @@ def _every(task: Task) -> bool:
     return True
 
 
-def _question(
-    judge: JudgeConfig,
-    rubric: str,
-    protocol: Protocol,
-    to_rate: ToRate,
-    fits: Callable[[Task], bool],
-    shown: Shown,
+def rating_question(
+    judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: Shown
 ) -> Question:
-    rows = to_rate.rows(judge, fits)
+    """The question about some pictures as outputs.
+
+    Args:
+        judge: Who is asked.
+        rubric: Name of its rubric.
+        protocol: The config's.
+        rows: Rows of `TO_RATE`.
+        shown: The pictures.
+
+    Returns:
+        The question.
+
+    Raises:
+        ConfigError: The judge's own instructions cannot be read.
+    """
     how = judge.pictures or _usual(protocol)
     inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
     pictures = shown.of([*inputs, *rows["output"]], how)

@@ -65,13 +65,13 @@ class ToRate:
             Rows of `TO_RATE`: sample by sample, then repeat by repeat, then by name of the system.
         """
         rows = [
-            _row(task, output, repeat)
+            row_to_rate(task, output, repeat)
             for task in self.tasks
             if fits(task)
             for repeat in range(judge.repeats)
             for output in self.outputs.get(task.sample_id, ())
         ]
-        return Dataset(pa.Table.from_pylist(rows, schema=TO_RATE.features.arrow_schema))
+        return rows_to_rate(rows)
 
 
 def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = None) -> ToRate:
@@ -98,6 +98,11 @@ def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = Non
         else:
             by_sample.setdefault(row["sample_id"], []).append(row)
     return ToRate(by_sample, tuple(_first(benchmark.tasks, limit)), left_out)
+
+
+def rows_to_rate(rows: Iterable[Row]) -> Dataset:
+    """Rows of `TO_RATE` as a dataset, in their order."""
+    return Dataset(pa.Table.from_pylist(list(rows), schema=TO_RATE.features.arrow_schema))
 
 
 def has_text(judge: JudgeConfig, applicability: pa.Table | None) -> Callable[[Task], bool]:
@@ -133,7 +138,17 @@ def _first(tasks: Iterable[Task], limit: int | None) -> Iterator[Task]:
             yield task
 
 
-def _row(task: Task, output: Row, repeat: int) -> Row:
+def row_to_rate(task: Task, output: Row, repeat: int) -> Row:
+    """A row of `TO_RATE`.
+
+    Args:
+        task: The sample.
+        output: The output: `system` and the digest `image`.
+        repeat: Number of the repetition, from 0.
+
+    Returns:
+        Its values.
+    """
     return {
         "sample_id": task.sample_id,
         "system": output["system"],

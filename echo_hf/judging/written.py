@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from echo_hf.judging.asking import Answered
 from echo_hf.judging.rate import STAGE
 from echo_hf.scoring.table_file import read_table
-from echo_hf.tables import APPLICABILITY, RATINGS, Table
+from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table
 
 Row = Mapping[str, Any]
 
@@ -39,6 +39,29 @@ def write_ratings(root: Path, answered: Answered, asked: Collection[str]) -> Pat
         return row["sample_id"] not in asked and _digest(row) == answered.digest
 
     return _write(root, RATINGS, answered.rows, stays)
+
+
+def write_comparisons(root: Path, answered: Answered, asked: Collection[str]) -> Path:
+    """Writes what a judge has chosen into the run's table of comparisons.
+
+    Rows of other judges stay as they are. Of its own, those about samples that it was not asked
+    about now stay, if it would be asked in the same way.
+
+    Args:
+        root: The run's folder.
+        answered: What the judge has said.
+        asked: Ids of the samples that this run is about.
+
+    Returns:
+        The file.
+    """
+
+    def stays(row: Row) -> bool:
+        if row["judge"] != answered.who:
+            return True
+        return row["sample_id"] not in asked and _digest(row) == answered.digest
+
+    return _write(root, COMPARISONS, answered.rows, stays)
 
 
 def write_applicability(root: Path, answered: Answered, asked: Collection[str]) -> Path:

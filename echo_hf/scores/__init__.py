@@ -8,6 +8,11 @@ from echo_hf.scores.bounds import Bounds, bounds
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
 from echo_hf.scores.gap_ratio import Gap, GapRatio, gap_ratio, relative_gap
 from echo_hf.scores.leave_one_out import LeaveOneJudgeOut, leave_one_judge_out
+from echo_hf.scores.pairwise_agreement import (
+    JudgeAgreement,
+    PairwiseAgreement,
+    pairwise_agreement,
+)
 from echo_hf.scores.people.agreement import Agreement, agreement
 from echo_hf.scores.people.friedman import Friedman, friedman, kendalls_w
 from echo_hf.scores.people.kemeny import Consensus, kemeny_consensus
@@ -28,8 +33,10 @@ __all__ = [
     "Friedman",
     "Gap",
     "GapRatio",
+    "JudgeAgreement",
     "LeaveOneJudgeOut",
     "PairTest",
+    "PairwiseAgreement",
     "Preference",
     "SamplesNeeded",
     "SelfPreference",
@@ -47,6 +54,7 @@ __all__ = [
     "kemeny_consensus",
     "kendalls_w",
     "leave_one_judge_out",
+    "pairwise_agreement",
     "relative_gap",
     "samples_needed",
     "self_preference",

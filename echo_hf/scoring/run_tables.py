@@ -19,11 +19,16 @@ from echo_hf.run_folder import RunFolder
 from echo_hf.scores.rated_outputs import read_outputs
 from echo_hf.scoring.table_file import read_table
 from echo_hf.systems.base import Task
-from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
+from echo_hf.tables import APPLICABILITY, COMPARISONS, OUTPUTS, RATINGS
 
-SCORED = (OUTPUTS, RATINGS, APPLICABILITY)
+SCORED = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS)
 RUBRICS = ("overall", "text_rendering", "reference")
-TOLD = ("sample_id", "system", "rubric", "rating", "output_sha256")
+# Of tables of judgements: where the verdict stands, and for each system which picture it is about.
+VERDICTS: Mapping[str, str] = {"ratings": "rating", "comparisons": "winner"}
+SHOWN: Mapping[str, Mapping[str, str]] = {
+    "ratings": {"system": "output_sha256"},
+    "comparisons": {"system_a": "output_a_sha256", "system_b": "output_b_sha256"},
+}
 Row = Mapping[str, Any]
 
 
@@ -36,6 +41,7 @@ class RunTables:
         outputs: Rows of `OUTPUTS`, null when there is no such file.
         ratings: Rows of `RATINGS`, likewise.
         applicability: Rows of `APPLICABILITY`, likewise.
+        comparisons: Rows of `COMPARISONS`, likewise.
         left_out: For each table, rows about other samples or older ones, by reason.
     """
 
@@ -43,6 +49,7 @@ class RunTables:
     outputs: pa.Table | None
     ratings: pa.Table | None
     applicability: pa.Table | None
+    comparisons: pa.Table | None
     left_out: Mapping[str, Mapping[Reason, int]]
 
     def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
@@ -84,7 +91,8 @@ def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
         if rows is not None
     }
     outputs = _kept(tables["outputs"], reasons.get("outputs", []))
-    _mark_unscored(tables["ratings"], outputs, reasons.get("ratings", []))
+    for name in VERDICTS:
+        _mark_unscored(name, tables[name], outputs, reasons.get(name, []))
     kept = {name: _kept(rows, reasons.get(name, [])) for name, rows in tables.items()}
     left_out = {name: Counter(filter(None, found)) for name, found in reasons.items()}
     tasks = {name: tuple(task for task in every if task.split == name) for name in BENCHMARKS}
@@ -108,29 +116,40 @@ def systems_in(tables: Collection[pa.Table | None]) -> list[str]:
 
 
 def _mark_unscored(
-    ratings: pa.Table | None, outputs: pa.Table | None, reasons: list[Reason | None]
+    name: str,
+    judged: pa.Table | None,
+    outputs: pa.Table | None,
+    reasons: list[Reason | None],
 ) -> None:
-    """Marks ratings by unknown rubrics, and of pictures that are gone or others by now."""
-    if ratings is None:
-        return
-    rows = [] if outputs is None else outputs.to_pylist()
-    made = {(row["sample_id"], row["system"]): row for row in rows}
-    for at, row in enumerate(ratings.select(list(TOLD)).to_pylist()):
-        if reasons[at] is None and row["rating"] is not None:
-            reasons[at] = _unscored(row, made, known=outputs is not None)
+    """Marks verdicts by unknown rubrics, and about pictures that are gone or others by now."""
+    rows = [] if judged is None else judged.to_pylist()
+    made = None
+    if outputs is not None:
+        made = {(row["sample_id"], row["system"]): row for row in outputs.to_pylist()}
+    for at, row in enumerate(rows):
+        if reasons[at] is None and row[VERDICTS[name]] is not None:
+            reasons[at] = _unscored(row, SHOWN[name], made)
 
 
-def _unscored(row: Row, made: Mapping[tuple[str, str], Row], known: bool) -> Reason | None:
-    if row["rubric"] not in RUBRICS:
+def _unscored(
+    row: Row, systems: Mapping[str, str], made: Mapping[tuple[str, str], Row] | None
+) -> Reason | None:
+    if row.get("rubric", RUBRICS[0]) not in RUBRICS:
         return IgnoredRating.OTHER_RUBRIC
-    output = made.get((row["sample_id"], row["system"]))
-    if not known:
+    if made is None:
         return None
+    outputs = [
+        (made.get((row["sample_id"], row[one])), row[shown]) for one, shown in systems.items()
+    ]
+    return next(filter(None, (_unseen(output, shown) for output, shown in outputs)), None)
+
+
+def _unseen(output: Row | None, shown: str | None) -> Reason | None:
     if output is None:
         return IgnoredRating.NO_OUTPUT
     if output["outcome"] != Outcome.OK:
         return IgnoredRating.NO_PICTURE
-    shown, now = row["output_sha256"], output["image"]
+    now = output["image"]
     return LeftOut.OTHER_OUTPUT if None not in (shown, now) and shown != now else None
 
 

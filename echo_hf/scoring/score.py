@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from echo_hf.auditing.audit_file import Failures, read_failures
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.evaluated import Evaluated
@@ -17,6 +18,7 @@ from echo_hf.hub.run_tables import RESULTS_FILE
 from echo_hf.reasons import Reason
 from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
+from echo_hf.scores.pairwise_agreement import PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.rule import PROTOCOLS, Protocol
 from echo_hf.scoring.measured import Measured
@@ -38,12 +40,15 @@ class SplitScores:
         samples: How many samples it has.
         win_rates: Null when no output was rated.
         metrics: Every metric of every system.
+        pairwise: What judges chose between two outputs, against what they rated; null where they
+            were not asked.
     """
 
     split: str
     samples: int
     win_rates: SplitWinRates | None
     metrics: tuple[Measured, ...]
+    pairwise: PairwiseAgreement | None = None
 
 
 @dataclass(frozen=True)
@@ -55,12 +60,14 @@ class Scores:
         protocol: Whose arithmetic is used.
         splits: The figures by split.
         left_out: For each table, rows about other samples or older ones, by reason.
+        failed: For each judge that failed its audit, the honeypots that it failed on.
     """
 
     path: Path
     protocol: Protocol
     splits: tuple[SplitScores, ...]
     left_out: Mapping[str, Mapping[Reason, int]] = field(default_factory=dict)
+    failed: Failures = field(default_factory=dict)
 
     @property
     def results(self) -> list[Result]:
@@ -98,9 +105,9 @@ def score(
     config = _under(config, protocol)
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
-    tables = read_run(benchmark, folder)
-    splits = tuple(_split(config, name, tables, folder, n_boot) for name in tables.tasks)
-    scores = Scores(folder.root / RESULTS_FILE, config.protocol, splits, tables.left_out)
+    tables, failed = read_run(benchmark, folder), read_failures(folder.root)
+    splits = tuple(_split(config, name, tables, folder, failed, n_boot) for name in tables.tasks)
+    scores = Scores(folder.root / RESULTS_FILE, config.protocol, splits, tables.left_out, failed)
     _write(scores, benchmark.identity())
     return scores
 
@@ -114,21 +121,31 @@ def _under(config: Evaluated, protocol: str | None) -> Evaluated:
 
 
 def _split(
-    config: Evaluated, name: str, tables: RunTables, folder: RunFolder, n_boot: int
+    config: Evaluated,
+    name: str,
+    tables: RunTables,
+    folder: RunFolder,
+    failed: Failures,
+    n_boot: int,
 ) -> SplitScores:
     outputs, ratings = (tables.of_split(one, name) for one in (tables.outputs, tables.ratings))
     asked, tasks = tables.of_split(tables.applicability, name), tables.tasks[name]
     named = [system.name for system in config.systems]
     systems = sorted({*named, *systems_in((tables.outputs, tables.ratings))})
     rates, found = None, list[Measured]()
-    if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
-        rates = win_rates(name, ratings, outputs, config.protocol, n_boot)
+    overall = ratings if ratings is not None and RUBRIC in ratings["rubric"].to_pylist() else None
+    if overall is not None:
+        rates = win_rates(name, overall, outputs, config.protocol, n_boot, failed)
+    chosen = tables.of_split(tables.comparisons, name)
+    pairwise = None
+    if chosen is not None and chosen.num_rows:
+        pairwise = pairwise_agreement(chosen, overall, n_boot=n_boot)
     if tables.outputs is not None and any(task.inputs for task in tasks):
         pictures = folder.pictures
         found += measured(config, systems, tasks, outputs, asked, pictures, n_boot=n_boot)
     if tasks and (name == FROM_WORDS or text_ratings(ratings).num_rows):
         found += text_measured(systems, tasks, ratings, asked, config.protocol, n_boot=n_boot)
-    return SplitScores(name, len(tasks), rates, tuple(found))
+    return SplitScores(name, len(tasks), rates, tuple(found), pairwise)
 
 
 def _rows(split: SplitScores, protocol: Protocol) -> Sequence[Result]:
@@ -143,6 +160,7 @@ def _write(scores: Scores, benchmark: Mapping[str, Any]) -> None:
             "samples": split.samples,
             "win_rate": split.win_rates.details if split.win_rates else None,
             "metrics": [one.details() for one in split.metrics],
+            "pairwise": asdict(split.pairwise) if split.pairwise else None,
         }
         for split in scores.splits
     }

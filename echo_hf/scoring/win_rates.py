@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -34,7 +34,12 @@ class SplitWinRates:
 
 
 def win_rates(
-    split: str, ratings: pa.Table, outputs: pa.Table | None, protocol: Protocol, n_boot: int
+    split: str,
+    ratings: pa.Table,
+    outputs: pa.Table | None,
+    protocol: Protocol,
+    n_boot: int,
+    failed: Mapping[str, Sequence[str]],
 ) -> SplitWinRates:
     """Computes the win rates of a split.
 
@@ -44,6 +49,7 @@ def win_rates(
         outputs: Its outputs, null when only ratings are at hand.
         protocol: The config's.
         n_boot: Draws of the bootstrap.
+        failed: What judges have failed on in their audits; every figure names those of its judges.
 
     Returns:
         The win rates.
@@ -52,7 +58,7 @@ def win_rates(
         ScoreError: The ratings contradict each other.
     """
     rates = {
-        each: win_rate(ratings, outputs, protocol=each, n_boot=n_boot)
+        each: _flagged(win_rate(ratings, outputs, protocol=each, n_boot=n_boot), failed)
         for each in get_args(Protocol)
     }
     groups = tiers(ratings, outputs, protocol=protocol)
@@ -64,6 +70,14 @@ def win_rates(
     }
     results = (row for each, rate in rates.items() for row in _results(split, rate))
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, details)
+
+
+def _flagged(rate: WinRate, failed: Mapping[str, Sequence[str]]) -> WinRate:
+    """The same rates, with the judges that failed their audits in the definition."""
+    theirs = {judge: list(failed[judge]) for judge in rate.per_judge if judge in failed}
+    if not theirs:
+        return rate
+    return replace(rate, definition={**rate.definition, "failed_audit": theirs})
 
 
 def _results(split: str, rate: WinRate) -> Iterator[Result]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
@@ -80,4 +81,6 @@ def test_every_outcome_is_there() -> None:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
     return list(value) if isinstance(value, tuple) else value

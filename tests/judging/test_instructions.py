@@ -8,13 +8,19 @@ from typing import Literal
 import pytest
 
 from echo_hf.judging.config import JudgeConfig
-from echo_hf.judging.instructions import METRICS, applicability_prompt, rubric_prompt
+from echo_hf.judging.instructions import (
+    METRICS,
+    applicability_prompt,
+    pairwise_prompt,
+    rubric_prompt,
+)
 from tests.judging.judges_for_tests import judge_of
 
 TEXTS = {
     "overall": rubric_prompt(JudgeConfig(**judge_of()), "overall").text,
     "text_rendering": rubric_prompt(JudgeConfig(**judge_of()), "text_rendering").text,
     "applicability": applicability_prompt(METRICS).text,
+    "pairwise": pairwise_prompt(JudgeConfig(**judge_of())).text,
 }
 
 

@@ -1,0 +1,1 @@
+"""Audits of judges: `echo-hf audit` shows them pictures whose rating is known beforehand."""

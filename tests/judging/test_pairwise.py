@@ -1,0 +1,292 @@
+"""Judges who choose between two outputs: which pairs, in which order, and what is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.engines.base import Completion, Request, Usage
+from echo_hf.errors import ConfigError, RunError
+from echo_hf.judging.config import JudgeConfig, PairwiseConfig
+from echo_hf.judging.pairwise import pairwise
+from echo_hf.judging.session import Judged
+from echo_hf.judging.to_compare import is_drawn, to_compare
+from echo_hf.judging.to_rate import ToRate
+from echo_hf.systems.base import Task
+from echo_hf.tables import COMPARISONS, OUTPUTS
+from tests.judging.judges_for_tests import (
+    EDITS,
+    GIVEN,
+    SAMPLES,
+    SYSTEMS,
+    ScriptedJudge,
+    config_of,
+    drawn,
+    judge_of,
+    pictures_of,
+    rated,
+    rows_of,
+)
+from tests.scoring.run_for_tests import digest_of, output, put, root, stripes, write
+
+ALL: dict[str, Any] = {"pairwise": {"share": 1}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run in which two systems have drawn five samples, and a judge who compares all."""
+    drawn(tmp_path)
+    config_of(tmp_path, [judge_of(**ALL)])
+    return tmp_path
+
+
+def compared(folder: Path, **options: Any) -> Judged:
+    """Has the judges of the config compare."""
+    return pairwise(folder / "evaluation.yaml", runs=folder / "runs", **options)
+
+
+def choices(folder: Path) -> list[dict[str, Any]]:
+    """The comparisons of the run."""
+    return rows_of(folder, "comparisons")
+
+
+def outputs_of(folder: Path) -> dict[tuple[str, str], str]:
+    """Digest of each output, by sample and system."""
+    return {(row["sample_id"], row["system"]): row["image"] for row in rows_of(folder, "outputs")}
+
+
+def prefers(digests: set[str]) -> ScriptedJudge:
+    """A judge who chooses pictures, and not places."""
+
+    def says(asked: Request) -> str:
+        first, second = (digest in digests for digest in pictures_of(asked)[-2:])
+        word = "tie" if first == second else "first" if first else "second"
+        return f"I looked at both. [[{word}]]"
+
+    return ScriptedJudge(says)
+
+
+def test_each_pair_is_shown_in_both_orders_and_the_winner_is_a_system(folder: Path) -> None:
+    """A judge who always likes birch's picture says so in every row, whatever came first."""
+    made = outputs_of(folder)
+    engine = prefers({made[name, "birch"] for name in SAMPLES}).use()
+    done = compared(folder)
+
+    rows = choices(folder)
+    asked = {(row["sample_id"], row["order"]) for row in rows}
+    assert asked == {(name, order) for name in SAMPLES for order in ("ab", "ba")}
+    assert len(rows) == 10 == len(engine.asked)
+    for row in rows:
+        name = row["sample_id"]
+        assert (row["system_a"], row["system_b"]) == SYSTEMS
+        assert (row["winner"], row["outcome"], row["judge"]) == ("b", "ok", "mira")
+        shown = [row["output_a_sha256"], row["output_b_sha256"]]
+        assert shown == [made[name, system] for system in SYSTEMS]
+        assert row["sample_digest"] == digest_of(name, EDITS.get(name, ()))
+        assert (row["cost_usd"], row["usage"]["prompt_tokens"]) == (0.25, 100)
+        told = engine.asked[0].messages[0].parts[0].text
+        assert row["prompt_digest"] == hashlib.sha256(told.encode()).hexdigest()
+    assert done.cost_usd == pytest.approx(2.5)
+    assert done.path == root(folder) / "comparisons.parquet"
+    assert not (root(folder) / "ratings.parquet").exists()
+
+
+def test_inputs_come_first_then_the_two_in_order(folder: Path) -> None:
+    """Task, input, first, second; the other order turns the two alone."""
+    engine = ScriptedJudge(lambda _: "[[tie]]").use()
+    compared(folder)
+    made = outputs_of(folder)
+    amber, birch = made["lamp", "amber"], made["lamp", "birch"]
+    given = hashlib.sha256(GIVEN).hexdigest()
+    assert [pictures_of(one) for one in engine.asked[:2]] == [
+        [given, amber, birch],
+        [given, birch, amber],
+    ]
+    assert {row["winner"] for row in choices(folder)} == {"tie"}
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("Both are fine.", "no_choice"),
+        ("[[first]], no, [[second]]", "two_choices"),
+        (rated(7), "no_choice"),
+        (Completion(None, "I will not.", "refusal", Usage(5, 1)), "refused"),
+    ],
+)
+def test_no_verdict_is_null_with_a_reason(
+    folder: Path, said: Completion | str, outcome: str
+) -> None:
+    """Never a tie that nobody saw."""
+    ScriptedJudge(lambda _: said).use()
+    done = compared(folder, limit=1)
+    assert {(row["winner"], row["outcome"]) for row in choices(folder)} == {(None, outcome)}
+    assert done.answered[0].outcomes == {outcome: 4}
+
+
+def test_structured_judges_choose_by_a_word(folder: Path) -> None:
+    """The explanation comes first, and a fourth word is none of the choices."""
+    config_of(folder, [judge_of(mode="structured", **ALL)])
+    engine = ScriptedJudge(lambda _: '{"explanation": "Sharper.", "choice": "first"}').use()
+    compared(folder)
+    assert engine.asked[0].answer is not None
+    assert list(engine.asked[0].answer.model_fields) == ["explanation", "choice"]
+    found = {(row["order"], row["winner"], row["explanation"]) for row in choices(folder)}
+    assert found == {("ab", "a", "Sharper."), ("ba", "b", "Sharper.")}
+
+    config_of(folder, [judge_of("otto", mode="structured", max_tokens=99, **ALL)])
+    ScriptedJudge(lambda _: '{"explanation": "Sharper.", "choice": "both"}').use()
+    compared(folder)
+    theirs = [row for row in choices(folder) if row["judge"] == "otto"]
+    assert {(row["winner"], row["outcome"]) for row in theirs} == {(None, "off_schema")}
+
+
+def tasks(count: int) -> tuple[Task, ...]:
+    """Samples without inputs."""
+    return tuple(Task(f"s{at}", "d", "text_to_image", "draw") for at in range(count))
+
+
+def pairs_drawn(share: float, seed: int = 0) -> set[tuple[str, str, str]]:
+    """The pairs of four systems on 300 samples that a judge is asked about."""
+    systems = ("ash", "birch", "cedar", "dogwood")
+    every = {
+        task.sample_id: [{"system": name, "image": name} for name in systems] for task in tasks(300)
+    }
+    judge = JudgeConfig(**judge_of(pairwise={"share": share, "seed": seed}))
+    rows = to_compare(judge, ToRate(every, tasks(300), {}))
+    keys = list(zip(rows["sample_id"], rows["system_a"], rows["system_b"], strict=True))
+    assert sorted(keys) == sorted(2 * sorted(set(keys)))
+    return set(keys)
+
+
+def test_the_share_is_drawn_by_the_digest_of_seed_sample_and_pair() -> None:
+    """A tenth of 1,800 pairs within four standard errors, nested, and another one by seed."""
+    everything = pairs_drawn(1)
+    assert len(everything) == 300 * len(list(combinations(range(4), 2)))
+    few, more = pairs_drawn(0.1), pairs_drawn(0.5)
+    assert few < more < everything
+    assert abs(len(few) - 180) < 4 * (1800 * 0.1 * 0.9) ** 0.5
+    by_hand = {
+        pair
+        for pair in everything
+        if int(hashlib.sha256("\x1f".join(("7", *pair)).encode()).hexdigest()[:16], 16) / 16**16
+        < 0.1
+    }
+    assert pairs_drawn(0.1, seed=7) == by_hand != few
+
+
+def test_systems_that_come_later_change_no_draw() -> None:
+    """A pair is in or out by itself."""
+    options = PairwiseConfig(share=0.5)
+    drawn_again = [is_drawn(options, f"s{at}", "ash", "birch") for at in range(50)]
+    assert drawn_again == [("ash", "birch") in _of(at, pairs_drawn(0.5)) for at in range(50)]
+
+
+def _of(at: int, pairs: set[tuple[str, str, str]]) -> set[tuple[str, str]]:
+    return {(a, b) for sample, a, b in pairs if sample == f"s{at}"}
+
+
+def test_nothing_is_asked_twice_and_repeats_are_further_questions(folder: Path) -> None:
+    """The store knows both orders apart; a repeat is another call with the same words."""
+    config_of(folder, [judge_of(repeats=2, **ALL)])
+    engine = ScriptedJudge(lambda asked: ("[[first]]", "[[tie]]")[asked.repeat]).use()
+    compared(folder)
+    table = (root(folder) / "comparisons.parquet").read_bytes()
+    compared(folder)
+    assert len(engine.asked) == 20
+    assert (root(folder) / "comparisons.parquet").read_bytes() == table
+    found = {(row["repeat"], row["order"], row["winner"]) for row in choices(folder)}
+    assert found == {(0, "ab", "a"), (0, "ba", "b"), (1, "ab", "tie"), (1, "ba", "tie")}
+
+
+def test_a_plan_asks_nobody_and_a_budget_ends_it(folder: Path) -> None:
+    """Ten calls planned; two dollars and a half are more than one, and the rest is left."""
+    engine = ScriptedJudge(lambda _: "[[first]]").use()
+    planned = compared(folder, dry_run=True)
+    assert [one.plan.calls for one in planned.plans] == [10]
+    assert (planned.path, engine.asked) == (None, [])
+
+    some = compared(folder, budget_usd=1.0)
+    assert some.spent
+    assert 4 <= len(engine.asked) < 10
+    assert len(choices(folder)) == len(engine.asked)
+    compared(folder)
+    assert len(engine.asked) == len(choices(folder)) == 10
+
+
+def test_rows_of_others_stay_and_lost_pictures_are_told(folder: Path) -> None:
+    """An imported choice is kept; an output whose file is gone is no comparison."""
+    known = dict.fromkeys(COMPARISONS.columns)
+    key = {"sample_id": "boat", "system_a": "amber", "system_b": "birch"}
+    visitor = {**known, **key, "judge": "visitor", "order": "ab", "repeat": 0, "winner": "a"}
+    write(folder, COMPARISONS, [visitor])
+    image = put(folder, stripes((1, 2, 3)))
+    rows = [output("boat", "amber", image=image), output("boat", "birch", image="ab" * 32)]
+    write(folder, OUTPUTS, rows)
+    engine = ScriptedJudge(lambda _: "[[first]]").use()
+    compared(folder)
+    found = [(row["judge"], row["order"], row["winner"], row["outcome"]) for row in choices(folder)]
+    assert sorted(found, key=str) == [
+        ("mira", "ab", None, "unshowable"),
+        ("mira", "ba", None, "unshowable"),
+        ("visitor", "ab", "a", None),
+    ]
+    assert engine.asked == []
+
+
+def test_the_provenance_says_who_was_asked_and_how(folder: Path) -> None:
+    """Engine, form of the answer, kind of pictures."""
+    ScriptedJudge(lambda _: "[[first]]").use()
+    compared(folder)
+    made_by = json.loads(choices(folder)[0]["provenance"])["judge"]
+    assert made_by["engine"] == {"kind": "scripted_judge", "model": "one"}
+    assert (made_by["mode"], made_by["shown"]) == ("text", {"as": "model_budget"})
+
+
+def test_without_outputs_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    """One line, and what to do."""
+    drawn(tmp_path)
+    config_of(tmp_path, [judge_of(**ALL)])
+    (root(tmp_path) / "outputs.parquet").unlink()
+    ScriptedJudge().use()
+    with pytest.raises(RunError, match="run `echo-hf generate` first"):
+        compared(tmp_path)
+
+
+def test_the_verb_compares_and_refuses_rubrics(folder: Path) -> None:
+    """From the command line, as from Python."""
+    ScriptedJudge(lambda _: "[[second]]").use()
+    line = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs"), "--pairwise"]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0
+    assert "pairwise" in done.output
+    assert len(choices(folder)) == 10
+    refused = CliRunner().invoke(app, [*line, "--rubric", "overall"])
+    assert isinstance(refused.exception, ConfigError)
+
+
+@pytest.mark.parametrize("share", [0, 1.5, -1])
+def test_a_share_is_above_nothing_and_at_most_all(folder: Path, share: float) -> None:
+    """The key and the value are named."""
+    config_of(folder, [judge_of(pairwise={"share": share})])
+    with pytest.raises(ConfigError, match=r"pairwise\.share"):
+        compared(folder)
+
+
+def test_a_limit_keeps_what_was_chosen_in_the_same_way(folder: Path) -> None:
+    """Rows of samples that are not asked about stay for the same model, and go for another."""
+    engine = ScriptedJudge(lambda _: "[[first]]").use()
+    compared(folder)
+    compared(folder, limit=1)
+    assert (len(choices(folder)), len(engine.asked)) == (10, 10)
+
+    engine.model = "two"
+    compared(folder, limit=1)
+    assert len(choices(folder)) == 4

@@ -1,0 +1,216 @@
+"""True comparisons against those that follow from ratings, counted one row at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echo_hf.errors import ScoreError
+from echo_hf.scores import pairwise_agreement, win_rate
+from echo_hf.scores.pairwise_agreement import JudgeAgreement
+
+Row = dict[str, Any]
+WINNERS = ("a", "b", "tie", None)
+PAIRS = (("ash", "birch"), ("ash", "cedar"), ("birch", "cedar"))
+SHARES = ("first", "follows_position", "consistent", "agreement", "decided")
+
+
+def row(sample: str, pair: tuple[str, str], order: str, winner: str | None, repeat: int = 0) -> Row:
+    """One choice of the judge jay."""
+    a, b = pair
+    known = {"sample_id": sample, "system_a": a, "system_b": b, "judge": "jay"}
+    return {**known, "order": order, "repeat": repeat, "winner": winner}
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
+    """Some choices, and ratings of some of the outputs."""
+    rows = [
+        row(f"s{at}", pair, order, draw(st.sampled_from(WINNERS)), repeat)
+        for at in range(draw(st.integers(1, 4)))
+        for pair in PAIRS
+        for repeat in range(2)
+        for order in ("ab", "ba")
+        if draw(st.booleans())
+    ]
+    ratings = [
+        {
+            "sample_id": f"s{at}",
+            "system": name,
+            "judge": "jay",
+            "rating": draw(st.none() | st.just(1.0) | st.just(2.0)),
+        }
+        for at in range(4)
+        for name in ("ash", "birch", "cedar")
+    ]
+    return rows, ratings
+
+
+def counted(rows: list[Row], ratings: list[Row]) -> dict[str, tuple[int, int]]:
+    """Each share as a part and a whole, by loops over rows and words."""
+    rated = {(one["sample_id"], one["system"]): one["rating"] for one in ratings}
+    seen: dict[Any, dict[str, str | None]] = defaultdict(dict)
+    found = {name: [0, 0] for name in SHARES}
+
+    def count(name: str, is_so: bool) -> None:
+        found[name][0] += is_so
+        found[name][1] += 1
+
+    for one in rows:
+        key = (one["sample_id"], one["system_a"], one["system_b"], one["repeat"])
+        seen[key][one["order"]] = one["winner"]
+        if one["winner"] in ("a", "b"):
+            count("first", one["winner"] == one["order"][0])
+    for (sample, a, b, _), said in seen.items():
+        ab, ba = said.get("ab"), said.get("ba")
+        if ab is None or ba is None:
+            continue
+        count("follows_position", {ab, ba} == {"a", "b"})
+        count("consistent", ab == ba)
+        one, other = rated[sample, a], rated[sample, b]
+        if one is None or other is None:
+            continue
+        by_ratings = "tie" if one == other else "a" if one > other else "b"
+        true = ab if ab == ba else "tie"
+        count("agreement", true == by_ratings)
+        if "tie" not in (true, by_ratings):
+            count("decided", true == by_ratings)
+    return {name: (part, whole) for name, (part, whole) in found.items()}
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_the_shares_are_the_counted_ones(case: tuple[list[Row], list[Row]]) -> None:
+    """Of verdicts, of pairs with both orders, of pairs with both ratings; null of nothing."""
+    rows, ratings = case
+    judges = pairwise_agreement(rows or [row("s", PAIRS[0], "ab", None)], ratings, n_boot=0).judges
+    found = judges["jay"]
+    for name, (part, whole) in counted(rows, ratings).items():
+        share = getattr(found, name)
+        assert share.count == whole
+        assert share.interval is None
+        if whole:
+            assert share.value == pytest.approx(part / whole)
+        else:
+            assert (share.value, share.reason in ("no_verdicts", "not_rated", "no_winners")) == (
+                None,
+                True,
+            )
+
+
+def judge_with(taste: float, samples: int = 400) -> list[Row]:
+    """A judge who sees a coin's side of each pair, or, with a chance, takes what comes first."""
+    rng, rows = np.random.default_rng(5), []
+    for at in range(samples):
+        better = "ab"[rng.integers(2)]
+        for order in ("ab", "ba"):
+            winner = order[0] if rng.random() < taste else better
+            rows.append(row(f"s{at:03}", PAIRS[0], order, winner))
+    return rows
+
+
+def of(rows: list[Row], ratings: list[Row] | None = None, n_boot: int = 1000) -> JudgeAgreement:
+    """What is found of the judge jay."""
+    return pairwise_agreement(rows, ratings, n_boot=n_boot).judges["jay"]
+
+
+def test_a_judge_without_a_taste_for_a_place_shows_none() -> None:
+    """Every verdict names the same system in both orders: exactly a half are for the first."""
+    found = of(judge_with(0))
+    assert (found.first.value, found.consistent.value, found.follows_position.value) == (0.5, 1, 0)
+    assert (found.pairs, found.verdicts) == (400, 800)
+
+
+def test_a_taste_for_the_first_is_found_within_its_interval() -> None:
+    """The intervals hold the truth: half and t/2 of the verdicts, and t of the pairs.
+
+    Only the answer in the order that shows the worse output first can be swayed.
+    """
+    taste = 0.3
+    found = of(judge_with(taste))
+    for share, truth in ((found.first, (1 + taste) / 2), (found.follows_position, taste)):
+        assert share.interval is not None
+        low, high = share.interval
+        assert low < truth < high
+        assert high - low < 0.12
+
+
+def test_the_interval_draws_samples_and_not_pairs() -> None:
+    """Pairs of a sample that agree with each other count once: ten copies narrow nothing."""
+    names = [f"c{at}" for at in range(10)]
+    rng = np.random.default_rng(2)
+    alone, copied = [], []
+    for at in range(60):
+        winner = ("a", "b") if rng.random() < 0.5 else ("a", "a")
+        for order, said in zip(("ab", "ba"), winner, strict=True):
+            alone.append(row(f"s{at:02}", ("a", "z"), order, said))
+            copied += [row(f"s{at:02}", (name, "z"), order, said) for name in names]
+    assert of(alone).consistent.interval == pytest.approx(of(copied).consistent.interval)
+
+
+def test_ratings_of_the_same_opinion_agree_and_give_the_same_win_rate() -> None:
+    """Ratings made from the choices: agreement 1, and the share of points is the win rate."""
+    rows = judge_with(0, samples=40)
+    winners = {one["sample_id"]: one["winner"] for one in rows}
+    ratings = [
+        {"sample_id": name, "system": system, "judge": "jay", "rating": 9 if winner == side else 4}
+        for name, winner in winners.items()
+        for side, system in zip("ab", PAIRS[0], strict=True)
+    ]
+    found = of(rows, ratings)
+    assert (found.agreement.value, found.decided.value, found.agreement.count) == (1, 1, 40)
+    wins = sum(winner == "a" for winner in winners.values())
+    assert win_rate(ratings, n_boot=0).win_rate["ash"] == pytest.approx(wins / 40)
+
+
+def test_opposite_ratings_never_agree_and_repeats_are_averaged() -> None:
+    """By hand: the mean of 3 and 9 is above 5, so the ratings say a where the choices say b."""
+    rows = [row("s", PAIRS[0], order, "b") for order in ("ab", "ba")]
+    known = {"sample_id": "s", "judge": "jay"}
+    ratings = [
+        {**known, "system": "ash", "repeat": 0, "rating": 3},
+        {**known, "system": "ash", "repeat": 1, "rating": 9},
+        {**known, "system": "birch", "repeat": 0, "rating": 5},
+    ]
+    found = of(rows, ratings, n_boot=100)
+    assert (found.agreement.value, found.decided.value) == (0, 0)
+    assert found.agreement.reason == "few_samples"
+
+
+def test_reasons_say_what_is_missing() -> None:
+    """No verdict, no ratings, no pair that is decided both ways."""
+    refused = of([row("s", PAIRS[0], order, None) for order in ("ab", "ba")])
+    assert {getattr(refused, name).reason for name in SHARES} == {"no_verdicts"}
+    alone = of([row("s", PAIRS[0], order, "a") for order in ("ab", "ba")])
+    assert (alone.agreement.value, alone.agreement.reason) == (None, "not_rated")
+    ties = of(
+        [row("s", PAIRS[0], order, "tie") for order in ("ab", "ba")],
+        [{"sample_id": "s", "system": name, "judge": "jay", "rating": 5} for name in PAIRS[0]],
+    )
+    assert (ties.agreement.value, ties.decided.reason) == (1, "no_winners")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"order": "aa"}, "order is 'aa'"),
+        ({"winner": "ash"}, "winner is 'ash'"),
+        ({"system_b": "ant"}, "system_a the first by name"),
+    ],
+)
+def test_rows_that_make_no_sense_are_named(values: Row, said: str) -> None:
+    """One line with the value and what was expected."""
+    with pytest.raises(ScoreError, match=said):
+        pairwise_agreement([{**row("s", PAIRS[0], "ab", "a"), **values}])
+
+
+def test_a_row_that_is_there_twice_is_refused() -> None:
+    """Nobody knows which of them counts."""
+    twice = [row("s", PAIRS[0], "ab", "a"), row("s", PAIRS[0], "ab", "b")]
+    with pytest.raises(ScoreError, match="is there twice"):
+        pairwise_agreement(twice)
