@@ -230,6 +230,7 @@ def structure_distance(
         The distance of two tables of cosines, as the result has one for each sample:
 
         >>> import numpy as np
+        >>> from echo_hf.metrics.structure_rules import squared_difference
         >>> squared_difference(np.eye(2, dtype=np.float32), np.ones((2, 2), np.float32))
         0.5
 

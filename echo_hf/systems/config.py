@@ -124,7 +124,7 @@ class SystemConfig(Section):
         if secret is not None:
             raise ValueError(
                 f"expected no secret, and found {secret!r}: a config is kept beside its results; "
-                "put it into an environment variable"
+                "put the secret into an environment variable"
             )
         return self
 

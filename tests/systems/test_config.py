@@ -98,7 +98,7 @@ def test_a_secret_is_refused_and_not_repeated(parameters: dict[str, Any]) -> Non
     """A config is kept beside its results, and what is printed may be kept, too."""
     text = said(parameters=parameters)
     assert "tulip" not in text
-    assert text.endswith("put it into an environment variable")
+    assert text.endswith("put the secret into an environment variable")
 
 
 def test_a_place_of_a_secret_is_none() -> None:
