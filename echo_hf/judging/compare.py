@@ -9,29 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import pyarrow as pa
 from pydantic import BaseModel
 
 from echo_hf.answers import Failure, RawText
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.judging.answers import ChoiceAnswer
-from echo_hf.judging.called import calls_of
 from echo_hf.judging.choice import Choice, Order, read_choice, winner_of
 from echo_hf.judging.config import JudgeConfig, Pictures
 from echo_hf.judging.instructions import pairwise_prompt
-from echo_hf.judging.rate import STAGE
+from echo_hf.judging.judging_stage import STAGE, JudgingStage, Row, not_said
 from echo_hf.judging.to_compare import TO_COMPARE
 from echo_hf.prompts import Prompt, as_data
 from echo_hf.reasons import Outcome, Unrated
-from echo_hf.stage import ModelStage, keys_of
-from echo_hf.stage_rows import StageRows
 from echo_hf.tables import COMPARISONS, Table
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Compare(ModelStage):
+class Compare(JudgingStage):
     """Chooses between two outputs as one judge does.
 
     A pair whose call failed has a row that says why, without a winner, and stands in the
@@ -62,26 +56,6 @@ class Compare(ModelStage):
         """What decides a choice; which pairs are drawn does not."""
         asked = {"mode": self.judge.mode, "max_tokens": self.judge.max_tokens}
         return {**super().describe(), "judge": self.judge.name, "asked": asked}
-
-    def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each row whose pictures can be shown."""
-        system = Message("system", (Text(self.prompt.text),))
-        return [self._asked(system, row) for row in self.input_rows(table)]
-
-    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """A row of comparisons for each pair and order."""
-        requests, rows = self.requests(table), StageRows(self.outputs)
-        calls = iter(calls_of(self.answers, [one for asked in requests for one in asked]))
-        made_by = self._made_by()
-        keys = keys_of(table, self.inputs).to_pylist()
-        for number, (key, row) in enumerate(zip(keys, self.input_rows(table), strict=True)):
-            given = next(iter(answers[number]), Unrated.UNSHOWABLE)
-            if isinstance(given, Failure):
-                rows.failed(number, key, given)
-            paid = next(calls) if requests[number] else {}
-            values = {**self._known(row, made_by), **paid, **_said(given, row["order"])}
-            rows.keep(number, key, values)
-        return rows.table()
 
     def _asked(self, system: Message, row: Row) -> list[Request]:
         seen = [*row["inputs"], *_in_order(row)]
@@ -125,22 +99,19 @@ class Compare(ModelStage):
             "provenance": json.dumps({STAGE: made_by}, sort_keys=True, default=str),
         }
 
+    def _said(self, given: BaseModel | Failure | Unrated, row: Row) -> dict[str, Any]:
+        if isinstance(given, Unrated | Failure):
+            return not_said(given)
+        if isinstance(given, ChoiceAnswer):
+            return _chosen(given.choice, given.explanation, row["order"])
+        text = given.text if isinstance(given, RawText) else ""
+        return _chosen(read_choice(text), text, row["order"])
+
 
 def _in_order(row: Row) -> list[str]:
     """The outputs as they are shown."""
     outputs = [row["output_a"], row["output_b"]]
     return outputs if row["order"] == "ab" else outputs[::-1]
-
-
-def _said(given: BaseModel | Failure | Unrated, order: Order) -> dict[str, Any]:
-    if isinstance(given, Unrated):
-        return {"outcome": given.value}
-    if isinstance(given, Failure):
-        return {"outcome": given.reason.value}
-    if isinstance(given, ChoiceAnswer):
-        return _chosen(given.choice, given.explanation, order)
-    text = given.text if isinstance(given, RawText) else ""
-    return _chosen(read_choice(text), text, order)
 
 
 def _chosen(choice: Choice | Unrated, explanation: str, order: Order) -> dict[str, Any]:

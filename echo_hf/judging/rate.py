@@ -9,28 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import pyarrow as pa
 from pydantic import BaseModel
 
 from echo_hf.answers import Failure, RawText
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.judging.answers import RatingAnswer, rating_answer
-from echo_hf.judging.called import calls_of
 from echo_hf.judging.config import JudgeConfig, Pictures
+from echo_hf.judging.judging_stage import STAGE, JudgingStage, Row, not_said
 from echo_hf.judging.rating import Protocol, Scale, read_rating
 from echo_hf.judging.to_rate import TEXT, TO_RATE
 from echo_hf.prompts import Prompt, as_data
 from echo_hf.reasons import Outcome, Unrated
-from echo_hf.stage import ModelStage, keys_of
-from echo_hf.stage_rows import StageRows
 from echo_hf.tables import RATINGS, Table
-
-STAGE = "judge"  # in the provenance
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Rate(ModelStage):
+class Rate(JudgingStage):
     """Rates outputs by one rubric as one judge does.
 
     An output whose call failed has a row that says why, without a rating, and stands in the
@@ -74,26 +68,6 @@ class Rate(ModelStage):
         scale = [*judge.scale, judge.decimals]
         asked = {"mode": judge.mode, "scale": scale, "max_tokens": judge.max_tokens}
         return {**super().describe(), "judge": judge.name, "asked": asked}
-
-    def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each row whose pictures can be shown."""
-        system = Message("system", (Text(self.prompt.text),))
-        return [self._asked(system, row) for row in self.input_rows(table)]
-
-    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """A row of ratings for each output."""
-        requests, rows = self.requests(table), StageRows(self.outputs)
-        calls = iter(calls_of(self.answers, [one for asked in requests for one in asked]))
-        made_by = self._made_by()
-        keys = keys_of(table, self.inputs).to_pylist()
-        for number, (key, row) in enumerate(zip(keys, self.input_rows(table), strict=True)):
-            given = next(iter(answers[number]), Unrated.UNSHOWABLE)
-            if isinstance(given, Failure):
-                rows.failed(number, key, given)
-            paid = next(calls) if requests[number] else {}
-            values = {**self._known(row, made_by), **paid, **self._said(given)}
-            rows.keep(number, key, values)
-        return rows.table()
 
     def _asked(self, system: Message, row: Row) -> list[Request]:
         seen = self._seen(row)
@@ -149,11 +123,10 @@ class Rate(ModelStage):
             "provenance": _provenance({**made_by, "shown": shown}),
         }
 
-    def _said(self, given: BaseModel | Failure | Unrated) -> dict[str, Any]:
-        if isinstance(given, Unrated):
-            return {"outcome": given.value}
-        if isinstance(given, Failure):
-            return {"outcome": given.reason.value}
+    def _said(self, given: BaseModel | Failure | Unrated, row: Row) -> dict[str, Any]:
+        del row  # a rating reads the same whatever it is about
+        if isinstance(given, Unrated | Failure):
+            return not_said(given)
         if isinstance(given, RatingAnswer):
             return _rated(given.rating, given.explanation)
         text = given.text if isinstance(given, RawText) else ""

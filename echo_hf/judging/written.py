@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf.judging.asking import Answered
-from echo_hf.judging.rate import STAGE
+from echo_hf.judging.judging_stage import STAGE
 from echo_hf.scoring.table_file import read_table
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table
 
