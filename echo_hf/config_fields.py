@@ -74,3 +74,23 @@ class EngineChoice(BaseModel):
     def options(self) -> dict[str, Any]:
         """The keys beside `kind`."""
         return dict(self.model_extra or {})
+
+
+def check_stand_in(status: str, stands_for: str | None, note: str | None, expected: str) -> None:
+    """Checks what a config says of the part of the paper that it stands for.
+
+    Args:
+        status: Whether it is the paper's own, stands in for it, or is none of the paper's.
+        stands_for: The paper's name for it.
+        note: What is as published, and what is not.
+        expected: What a part of the paper may be, for the message.
+
+    Raises:
+        ValueError: One of today stands for one of the paper, or a substitute does not say for what.
+    """
+    if status == "current" and stands_for is not None:
+        raise ValueError(
+            f"stands_for is {stands_for!r} and status is 'current': expected {expected}"
+        )
+    if status == "substitute" and (stands_for is None or note is None):
+        raise ValueError("expected stands_for and a note, which say what stands in for what")

@@ -7,7 +7,16 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from echo_hf.config_check import secrets_in
-from echo_hf.config_fields import EngineChoice, File, Name, Section, Statement, Whole, Words
+from echo_hf.config_fields import (
+    EngineChoice,
+    File,
+    Name,
+    Section,
+    Statement,
+    Whole,
+    Words,
+    check_stand_in,
+)
 
 Rubric = Literal["overall", "text_rendering"]
 Pictures = Literal["published", "model_budget"]
@@ -101,13 +110,8 @@ class JudgeConfig(Section):
 
     @model_validator(mode="after")
     def _told(self) -> Self:
-        if self.status == "current" and self.stands_for is not None:
-            raise ValueError(
-                f"stands_for is {self.stands_for!r} and status is 'current': expected "
-                "as_published or substitute for a judge of the paper"
-            )
-        if self.status == "substitute" and (self.stands_for is None or self.note is None):
-            raise ValueError("expected stands_for and a note, which say what stands in for what")
+        expected = "as_published or substitute for a judge of the paper"
+        check_stand_in(self.status, self.stands_for, self.note, expected)
         return self
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from echo_hf.config_check import secrets_in
-from echo_hf.config_fields import Name, Section, Statement, Whole, Words
+from echo_hf.config_fields import Name, Section, Statement, Whole, Words, check_stand_in
 
 Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 CHOSEN_SIZES = ("auto", "match_input")
@@ -130,11 +130,6 @@ class SystemConfig(Section):
 
     @model_validator(mode="after")
     def _told(self) -> Self:
-        if self.status == "current" and self.stands_for is not None:
-            raise ValueError(
-                f"stands_for is {self.stands_for!r} and status is 'current': expected "
-                "as_published, substitute or replay for a system of the paper"
-            )
-        if self.status == "substitute" and (self.stands_for is None or self.note is None):
-            raise ValueError("expected stands_for and a note, which say what stands in for what")
+        expected = "as_published, substitute or replay for a system of the paper"
+        check_stand_in(self.status, self.stands_for, self.note, expected)
         return self
