@@ -1,0 +1,140 @@
+"""What a platform is: something that answers questions about posts, one page at a time.
+
+A crawl knows nothing of any platform. It keeps questions, asks each until no cursor comes back,
+has the source of the platform's name read the posts, and asks the platform what to ask next to
+have the reply trees of those posts. Answers are kept as they came, so that reading them again,
+with a better reader, asks nobody.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from echo_hf.collect.sources.base import Post
+
+Kind = Literal["search", "posts", "replies", "thread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of time, in UTC.
+
+    Attributes:
+        start: Its first moment.
+        end: The first moment after it.
+    """
+
+    start: datetime.datetime
+    end: datetime.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a platform is asked; its pages are all answers to the same question.
+
+    Attributes:
+        kind: `search`: posts that a term finds; `posts`: these posts; `replies`: what answers
+            them; `thread`: everything around them.
+        about: The term of a search, else identifiers as the platform knows them.
+        window: When the posts of a search were written.
+        language: ISO 639-1 code that a search is limited to, null for all.
+    """
+
+    kind: Kind
+    about: tuple[str, ...]
+    window: Window | None = None
+    language: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells this question from all others, the same in every run."""
+        times = (
+            [one.isoformat() for one in (self.window.start, self.window.end)]
+            if (self.window)
+            else None
+        )
+        return json.dumps([self.kind, self.about, times, self.language], ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One page, as it came.
+
+    Attributes:
+        body: The JSON text of the platform's answer; strangers wrote it.
+        cursor: What to ask the next page with, null at the last one.
+        posts: How many posts it holds, as the platform counts them for its bill.
+        cost_usd: What it cost in US dollars, null where that is unknown.
+    """
+
+    body: str
+    cursor: str | None = None
+    posts: int = 0
+    cost_usd: float | None = None
+
+
+class RateLimitedError(Exception):
+    """The platform wants to be left alone for a while.
+
+    Attributes:
+        seconds: For how long, by its own words.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Says for how long."""
+        super().__init__(f"asks to wait {seconds:.0f} s")
+        self.seconds = seconds
+
+
+class StaleCursorError(Exception):
+    """The platform no longer knows a cursor: the question has to be asked again whole."""
+
+
+class Platform(Protocol):
+    """A platform: a context manager that holds a connection.
+
+    What goes wrong is an `EchoError` (a key that is missing or refused, a question that it will
+    never answer), `RateLimitedError`, `StaleCursorError`, or, for a trouble that may pass, an
+    `OSError`; the crawl tries those again.
+    """
+
+    name: str  # also of the source that reads its answers
+
+    def __enter__(self) -> Platform:
+        """Connects."""
+        ...
+
+    def __exit__(self, *trouble: object) -> None:
+        """Lets go."""
+        ...
+
+    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+        """Asks for one page.
+
+        Args:
+            question: The question.
+            cursor: Of the page before, null for the first one.
+
+        Returns:
+            The page.
+        """
+        ...
+
+    def around(self, posts: Sequence[Post]) -> Sequence[Question]:
+        """What to ask to have the reply trees of posts: their ancestors and their replies.
+
+        Args:
+            posts: Posts that an answer held, as the source read them, missing ones included.
+
+        Returns:
+            Questions; equal posts give equal ones, so that none is asked twice.
+        """
+        ...
+
+    def estimate(self, question: Question) -> int | None:
+        """How many posts a search would find, where that can be asked for; null where not."""
+        ...
