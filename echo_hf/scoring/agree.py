@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from echo_hf.auditing.audit_file import Failures, read_failures
 from echo_hf.errors import RunError
 from echo_hf.evaluated import Evaluated
 from echo_hf.evaluation import benchmark_of, load_evaluation
@@ -40,12 +41,14 @@ class RunAgreement:
         merged: The figures over the samples of all splits.
         splits: The figures by split, where people ranked samples of more than one.
         left_out: Rows about other samples or older ones, by table and reason.
+        failed: For each judge that failed its audit, the honeypots that it failed on.
     """
 
     path: Path
     merged: Agreement
     splits: Mapping[str, Agreement]
     left_out: Mapping[str, Mapping[Reason, int]]
+    failed: Failures = field(default_factory=dict)
 
 
 def agree(
@@ -88,6 +91,7 @@ def agree(
         _compared(ranks, tables.ratings, config.protocol, n_boot),
         _by_split(ranks, tables, config.protocol, n_boot),
         {**tables.left_out, **gone},
+        read_failures(folder.root),
     )
     _write(found, benchmark.identity(), copy)
     return found
@@ -153,6 +157,7 @@ def _write(found: RunAgreement, benchmark: Mapping[str, Any], copy: Path | None)
         "benchmark": benchmark,
         "protocol": found.merged.protocol,
         "left_out": found.left_out,
+        "failed_audit": found.failed,
         "merged": found.merged.as_json(),
         "splits": {name: one.as_json() for name, one in found.splits.items()},
     }

@@ -17,6 +17,7 @@ from echo_hf.scores.people.tau import TauB
 from echo_hf.scores.people.verdict import Verdict
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scoring.agree import RunAgreement
+from echo_hf.scoring.judge_names import judge_names
 from echo_hf.thread_view import plain
 
 NOTHING = "-"
@@ -52,6 +53,10 @@ def show_agreement(console: Console, found: RunAgreement) -> None:
         said = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
         console.print(Text(said, "yellow"), soft_wrap=True)
     _show(console, "agreement with people, Kendall's tau-b", tau_table(merged))
+    for name in judge_names(
+        sorted(found.failed.keys() & merged.judges.with_consensus), found.failed
+    ):
+        console.print(Text(name, "yellow"), soft_wrap=True)
     for line in pearson_lines(merged):
         console.print(Text(line), soft_wrap=True)
     console.print(Text(f"agreement: {found.path}"), soft_wrap=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf.auditing.audit_file import Failures
 from echo_hf.metrics import ColorShiftResult
 from echo_hf.metrics.result import MetricResult
 from echo_hf.reasons import Unscored
+from echo_hf.scoring.judge_names import judge_names
 from echo_hf.scoring.measured import Measured
 from echo_hf.scoring.pairwise_view import show_pairwise
 from echo_hf.scoring.score import Scores
@@ -44,14 +44,14 @@ def show_scores(console: Console, scores: Scores) -> None:
             console.print(Text(line, "yellow"), soft_wrap=True)
     for split in scores.splits:
         if split.win_rates is not None:
-            judges = ", ".join(_judges(split.win_rates, scores.failed))
+            judges = ", ".join(judge_names(split.win_rates.rates.per_judge, scores.failed))
             said = f"{split.split}: win rate ({scores.protocol}), judged by {judges}"
             _show(console, said, win_rate_table(split.win_rates), why_not(split.win_rates))
         elif split.samples:
             said = f"{split.split}: no win rates, since no judge has rated an output of it\n"
             console.print(Text(said, "yellow"), soft_wrap=True)
         if split.pairwise is not None:
-            show_pairwise(console, split.split, split.pairwise)
+            show_pairwise(console, split.split, split.pairwise, scores.failed)
         if split.metrics:
             _show(
                 console, f"{split.split}: what people complain about", metric_table(split.metrics)
@@ -59,14 +59,6 @@ def show_scores(console: Console, scores: Scores) -> None:
     directions = f"{HIGHER} higher, {LOWER} lower is better"
     console.print(Text(directions, "dim"))
     console.print(Text(f"results: {scores.path}"), soft_wrap=True)
-
-
-def _judges(found: SplitWinRates, failed: Failures) -> Iterator[str]:
-    """The judges' names, with what they failed on in their audits."""
-    for judge in found.rates.per_judge:
-        flags = ", ".join(failed.get(judge, ()))
-        name = plain(judge, LONGEST)
-        yield f"{name} (failed its audit: {flags})" if flags else name
 
 
 def win_rate_table(found: SplitWinRates) -> Table:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from rich.console import Console
 from rich.text import Text
 
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement
 from echo_hf.scores.sample_shares import Share
+from echo_hf.scoring.judge_names import judge_names
 
 
-def show_pairwise(console: Console, split: str, found: PairwiseAgreement) -> None:
+def show_pairwise(
+    console: Console, split: str, found: PairwiseAgreement, failed: Mapping[str, Sequence[str]]
+) -> None:
     """Prints how the choices of each judge hold together, and agree with its ratings.
 
     Args:
         console: Where to print.
         split: Name of the split.
         found: The choices.
+        failed: For each judge that failed its audit, the honeypots that it failed on.
     """
     console.print(Text(f"{split}: two outputs side by side, in both orders", "bold"))
-    for judge, one in found.judges.items():
-        console.print(Text(f"{judge}: {pairwise_line(one)}"), soft_wrap=True)
+    for name, one in zip(judge_names(found.judges, failed), found.judges.values(), strict=True):
+        console.print(Text(f"{name}: {pairwise_line(one)}"), soft_wrap=True)
     console.print()
 
 

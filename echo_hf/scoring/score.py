@@ -144,7 +144,10 @@ def _split(
         pictures = folder.pictures
         found += measured(config, systems, tasks, outputs, asked, pictures, n_boot=n_boot)
     if tasks and (name == FROM_WORDS or text_ratings(ratings).num_rows):
-        found += text_measured(systems, tasks, ratings, asked, config.protocol, n_boot=n_boot)
+        protocol = config.protocol
+        found += text_measured(
+            systems, tasks, ratings, asked, protocol, n_boot=n_boot, failed=failed
+        )
     return SplitScores(name, len(tasks), rates, tuple(found), pairwise)
 
 
@@ -168,6 +171,7 @@ def _write(scores: Scores, benchmark: Mapping[str, Any]) -> None:
         "benchmark": benchmark,
         "protocol": scores.protocol,
         "left_out": scores.left_out,
+        "failed_audit": scores.failed,
         "results": [row.model_dump(mode="json") for row in scores.results],
         "details": details,
     }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from echo_hf.auditing.audit_file import Failures
+from echo_hf.auditing.flagged import flagged
 from echo_hf.metrics import text_rendering
 from echo_hf.metrics.loading import Protocol
 from echo_hf.metrics.text_rendering import RUBRIC
@@ -28,6 +31,7 @@ def text_measured(
     protocol: Protocol,
     *,
     n_boot: int,
+    failed: Failures,
 ) -> Iterator[Measured]:
     """Measures the text of every system.
 
@@ -38,6 +42,7 @@ def text_measured(
         applicability: Which samples have text to render, null when nobody was asked.
         protocol: The config's.
         n_boot: Draws of the bootstrap.
+        failed: What judges have failed on in their audits; every figure names those of its judges.
 
     Yields:
         A result for each system in order; a sample that nobody rated has no number but a reason.
@@ -52,6 +57,7 @@ def text_measured(
             continue
         asked = _of_system(rows, system, about, judges[0])
         result = text_rendering(asked, system=system, protocol=protocol, n_boot=n_boot)
+        result = replace(result, definition=flagged(result.definition, judges, failed))
         yield Measured(METRIC, system, _in_order(about, result.sample_ids), result)
 
 

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
+from echo_hf.auditing.flagged import flagged
 from echo_hf.hub.results import Result
 from echo_hf.scores import bounds, sensitivity, tiers, win_rate
 from echo_hf.scores.rule import Protocol
@@ -74,10 +75,7 @@ def win_rates(
 
 def _flagged(rate: WinRate, failed: Mapping[str, Sequence[str]]) -> WinRate:
     """The same rates, with the judges that failed their audits in the definition."""
-    theirs = {judge: list(failed[judge]) for judge in rate.per_judge if judge in failed}
-    if not theirs:
-        return rate
-    return replace(rate, definition={**rate.definition, "failed_audit": theirs})
+    return replace(rate, definition=flagged(rate.definition, rate.per_judge, failed))
 
 
 def _results(split: str, rate: WinRate) -> Iterator[Result]:

@@ -68,6 +68,23 @@ def told(folder: Path, *arguments: str | Path) -> Result:
     return CliRunner().invoke(app, command, env={"COLUMNS": "120"})
 
 
+def audit_of(folder: Path, **failed: list[str]) -> None:
+    """Writes the run's audits: by judge, what it failed on."""
+    judges = {judge: {"failed": honeypots} for judge, honeypots in failed.items()}
+    (root(folder) / "audit.json").write_text(json.dumps({"judges": judges}))
+
+
+def test_a_judge_that_failed_its_audit_is_flagged(folder: Path) -> None:
+    """By name in the file and in the terminal; one who passed, or rated nothing here, is not."""
+    audit_of(folder, mira=[], nils=["blank", "shuffled"], otto=["blank"])
+    said = told(folder).output
+    assert "nils (failed its audit: blank, shuffled)" in said
+    assert "mira (failed" not in said
+    assert "otto" not in said
+    written = json.loads((root(folder) / "agreement.json").read_text())
+    assert written["failed_audit"] == {"nils": ["blank", "shuffled"], "otto": ["blank"]}
+
+
 def test_figures_are_those_counted_by_hand(folder: Path) -> None:
     """Two of three people and mira say ash, birch, cedar; nils says the opposite."""
     merged = found(folder).merged

@@ -53,6 +53,16 @@ def scored(folder: Path) -> Scores:
     return score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=200)
 
 
+def test_a_judge_that_failed_its_audit_is_flagged_beside_its_choices(folder: Path) -> None:
+    """Its line says what it failed on."""
+    rows = [choice(folder, name, order, "a") for name in WORDS for order in ("ab", "ba")]
+    write(folder, COMPARISONS, rows)
+    (root(folder) / "audit.json").write_text('{"judges": {"mira": {"failed": ["renamed"]}}}')
+    page = io.StringIO()
+    show_scores(Console(width=300, file=page), scored(folder))
+    assert "mira (failed its audit: renamed): 12 pairs" in page.getvalue()
+
+
 def test_the_line_of_each_judge_is_what_was_counted(folder: Path) -> None:
     """By hand: nine pairs agree with the ratings; three follow the place, which is a tie."""
     winners = {name: ("a", "b" if at < 3 else "a") for at, name in enumerate(WORDS)}

@@ -234,6 +234,21 @@ def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
     assert (rows["b"].value, rows["b"].coverage) == (None, 0)  # rated on none of them
 
 
+def test_a_judge_that_failed_its_audit_is_flagged_where_it_rated_text(folder: Path) -> None:
+    """Text rendering stands on judges alone; its definition names those of its own that failed."""
+    words = [rating(name, s, 5) for name in WORDS for s in "ab"]
+    text = [rating("boat", s, 8, judge="otto", rubric="text_rendering") for s in "ab"]
+    write(folder, RATINGS, [*words, *text])
+    failed = {"mira": {"failed": ["blank"]}, "otto": {"failed": ["shuffled"]}}
+    (root(folder) / "audit.json").write_text(json.dumps({"judges": failed}))
+
+    scores = scored(folder)
+    rows = [row for row in scores.results if row.metric == "text_rendering"]
+    assert [row.definition["failed_audit"] for row in rows] == [{"otto": ["shuffled"]}] * 2
+    written = json.loads(scores.path.read_text())
+    assert written["failed_audit"] == {"mira": ["blank"], "otto": ["shuffled"]}
+
+
 def test_rows_about_other_samples_are_counted_and_do_not_count(folder: Path) -> None:
     """One about no sample, one about an older prompt, one about a picture that was drawn anew."""
     good = [rating(name, s, {"a": 9, "b": 1}[s]) for name in WORDS for s in "ab"]
