@@ -1,0 +1,172 @@
+"""The first panel: posts as they stand under each other, with what is taken from each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from figure_parts.canvas import Box, Canvas, size_of
+from figure_parts.story import Story
+from figure_parts.words import wrapped
+
+SIZE, LEADING = 16, 21
+PAD, GAP, INDENT = 14, 12, 26
+
+Anchor = tuple[float, float]
+Anchors = dict[tuple[str, str], Anchor]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Words of a post in a row, all for one column or for none."""
+
+    text: str
+    column: str | None
+
+
+def thread_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
+    """Draws the posts.
+
+    Args:
+        canvas: What to draw on.
+        story: What to show.
+        box: Where the posts may stand; the last ends where it must.
+
+    Returns:
+        For each column and what stands in it, where the line to it begins.
+    """
+    anchors: Anchors = {}
+    y, bottoms = box.y, dict[int, float]()
+    for number, post in enumerate(story.posts):
+        x = box.x + INDENT * post["depth"]
+        card = Box(x, y, box.right - x, _height(story, post, box.right - x))
+        if post["parent"] in bottoms:
+            _rail(canvas, box.x + INDENT * (post["depth"] - 0.5), bottoms[post["parent"]], card)
+        anchors.update(_post(canvas, story, post, card))
+        bottoms[number] = card.bottom
+        y = card.bottom + GAP
+    return anchors
+
+
+def pieces(story: Story, post: Mapping[str, Any]) -> list[Piece]:
+    """A post's text, cut where a column of the row begins or ends.
+
+    Args:
+        story: What the figure shows.
+        post: A post of its thread.
+
+    Returns:
+        All of its words, in order.
+
+    Raises:
+        ValueError: The row has words that the post has not.
+    """
+    found, rest = list[Piece](), str(post["text"])
+    for column in ("prompt", "community_feedback"):
+        for words in story.texts_for(column, post):
+            at = rest.index(words)
+            found += [Piece(rest[:at].strip(), None), Piece(words, column)]
+            rest = rest[at + len(words) :]
+    return [each for each in [*found, Piece(rest.strip(), None)] if each.text]
+
+
+def _is_mention(piece: Piece) -> bool:
+    """Whether it only names whom a reply is for, which stands beside the author's name."""
+    return piece.column is None and piece.text.startswith("@") and " " not in piece.text
+
+
+def _lines(piece: Piece, room: float) -> list[str]:
+    return wrapped(piece.text, SIZE, room - (12 if piece.column else 0))
+
+
+def _height(story: Story, post: Mapping[str, Any], room: float) -> float:
+    inner = room - 2 * PAD
+    high = PAD + 20.0
+    for piece in pieces(story, post):
+        lines = [line for line in _lines(piece, inner) if line and not _is_mention(piece)]
+        high += len(lines) * LEADING + (14 if piece.column else 6 * bool(lines))
+    if post["pictures"]:
+        high += _picture_height(story, post, inner) + 22
+    return high + PAD - 6
+
+
+def _picture_height(story: Story, post: Mapping[str, Any], inner: float) -> float:
+    sizes = [size_of(story.pictures[each["sha256"]]) for each in post["pictures"]]
+    return round(_picture_width(post, inner) * max(high / wide for wide, high in sizes))
+
+
+def _picture_width(post: Mapping[str, Any], inner: float) -> float:
+    return min(144.0, (inner - 12) / len(post["pictures"]))
+
+
+def _rail(canvas: Canvas, x: float, top: float, card: Box) -> None:
+    y = card.y + 22
+    canvas.shapes.append(
+        f'<path d="M{x:g} {top:g}V{y - 8:g}Q{x:g} {y:g} {x + 8:g} {y:g}H{card.x:g}" fill="none" '
+        f'stroke="{canvas.theme.edge}" stroke-width="2"/>'
+    )
+
+
+def _post(canvas: Canvas, story: Story, post: Mapping[str, Any], card: Box) -> Anchors:
+    theme, anchors = canvas.theme, Anchors()
+    x, y, inner = card.x + PAD, card.y + PAD, card.width - 2 * PAD
+    canvas.card(card)
+    canvas.word(f"@{post['author']}", x, y + 13, size=SIZE - 1, fill=theme.quiet, kind="b")
+    y += 20
+    shown = pieces(story, post)
+    if _is_mention(shown[0]):
+        mention = shown.pop(0).text
+        canvas.word(mention, card.right - PAD, y - 7, size=SIZE - 1, fill=theme.quiet, anchor="end")
+    for piece in shown:
+        lines = [line for line in _lines(piece, inner) if line]
+        if piece.column is None:
+            canvas.words(lines, x, y + 18, size=SIZE, leading=LEADING, fill=theme.ink)
+            y += len(lines) * LEADING + 6
+            continue
+        colour = theme.parts[piece.column]
+        block = Box(x, y + 2, inner, len(lines) * LEADING + 8)
+        marked(canvas, block, colour)
+        canvas.words(lines, x + 10, y + 20, size=SIZE, leading=LEADING, fill=theme.ink)
+        anchors[piece.column, piece.text] = (card.right, block.middle)
+        y += block.height + 6
+    return {**anchors, **_pictures(canvas, story, post, Box(x, y + 14, inner, 0))}
+
+
+def _pictures(canvas: Canvas, story: Story, post: Mapping[str, Any], room: Box) -> Anchors:
+    anchors, x = Anchors(), room.x
+    for each in post["pictures"]:
+        data = story.pictures[each["sha256"]]
+        column = _column_of(story, data)
+        wide, high = size_of(data)
+        shown = _picture_width(post, room.width)
+        box = Box(x, room.y, shown, round(shown * high / wide))
+        canvas.picture(data, box, canvas.theme.parts[column])
+        anchors[column, each["sha256"]] = _way_out(canvas, box, room, canvas.theme.parts[column])
+        x = box.right + 12
+    return anchors
+
+
+def _way_out(canvas: Canvas, box: Box, room: Box, colour: str) -> Anchor:
+    """Where the line of a picture leaves its card: over the others, where some stand beside it."""
+    edge = room.right + PAD
+    if box.right + box.width > room.right:
+        canvas.line(box.right, box.middle, edge, box.middle, colour, ' stroke-width="2.5"')
+        return edge, box.middle
+    x, y = box.x + box.width / 2, box.y - 9
+    canvas.shapes.append(
+        f'<path d="M{x:g} {box.y:g}V{y + 6:g}Q{x:g} {y:g} {x + 6:g} {y:g}H{edge:g}" fill="none" '
+        f'stroke="{colour}" stroke-width="2.5"/>'
+    )
+    return edge, y
+
+
+def _column_of(story: Story, picture: bytes) -> str:
+    (column,) = (name for name in ("input_images", "output_images") if picture in story.row[name])
+    return column
+
+
+def marked(canvas: Canvas, block: Box, colour: str) -> None:
+    """Puts a column's colour behind words, and a bar before them."""
+    canvas.rect(block, colour, radius=4, more=f' fill-opacity="{canvas.theme.wash:g}"')
+    canvas.rect(Box(block.x, block.y, 3, block.height), colour, radius=1.5)
