@@ -145,11 +145,11 @@ def create(hub: LocalHub, question: Question) -> Answer:
     if not token.writes(repo_id):
         raise RefusedError(403, said=f"You don't have the rights to create {repo_id}")
     held = space_key(repo_id) if kind == "space" else repo_id
+    page = f"{question.endpoint}/{kind}s/{repo_id}"
     if held in hub.repositories:
-        raise RefusedError(409, said=f"You already created this {kind} repo")
+        return said({"error": f"You already created this {kind} repo", "url": page}, 409)
     private = asked.get("visibility") == "private" or bool(asked.get("private"))
     hub.repositories[held] = Repository(private)
-    page = f"{question.endpoint}/{kind}s/{repo_id}"
     return said({"url": page, "id": repo_id, "name": repo_id})
 
 

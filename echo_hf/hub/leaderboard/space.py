@@ -82,8 +82,8 @@ def create_space(
         Its address.
 
     Raises:
-        HubError: There is no such dataset, the Space is something else, the token is missing or
-            may not write, or the Hub is out of reach.
+        HubError: There is no such dataset, the Space is something else, or public where a private
+            one is wanted, the token is missing or may not write, or the Hub is out of reach.
     """
     api = api or HfApi()
     files = space_files(repo_id)
@@ -97,6 +97,11 @@ def create_space(
         api.create_repo(space, repo_type=KIND, space_sdk=SDK, private=private, exist_ok=True)
         info = api.space_info(space)
         held = set(api.list_repo_files(space, repo_type=KIND, revision=info.sha))
+    if private and not info.private:
+        raise HubError(
+            f"the Space {space!r} is public, and --private is for new ones: change it at "
+            f"{api.endpoint}/spaces/{space}/settings first"
+        )
     _check_ours(held, f"the Space {space!r}")
     _commit(api, space, str(info.sha), files)
     return f"{api.endpoint}/spaces/{space}"
