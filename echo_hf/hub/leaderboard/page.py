@@ -24,12 +24,16 @@ from echo_hf.thread_view import plain
 NOTHING, EVERY = "-", "all judges"
 LONGEST, LONGEST_NOTE = 60, 400
 STYLE = """<style>
-.echo-board table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-.echo-board th,.echo-board td{padding:.35rem .6rem;text-align:right;border-bottom:1px solid #8884}
-.echo-board th:first-child,.echo-board td:first-child{text-align:left;overflow-wrap:anywhere}
-.echo-board svg{width:100%;min-width:9rem;height:1.1rem;display:block}
-.echo-board .quiet{opacity:.75}.echo-board .flag{color:#bc4c00;font-weight:600}
 .echo-board .wide{overflow-x:auto}
+.echo-board table{border-collapse:collapse;width:100%;min-width:42rem;margin:.5rem 0 1rem}
+.echo-board :is(table,thead,tbody,tr){border:0!important}
+.echo-board table :is(th,td){white-space:nowrap;padding:.4rem .7rem!important;text-align:right!important;
+border:0!important;border-bottom:1px solid #8884!important;font-variant-numeric:tabular-nums}
+.echo-board table :is(th,td):first-child{text-align:left!important;min-width:9rem;
+white-space:normal;overflow-wrap:anywhere}
+.echo-board table th{font-weight:600;opacity:.75}
+.echo-board svg{width:12rem;height:1rem;display:block;margin-left:auto}
+.echo-board .quiet{opacity:.75}.echo-board .flag{color:#d4622a;font-weight:600}
 </style>"""
 
 
@@ -184,7 +188,7 @@ def _bar(line: Line) -> str:
     low, high = (_across(end) for end in line.interval or (line.value, line.value))
     said = f"{_number(line.value)}, {_interval(line)}"
     return (
-        f'<svg viewBox="0 0 200 16" preserveAspectRatio="none" role="img" aria-label="{said}">'
+        f'<svg viewBox="0 0 200 16" role="img" aria-label="{said}">'
         '<path d="M0 8H200" stroke="#8886"/><path d="M100 0V16" stroke="#888" '
         f'stroke-dasharray="3"/><path d="M{low} 8H{high}" stroke="#0969da" stroke-width="6" '
         f'stroke-opacity=".45"/><circle cx="{_across(line.value)}" cy="8" r="4" fill="#0969da"/>'
