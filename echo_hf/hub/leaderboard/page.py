@@ -28,7 +28,8 @@ STYLE = """<style>
 .echo-board table{border-collapse:collapse;width:100%;min-width:42rem;margin:.5rem 0 1rem}
 .echo-board :is(table,thead,tbody,tr){border:0!important}
 .echo-board table :is(th,td){white-space:nowrap;text-align:right!important;
-padding:.4rem .7rem!important;border:0!important;border-bottom:1px solid #8884!important;font-variant-numeric:tabular-nums}
+padding:.4rem .7rem!important;border:0!important;border-bottom:1px solid #8884!important;
+font-variant-numeric:tabular-nums}
 .echo-board table :is(th,td):first-child{text-align:left!important;min-width:9rem;
 white-space:normal;overflow-wrap:anywhere}
 .echo-board table th{font-weight:600;opacity:.75}
