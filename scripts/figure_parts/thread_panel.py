@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,7 @@ def pieces(story: Story, post: Mapping[str, Any]) -> list[Piece]:
         post: A post of its thread.
 
     Returns:
-        All of its words, in order.
+        All of its words, in order; symbols only where they stand in the row.
 
     Raises:
         ValueError: The row has words that the post has not.
@@ -66,9 +67,14 @@ def pieces(story: Story, post: Mapping[str, Any]) -> list[Piece]:
     for column in ("prompt", "community_feedback"):
         for words in story.texts_for(column, post):
             at = rest.index(words)
-            found += [Piece(rest[:at].strip(), None), Piece(words, column)]
+            found += [Piece(_words(rest[:at]), None), Piece(words, column)]
             rest = rest[at + len(words) :]
-    return [each for each in [*found, Piece(rest.strip(), None)] if each.text]
+    return [each for each in [*found, Piece(_words(rest), None)] if each.text]
+
+
+def _words(text: str) -> str:
+    """Words beside those of the row, without symbols that not every machine can draw."""
+    return "".join(letter for letter in text if unicodedata.category(letter) != "So").strip()
 
 
 def _is_mention(piece: Piece) -> bool:
