@@ -10,7 +10,6 @@ that shows there makes the files stale.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import sys
 import tempfile
@@ -88,8 +87,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if stale")
     parser.add_argument("--run", type=Path, help="a finished run of the quickstart")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        story = read_story(options.run or finished_run(Path("runs")))
+    with tempfile.TemporaryDirectory() as folder:
+        story = read_story(options.run or finished_run(Path(folder)))
     drawn = {path: figure(story, theme) for path, theme in FILES.items()}
     stale = [path for path, text in drawn.items() if _written(path) != text]
     for path in stale:

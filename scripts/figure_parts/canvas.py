@@ -157,6 +157,12 @@ class Canvas:
         )
 
 
+def check_room(what: str, end: float, most: float) -> None:
+    """Refuses what would run over the edge of its card."""
+    if end > most:
+        raise ValueError(f"{what} end at {end:g} pixels of {most:g}: make the figure higher")
+
+
 def size_of(data: bytes) -> tuple[int, int]:
     """Width and height of a picture."""
     with Image.open(BytesIO(data)) as picture:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from figure_parts.canvas import Box, Canvas, size_of
+from figure_parts.canvas import Box, Canvas, check_room, size_of
 from figure_parts.story import SPLIT, Story, digest_of
 from figure_parts.thread_panel import Anchors, marked
 from figure_parts.words import wrapped
 
 SIZE, LEADING, PAD = 15, 20, 16
-LABEL, PICTURE = 14.5, 104
+LABEL, PICTURE, HEAD = 14.5, 104, 46
 
 
 def row_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
@@ -21,18 +21,27 @@ def row_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
 
     Returns:
         For each column and what stands in it, where the line to it ends.
+
+    Raises:
+        ValueError: The row is too long.
     """
     canvas.card(box)
-    _head(canvas, story, Box(box.x, box.y, box.width, 46))
+    _head(canvas, story, Box(box.x, box.y, box.width, HEAD))
     anchors: Anchors = {}
-    room = Box(box.x + PAD, box.y + 46, box.width - 2 * PAD, 0)
-    y = _words(canvas, "prompt", [(story.row["prompt"], "")], room, room.y + 14, anchors, box.x)
+    cells = Box(box.x + PAD, box.y + HEAD + 14, box.width - 2 * PAD, 0)
+    cells = _words(canvas, "prompt", [(story.row["prompt"], "")], cells, anchors)
     for column in ("input_images", "output_images"):
-        y = _picture(canvas, story, column, Box(room.x, y, room.width, 0), anchors, box.x)
+        cells = _picture(canvas, story, column, cells, anchors)
     said = [(each["feedback"], _judged(each)) for each in story.row["community_feedback"]]
-    _words(canvas, "community_feedback", said, room, y + 4, anchors, box.x)
+    cells = _words(canvas, "community_feedback", said, _below(cells, cells.y + 4), anchors)
+    check_room("the row's cells", cells.y, box.bottom - HEAD)
     _foot(canvas, story, box)
     return anchors
+
+
+def _below(cells: Box, y: float) -> Box:
+    """The room that is left from `y` on."""
+    return Box(cells.x, y, cells.width, 0)
 
 
 def _head(canvas: Canvas, story: Story, box: Box) -> None:
@@ -45,58 +54,44 @@ def _head(canvas: Canvas, story: Story, box: Box) -> None:
 
 
 def _foot(canvas: Canvas, story: Story, box: Box) -> None:
-    theme, top = canvas.theme, box.bottom - 46
+    theme, top = canvas.theme, box.bottom - HEAD
     canvas.line(box.x, top, box.right, top, theme.edge)
     said = f"id: {story.row['id']}"
     canvas.word(said, box.x + PAD, top + 28, size=LABEL - 1, fill=theme.quiet, kind="m")
 
 
 def _words(
-    canvas: Canvas,
-    column: str,
-    values: list[tuple[str, str]],
-    room: Box,
-    y: float,
-    anchors: Anchors,
-    edge: float,
-) -> float:
-    colour = canvas.theme.parts[column]
-    canvas.word(column, room.x, y + 14, size=LABEL, fill=colour, kind="m")
-    y += 24
+    canvas: Canvas, column: str, values: list[tuple[str, str]], cells: Box, anchors: Anchors
+) -> Box:
+    """Writes texts, each with what stands beside it; gives the room that is left."""
+    colour, y = canvas.theme.parts[column], cells.y + 24
+    canvas.word(column, cells.x, cells.y + 14, size=LABEL, fill=colour, kind="m")
     for text, beside in values:
-        lines = wrapped(text, SIZE, room.width - 14)
-        high = len(lines) * LEADING + 8 + (20 if beside else 0)
-        block = Box(room.x, y, room.width, high)
+        lines = wrapped(text, SIZE, cells.width - 14)
+        block = Box(cells.x, y, cells.width, len(lines) * LEADING + (28 if beside else 8))
         marked(canvas, block, colour)
-        canvas.words(lines, room.x + 11, y + 18, size=SIZE, leading=LEADING, fill=canvas.theme.ink)
+        x, ink = cells.x + 11, canvas.theme.ink
+        canvas.words(lines, x, y + 18, size=SIZE, leading=LEADING, fill=ink)
         if beside:
-            canvas.word(
-                beside,
-                room.x + 11,
-                block.bottom - 8,
-                size=LABEL - 1,
-                fill=colour,
-                kind="m",
-            )
-        anchors[column, text] = (edge, block.middle)
+            canvas.word(beside, x, block.bottom - 8, size=LABEL - 1, fill=colour, kind="m")
+        anchors[column, text] = (cells.x - PAD, block.middle)
         y = block.bottom + 8
-    return y
+    return _below(cells, y)
 
 
 def _judged(comment: dict[str, str | None]) -> str:
     return " · ".join(filter(None, (comment["verdict"], comment["keyword"])))
 
 
-def _picture(
-    canvas: Canvas, story: Story, column: str, room: Box, anchors: Anchors, edge: float
-) -> float:
+def _picture(canvas: Canvas, story: Story, column: str, cells: Box, anchors: Anchors) -> Box:
+    """Draws a column's picture; gives the room that is left."""
     colour = canvas.theme.parts[column]
     (data,) = story.row[column]
     wide, high = size_of(data)
-    box = Box(room.x, room.y + 6, PICTURE, round(PICTURE * high / wide))
+    box = Box(cells.x, cells.y + 6, PICTURE, round(PICTURE * high / wide))
     canvas.picture(data, box, colour)
     canvas.word(column, box.right + 14, box.middle, size=LABEL, fill=colour, kind="m")
     said = f"{wide} × {high}, as posted"
     canvas.word(said, box.right + 14, box.middle + 20, size=LABEL, fill=canvas.theme.quiet)
-    anchors[column, digest_of(data)] = (edge, box.middle)
-    return box.bottom + 8
+    anchors[column, digest_of(data)] = (cells.x - PAD, box.middle)
+    return _below(cells, box.bottom + 8)

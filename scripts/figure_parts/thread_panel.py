@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from figure_parts.canvas import Box, Canvas, size_of
+from figure_parts.canvas import Box, Canvas, check_room, size_of
 from figure_parts.story import Story
 from figure_parts.words import wrapped
 
@@ -36,6 +36,9 @@ def thread_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
 
     Returns:
         For each column and what stands in it, where the line to it begins.
+
+    Raises:
+        ValueError: The posts are too long.
     """
     anchors: Anchors = {}
     y, bottoms = box.y, dict[int, float]()
@@ -47,6 +50,7 @@ def thread_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
         anchors.update(_post(canvas, story, post, card))
         bottoms[number] = card.bottom
         y = card.bottom + GAP
+    check_room("the posts", y - GAP, box.bottom)
     return anchors
 
 
@@ -83,18 +87,17 @@ def _is_mention(piece: Piece) -> bool:
 
 
 def _lines(piece: Piece, room: float) -> list[str]:
-    return wrapped(piece.text, SIZE, room - (12 if piece.column else 0))
+    lines = wrapped(piece.text, SIZE, room - (12 if piece.column else 0))
+    return [line for line in lines if line]
 
 
 def _height(story: Story, post: Mapping[str, Any], room: float) -> float:
-    inner = room - 2 * PAD
-    high = PAD + 20.0
-    for piece in pieces(story, post):
-        lines = [line for line in _lines(piece, inner) if line and not _is_mention(piece)]
-        high += len(lines) * LEADING + (14 if piece.column else 6 * bool(lines))
-    if post["pictures"]:
-        high += _picture_height(story, post, inner) + 22
-    return high + PAD - 6
+    card = Box(0, 0, room, 0)
+    shown = [piece for piece in pieces(story, post) if not _is_mention(piece)]
+    high = PAD + 20 + sum(_piece_height(piece, card) for piece in shown) + PAD - 6
+    if not post["pictures"]:
+        return high
+    return high + _picture_height(story, post, room - 2 * PAD) + 22
 
 
 def _picture_height(story: Story, post: Mapping[str, Any], inner: float) -> float:
@@ -115,28 +118,41 @@ def _rail(canvas: Canvas, x: float, top: float, card: Box) -> None:
 
 
 def _post(canvas: Canvas, story: Story, post: Mapping[str, Any], card: Box) -> Anchors:
-    theme, anchors = canvas.theme, Anchors()
-    x, y, inner = card.x + PAD, card.y + PAD, card.width - 2 * PAD
+    anchors, shown = Anchors(), pieces(story, post)
+    mention = shown.pop(0).text if _is_mention(shown[0]) else ""
     canvas.card(card)
-    canvas.word(f"@{post['author']}", x, y + 13, size=SIZE - 1, fill=theme.quiet, kind="b")
-    y += 20
-    shown = pieces(story, post)
-    if _is_mention(shown[0]):
-        mention = shown.pop(0).text
-        canvas.word(mention, card.right - PAD, y - 7, size=SIZE - 1, fill=theme.quiet, anchor="end")
+    _names(canvas, f"@{post['author']}", mention, card)
+    y = card.y + PAD + 20
     for piece in shown:
-        lines = [line for line in _lines(piece, inner) if line]
-        if piece.column is None:
-            canvas.words(lines, x, y + 18, size=SIZE, leading=LEADING, fill=theme.ink)
-            y += len(lines) * LEADING + 6
-            continue
-        colour = theme.parts[piece.column]
-        block = Box(x, y + 2, inner, len(lines) * LEADING + 8)
-        marked(canvas, block, colour)
-        canvas.words(lines, x + 10, y + 20, size=SIZE, leading=LEADING, fill=theme.ink)
-        anchors[piece.column, piece.text] = (card.right, block.middle)
-        y += block.height + 6
-    return {**anchors, **_pictures(canvas, story, post, Box(x, y + 14, inner, 0))}
+        block = Box(card.x + PAD, y, card.width - 2 * PAD, _piece_height(piece, card))
+        _piece(canvas, piece, block)
+        if piece.column is not None:
+            anchors[piece.column, piece.text] = (card.right, block.middle - 1)
+        y = block.bottom
+    room = Box(card.x + PAD, y + 14, card.width - 2 * PAD, 0)
+    return {**anchors, **_pictures(canvas, story, post, room)}
+
+
+def _names(canvas: Canvas, author: str, mention: str, card: Box) -> None:
+    theme, y = canvas.theme, card.y + PAD + 13
+    canvas.word(author, card.x + PAD, y, size=SIZE - 1, fill=theme.quiet, kind="b")
+    if mention:
+        right = card.right - PAD
+        canvas.word(mention, right, y, size=SIZE - 1, fill=theme.quiet, anchor="end")
+
+
+def _piece(canvas: Canvas, piece: Piece, room: Box) -> None:
+    lines, x, y = _lines(piece, room.width), room.x, room.y + 18
+    if piece.column is not None:
+        block = Box(room.x, room.y + 2, room.width, len(lines) * LEADING + 8)
+        marked(canvas, block, canvas.theme.parts[piece.column])
+        x, y = x + 10, y + 2
+    canvas.words(lines, x, y, size=SIZE, leading=LEADING, fill=canvas.theme.ink)
+
+
+def _piece_height(piece: Piece, card: Box) -> float:
+    below = 14 if piece.column else 6
+    return len(_lines(piece, card.width - 2 * PAD)) * LEADING + below
 
 
 def _pictures(canvas: Canvas, story: Story, post: Mapping[str, Any], room: Box) -> Anchors:

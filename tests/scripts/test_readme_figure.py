@@ -171,3 +171,11 @@ def test_lines_fit(parts: Any) -> None:
     assert module.wrapped("A A A", 1000, 1612) == ["A A", "A"]
     assert module.wrapped("A\n\nA", 1000, 1612) == ["A", "", "A"]
     assert module.wrapped("AAAA A", 1000, 700) == ["AAAA", "A"]
+
+
+def test_what_runs_over_its_card_is_refused(parts: Any) -> None:
+    """A longer thread fails when it is drawn, instead of being cut."""
+    canvas = parts("canvas")
+    canvas.check_room("the posts", 600, 600)
+    with pytest.raises(ValueError, match="the posts end at 601 pixels of 600"):
+        canvas.check_room("the posts", 601, 600)
