@@ -26,7 +26,8 @@ def test_load_and_evaluate(load_measure: Callable[..., Any], tmp_path: Path) -> 
     load, evaluate = re.findall(r"^```python\n(.*?)^```$", TOP, re.DOTALL | re.MULTILINE)
     known: dict[str, Any] = {}
     for block in (load, evaluate):
-        lines = FROM_HUB.sub(rf"{release!r}, \1", block).splitlines()
+        local = FROM_HUB.sub(rf"{release!r}, \1", block)
+        lines = [line for line in local.splitlines() if line]
         assert len(lines) == 3
         exec("\n".join([*lines[:2], f"shown = {lines[2]}"]), known)  # noqa: S102 - our own words
         known[block] = known["shown"]
