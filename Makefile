@@ -40,6 +40,7 @@ format: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/write_docs.py
+	$(BIN)/python scripts/readme_figure.py
 
 clean:
 	rm -rf $(VENV) $(EXTRAS_VENV) $(VLLM_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from echo_hf.cli_console import terminal
+from echo_hf.errors import HubError
 
 
 def publish(
@@ -109,4 +110,28 @@ def hydrate(
     console.print(Text(f"\nrelease: {hydration.release.path}"), soft_wrap=True)
 
 
-VERBS: tuple[Callable[..., None], ...] = (publish, diff, hydrate)
+def leaderboard(
+    repo_id: Annotated[str, typer.Option(help="Dataset whose results it shows: ORG/NAME.")],
+    space: Annotated[str | None, typer.Option(help="The Space to make: ORG/NAME.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Only write the Space's files, into this folder.")
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Make a new Space a private one.")
+    ] = False,
+) -> None:
+    """Make a Space on the Hub that shows the results of a dataset's releases."""
+    from rich.text import Text
+
+    from echo_hf.hub.leaderboard import space as spaces
+
+    if folder is not None:
+        said = f"written: {spaces.write_space(repo_id, folder)}"
+    elif space is not None:
+        said = f"leaderboard: {spaces.create_space(repo_id, space, private=private)}"
+    else:
+        raise HubError("nothing says where the leaderboard goes: give --space, or --folder")
+    terminal().print(Text(said), soft_wrap=True)
+
+
+VERBS: tuple[Callable[..., None], ...] = (publish, diff, hydrate, leaderboard)

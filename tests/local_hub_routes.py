@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DATE = "2026-03-02T17:12:40.000Z"
 LARGE = (".parquet", ".png", ".jpg")
 SAFE = frozenset({"GET", "HEAD"})
+SPACE = "#space"
 ANYONE_POSTS = ("paths-info",)
 
 
@@ -138,13 +139,28 @@ def create(hub: LocalHub, question: Question) -> Answer:
     asked = question.json
     token = _token(hub, question)
     repo_id = f"{asked.get('organization') or token.user}/{asked['name']}"
+    kind = asked.get("type", "dataset")
+    if kind == "space" and not asked.get("sdk"):
+        raise RefusedError(400, said='"sdk" is required')
     if not token.writes(repo_id):
         raise RefusedError(403, said=f"You don't have the rights to create {repo_id}")
-    if repo_id in hub.repositories:
-        raise RefusedError(409, said="You already created this dataset repo")
+    held = space_key(repo_id) if kind == "space" else repo_id
+    page = f"{question.endpoint}/{kind}s/{repo_id}"
+    if held in hub.repositories:
+        return said({"error": f"You already created this {kind} repo", "url": page}, 409)
     private = asked.get("visibility") == "private" or bool(asked.get("private"))
-    hub.repositories[repo_id] = Repository(private)
-    return said({"url": f"{question.endpoint}/datasets/{repo_id}", "id": repo_id, "name": repo_id})
+    hub.repositories[held] = Repository(private)
+    return said({"url": page, "id": repo_id, "name": repo_id})
+
+
+def space_key(repo_id: str) -> str:
+    """The name that a Space has among the repositories: a dataset may be called the same."""
+    return f"{repo_id}{SPACE}"
+
+
+def space(hub: LocalHub, question: Question, repo_id: str, verb: str, rest: str) -> Answer:
+    """Whatever is asked about one Space."""
+    return dataset(hub, question, space_key(repo_id), verb, rest)
 
 
 def large_files(hub: LocalHub, question: Question, repo_id: str) -> Answer:
@@ -209,7 +225,7 @@ def info(asked: Asked) -> Answer:
     commit = _commit(asked.repository, asked.revision)
     return said(
         {
-            "id": asked.repo_id,
+            "id": asked.repo_id.removesuffix(SPACE),
             "author": asked.repo_id.split("/")[0],
             "sha": commit.oid,
             "private": asked.repository.private,
@@ -394,6 +410,7 @@ PLACES: dict[str, Callable[..., Answer]] = {
     # A pull request's revision has slashes of its own.
     rf"/datasets/{REPO}/resolve/(refs/[^/]+/[^/]+|[^/]+)/(.+)": resolve,
     rf"/api/datasets/{REPO}(?:/([a-z-]+)(?:/(.*))?)?": dataset,
+    rf"/api/spaces/{REPO}(?:/([a-z-]+)(?:/(.*))?)?": space,
 }
 VERBS: dict[tuple[str, str], Callable[[Asked], Answer]] = {
     ("GET", ""): info,

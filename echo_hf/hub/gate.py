@@ -65,6 +65,23 @@ def check_names(repo_id: str, tag: str) -> None:
     Raises:
         HubError: One of them is no such name.
     """
+    check_repository(repo_id)
+    if not TAG.fullmatch(tag) or COMMIT.fullmatch(tag) or tag in BRANCHES or _is_no_ref(tag):
+        raise HubError(
+            f"{tag!r} is no name of a tag: expected letters, digits, '.', '_' and '-', as in "
+            "'gpt-4o-2025-03'; neither a branch nor a commit"
+        )
+
+
+def check_repository(repo_id: str) -> None:
+    """Refuses a name that the Hub would not take for a repository's.
+
+    Args:
+        repo_id: The name.
+
+    Raises:
+        HubError: It is no such name.
+    """
     try:
         validate_repo_id(repo_id)
     except HFValidationError:
@@ -74,11 +91,6 @@ def check_names(repo_id: str, tag: str) -> None:
     if not is_name:
         raise HubError(
             f"{repo_id!r} is no name of a repository: expected one like 'my-organization/echo'"
-        )
-    if not TAG.fullmatch(tag) or COMMIT.fullmatch(tag) or tag in BRANCHES or _is_no_ref(tag):
-        raise HubError(
-            f"{tag!r} is no name of a tag: expected letters, digits, '.', '_' and '-', as in "
-            "'gpt-4o-2025-03'; neither a branch nor a commit"
         )
 
 

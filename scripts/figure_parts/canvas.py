@@ -1,0 +1,183 @@
+"""A drawing in SVG that needs nothing else: no script, no font, no file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from io import BytesIO
+
+from PIL import Image
+
+from figure_parts.theme import Theme
+
+FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle, in pixels from the upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        """Its right edge."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        """Its lower edge."""
+        return self.y + self.height
+
+    @property
+    def middle(self) -> float:
+        """Half its height down."""
+        return self.y + self.height / 2
+
+
+@dataclass
+class Canvas:
+    """What is drawn so far, in order.
+
+    Attributes:
+        theme: The colours.
+        shapes: Elements of SVG.
+        pictures: Those shown, each once, by the start of its digest.
+    """
+
+    theme: Theme
+    shapes: list[str] = field(default_factory=list)
+    pictures: dict[str, str] = field(default_factory=dict)
+
+    def rect(self, box: Box, fill: str, *, radius: float = 8, more: str = "") -> None:
+        """Draws a rectangle."""
+        self.shapes.append(f'<rect {_at(box)} rx="{radius}" fill="{fill}"{more}/>')
+
+    def card(self, box: Box) -> None:
+        """Draws a card, for other things to stand on."""
+        self.rect(box, self.theme.card, radius=12, more=f' stroke="{self.theme.edge}"')
+
+    def words(
+        self, lines: Sequence[str], x: float, y: float, *, size: float, leading: float, fill: str
+    ) -> None:
+        """Writes lines of words; `y` is the baseline of the first."""
+        for number, line in enumerate(lines):
+            self.word(line, x, y + number * leading, size=size, fill=fill)
+
+    def word(
+        self,
+        text: str,
+        x: float,
+        y: float,
+        *,
+        size: float,
+        fill: str,
+        kind: str = "",
+        anchor: str = "start",
+    ) -> None:
+        """Writes one line; `kind` is `b` for bold, `m` for code."""
+        chosen = f' class="{kind}"' if kind else ""
+        moved = f' text-anchor="{anchor}"' if anchor != "start" else ""
+        self.shapes.append(
+            f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{fill}"{chosen}{moved}>'
+            f"{escape(text)}</text>"
+        )
+
+    def picture(self, data: bytes, box: Box, edge: str, *, thick: float = 2.5) -> None:
+        """Draws a picture's own bytes, in a frame; `box` has its proportions."""
+        name = f"p{hashlib.sha256(data).hexdigest()[:8]}"
+        self.pictures[name] = _embedded(data, name)
+        width, height = size_of(data)
+        scale = f"scale({box.width / width:.4f} {box.height / height:.4f})"
+        self.shapes.append(
+            f'<use href="#{name}" transform="translate({box.x:g} {box.y:g}) {scale}"/>'
+        )
+        self.rect(box, "none", radius=1, more=f' stroke="{edge}" stroke-width="{thick:g}"')
+
+    def link(
+        self,
+        start: tuple[float, float],
+        end: tuple[float, float],
+        colour: str,
+        thick: float = 2.5,
+    ) -> None:
+        """Draws a curve from one part to another, with a dot at both ends."""
+        (x1, y1), (x2, y2) = start, end
+        half = (x1 + x2) / 2
+        self.shapes.append(
+            f'<path d="M{x1:g} {y1:g}C{half:g} {y1:g} {half:g} {y2:g} {x2:g} {y2:g}" fill="none" '
+            f'stroke="{colour}" stroke-width="{thick:g}"/>'
+        )
+        for x, y in (start, end):
+            self.dot(x, y, 2 + thick, colour)
+
+    def dot(self, x: float, y: float, radius: float, fill: str, more: str = "") -> None:
+        """Draws a disc."""
+        self.shapes.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}"{more}/>')
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str, more: str = "") -> None:
+        """Draws a straight line."""
+        self.shapes.append(
+            f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{colour}"{more}/>'
+        )
+
+    def svg(self, width: float, height: float, title: str, told: str) -> str:
+        """The whole file.
+
+        Args:
+            width: In pixels.
+            height: In pixels.
+            title: What it is.
+            told: What it shows, for whoever does not see it.
+
+        Returns:
+            Text of an SVG.
+        """
+        return "\n".join(
+            [
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+                f'width="{width:g}" height="{height:g}" role="img" aria-labelledby="t d">',
+                f'<title id="t">{escape(title)}</title>',
+                f'<desc id="d">{escape(told)}</desc>',
+                f"<style>text{{font-family:{FONT}}}.b{{font-weight:700}}.m{{font-family:{MONO}}}"
+                "</style>",
+                "<defs>",
+                *self.pictures.values(),
+                "</defs>",
+                *self.shapes,
+                "</svg>\n",
+            ]
+        )
+
+
+def check_room(what: str, end: float, most: float) -> None:
+    """Refuses what would run over the edge of its card."""
+    if end > most:
+        raise ValueError(f"{what} end at {end:g} pixels of {most:g}: make the figure higher")
+
+
+def size_of(data: bytes) -> tuple[int, int]:
+    """Width and height of a picture."""
+    with Image.open(BytesIO(data)) as picture:
+        return picture.size
+
+
+def _embedded(data: bytes, name: str) -> str:
+    with Image.open(BytesIO(data)) as picture:
+        kind, (width, height) = Image.MIME[picture.format or ""], picture.size
+    encoded = base64.b64encode(data).decode()
+    return (
+        f'<image id="{name}" width="{width}" height="{height}" '
+        f'href="data:{kind};base64,{encoded}"/>'
+    )
+
+
+def _at(box: Box) -> str:
+    return f'x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}"'

@@ -1,0 +1,97 @@
+"""The second panel: the row of the dataset, a cell for each column that the figure shows."""
+
+from __future__ import annotations
+
+from figure_parts.canvas import Box, Canvas, check_room, size_of
+from figure_parts.story import SPLIT, Story, digest_of
+from figure_parts.thread_panel import Anchors, marked
+from figure_parts.words import wrapped
+
+SIZE, LEADING, PAD = 15, 20, 16
+LABEL, PICTURE, HEAD = 14.5, 104, 46
+
+
+def row_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
+    """Draws the row.
+
+    Args:
+        canvas: What to draw on.
+        story: What to show.
+        box: The card that it stands on.
+
+    Returns:
+        For each column and what stands in it, where the line to it ends.
+
+    Raises:
+        ValueError: The row is too long.
+    """
+    canvas.card(box)
+    _head(canvas, story, Box(box.x, box.y, box.width, HEAD))
+    anchors: Anchors = {}
+    cells = Box(box.x + PAD, box.y + HEAD + 14, box.width - 2 * PAD, 0)
+    cells = _words(canvas, "prompt", [(story.row["prompt"], "")], cells, anchors)
+    for column in ("input_images", "output_images"):
+        cells = _picture(canvas, story, column, cells, anchors)
+    said = [(each["feedback"], _judged(each)) for each in story.row["community_feedback"]]
+    cells = _words(canvas, "community_feedback", said, _below(cells, cells.y + 4), anchors)
+    check_room("the row's cells", cells.y, box.bottom - HEAD)
+    _foot(canvas, story, box)
+    return anchors
+
+
+def _below(cells: Box, y: float) -> Box:
+    """The room that is left from `y` on."""
+    return Box(cells.x, y, cells.width, 0)
+
+
+def _head(canvas: Canvas, story: Story, box: Box) -> None:
+    theme = canvas.theme
+    canvas.word(SPLIT, box.x + PAD, box.y + 29, size=LABEL, fill=theme.ink, kind="m")
+    task = f"task: {story.row['task']}"
+    right = box.right - PAD
+    canvas.word(task, right, box.y + 29, size=LABEL - 1, fill=theme.quiet, kind="m", anchor="end")
+    canvas.line(box.x, box.bottom, box.right, box.bottom, theme.edge)
+
+
+def _foot(canvas: Canvas, story: Story, box: Box) -> None:
+    theme, top = canvas.theme, box.bottom - HEAD
+    canvas.line(box.x, top, box.right, top, theme.edge)
+    said = f"id: {story.row['id']}"
+    canvas.word(said, box.x + PAD, top + 28, size=LABEL - 1, fill=theme.quiet, kind="m")
+
+
+def _words(
+    canvas: Canvas, column: str, values: list[tuple[str, str]], cells: Box, anchors: Anchors
+) -> Box:
+    """Writes texts, each with what stands beside it; gives the room that is left."""
+    colour, y = canvas.theme.parts[column], cells.y + 24
+    canvas.word(column, cells.x, cells.y + 14, size=LABEL, fill=colour, kind="m")
+    for text, beside in values:
+        lines = wrapped(text, SIZE, cells.width - 14)
+        block = Box(cells.x, y, cells.width, len(lines) * LEADING + (28 if beside else 8))
+        marked(canvas, block, colour)
+        x, ink = cells.x + 11, canvas.theme.ink
+        canvas.words(lines, x, y + 18, size=SIZE, leading=LEADING, fill=ink)
+        if beside:
+            canvas.word(beside, x, block.bottom - 8, size=LABEL - 1, fill=colour, kind="m")
+        anchors[column, text] = (cells.x - PAD, block.middle)
+        y = block.bottom + 8
+    return _below(cells, y)
+
+
+def _judged(comment: dict[str, str | None]) -> str:
+    return " · ".join(filter(None, (comment["verdict"], comment["keyword"])))
+
+
+def _picture(canvas: Canvas, story: Story, column: str, cells: Box, anchors: Anchors) -> Box:
+    """Draws a column's picture; gives the room that is left."""
+    colour = canvas.theme.parts[column]
+    (data,) = story.row[column]
+    wide, high = size_of(data)
+    box = Box(cells.x, cells.y + 6, PICTURE, round(PICTURE * high / wide))
+    canvas.picture(data, box, colour)
+    canvas.word(column, box.right + 14, box.middle, size=LABEL, fill=colour, kind="m")
+    said = f"{wide} × {high}, as posted"
+    canvas.word(said, box.right + 14, box.middle + 20, size=LABEL, fill=canvas.theme.quiet)
+    anchors[column, digest_of(data)] = (cells.x - PAD, box.middle)
+    return _below(cells, box.bottom + 8)

@@ -1,0 +1,163 @@
+"""What the figure tells, read from a finished quickstart: a thread, its sample, and the board."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from echo_hf import load_benchmark
+from echo_hf.pictures import PictureStore
+from echo_hf.run_folder import RunFolder
+
+ROOT_URL = "https://x.com/i/status/9900316480787844284"
+SPLIT = "image_to_image"
+MEASURED_ON = "text_to_image"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a split puts a system.
+
+    Attributes:
+        split: The split.
+        samples: How many samples the split's outputs were rated on.
+        value: Its win rate.
+        interval: Its interval at 95 %; null where there are too few samples for one.
+    """
+
+    split: str
+    samples: int
+    value: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One line of the board.
+
+    Attributes:
+        system: Name of the system.
+        picture: What it made of the sample.
+        places: Where each split puts it.
+    """
+
+    system: str
+    picture: bytes
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Story:
+    """All that the figure shows.
+
+    Attributes:
+        posts: The posts of the thread, depth first.
+        pictures: The pictures of its posts by sha256.
+        row: The row of the release that the thread became, pictures as bytes.
+        judges: Who rated the outputs.
+        standings: The board, the best first.
+    """
+
+    posts: tuple[Mapping[str, Any], ...]
+    pictures: Mapping[str, bytes]
+    row: Mapping[str, Any]
+    judges: tuple[str, ...]
+    standings: tuple[Standing, ...]
+
+    def texts_for(self, column: str, post: Mapping[str, Any]) -> list[str]:
+        """The words of a post that stand in a column of the row.
+
+        Args:
+            column: `prompt` or `community_feedback`.
+            post: The post.
+
+        Returns:
+            The words; none where the post gave none.
+        """
+        if column == "prompt":
+            return [self.row["prompt"]] if self.row["prompt"] in post["text"] else []
+        said = self.row["community_feedback"]
+        return [each["feedback"] for each in said if each["post_url"] == post["url"]]
+
+
+def read_story(run: Path) -> Story:
+    """Reads a finished run of the bundled corpus.
+
+    Args:
+        run: Its folder.
+
+    Returns:
+        What the figure shows.
+
+    Raises:
+        ValueError: The thread is gone, or it no longer becomes one sample.
+    """
+    folder = RunFolder(run)
+    posts = _thread(folder)
+    row = _row(run, {post["url"] for post in posts})
+    digests = [each["sha256"] for post in posts for each in post["pictures"]]
+    judges, standings = _board(run, row, folder.pictures)
+    pictures = {digest: folder.pictures.open(digest) for digest in digests}
+    return Story(tuple(posts), pictures, row, judges, standings)
+
+
+def _thread(folder: RunFolder) -> list[dict[str, Any]]:
+    threads = pq.read_table(folder.stage("threads") / "kept.parquet").to_pylist()
+    (found,) = (thread["posts"] for thread in threads if thread["root_url"] == ROOT_URL)
+    return list(found)
+
+
+def _row(run: Path, urls: set[str]) -> dict[str, Any]:
+    loaded = load_benchmark(run / "release", SPLIT).with_format("arrow")
+    (row,) = (row for row in loaded[:].to_pylist() if urls & set(row["post_urls"]))
+    for column in ("input_images", "output_images"):
+        row[column] = [picture["bytes"] for picture in row[column]]
+    return dict(row)
+
+
+def _board(
+    run: Path, row: Mapping[str, Any], pictures: PictureStore
+) -> tuple[tuple[str, ...], tuple[Standing, ...]]:
+    figures = json.loads((run / "results.json").read_text("utf-8"))
+    rates = [
+        each
+        for each in figures["results"]
+        if each["metric"] == "win_rate" and each["protocol"] == figures["protocol"]
+    ]
+    made = {each["system"]: each["image"] for each in _outputs(run, row["id"])}
+    best = sorted(
+        (each for each in rates if each["split"] == MEASURED_ON), key=lambda each: -each["value"]
+    )
+    standings = tuple(
+        Standing(
+            each["system"],
+            pictures.open(made[each["system"]]),
+            tuple(_places(rates, each["system"])),
+        )
+        for each in best
+    )
+    return tuple(best[0]["definition"]["judges"]), standings
+
+
+def _outputs(run: Path, sample: str) -> Iterator[dict[str, Any]]:
+    rows = pq.read_table(run / "outputs.parquet").to_pylist()
+    return (row for row in rows if row["sample_id"] == sample)
+
+
+def _places(rates: list[dict[str, Any]], system: str) -> Iterator[Place]:
+    for each in rates:
+        if each["system"] == system:
+            interval = None if each["low"] is None else (each["low"], each["high"])
+            samples = each["definition"]["samples"]
+            yield Place(each["split"], samples, each["value"], interval)
+
+
+def digest_of(picture: bytes) -> str:
+    """The sha256 of a picture, which its posts name it by."""
+    return hashlib.sha256(picture).hexdigest()

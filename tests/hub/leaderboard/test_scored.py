@@ -1,0 +1,85 @@
+"""What a leaderboard reads of a repository: every tag, verified, and no picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from echo_hf.errors import HubError
+from echo_hf.hub.leaderboard.scored import NO_RESULTS, read_scored
+from tests.hub.leaderboard.conftest import REPO, Publish
+from tests.hub.leaderboard.scored_for_tests import COUNT, DEFINITION, figure, ratings
+from tests.local_hub import STRANGER, LocalHub
+
+
+def test_every_tag_is_read(hub: LocalHub, publish_scored: Publish) -> None:
+    """Figures with their definitions, ratings, samples by digest; or why there are none."""
+    publish_scored("v1")
+    publish_scored("v2", [figure("a", 0.7)], ratings({"qwen": {"a": 8, "b": 2}}))
+    second, first = read_scored(REPO, api=hub.api())
+
+    assert (second.tag, second.target, second.problem) == ("v2", "Pixelbloom", None)
+    assert second.commit == hub.repositories[REPO].tags["v2"]
+    assert [(each["system"], each["definition"]) for each in second.figures] == [("a", DEFINITION)]
+    assert second.ratings is not None
+    assert second.ratings.num_rows == 2 * COUNT
+    assert second.samples["text_to_image"] == {(f"s{at}", f"{at:064x}") for at in range(COUNT)}
+    assert second.samples["image_to_image"] == frozenset()
+    assert (first.tag, first.figures, first.problem) == ("v1", (), NO_RESULTS)
+
+
+def test_what_is_known_is_not_asked_for_again(hub: LocalHub, publish_scored: Publish) -> None:
+    """Only the list of tags is; a new tag is read, and the old release is the same object."""
+    publish_scored("v1", [figure("a", 0.7)])
+    known = read_scored(REPO, api=hub.api())
+    hub.asked.clear()
+    again = read_scored(REPO, known=known, api=hub.api())
+
+    assert again[0] is known[0]
+    assert not [path for _, path in hub.asked if "/resolve/" in path or "/tree" in path]
+
+    publish_scored("v2", [figure("a", 0.8)])
+    both = read_scored(REPO, known=known, api=hub.api())
+    assert [each.tag for each in both] == ["v2", "v1"]
+    assert both[1] is known[0]
+
+
+def test_a_tampered_release_is_named_and_the_others_stay(
+    hub: LocalHub, publish_scored: Publish
+) -> None:
+    """Bytes that the manifest does not know are no figures."""
+    publish_scored("v1", [figure("a", 0.7)])
+    publish_scored("v2", [figure("a", 0.9)])
+    repository = hub.repositories[REPO]
+    commit = repository.commits[repository.tags["v2"]]
+    files = dict(commit.files)
+    (path,) = (path for path in files if path.startswith("results/"))
+    (other,) = (
+        file
+        for name, file in repository.commits[repository.tags["v1"]].files.items()
+        if name.startswith("results/")
+    )
+    files[path] = other
+    repository.tags["v2"] = repository.add("tampered", commit.oid, files)
+    second, first = read_scored(REPO, api=hub.api())
+
+    assert second.figures == ()
+    assert second.problem is not None
+    assert "results" in second.problem
+    assert first.problem is None
+
+
+def test_a_repository_without_tags_has_no_release(hub: LocalHub) -> None:
+    """An empty list, not an error."""
+    hub.api().create_repo(REPO, repo_type="dataset")
+    assert read_scored(REPO, api=hub.api()) == ()
+
+
+def test_a_repository_that_is_not_there_is_one_line(hub: LocalHub, tmp_path: Path) -> None:
+    """As is one that this token may not see."""
+    with pytest.raises(HubError, match=r"^there is no dataset 'pixel-lab/nothing', or"):
+        read_scored("pixel-lab/nothing", api=hub.api())
+    hub.api().create_repo(REPO, repo_type="dataset", private=True)
+    with pytest.raises(HubError, match="may not see it"):
+        read_scored(REPO, api=hub.api(STRANGER))

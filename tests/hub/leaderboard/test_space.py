@@ -1,0 +1,153 @@
+"""The Space of a leaderboard: written into a folder, or made on the Hub by one command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.errors import HubError
+from echo_hf.hub.leaderboard.space import create_space, space_files, write_space
+from tests.hub.leaderboard.conftest import REPO, Publish
+from tests.local_hub import READER, STRANGER, LocalHub
+from tests.local_hub_routes import space_key
+
+SPACE = "pixel-lab/echo-leaderboard"
+
+
+def test_the_files_are_a_gradio_space_of_that_dataset() -> None:
+    """What the Hub reads of its card, what it installs, and whose results the page shows."""
+    files = space_files(REPO)
+    _, front, text = files["README.md"].decode().split("---\n", 2)
+    card = yaml.safe_load(front)
+    required = Requirement(files["requirements.txt"].decode().strip())
+
+    assert (card["sdk"], card["app_file"], card["datasets"]) == ("gradio", "app.py", [REPO])
+    assert f"https://huggingface.co/datasets/{REPO}" in text
+    assert "ORGANISATION" not in text
+    assert len(card["short_description"]) <= 60
+    assert (required.name, required.specifier.contains(version("echo-hf"))) == ("echo-hf", True)
+    assert json.loads(files["leaderboard.json"]) == {"dataset": REPO}
+    compile(files["app.py"], "app.py", "exec")
+
+
+def test_it_has_the_version_of_gradio_that_the_other_space_has() -> None:
+    """Both are tried with one."""
+    other = Path(__file__).resolve().parents[3] / "echo_hf" / "hub" / "metric_space" / "README.md"
+    versions = [
+        yaml.safe_load(text.split("---\n", 2)[1])["sdk_version"]
+        for text in (other.read_text("utf-8"), space_files(REPO)["README.md"].decode())
+    ]
+    assert versions[0] == versions[1]
+
+
+@pytest.mark.parametrize("name", ["echo", "a/b/c", "", "../echo", 'x/"}, {"a'])
+def test_a_name_that_is_none_is_refused(name: str) -> None:
+    """Before anything is written."""
+    with pytest.raises(HubError, match="is no name of a repository"):
+        space_files(name)
+
+
+def test_a_folder_is_written_and_brought_up_to_date(tmp_path: Path) -> None:
+    """With the files alone; another folder is left as it is."""
+    folder = write_space(REPO, tmp_path / "new" / "space")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == space_files(REPO)
+    write_space("pixel-lab/other", folder)
+    assert json.loads((folder / "leaderboard.json").read_bytes()) == {"dataset": "pixel-lab/other"}
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "app.py").write_text("print('mine')")
+    with pytest.raises(HubError, match=r"holds 'app.py' and no leaderboard"):
+        write_space(REPO, tmp_path / "mine")
+    assert (tmp_path / "mine" / "app.py").read_text() == "print('mine')"
+    with pytest.raises(HubError, match="is a file"):
+        write_space(REPO, tmp_path / "mine" / "app.py")
+
+
+def test_one_commit_makes_the_space(hub: LocalHub, publish_scored: Publish) -> None:
+    """The same command again makes it what it is now; the dataset is not touched."""
+    publish_scored("v1")
+    before = hub.repositories[REPO].head
+    address = create_space(REPO, SPACE, private=True, api=hub.api())
+    made = hub.repositories[space_key(SPACE)]
+
+    assert address == f"{hub.url}/spaces/{SPACE}"
+    assert made.private
+    files = {
+        name: data for name, data in hub.files(space_key(SPACE)).items() if name != ".gitattributes"
+    }
+    assert files == space_files(REPO)
+    assert create_space(REPO, SPACE, api=hub.api()) == address
+    assert hub.files(space_key(SPACE))["app.py"] == files["app.py"]
+    assert hub.repositories[REPO].head == before
+
+
+def test_another_space_is_left_as_it_is(hub: LocalHub, publish_scored: Publish) -> None:
+    """Whatever it holds was somebody's work."""
+    publish_scored("v1")
+    api = hub.api()
+    api.create_repo(SPACE, repo_type="space", space_sdk="static")
+    hub.repositories[space_key(SPACE)].change("theirs", notes=b"mine")
+    head = hub.repositories[space_key(SPACE)].head
+
+    with pytest.raises(HubError, match=r"holds 'notes.txt' and no leaderboard"):
+        create_space(REPO, SPACE, api=api)
+    assert hub.repositories[space_key(SPACE)].head == head
+
+
+def test_a_public_space_is_not_taken_for_a_private_one(
+    hub: LocalHub, publish_scored: Publish
+) -> None:
+    """`--private` makes new ones private, and says so of others."""
+    publish_scored("v1")
+    create_space(REPO, SPACE, api=hub.api())
+    with pytest.raises(HubError, match="is public, and --private is for new ones"):
+        create_space(REPO, SPACE, private=True, api=hub.api())
+
+
+def test_nothing_is_made_where_it_could_not_work(hub: LocalHub, publish_scored: Publish) -> None:
+    """No dataset, no token, a token that may only read, somebody else's namespace."""
+    with pytest.raises(HubError, match=r"there is no dataset 'pixel-lab/echo'"):
+        create_space(REPO, SPACE, api=hub.api())
+    publish_scored("v1")
+    with pytest.raises(HubError, match="there is no token"):
+        create_space(REPO, SPACE, api=hub.api(None))
+    with pytest.raises(HubError, match="may only read"):
+        create_space(REPO, SPACE, api=hub.api(READER))
+    with pytest.raises(HubError, match="the Hub refuses it"):
+        create_space(REPO, SPACE, api=hub.api(STRANGER))
+    assert space_key(SPACE) not in hub.repositories
+
+
+def test_the_command_writes_a_folder(tmp_path: Path) -> None:
+    """Asking nobody; without a place to go it says what to give."""
+    folder = tmp_path / "space"
+    told = CliRunner().invoke(app, ["leaderboard", "--repo-id", REPO, "--folder", str(folder)])
+    assert told.exit_code == 0
+    assert {path.name for path in folder.iterdir()} == set(space_files(REPO))
+
+    nowhere = CliRunner().invoke(app, ["leaderboard", "--repo-id", REPO])
+    assert isinstance(nowhere.exception, HubError)
+    assert "give --space, or --folder" in str(nowhere.exception)
+
+
+def test_the_command_makes_the_space(
+    hub: LocalHub, publish_scored: Publish, tmp_path: Path
+) -> None:
+    """In a process of its own, which knows no Hub but this one."""
+    publish_scored("v1")
+    command = [sys.executable, "-m", "echo_hf", "leaderboard", "--repo-id", REPO, "--space", SPACE]
+    environment = hub.environment(tmp_path / "home")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == f"leaderboard: {hub.url}/spaces/{SPACE}"
+    assert "app.py" in hub.files(space_key(SPACE))

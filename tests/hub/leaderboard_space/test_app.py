@@ -1,0 +1,152 @@
+"""The page of the Space as visitors see it: in a browser, fed by a Hub, with hostile names."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.hub.leaderboard.page import EVERY
+from echo_hf.hub.leaderboard.scored import ScoredRelease
+from echo_hf.hub.leaderboard.space import write_space
+from echo_hf.hub.leaderboard_space.app import Leaderboard
+from tests.hub.leaderboard.conftest import REPO, Publish, publish_scored
+from tests.hub.leaderboard.scored_for_tests import COUNT, figure, prompts, ratings
+from tests.local_hub import LocalHub
+
+__all__ = ["publish_scored"]
+ROOT = Path(__file__).resolve().parents[3]
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+SECONDS = 60
+
+
+def test_choices_are_those_that_a_release_has() -> None:
+    """Splits and judges of the tag; nothing of a tag that is none."""
+    held = ScoredRelease("v1", "c1", figures=(figure("a", 0.5), figure("a", 0.5, split="b")))
+    board = Leaderboard(REPO, (held,))
+
+    assert board.splits("v1") == ["b", "text_to_image"]
+    assert board.judges("v1", "b") == [EVERY, "qwen"]
+    assert board.splits("v2") == []
+    assert board.judges(None, None) == [EVERY]
+
+
+def test_what_was_read_stays_when_the_hub_is_gone(
+    hub: LocalHub, publish_scored: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the page can say so."""
+    publish_scored("v1", [figure("a", 0.5)])
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+    board = Leaderboard(REPO)
+    board.look()
+    assert ([each.tag for each in board.releases], board.problem) == (["v1"], "")
+
+    hub.close()
+    board.look()
+    assert [each.tag for each in board.releases] == ["v1"]
+    assert board.problem.startswith(f"cannot read '{REPO}'")
+
+
+@contextmanager
+def page_of(hub: LocalHub, folder: Path) -> Iterator[str]:
+    """Starts the Space as the Hub does; gives its address."""
+    write_space(REPO, folder / "space")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    environment = {
+        **hub.environment(folder / "home"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "GRADIO_SERVER_PORT": port,
+        "GRADIO_ANALYTICS_ENABLED": "False",
+    }
+    command = [sys.executable, "-u", "app.py"]
+    with subprocess.Popen(
+        command, cwd=folder / "space", env=environment, stdout=subprocess.PIPE, text=True
+    ) as running:
+        try:
+            assert running.stdout is not None
+            yield next(word for line in running.stdout for word in line.split() if "://" in word)
+        finally:
+            running.terminate()
+
+
+def until(page: Any, text: str) -> str:
+    """The board's words, once they hold a text."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        shown = " ".join(str(page.locator(".echo-board").first.text_content()).split())
+        if text in shown:
+            return shown
+        page.wait_for_timeout(100)
+    raise AssertionError(f"the board never showed {text!r}")
+
+
+def choose(page: Any, label: str, option: str) -> None:
+    """Picks an option of a list."""
+    page.get_by_label(label).first.click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+@pytest.mark.extras
+@pytest.mark.browser
+def test_visitors_see_boards_and_nothing_of_them_runs(
+    hub: LocalHub, publish_scored: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest tag first, then another judge, protocol and tag; names are words, not markup."""
+    pytest.importorskip("gradio", reason="the page needs gradio")
+    driver = pytest.importorskip("playwright.sync_api", reason="a browser has to be driven")
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"no browser at {CHROMIUM}")
+    # Tests with extras run offline; this Hub is in memory.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    rated = ratings({"qwen": {HOSTILE: 8.0, "b": 3.0}, "gpt": {HOSTILE: 2.0, "b": 7.0}})
+    definition = {"judges": ["gpt", "qwen"], "samples": COUNT, "failed_audit": {"gpt": ["blank"]}}
+    figures = [figure(HOSTILE, 0.625, definition=definition), figure("b", 0.375)]
+    publish_scored("v1", figures, rated)
+    publish_scored("v2", [*figures, figure("b", 0.875, protocol="published")], rated)
+    publish_scored("v3", [figure("b", 0.125)], rows=prompts(start=100))
+    publish_scored("v4")
+    complaints: list[str] = []
+    with page_of(hub, tmp_path) as address, driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.goto(address)
+        until(page, "this release holds no results")
+        choose(page, "Tag", "v2")
+        first = until(page, "v2: text_to_image")
+        choose(page, "Judges", "gpt")
+        alone = until(page, "computed from the released ratings")
+        choose(page, "Judges", EVERY)
+        choose(page, "Compare with", "v3")
+        apart = until(page, "not comparable")
+        choose(page, "Compare with", "v1")
+        together = until(page, "comparable: the same samples")
+        page.get_by_label("published").click()
+        published = until(page, "0.875")
+        title, images = page.title(), page.locator(".echo-board img").count()
+        browser.close()
+
+    assert f"{HOSTILE}0.625" in first
+    assert "gpt failed its audit: blank" in first
+    assert "judged by gpt; 20 samples" in alone
+    assert "0.125" not in apart
+    assert "v1: text_to_image" in together
+    assert "protocol published" in published
+    assert (title, images, complaints) == ("ECHO leaderboard", 0, [])
+    assert json.loads((tmp_path / "space" / "leaderboard.json").read_text()) == {"dataset": REPO}
