@@ -183,12 +183,12 @@ def _foot(view: View) -> str:
     hints = "".join(f"<span><kbd>{keys}</kbd> {what}</span>" for keys, what in HINTS)
     given_up = str(view.ranking.impossible).lower()
     undo = "" if view.can_undo else " disabled"
-    ready = " class='ready'" if view.ranking.is_complete else ""
+    ready = ' class="ready"' if view.ranking.is_complete else ""
     return (
-        '<footer><div class="buttons"><button type="button" data-act="back">Back</button>'
+        '<footer><button type="button" data-act="back">Back</button>'
         f'<button type="button" data-act="undo"{undo}>Undo</button>'
         f'<button type="button" data-act="impossible" aria-pressed="{given_up}">'
-        "Cannot rank this sample</button>"
-        f'<button type="button" data-act="next"{ready}>Next</button></div>'
-        f'<details class="hints"><summary>Keys</summary><div>{hints}</div></details></footer>'
+        f'Cannot rank this sample</button><details class="hints"><summary>Keys</summary>'
+        f'<div>{hints}</div></details><button type="button" data-act="next"{ready}>Next</button>'
+        "</footer>"
     )
