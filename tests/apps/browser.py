@@ -117,11 +117,12 @@ class Server:
     process: subprocess.Popen[str] | None = None
 
     def start(self) -> str:
-        """Starts it on a port that is free; returns its address when that can be opened."""
+        """Starts it, where it was before or on a free port; returns the address to open."""
+        port = str(urlsplit(self.address).port or 0)
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "200", **self.environment}
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "echo_hf", *self.command, "--port", "0"],
+            [sys.executable, "-m", "echo_hf", *self.command, "--port", port],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,
