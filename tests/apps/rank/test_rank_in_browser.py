@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import pytest
 
 from echo_hf.scoring.agree import agree
 from tests.apps.browser import Seen, Server, browser, served, until
-from tests.apps.rank.ranked_run import COLOURS, HOSTILE, SYSTEMS, ranked_run
+from tests.apps.rank.ranked_run import COLOURS, HOSTILE, SYSTEMS, drawing, ranked_run
 from tests.scoring.run_for_tests import root
 
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
@@ -105,8 +106,9 @@ def server(chrome: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 def at(chrome: Any, server: Server, name: str, **options: Any) -> Rater:
     """Somebody who opens the page under a pseudonym."""
     context = chrome.new_context(viewport={"width": 1280, "height": 800}, **options)
-    rater = Rater(context.new_page())
-    rater.seen.watch(context)
+    seen = Seen()
+    seen.watch(context)
+    rater = Rater(context.new_page(), seen)
     rater.page.set_default_timeout(60_000)
     rater.page.goto(f"{server.address}?{urlencode({'person': name})}")
     rater.settle()
@@ -274,7 +276,8 @@ def test_a_browser_learns_no_name_and_asks_nobody_else(chrome: Any, server: Serv
     assert "draw word0" in received  # it is what the page is made of
     pictures = [one for one in rater.seen.addresses if "/picture/" in one]
     assert len(set(pictures)) == len(SYSTEMS) + 2
-    assert [name for name in SYSTEMS if name in received] == []
+    digests = [hashlib.sha256(drawing(name)).hexdigest() for name in SYSTEMS]
+    assert [name for name in (*SYSTEMS, *digests, str(server.folder)) if name in received] == []
 
 
 def test_a_killed_server_loses_nothing(chrome: Any, tmp_path: Path) -> None:
