@@ -36,7 +36,7 @@ from echo_hf.collect.sources.base import Post
 
 LEDGER = "collected.sqlite"
 ADD = f"""insert or ignore into questions (key, state, {COLUMNS})
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
 NEXT = f"""select {ASKED} from questions where platform = ? and state = 'open'
     order by round, id limit 1"""  # noqa: S608
 KEEP = """insert into answers (question, attempt, page, body, fetched_at)

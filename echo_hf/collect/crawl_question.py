@@ -57,10 +57,10 @@ def row_of(platform: str, question: Question, in_round: int) -> tuple[Any, ...]:
 
 def asked_of(row: tuple[Any, ...]) -> Asked:
     """A question from the columns `ASKED`."""
-    *progress, platform, kind, about, language, starts, ends, in_round = row
+    number, cursor, attempt, pages, platform, kind, about, language, starts, ends, in_round = row
     window = None if starts is None else Window(_time(starts), _time(ends))
     question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
-    return Asked(*progress, platform, question, in_round)
+    return Asked(number, cursor, attempt, pages, platform, question, in_round)
 
 
 def moment(time: datetime.datetime) -> str:

@@ -50,8 +50,8 @@ def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Datas
         collected: The ledger of the crawl; null where nobody was asked.
 
     Returns:
-        The records of all files and answers in order, with a fingerprint made from their content; the
-        pictures beside them do not count in it.
+        The records of all files and answers in order, with a fingerprint made from their content;
+        the pictures beside them do not count in it.
 
     Raises:
         ConfigError: A source is unknown or lacks its path, or a file is named twice.
