@@ -90,7 +90,10 @@ def _dollars(costs: Iterable[float | None]) -> str:
 
 def _totals(queries: Sequence[PlannedQuery]) -> Iterator[str]:
     every, done, posts, requests, cost = _numbers(queries)
-    yield f"{every} queries, {done} done; posts {posts}, requests {requests}, cost {cost}"
+    yield (
+        f"{every} queries, {done} of them done; still to come: posts {posts}, requests {requests}, "
+        f"cost {cost}"
+    )
     if any(one.query.cut for one in queries):
         last = max((one for one in queries if one.query.cut), key=_end)
         yield f"windows that are not over are cut at {_end(last)} UTC, and go on from there"
