@@ -79,8 +79,11 @@ def test_numbers_that_cost_are_only_asked_for_on_demand(
     assert ("≥ 26" in shown(queries, config_of())) is not estimate
 
 
-def test_a_platform_that_is_not_installed_has_a_plan_all_the_same(tmp_path: Path) -> None:
+def test_a_platform_that_is_not_installed_has_a_plan_all_the_same(
+    serve: Serve, tmp_path: Path
+) -> None:
     """Only its prices are unknown, and the reason is told."""
+    serve(World.of(10, seed=9))
 
     class Absent(Simulated):
         def __init__(self) -> None:
@@ -128,7 +131,7 @@ def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path
 
     assert "2026-03-02  2026-03-10  1d      all              8     0      -" in lines
     assert "asking ends at 1,000 posts or $2.50, replies included" in lines
-    assert "then replies and ancestors, 3 rounds at most" in lines
+    assert "then replies and ancestors, in 3 rounds at most" in lines
     assert sum(" lumen " in line for line in lines.splitlines()) == 2
     assert sum(" lumen " in line for line in every.splitlines()) == 10
 
