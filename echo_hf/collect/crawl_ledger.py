@@ -27,6 +27,7 @@ from echo_hf.collect.crawl_seen import (
     Unexpanded,
     add_seen,
     is_incomplete,
+    lacks_below,
     mark_expanded,
     not_asked_before,
     tops,
@@ -172,6 +173,11 @@ class CrawlLedger:
         """As `crawl_seen.unexpanded`."""
         with explained(self.path):
             return unexpanded(self.connection, platform, most, rounds)
+
+    def lacks_below(self, platform: str, one: Unexpanded) -> bool:
+        """As `crawl_seen.lacks_below`."""
+        with explained(self.path):
+            return lacks_below(self.connection, platform, one)
 
     def tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
         """As `crawl_seen.tops`."""

@@ -56,6 +56,14 @@ select {PLACE} from seen as post where platform = ? and url in (
     select url from up where parent_url is null or not exists (
         select 1 from seen as above where above.platform = ? and above.url = up.parent_url))
 """  # noqa: S608
+BELOW = f"""
+with recursive down (url) as (
+    select url from seen where id = ?
+    union select below.url from seen as below, down
+    where below.platform = ? and below.parent_url = down.url)
+select 1 from seen as post where platform = ? and url in (select url from down) and {INCOMPLETE}
+limit 1
+"""  # noqa: S608
 IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE}"  # noqa: S608
 HELD = f"""select 1 from seen where platform = ? and post_id = ?
     and (missing is null or missing <> '{Missing.NOT_FETCHED}') limit 1"""  # noqa: S608
@@ -137,6 +145,16 @@ def tops(
 def is_incomplete(connection: sqlite3.Connection, row: int) -> bool:
     """Whether an ancestor or replies of a post are unknown still, by its number in the ledger."""
     return connection.execute(IS_INCOMPLETE, (row,)).fetchone() is not None
+
+
+def lacks_below(connection: sqlite3.Connection, platform: str, one: Unexpanded) -> bool:
+    """Whether a post at the top of its tree has replies below it that are incomplete.
+
+    They may have been seen before it was: then nobody could be asked by its name.
+    """
+    if one.post.parent_url is not None:
+        return False
+    return connection.execute(BELOW, (one.row, platform, platform)).fetchone() is not None
 
 
 def not_asked_before(
