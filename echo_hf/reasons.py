@@ -87,8 +87,8 @@ class Notice(Reason):
     )
     HIDDEN_BY_AUTHOR = (
         "hidden_by_author",
-        "its author shows it to signed-in readers or to followers alone: its address and its place "
-        "in the thread are kept, nothing else",
+        "its author keeps it from the general public (signed-in readers, followers, unlisted): its "
+        "address and its place in the thread are taken in, nothing else",
     )
     LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
     CLAIMED_TIME = (

@@ -163,5 +163,5 @@ def _is_json(text: str) -> bool:
 
 
 def _load_ours() -> None:
-    for name in ("jsonl", "quickstart", "snscrape", "x"):
+    for name in ("bluesky", "jsonl", "mastodon", "quickstart", "snscrape", "x"):
         import_module(f"echo_hf.collect.sources.{name}")
