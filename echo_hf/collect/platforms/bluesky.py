@@ -19,9 +19,11 @@ from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
 
 if TYPE_CHECKING:
+    import httpx
+
     from echo_hf.collect.platforms.bluesky_client import BlueskyClient
 
-HANDLE, PASSWORD = "BLUESKY_HANDLE", "BLUESKY_APP_PASSWORD"  # noqa: S105 - names of variables
+HANDLE, PASSWORD = "BLUESKY_HANDLE", "BLUESKY_APP_PASSWORD"
 HOST = "https://bsky.social"
 PAGE = 100
 LOOKUP = 25
@@ -108,11 +110,10 @@ class Bluesky:
             limit=PAGE,
             cursor=place.theirs,
         )
-        status, body = self._get("searchPosts", asked)
-        if status == 400:
-            if place.theirs is not None:
-                raise StaleCursorError
-            self._connected.refuse("searchPosts")
+        answer = self._get("searchPosts", asked)
+        if answer.status_code == 400 and place.theirs is not None:
+            raise StaleCursorError
+        body = self._good(answer)
         page = json_object(self.name, body)
         times = _times(Fields(page).objects("posts"))
         after = place.next(Fields(page).text("cursor"), times, window)
@@ -124,25 +125,30 @@ class Bluesky:
         asked = models.AppBskyFeedGetPostThread.Params(
             uri=uri, depth=DEEPEST, parent_height=DEEPEST
         )
-        status, body = self._get("getPostThread", asked)
-        if status == 400:
-            if Fields(json_object(self.name, body)).text("error") != "NotFound":
-                self._connected.refuse("getPostThread")
+        answer = self._get("getPostThread", asked)
+        if answer.status_code == 400 and self._error(answer) == "NotFound":
             # The error names its post nowhere but in words.
             return Answer(json.dumps({"thread": {"uri": uri, "notFound": True}}), None, 0, 0.0)
+        body = self._good(answer)
         return Answer(body, None, len(read_posts(self.name, body)), 0.0)
 
     def _posts(self, uris: Sequence[str]) -> str:
         from atproto import models
 
-        status, body = self._get("getPosts", models.AppBskyFeedGetPosts.Params(uris=list(uris)))
-        if status == 400:
-            self._connected.refuse("getPosts")
-        return body
+        asked = models.AppBskyFeedGetPosts.Params(uris=list(uris))
+        return self._good(self._get("getPosts", asked))
 
-    def _get(self, name: str, asked: Any) -> tuple[int, str]:
+    def _get(self, name: str, asked: Any) -> httpx.Response:
         nsid = f"app.bsky.feed.{name}"
-        return self._connected.get(name, lambda client: client.invoke_query(nsid, params=asked))
+        return self._connected.get(lambda client: client.invoke_query(nsid, params=asked))
+
+    def _good(self, answer: httpx.Response) -> str:
+        self._connected.check(answer)
+        return answer.content.decode("utf-8", "replace")
+
+    def _error(self, answer: httpx.Response) -> str | None:
+        body = answer.content.decode("utf-8", "replace")
+        return Fields(json_object(self.name, body)).text("error")
 
     @property
     def _connected(self) -> BlueskyClient:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 from atproto import Client, Request, Session, SessionEvent
+from atproto.exceptions import NetworkError
 from pydantic import SecretStr
 
 from echo_hf.collect.fields import Fields
@@ -53,27 +54,28 @@ class BlueskyClient:
         except ValueError:
             self._begin_session()
 
-    def get(self, name: str, call: Callable[[Client], object]) -> tuple[int, str]:
+    def get(self, call: Callable[[Client], object]) -> httpx.Response:
         """Asks, with a new session where the old one has ended.
 
         Args:
-            name: Of what is asked, for messages.
             call: Makes the library ask.
 
         Returns:
-            Status and body of the answer, which is a success, or a 400 that says what was wrong.
+            The answer: a success, or a 400, whose meaning depends on the question.
         """
-        status, body = self._heard(call)
-        if status in (400, 401) and error_of(body) in EXPIRED:
+        answer = self._heard(call)
+        if answer is None or (answer.status_code in (400, 401) and error_of(answer) in EXPIRED):
             self._begin_session()
-            status, body = self._heard(call)
-        if status != 400:
-            self._check(name)
-        return status, body
+            answer = self._heard(call)
+        if answer is None:
+            raise PlatformError("'bluesky' gave a session that its library cannot use")
+        if answer.status_code != 400:
+            self.check(answer)
+        return answer
 
-    def refuse(self, name: str) -> None:
-        """Raises what the last answer means, if it was no success."""
-        self._check(name)
+    def check(self, answer: httpx.Response) -> None:
+        """Raises what an answer means, if it is no success."""
+        check_answer("bluesky", answer.status_code, answer.headers, body_of(answer), self._keys)
 
     def close(self) -> None:
         """Lets go of the connection."""
@@ -83,32 +85,29 @@ class BlueskyClient:
         self.close()
         self._client = self._new()
         password = next(iter(self._keys.values())).get_secret_value()
-        status, _ = self._heard(
+        answer = self._heard(
             lambda client: client.login(self._handle, password, fetch_bsky_profile=False)
         )
-        if status == 400:
-            status = 401  # an unknown account, or a second factor: nothing to do with a question
-        self._check("createSession", status)
+        if answer is None:
+            raise PlatformError("'bluesky' gave a session that its library cannot use")
+        if answer.status_code == 400:
+            answer.status_code = 401  # an account that is none: nothing to do with a question
+        self.check(answer)
         self._check_home()
 
-    def _heard(self, call: Callable[[Client], object]) -> tuple[int, str]:
+    def _heard(self, call: Callable[[Client], object]) -> httpx.Response | None:
+        """The answer to a call; null where the session is so broken that none was made."""
         self._last = None
         try:
             call(self._client)
-        # What the library makes of an answer is not needed: our own reader judges it.
-        except Exception as error:
+        except NetworkError as error:
             if self._last is None:
-                said = quiet(f"{type(error).__name__} {error}", self._keys.values())
-                raise ConnectionError(f"Bluesky is out of reach: {said}") from None
-        if self._last is None:
-            raise ConnectionError("Bluesky was not asked")
-        return self._last.status_code, self._last.text
-
-    def _check(self, name: str, status: int | None = None) -> None:
-        if self._last is not None:
-            told = self._last.status_code if status is None else status
-            body = f'{{"title": "{name}"}}' if not self._last.text else self._last.text
-            check_answer("bluesky", told, self._last.headers, body, self._keys)
+                said = quiet(f"{type(error.__cause__).__name__} {error.__cause__}")
+                raise ConnectionError(f"'bluesky' is out of reach: {said}") from None
+        # What the library makes of an answer is not needed: our own reader judges it.
+        except Exception:  # noqa: S110
+            pass
+        return self._last
 
     def _check_home(self) -> None:
         """The server of the account, which it names itself, gets the session's key."""
@@ -131,17 +130,17 @@ class BlueskyClient:
             write_private(self._file, session.encode())
 
 
-def error_of(body: str) -> str | None:
-    """The name of what was wrong, as Bluesky gives it; null when it gives none.
-
-    Example:
-        >>> error_of('{"error": "ExpiredToken", "message": "Token has expired"}')
-        'ExpiredToken'
-    """
+def error_of(answer: httpx.Response) -> str | None:
+    """The name of what was wrong, as Bluesky gives it; null when it gives none."""
     try:
-        return Fields(json_object("bluesky", body)).text("error")
+        return Fields(json_object("bluesky", body_of(answer))).text("error")
     except OSError:
         return None
+
+
+def body_of(answer: httpx.Response) -> str:
+    """The text of an answer."""
+    return answer.content.decode("utf-8", "replace")
 
 
 def session_file(host: str, handle: str) -> Path:
@@ -168,6 +167,6 @@ def write_private(path: Path, text: str) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh.unlink(missing_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
+        fresh.touch(mode=0o600, exist_ok=False)
+        fresh.write_text(text, encoding="utf-8")
         fresh.replace(path)
