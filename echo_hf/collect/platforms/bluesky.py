@@ -45,12 +45,12 @@ class Bluesky:
     most_refreshed = LOOKUP
 
     def __init__(self, base_url: str = HOST) -> None:
-        check_package(self.name, "atproto")
         self._base_url = base_url
         self._client: BlueskyClient | None = None
 
     def __enter__(self) -> Self:
         """Signs in, with the session that was kept if there is one."""
+        check_package(self.name, "atproto")
         from echo_hf.collect.platforms.bluesky_client import BlueskyClient
 
         handle = key_of(self.name, HANDLE, "the handle of an account").get_secret_value()
@@ -144,17 +144,21 @@ class Bluesky:
 
     def _good(self, answer: httpx.Response) -> str:
         self._connected.check(answer)
-        return answer.content.decode("utf-8", "replace")
+        return _body(answer)
 
     def _error(self, answer: httpx.Response) -> str | None:
-        body = answer.content.decode("utf-8", "replace")
-        return Fields(json_object(self.name, body)).text("error")
+        return Fields(json_object(self.name, _body(answer))).text("error")
 
     @property
     def _connected(self) -> BlueskyClient:
         if self._client is None:
             raise PlatformError("'bluesky' is not connected: use it as a context manager")
         return self._client
+
+
+def _body(answer: httpx.Response) -> str:
+    content: bytes = answer.content
+    return content.decode("utf-8", "replace")
 
 
 def _quoted(term: str) -> str:

@@ -140,7 +140,8 @@ def error_of(answer: httpx.Response) -> str | None:
 
 def body_of(answer: httpx.Response) -> str:
     """The text of an answer."""
-    return answer.content.decode("utf-8", "replace")
+    content: bytes = answer.content
+    return content.decode("utf-8", "replace")
 
 
 def session_file(host: str, handle: str) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, urlsplit
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 INSTANCE, TOKEN = "MASTODON_INSTANCE_URL", "MASTODON_ACCESS_TOKEN"
 PAGE = 40
+TAG = re.compile(r"#\w+")
+NUMBER = re.compile(r"\d{1,25}", re.ASCII)
 GONE = {404: Missing.NOT_FOUND, 410: Missing.DELETED}
 # Both ends of a search by time are exclusive, and it counts whole seconds.
 SECOND = datetime.timedelta(seconds=1)
@@ -47,7 +50,6 @@ class Mastodon:
     most_refreshed = 1
 
     def __init__(self, base_url: str | None = None) -> None:
-        check_package(self.name, "mastodon")
         self._base_url = base_url
         self._client: mastodon.Mastodon | None = None
         self._last: LastResponse | None = None
@@ -55,6 +57,7 @@ class Mastodon:
 
     def __enter__(self) -> Self:
         """Takes server and key from the environment; asks nobody."""
+        check_package(self.name, "mastodon")
         from mastodon import Mastodon as Client
 
         self._keys = {TOKEN: key_of(self.name, TOKEN, "an access token of an account")}
@@ -83,15 +86,16 @@ class Mastodon:
         """Asks for one page; it costs nothing."""
         if question.kind == "search" and len(question.about) == 1:
             term = question.about[0]
-            tagged = term.startswith("#") and " " not in term
-            return self._tag(question, cursor) if tagged else self._search(question, cursor)
+            is_tag = TAG.fullmatch(term) is not None
+            return self._tag(question, cursor) if is_tag else self._search(question, cursor)
         if question.kind == "thread":
             return self._thread(question.about[0])
         raise UnanswerableError(f"'mastodon' has no answer to questions of kind {question.kind!r}")
 
     def around(self, posts: Sequence[Post]) -> list[Question]:
         """What stands around each; a post that only another server has a number for is left out."""
-        about = {f"{post.post_id} {post.url}" for post in posts if (post.post_id or "").isdigit()}
+        known = (post for post in posts if NUMBER.fullmatch(post.post_id or ""))
+        about = {f"{post.post_id} {post.url}" for post in known}
         return [Question("thread", (one,)) for one in sorted(about)]
 
     def estimate(self, question: Question) -> int | None:
@@ -179,10 +183,11 @@ class Mastodon:
 def _instance() -> str:
     given = key_of("mastodon", INSTANCE, "the address of a server").get_secret_value()
     address = web_url(given)
-    if address is None or not address.startswith("https://"):
+    if address is None or "@" in given or not address.startswith("https://"):
+        shown = "not shown" if "@" in given else repr(given)
         raise PlatformError(
-            f"environment variable {INSTANCE!r} is {given!r}: expected an address such as "
-            "'https://mastodon.example'"
+            f"environment variable {INSTANCE!r} is {shown}: expected an address such as "
+            "'https://mastodon.example', without a password"
         )
     return address.rstrip("/")
 

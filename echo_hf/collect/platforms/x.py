@@ -75,7 +75,6 @@ class X:
     most_refreshed = LOOKUP
 
     def __init__(self, base_url: str = HOST, operators: Sequence[str] = ("-is:retweet",)) -> None:
-        check_package(self.name, "tweepy")
         self._base_url = base_url
         self._operators = tuple(operators)
         self._client: tweepy.Client | None = None
@@ -85,6 +84,7 @@ class X:
 
     def __enter__(self) -> Self:
         """Takes the key from the environment; asks nobody."""
+        check_package(self.name, "tweepy")
         from echo_hf.collect.platforms.x_client import x_client
 
         self._keys = {KEY: key_of(self.name, KEY, "an app's bearer token")}
