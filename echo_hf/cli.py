@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from echo_hf import cli_evaluation, cli_hub
+from echo_hf import cli_collect, cli_evaluation, cli_hub
 from echo_hf.cli_console import terminal
 from echo_hf.steps import STEPS
 
@@ -133,7 +133,10 @@ def _stage_command(stage: str, about: str) -> None:
 
 
 for _stage, _step in STEPS.items():
-    _stage_command(_stage, _step.about)
+    if _stage == "collect":
+        app.command()(cli_collect.collect)
+    else:
+        _stage_command(_stage, _step.about)
 
 
 @app.command()
