@@ -113,6 +113,7 @@ def _read(
         keywords=list(keywords),
         pictures=_pictures(fields),
         parent_url=parent,
+        unnamed_parent=parent is None and status.get("in_reply_to_id") is not None,
         quoted_url=_canonical(address_of(quoted)),
         engagement=_engagement(fields),
     )
