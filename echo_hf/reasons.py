@@ -81,6 +81,20 @@ class Notice(Reason):
     BROKEN_PICTURE = "broken_picture", "the picture cannot be decoded"
     PICTURE_NOT_FOUND = "picture_not_found", "the picture file does not exist"
     PICTURE_WITHOUT_ADDRESS = "picture_without_address", "a picture is named, but not where it is"
+    UNNAMED_PARENT = (
+        "unnamed_parent",
+        "the post answers one whose address the platform did not say; its reply tree says it",
+    )
+    HIDDEN_BY_AUTHOR = (
+        "hidden_by_author",
+        "its author keeps it from the general public (signed-in readers, followers, unlisted): its "
+        "address and its place in the thread are taken in, nothing else",
+    )
+    LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
+    CLAIMED_TIME = (
+        "claimed_time",
+        "the author dates the post after the platform first saw it; the platform's time is taken",
+    )
     PICTURE_OUTSIDE = "picture_outside", "the picture's path leaves the folder of the posts"
     SELF_PARENT = "self_parent", "the post names itself as its parent; the link is cut"
     CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"

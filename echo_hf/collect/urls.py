@@ -21,7 +21,9 @@ TRACKING = re.compile(
 X_STATUS = re.compile(r"/(?:i/web|i|@?\w{1,50})/status(?:es)?/0*(\d{1,25})(?:/.*)?", re.ASCII)
 BLUESKY_POST = re.compile(r"/profile/([\w.:%-]+)/post/([\w.:~-]+)(?:/.*)?", re.ASCII)
 BLUESKY_URI = re.compile(r"at://([\w.:%-]+)/app\.bsky\.feed\.post/([\w.:~-]+)", re.ASCII)
-MASTODON_STATUS = re.compile(r"/(?:@[\w.@-]+|users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII)
+MASTODON_STATUS = re.compile(
+    r"/(?:@[\w.@-]+|(?:ap/)?users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII
+)
 HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?|\[[0-9a-f.]*:[0-9a-f:.]*\]", re.ASCII)
 PLATFORMS = {
     "bsky.app": "bluesky",

@@ -27,7 +27,11 @@ class Picture:
 
 @dataclass(slots=True)
 class Post:
-    """A post as a source reads it, with the columns of the posts table."""
+    """A post as a source reads it, with the columns of the posts table.
+
+    `unnamed_parent` says that it answers a post whose address was not given: where the answer to
+    another question gives it, a crawl asks that.
+    """
 
     url: str
     post_id: str | None = None
@@ -42,6 +46,7 @@ class Post:
     quoted_url: str | None = None
     engagement: Mapping[str, int | None] | None = None
     missing: str | None = None
+    unnamed_parent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,5 +168,5 @@ def _is_json(text: str) -> bool:
 
 
 def _load_ours() -> None:
-    for name in ("jsonl", "quickstart", "snscrape", "x"):
+    for name in ("bluesky", "jsonl", "mastodon", "quickstart", "snscrape", "x"):
         import_module(f"echo_hf.collect.sources.{name}")
