@@ -456,6 +456,7 @@ class NotAnalyzed(Reason):
     NO_RUN = "no_run", "the stages' counts are not at hand"
     NO_TEXT = "no_text", "the row holds no text, or its words are left out of the release"
     BROKEN_TEXT = "broken_text", "the row holds half characters, which no file can hold"
+    FEW_PROMPTS = "few_prompts", "the set has fewer prompts than sets are compared at"
     FEW_WORDS = "few_words", "the prompt has fewer than two words"
     UNSEGMENTED = (
         "unsegmented",
