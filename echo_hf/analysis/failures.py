@@ -67,10 +67,10 @@ def example(url: str, text: str | None, times: PostTimes) -> Example:
 
 
 def shortened(text: str, longest: int) -> str:
-    """A text on one line, no longer than asked.
+    r"""A text on one line, no longer than asked.
 
     Example:
-        >>> shortened("a red\\n  car", 7)
+        >>> shortened("a red\n  car", 7)
         'a red …'
     """
     line = " ".join(text.split())
@@ -129,7 +129,7 @@ def _keyword(group: Sequence[Comment], times: PostTimes, examples: int) -> Failu
 
 def _chosen(group: Sequence[Comment], times: PostTimes) -> list[Comment]:
     """The comments by time, those of a sample that had one already after all others."""
-    ordered = sorted(group, key=lambda one: (times.text(one.url) or "~", one.url))
+    ordered = sorted(group, key=lambda one: times.order(one.url))
     seen: Counter[str] = Counter()
     turns = []
     for one in ordered:

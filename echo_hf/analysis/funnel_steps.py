@@ -13,7 +13,6 @@ from echo_hf.stage_result import StageStats
 from echo_hf.steps import STEPS, stage_class
 
 FunnelPart = Part[tuple[FunnelStep, ...]]
-COUNTS = ("rejected", "quarantined", "noted", "tally")
 
 
 def funnel_steps(manifest: Manifest | None) -> FunnelPart:
@@ -38,7 +37,9 @@ def _stats(stage: str, counts: Mapping[str, Any]) -> StageStats:
         stage=stage,
         rows_in=counts.get("rows_in", 0),
         kept=counts.get("kept", 0),
-        **{name: dict(counts.get(name) or {}) for name in COUNTS},
+        rejected=dict(counts.get("rejected") or {}),
+        quarantined=dict(counts.get("quarantined") or {}),
+        tally=dict(counts.get("tally") or {}),
         reads=made_by.inputs.name,
         makes=made_by.outputs.name,
     )

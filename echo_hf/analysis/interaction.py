@@ -47,7 +47,7 @@ def interaction(samples: Sequence[Sample], times: PostTimes) -> InteractionPart:
 def _workarounds(sample: Sample, times: PostTimes) -> Iterator[Workaround]:
     comments = list(comments_of(sample))
     if all(times.of(one.url) for one in comments):
-        comments.sort(key=lambda one: str(times.text(one.url)))
+        comments.sort(key=lambda one: times.order(one.url)[:2])
     for at, comment in enumerate(comments):
         failed = _failed_before(comments[:at], comment)
         if comment.verdict in WORKED and failed:

@@ -103,6 +103,4 @@ def _posts(path: Path) -> pa.Table | None:
         return pq.read_table(path, columns=list(POST_COLUMNS))
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
-        raise RunError(
-            f"cannot read {str(path)!r} ({said}): run `echo-hf collect` again"
-        ) from None
+        raise RunError(f"cannot read {str(path)!r} ({said}): run `echo-hf collect` again") from None

@@ -40,9 +40,7 @@ def word_cloud(
         that find no space, are counted.
     """
     if not keywords:
-        return CloudPart(
-            reason=NotAnalyzed.NO_COMMENTS, detail=NotAnalyzed.NO_COMMENTS.meaning
-        )
+        return CloudPart(reason=NotAnalyzed.NO_COMMENTS, detail=NotAnalyzed.NO_COMMENTS.meaning)
     if not (find_spec("wordcloud") and find_spec("fontTools")):
         detail = str(MissingExtraError("the word cloud", EXTRA))
         return CloudPart(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)
