@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from echo_hf.analysis.analyze import Analyzed
 from echo_hf.analysis.figures import Estimate
-from echo_hf.analysis.result import Analysis
+from echo_hf.analysis.result import Analysis, Failures, SetPerplexity, Tasks
 from echo_hf.thread_view import plain
 
 NOTHING = "-"
@@ -57,50 +57,59 @@ def tables_of(analysis: Analysis) -> Iterator[Table]:
         analysis: The analysis.
 
     Yields:
-        Prompt sets, tasks, failures.
+        Prompt sets, perplexity, tasks, failures.
     """
     yield _sets(analysis)
+    if analysis.perplexity.found:
+        yield _perplexity(analysis.perplexity.found)
     if analysis.tasks.found:
-        yield _tasks(analysis)
+        yield _tasks(analysis.tasks.found)
     if analysis.failures.found:
-        yield _failures(analysis)
+        yield _failures(analysis.failures.found)
 
 
 def _sets(analysis: Analysis) -> Table:
     table = _table(f"{analysis.name}: prompts, and the sets they are compared with", "set")
     at = next((one.at for one in analysis.diversity.found or ()), 0)
-    for heading in ("prompts", "words", "first bigrams", f"at {at:,}", "ratio", "near-duplicates"):
+    for heading in ("prompts", "words", "first bigrams", f"of {at:,}", "ratio"):
         table.add_column(heading, justify="right")
-    table.add_column("perplexity", justify="right")
-    table.add_column("ratio", justify="right")
     bigrams = {one.name: one for one in analysis.diversity.found or ()}
-    lengths = {one.name: one for one in analysis.lengths.found or ()}
-    alike = {one.name: one for one in analysis.near_duplicates.found or ()}
-    perplexity = {one.name: one for one in analysis.perplexity.found or ()}
+    lengths = {one.name: one.words for one in analysis.lengths.found or ()}
     for one in analysis.sets:
-        name, begins, hard = one.name, bigrams.get(one.name), perplexity.get(one.name)
-        length = lengths[name].words if name in lengths else None
-        near = alike[name].share if name in alike else None
+        begins, length = bigrams.get(one.name), lengths.get(one.name)
         table.add_row(
-            plain(name, LONGEST),
+            plain(one.name, LONGEST),
             f"{one.prompts:,}",
             f"{length.median:g}" if length else NOTHING,
             f"{begins.unique:,}" if begins else NOTHING,
-            _shown(begins.expected if begins else None, 1),
+            _shown(begins.expected if begins else None, 0),
             _shown(begins.ratio if begins else None, 2),
-            NOTHING if near is None else f"{near:.1%}",
-            _shown(hard.token_level if hard else None, 1),
-            _shown(hard.ratio if hard else None, 2),
         )
     return table
 
 
-def _tasks(analysis: Analysis) -> Table:
+def _perplexity(found: Sequence[SetPerplexity]) -> Table:
+    table = _table("perplexity, lower is more natural", "set")
+    for heading in ("prompts", "tokens", "of tokens", "of prompts", "ratio"):
+        table.add_column(heading, justify="right")
+    for one in found:
+        table.add_row(
+            plain(one.name, LONGEST),
+            f"{one.prompts:,}",
+            f"{one.tokens:,}",
+            _shown(one.token_level, 1),
+            _shown(one.prompt_level, 1),
+            _shown(one.ratio, 2),
+        )
+    return table
+
+
+def _tasks(found: Tasks) -> Table:
     table = _table("tasks", "task")
     for heading in ("samples", "share"):
         table.add_column(heading, justify="right")
     table.add_column("absent from")
-    for one in analysis.tasks.found.counts if analysis.tasks.found else ():
+    for one in found.counts:
         missing = ", ".join(plain(name, LONGEST) for name in one.absent_from)
         table.add_row(
             plain(one.task, LONGEST), f"{one.samples:,}", f"{one.share:.0%}", missing or NOTHING
@@ -108,13 +117,12 @@ def _tasks(analysis: Analysis) -> Table:
     return table
 
 
-def _failures(analysis: Analysis) -> Table:
+def _failures(found: Failures) -> Table:
     table = _table("what people say failed", "keyword")
     for heading in ("comments", "samples"):
         table.add_column(heading, justify="right")
     table.add_column("spellings")
-    keywords = analysis.failures.found.keywords if analysis.failures.found else ()
-    for one in keywords[:MOST_ROWS]:
+    for one in found.keywords[:MOST_ROWS]:
         table.add_row(
             plain(one.keyword, LONGEST),
             f"{one.comments:,}",
