@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -22,6 +21,10 @@ MOST_WORDS = 150
 LABEL = "Failures that people speak of, the most frequent the largest"
 SVG = "http://www.w3.org/2000/svg"
 CloudPart = Part[WordCloud]
+
+
+class BadFontError(Exception):
+    """A file is no font that can be read."""
 
 
 def word_cloud(
@@ -46,14 +49,35 @@ def word_cloud(
         return CloudPart(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)
     try:
         return _cloud(keywords, font, seed)
-    except (OSError, ValueError) as error:  # a file that is no font, or has a broken one
-        return CloudPart(reason=NotAnalyzed.BAD_FONT, detail=said(error))
+    except BadFontError as error:
+        return CloudPart(reason=NotAnalyzed.BAD_FONT, detail=str(error))
 
 
 def _cloud(keywords: Sequence[FailureKeyword], font: Path | None, seed: int) -> CloudPart:
+    layout = _layout(font, seed)
+    glyphs = _glyphs(Path(layout.font_path))
+    sizes = {one.keyword: one.comments for one in keywords if glyphs.issuperset(one.keyword)}
+    if not sizes:
+        return CloudPart(reason=NotAnalyzed.NO_GLYPHS, detail=NotAnalyzed.NO_GLYPHS.meaning)
+    layout.generate_from_frequencies(sizes)
+    shown = len(layout.layout_)
+    left_out = {NotAnalyzed.NO_GLYPHS: len(keywords) - len(sizes)}
+    left_out[NotAnalyzed.NO_SPACE] = len(sizes) - shown
+    definition = {
+        "by": f"wordcloud {version('wordcloud')}",
+        "font": Path(layout.font_path).name,
+        "most_words": MOST_WORDS,
+        "seed": seed,
+    }
+    counts = {str(reason): count for reason, count in left_out.items() if count}
+    found = WordCloud(svg=inline(layout.to_svg()), words=shown, left_out=counts)
+    return CloudPart(found=found, definition=definition)
+
+
+def _layout(font: Path | None, seed: int) -> Any:
     from wordcloud import WordCloud as Layout
 
-    layout = Layout(
+    return Layout(
         width=WIDTH,
         height=HEIGHT,
         max_words=MOST_WORDS,
@@ -62,32 +86,17 @@ def _cloud(keywords: Sequence[FailureKeyword], font: Path | None, seed: int) -> 
         background_color=None,
         color_func=lambda *_, **__: "currentColor",
     )
-    writable = _writable(Path(layout.font_path))
-    left_out: Counter[str] = Counter()
-    sizes = {one.keyword: one.comments for one in keywords if writable(one.keyword)}
-    left_out[str(NotAnalyzed.NO_GLYPHS)] = len(keywords) - len(sizes)
-    if not sizes:
-        return CloudPart(reason=NotAnalyzed.NO_GLYPHS, detail=NotAnalyzed.NO_GLYPHS.meaning)
-    layout.generate_from_frequencies(sizes)
-    left_out[str(NotAnalyzed.NO_SPACE)] = len(sizes) - len(layout.layout_)
-    found = WordCloud(
-        svg=inline(layout.to_svg()), words=len(layout.layout_), left_out=dict(+left_out)
-    )
-    definition = {
-        "by": f"wordcloud {version('wordcloud')}",
-        "font": Path(layout.font_path).name,
-        "most_words": MOST_WORDS,
-        "seed": seed,
-    }
-    return CloudPart(found=found, definition=definition)
 
 
-def _writable(font: Path) -> Any:
+def _glyphs(font: Path) -> frozenset[str]:
+    """The characters that a font can write."""
     from fontTools.ttLib import TTFont
 
-    with TTFont(font, fontNumber=0) as opened:
-        glyphs = frozenset(opened.getBestCmap() or {})
-    return lambda word: all(character == " " or ord(character) in glyphs for character in word)
+    try:
+        with TTFont(font, fontNumber=0) as opened:
+            return frozenset(map(chr, opened.getBestCmap() or {})) | {" "}
+    except Exception as error:  # whatever is in a file that is no font
+        raise BadFontError(f"cannot read font {font.name!r} ({said(error)})") from error
 
 
 def inline(svg: str) -> str:
