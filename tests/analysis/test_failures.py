@@ -75,7 +75,11 @@ def test_a_success_after_a_failure_may_be_a_workaround() -> None:
 
 def test_probes_are_the_samples_of_that_kind() -> None:
     """With their words and how many comments they have."""
-    samples = [sample("a", kind="probe", prompt="draw  yourself"), sample("b"), sample("c", kind=None)]
+    samples = [
+        sample("a", kind="probe", prompt="draw  yourself"),
+        sample("b"),
+        sample("c", kind=None),
+    ]
     found = interaction(samples, TIMES).found
     assert found is not None
     (probe,) = found.probes
@@ -85,7 +89,9 @@ def test_probes_are_the_samples_of_that_kind() -> None:
 
 def test_words_that_are_left_out_stay_out() -> None:
     """A release without posted words has tables without them."""
-    bare = sample("a", [("u1", "failure", "blur"), ("u2", "success", None)], prompt=None, kind="probe")
+    bare = sample(
+        "a", [("u1", "failure", "blur"), ("u2", "success", None)], prompt=None, kind="probe"
+    )
     for comment in bare["community_feedback"]:
         comment["feedback"] = None
     found = interaction([bare], TIMES).found

@@ -12,7 +12,14 @@ from echo_hf.analysis.keyword_form import keyword_form
 @pytest.mark.parametrize(
     "spellings",
     [
-        ("colour cast", "Color Cast", "color-casts", "cast, colour", "COLOUR_CAST", "ｃｏｌｏｒ cast"),
+        (
+            "colour cast",
+            "Color Cast",
+            "color-casts",
+            "cast, colour",
+            "COLOUR_CAST",
+            "ｃｏｌｏｒ cast",
+        ),
         ("extra fingers", "extra finger", "fingers (extra)"),
         ("can't spell", "cant spell", "can’t spell"),
         ("文字错误", "文字错误。"),
@@ -26,7 +33,12 @@ def test_spellings_of_the_same_words_have_one_form(spellings: tuple[str, ...]) -
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("wrong hands", "wrong hair"), ("glass", "glas"), ("too bright", "too dark"), ("text", "texture")],
+    [
+        ("wrong hands", "wrong hair"),
+        ("glass", "glas"),
+        ("too bright", "too dark"),
+        ("text", "texture"),
+    ],
 )
 def test_other_words_have_other_forms(one: str, other: str) -> None:
     """Nothing is merged because it is merely similar."""

@@ -64,9 +64,7 @@ def test_rows_without_a_prompt_are_counted(tmp_path: Path) -> None:
         ("a.txt", b"a cat\n\xff\xfe", "not UTF-8 (byte 6)"),
     ],
 )
-def test_what_cannot_be_read_is_named(
-    tmp_path: Path, name: str, content: bytes, said: str
-) -> None:
+def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     """One line: the file, what is wrong, what was expected."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError) as refused:
