@@ -162,8 +162,9 @@ def _candidates(
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(num_perm=PERMUTATIONS, params=bands(similarity))
+    blank = MinHash(num_perm=PERMUTATIONS, seed=seed)  # whose making is most of the work
     for at in places:
-        hashed = MinHash(num_perm=PERMUTATIONS, seed=seed + 1)
+        hashed = blank.copy()
         hashed.update_batch([run.encode() for run in runs[at]])
         for other in index.query(hashed):
             yield other, at
