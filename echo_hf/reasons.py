@@ -450,7 +450,6 @@ class NotAnalyzed(Reason):
     NOT_CONFIGURED = "not_configured", "the config names no model for it"
     MODEL_UNAVAILABLE = "model_unavailable", "the model cannot be loaded, or fails"
     NO_PROMPTS = "no_prompts", "there is no prompt to look at"
-    NO_REFERENCES = "no_references", "the config names no other prompt set to compare with"
     NO_COMMENTS = "no_comments", "no comment was judged, or none speaks of a failure"
     NO_POSTS = "no_posts", "the posts are not at hand: a release does not hold them"
     NO_RUN = "no_run", "the stages' counts are not at hand"

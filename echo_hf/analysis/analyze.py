@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from echo_hf.analysis.activity import ActivityPart, activity
 from echo_hf.analysis.analysis_file import write_analysis
+from echo_hf.analysis.asked_tasks import asked_tasks
 from echo_hf.analysis.diversity import diversity
 from echo_hf.analysis.embedding_map import embedding_map
 from echo_hf.analysis.failures import failures
@@ -23,14 +26,15 @@ from echo_hf.analysis.prompt_set import PromptSet
 from echo_hf.analysis.reference_tasks import reference_tasks
 from echo_hf.analysis.references import read_reference
 from echo_hf.analysis.result import FILE, Analysis, SetFacts
-from echo_hf.analysis.source import Source, read_source
+from echo_hf.analysis.source import Source, manifest_of, read_source
 from echo_hf.analysis.task_rates import rates_of_run
 from echo_hf.analysis.tasks import TaskPart, tasks
 from echo_hf.analysis.word_cloud import word_cloud
 from echo_hf.benchmark import Benchmark
+from echo_hf.config import Target
+from echo_hf.errors import EngineError, MissingExtraError
 from echo_hf.evaluated import Evaluated
 from echo_hf.evaluation import ON_HUB, benchmark_of, evaluation_folder, load_evaluation
-from echo_hf.hub.load import load_manifest
 from echo_hf.hub.manifest import toolkit_version
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.run import RUNS
@@ -38,6 +42,7 @@ from echo_hf.run_folder import RunFolder
 from echo_hf.scores.rule import Protocol
 
 Say = Callable[[str], None]
+ANY_TARGET = Target(name="an image model", developer="its maker", released=datetime.date.min)
 
 
 @dataclass(frozen=True)
@@ -92,12 +97,11 @@ def _opened(
 
 
 def _released(reference: str, runs: Path | str) -> Source:
-    repo, at, revision = reference.rpartition("@")
-    on_hub = at and not Path(reference).exists()
-    manifest = load_manifest(repo, revision=revision) if on_hub else load_manifest(reference)
-    folder = RunFolder(Path(runs) / manifest.name)
+    manifest = manifest_of(reference)
+    name = manifest.name if manifest else reference.partition("@")[0].rpartition("/")[2]
+    folder = RunFolder(Path(runs) / name)
     folder.root.mkdir(parents=True, exist_ok=True)
-    return read_source(manifest.name, Benchmark(reference), folder)
+    return read_source(name, Benchmark(reference), folder)
 
 
 def analysis_of(
@@ -154,6 +158,12 @@ def _tasks(
 ) -> TaskPart:
     if not source.samples:
         return TaskPart(reason=NotAnalyzed.NO_PROMPTS, detail=NotAnalyzed.NO_PROMPTS.meaning)
+    try:
+        counts = _reference_tasks(source, options, references)
+    except EngineError as error:
+        return TaskPart(reason=NotAnalyzed.MODEL_UNAVAILABLE, detail=str(error))
+    except MissingExtraError as error:
+        return TaskPart(reason=NotAnalyzed.MISSING_EXTRA, detail=str(error))
     rates, no_rates = rates_of_run(
         source.benchmark,
         source.folder,
@@ -162,9 +172,20 @@ def _tasks(
         draws=options.draws,
         seed=options.seed,
     )
-    counts = reference_tasks(references, [one.inputs for one in options.references])
-    by_set = {one.name: count for one, count in zip(references, counts, strict=True)}
-    return tasks(source.samples, by_set, rates, no_rates)
+    engine = options.task_engine.model_dump() if options.task_engine else None
+    return tasks(source.samples, counts, rates, no_rates, engine)
+
+
+def _reference_tasks(
+    source: Source, options: AnalysisOptions, references: Sequence[PromptSet]
+) -> dict[str, Counter[str]]:
+    inputs = [one.inputs for one in options.references]
+    if options.task_engine is None:
+        counts = reference_tasks(references, inputs)
+    else:
+        target = source.manifest.target if source.manifest else ANY_TARGET
+        counts = asked_tasks(references, inputs, options.task_engine, target, source.folder)
+    return {one.name: count for one, count in zip(references, counts, strict=True)}
 
 
 def _activity(source: Source) -> ActivityPart:

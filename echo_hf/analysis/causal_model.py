@@ -43,8 +43,11 @@ class LoadedCausalModel:
         """Tokens of each text, without any special one."""
         if not texts:
             return []
-        # verbose says that a text is longer than the model's window: windows are made of it.
-        given = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)
+        # What people write is text also where it spells a special token; and `verbose` would say
+        # that a text is longer than the model's window, of which windows are made.
+        given = self.tokenizer(
+            list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False
+        )
         return [list(tokens) for tokens in given["input_ids"]]
 
 

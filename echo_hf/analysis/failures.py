@@ -26,14 +26,14 @@ class Comment:
 
     Attributes:
         sample: Id of the sample.
-        url: Address of its post.
+        url: Address of its post, null where nothing says it.
         text: What it says, null where its words are left out.
         verdict: success, failure, mixed or none; null where nobody judged it.
         keyword: What failed, null where there is none.
     """
 
     sample: str
-    url: str
+    url: str | None
     text: str | None
     verdict: str | None
     keyword: str | None
@@ -57,10 +57,10 @@ def comments_of(sample: Sample) -> Iterator[Comment]:
     """
     for one in sample["community_feedback"] or ():
         verdict, keyword = one.get("verdict"), one.get("keyword")
-        yield Comment(sample["id"], one["post_url"], one.get("feedback"), verdict, keyword)
+        yield Comment(sample["id"], one.get("post_url"), one.get("feedback"), verdict, keyword)
 
 
-def example(url: str, text: str | None, times: PostTimes) -> Example:
+def example(url: str | None, text: str | None, times: PostTimes) -> Example:
     """A post's words as an example: its first characters, on one line."""
     shown = None if text is None else shortened(text, LONGEST_EXAMPLE)
     return Example(post_url=url, time=times.text(url), text=shown)

@@ -65,7 +65,7 @@ def _failed_before(earlier: Sequence[Comment], comment: Comment) -> tuple[str, .
 
 
 def _probe(sample: Sample, times: PostTimes) -> Probe:
-    url = (sample["post_urls"] or [""])[0]
+    url = (sample["post_urls"] or [None])[0]
     return Probe(
         id=sample["id"],
         prompt=_first_words(sample),

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from echo_hf.config_fields import File, Name, Section, Whole, Words
+from echo_hf.config_check import secrets_in
+from echo_hf.config_fields import EngineChoice, File, Name, Section, Whole, Words
 
 OWN = "benchmark"
 PYTHIA = "EleutherAI/pythia-12b"
@@ -122,6 +123,8 @@ class AnalysisOptions(Section):
         references: Prompt sets to compare with.
         perplexity: The language model; null to leave perplexity out.
         embedding: The embedding model; null to leave the map out.
+        task_engine: Who says which task each prompt of a reference is, as an engine of a config;
+            null for plain rules.
         at: Number of prompts at which first bigrams are compared; null for the smallest set.
         seed: Of every random draw.
         draws: Draws of the bootstrap.
@@ -134,12 +137,24 @@ class AnalysisOptions(Section):
     references: tuple[Reference, ...] = ()
     perplexity: PerplexityOptions | None = None
     embedding: EmbeddingOptions | None = None
+    task_engine: EngineChoice | None = None
     at: Annotated[Whole, Field(ge=1)] | None = None
     seed: Annotated[Whole, Field(ge=0)] = 0
     draws: Annotated[Whole, Field(ge=0, le=100_000)] = 1000
     similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
     examples: Annotated[Whole, Field(ge=0, le=1000)] = 5
     font: File | None = None
+
+    @field_validator("task_engine")
+    @classmethod
+    def _open(cls, choice: EngineChoice | None) -> EngineChoice | None:
+        secret = next(secrets_in(choice.options), None) if choice else None
+        if secret is not None:
+            raise ValueError(
+                f"has {secret!r}: expected no secret in a config, which is kept beside its "
+                "results, but an environment variable"
+            )
+        return choice
 
     @field_validator("references")
     @classmethod

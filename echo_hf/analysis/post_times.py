@@ -48,10 +48,10 @@ class PostTimes:
         """When the post of an address was posted, null when nothing says so."""
         return self.known.get(url or "") or time_in_address(url)
 
-    def order(self, url: str) -> tuple[bool, datetime, str]:
+    def order(self, url: str | None) -> tuple[bool, datetime, str]:
         """What sorts posts by time, those without one last."""
         moment = self.of(url)
-        return moment is None, moment or X_BEGAN, url
+        return moment is None, moment or X_BEGAN, url or ""
 
     def text(self, url: str | None) -> str | None:
         """The same in ISO 8601, to the second."""

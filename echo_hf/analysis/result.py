@@ -243,7 +243,7 @@ class EmbeddingMap(Figures):
 class Example(Figures):
     """Words of a post: its address, when it was posted (ISO 8601, UTC), its first characters."""
 
-    post_url: str
+    post_url: str | None
     time: str | None
     text: str | None
 

@@ -69,7 +69,7 @@ def read_source(name: str, benchmark: Benchmark, folder: RunFolder) -> Source:
         RunError: The run's posts cannot be read.
         EchoError: The benchmark cannot be read.
     """
-    manifest = _manifest(benchmark.reference)
+    manifest = manifest_of(benchmark.reference)
     held = set(manifest.configs) if manifest else {ANALYSIS}
     configs = [ANALYSIS] if ANALYSIS in held else [one for one in BENCHMARKS if one in held]
     samples = {row["id"]: row for config in configs for row in _rows(benchmark, config)}
@@ -78,7 +78,18 @@ def read_source(name: str, benchmark: Benchmark, folder: RunFolder) -> Source:
     return Source(name, tuple(samples.values()), posts, manifest, folder, benchmark, identity)
 
 
-def _manifest(reference: str) -> Manifest | None:
+def manifest_of(reference: str) -> Manifest | None:
+    """What a release says of itself.
+
+    Args:
+        reference: Folder of a release, or `ORGANISATION/NAME@TAG` on the Hub.
+
+    Returns:
+        Its manifest; null for the dataset of ECHO's authors, which has none.
+
+    Raises:
+        EchoError: There is no such release.
+    """
     repo, at, revision = reference.rpartition("@")
     on_hub = at and not Path(reference).exists()
     try:
@@ -86,7 +97,7 @@ def _manifest(reference: str) -> Manifest | None:
     except ReleaseError:
         if Path(reference).exists():
             raise
-        return None  # the dataset of ECHO's authors has no manifest
+        return None
 
 
 def _rows(benchmark: Benchmark, config: str) -> list[dict[str, Any]]:

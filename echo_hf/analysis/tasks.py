@@ -19,6 +19,7 @@ def tasks(
     references: Mapping[str, Counter[str]],
     rates: Sequence[TaskRate] = (),
     no_rates: str | None = None,
+    engine: Mapping[str, Any] | None = None,
 ) -> TaskPart:
     """Counts samples by task, and says which tasks reference sets lack.
 
@@ -27,6 +28,7 @@ def tasks(
         references: For each reference set, prompts by task.
         rates: Win rates by split and task.
         no_rates: Why there are none.
+        engine: Who told the references' tasks; null for plain rules.
 
     Returns:
         The tasks, the most frequent first.
@@ -46,7 +48,7 @@ def tasks(
         rates=tuple(rates),
         no_rates=no_rates,
     )
-    return TaskPart(found=found, definition=_definition())
+    return TaskPart(found=found, definition=_definition(engine))
 
 
 def _count(
@@ -62,11 +64,12 @@ def _count(
     )
 
 
-def _definition() -> dict[str, Any]:
+def _definition(engine: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         "task": "of samples: as the stage `feedback` named it, by the engine in the manifest; null "
         "is unknown",
-        "references": "of their prompts: by the rules of the engine `rules`, given the pictures "
-        "that each comes with (`inputs`)",
+        "references": "of their prompts: by the question of the stage `feedback` to the engine, "
+        "else by the plain rules; given the pictures that each comes with (`inputs`)",
+        "engine": dict(engine) if engine else None,
         "rates": "win rate under the run's protocol among the rated samples of the task",
     }

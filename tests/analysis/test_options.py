@@ -59,6 +59,7 @@ def test_nothing_has_to_be_said(tmp_path: Path) -> None:
         ({"references": [{"name": "a", "path": "a"}] * 2}, "two are called 'a'"),
         ({"perplexity": {"window": 8, "stride": 8}}, "expected a smaller stride"),
         ({"similarity": 0}, "greater than 0"),
+        ({"task_engine": {"kind": "openai", "api_key": "sk-1"}}, "expected no secret"),
         ({"embedding": {"modle": "x"}}, "did you mean 'model'"),
     ],
 )

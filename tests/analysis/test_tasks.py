@@ -8,11 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from echo_hf.analysis.asked_tasks import asked_tasks
 from echo_hf.analysis.options import Reference
+from echo_hf.analysis.prompt_set import prompt_set
 from echo_hf.analysis.reference_tasks import reference_tasks, task_by_rules
 from echo_hf.analysis.references import read_reference
 from echo_hf.analysis.task_rates import task_rates
 from echo_hf.analysis.tasks import tasks
+from echo_hf.config import Target
+from echo_hf.config_fields import EngineChoice
+from echo_hf.run_folder import RunFolder
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.tables import RATINGS
 from tests.analysis.samples_for_analysis import sample
@@ -112,3 +117,15 @@ def test_one_task_alone_has_the_rates_of_all() -> None:
     assert {name: one.value for name, one in found.rates.items()} == whole.win_rate
     assert {name: (one.low, one.high) for name, one in found.rates.items()} == whole.interval
     assert not found.few
+
+
+def test_an_engine_is_asked_once_about_each_prompt(tmp_path: Path) -> None:
+    """By the question of the stage `feedback`; the engine of rules says what the rules say."""
+    prompts = ["make the dog a cat", "put a hat on the man", "turn this photo into a painting"]
+    one = prompt_set("edits", prompts)
+    target = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
+    folder = RunFolder(tmp_path)
+    (found,) = asked_tasks([one], [1], EngineChoice(kind="rules"), target, folder)
+    assert found == Counter(edit=2, style_transfer=1)
+    (by_rules,) = reference_tasks([one], [1])
+    assert found == by_rules

@@ -86,6 +86,15 @@ def test_a_beginning_that_the_tokenizer_puts_conditions_the_first_token(tmp_path
     assert (found.nll, found.tokens) == (pytest.approx(_direct(causal.model, tokens, 64, 32)[0]), 3)
 
 
+def test_a_special_token_in_a_prompt_is_text(folder: Path) -> None:
+    """Who writes one out has written its letters: one token each, and no end of the text."""
+    causal = _load(folder)
+    (tokens,) = causal.tokens(["a<|endoftext|>"])
+    assert len(tokens) == len("a<|endoftext|>")
+    assert causal.tokenizer("a<|endoftext|>")["input_ids"][-1] == 0
+    assert 0 not in tokens
+
+
 def test_a_batch_that_does_not_fit_is_halved(folder: Path) -> None:
     """A device that runs out of memory above 100 tokens gets smaller batches, and equal numbers."""
     causal, seen = _load(folder), []
