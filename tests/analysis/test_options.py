@@ -9,6 +9,7 @@ import yaml
 
 from echo_hf.config import load_config
 from echo_hf.errors import ConfigError
+from echo_hf.run_folder import RunFolder
 
 BASE = """
 name: some
@@ -69,3 +70,16 @@ def test_what_is_wrong_is_named(tmp_path: Path, section: object, said: str) -> N
         load_config(_written(tmp_path, section))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_saved_config_reads_as_it_was(tmp_path: Path) -> None:
+    """A run keeps its config with every default written out; that file is a config as well."""
+    references = [
+        {"name": "a", "path": "a.csv", "column": "p", "inputs": 1},
+        {"name": "b", "dataset": "o/b", "column": "p", "revision": "v1"},
+    ]
+    engine = {"kind": "openai", "model": "m"}
+    section = {"references": references, "embedding": {}, "task_engine": engine}
+    config = load_config(_written(tmp_path, section))
+    RunFolder(tmp_path).save_config(config)
+    assert load_config(tmp_path / "config.yaml") == config
