@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -14,6 +14,7 @@ OWN = "benchmark"
 PYTHIA = "EleutherAI/pythia-12b"
 MINI_LM = "sentence-transformers/all-MiniLM-L6-v2"
 WITHOUT_COLUMN = "text"
+Model = TypeVar("Model", "PerplexityOptions", "EmbeddingOptions")
 Format = Literal["text", "jsonl", "csv", "tsv"]
 
 
@@ -168,10 +169,21 @@ class AnalysisOptions(Section):
         return references
 
     def located(self, folder: Path) -> AnalysisOptions:
-        """The same options, with files below a folder where they are relative."""
+        """The same options, with files below a folder, and models that are folders there."""
         references = tuple(
             one.model_copy(update={"path": tuple(folder / file for file in one.path)})
             for one in self.references
         )
-        font = folder / self.font if self.font else None
-        return self.model_copy(update={"references": references, "font": font})
+        changed = {
+            "references": references,
+            "font": folder / self.font if self.font else None,
+            "perplexity": _beside(self.perplexity, folder),
+            "embedding": _beside(self.embedding, folder),
+        }
+        return self.model_copy(update=changed)
+
+
+def _beside(options: Model | None, folder: Path) -> Model | None:
+    if options is None or not (folder / options.model).is_dir():
+        return options
+    return options.model_copy(update={"model": str(folder / options.model)})

@@ -26,18 +26,22 @@ def _written(folder: Path, analysis: object) -> Path:
 
 
 def test_files_are_relative_to_the_config(tmp_path: Path) -> None:
-    """References and the font; one path or several."""
+    """References, the font and models that are folders; one path or several."""
     section = {
         "references": [{"name": "a", "path": "a.txt"}, {"name": "b", "path": ["b.txt", "/c.txt"]}],
         "font": "cjk.otf",
         "perplexity": {},
+        "embedding": {"model": "encoder"},
     }
+    (tmp_path / "encoder").mkdir()
     options = load_config(_written(tmp_path, section)).analysis
     assert [one.path for one in options.references] == [
         (tmp_path / "a.txt",),
         (tmp_path / "b.txt", Path("/c.txt")),
     ]
     assert options.font == tmp_path / "cjk.otf"
+    assert options.embedding is not None
+    assert options.embedding.model == str(tmp_path / "encoder")
     assert options.perplexity is not None
     assert options.perplexity.model == "EleutherAI/pythia-12b"
 
