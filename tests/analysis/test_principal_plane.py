@@ -1,12 +1,10 @@
-"""Principal plane and nearest neighbours."""
+"""The principal plane."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 
-from echo_hf.analysis.nearest import nearest
 from echo_hf.analysis.principal_plane import principal_plane
 
 
@@ -34,15 +32,3 @@ def test_points_without_spread_lie_in_one_place(vectors: np.ndarray) -> None:
     found = principal_plane(vectors)
     assert found.points.tolist() == [[0.0, 0.0]] * len(vectors)
     assert found.explained == (0.0, 0.0)
-
-
-def test_the_nearest_is_scipys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cosine distances of scipy, row by row, whatever fits in memory at once."""
-    monkeypatch.setattr("echo_hf.analysis.nearest.AT_ONCE", 7)
-    rng = np.random.default_rng(5)
-    rows, others = (rng.normal(size=(size, 6)) for size in (40, 25))
-    rows, others = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (rows, others))
-    distances = cdist(rows, others, "cosine")
-    found = nearest(rows, others)
-    assert found.distance == pytest.approx(distances.min(axis=1), abs=1e-9)
-    assert found.place.tolist() == distances.argmin(axis=1).tolist()
