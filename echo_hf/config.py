@@ -343,7 +343,8 @@ def located(config: Config, folder: Path) -> Config:
         entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
         for entry in config.posts
     )
-    return config.model_copy(update={"posts": posts, "metrics": config.metrics.located(folder)})
+    metrics, analysis = config.metrics.located(folder), config.analysis.located(folder)
+    return config.model_copy(update={"posts": posts, "metrics": metrics, "analysis": analysis})
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -25,6 +25,7 @@ SECTIONS = {
     "stages.*": "{engine: text}",
     "splits": "{seed: 0, cap: 1000}",
     "release": "{contact: posts@example.org}",
+    "analysis": "{references: [{name: PartiPrompts, path: prompts.txt}]}",
     "rights": "{x: What permits passing its posts on}",
 }
 NO_MAPPING = frozenset({"model_type", "dict_type", "mapping_type"})

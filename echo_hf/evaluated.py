@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, field_validator
 
+from echo_hf.analysis.options import AnalysisOptions
 from echo_hf.config_fields import Name, Section, Words
 from echo_hf.judging.config import ApplicabilityConfig, JudgeConfig
 from echo_hf.metrics.options import MetricsOptions
@@ -23,6 +24,7 @@ class Evaluated(Section):
         judges: Who rates their outputs: files of `eval_configs/judges`, or their content.
         applicability: Who says which metric fits which sample; null where nobody is asked.
         metrics: Options of the specialised metrics.
+        analysis: How prompts, feedback and activity are analyzed.
         protocol: Whose arithmetic is used where the paper's released code and its text differ.
     """
 
@@ -31,6 +33,7 @@ class Evaluated(Section):
     judges: tuple[JudgeConfig, ...] = ()
     applicability: ApplicabilityConfig | None = None
     metrics: MetricsOptions = MetricsOptions()
+    analysis: AnalysisOptions = AnalysisOptions()
     protocol: Literal["published", "corrected"] = "corrected"
 
     @field_validator("systems", "judges")

@@ -117,6 +117,7 @@ def _located(config: Evaluation, folder: Path) -> Evaluation:
             f"{given}: there is no such folder beside the config, and it is no name on the Hub: "
             "expected the folder of a release, or ORGANISATION/NAME@TAG"
         )
+    metrics, analysis = config.metrics.located(folder), config.analysis.located(folder)
     return config.model_copy(
-        update={"benchmark": benchmark, "metrics": config.metrics.located(folder)}
+        update={"benchmark": benchmark, "metrics": metrics, "analysis": analysis}
     )

@@ -25,8 +25,8 @@ LEAST: dict[str, Any] = {
     "engines": {"text": {"kind": "rules"}},
 }
 TOP = (
-    "applicability, engines, judges, metrics, name, posts, protocol, release, rights, splits, "
-    "stages, systems, target"
+    "analysis, applicability, engines, judges, metrics, name, posts, protocol, release, rights, "
+    "splits, stages, systems, target"
 )
 
 
