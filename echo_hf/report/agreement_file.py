@@ -38,13 +38,13 @@ MeanRanks = Mapping[str, Estimate]
 class Judged(Part):
     """How far judges agree with people, and people with each other."""
 
-    with_consensus: Mapping[str, Tau] = {}
-    with_raters: Taus = {}
-    among_raters: Taus = {}
-    among_judges: Taus = {}
-    people_with_others: Estimate = Estimate()
-    share_of_ceiling: Mapping[str, CeilingShare] = {}
-    pearson: Mapping[str, Mapping[str, PearsonR]] = {}
+    with_consensus: Mapping[str, Tau]
+    with_raters: Taus
+    among_raters: Taus
+    among_judges: Taus
+    people_with_others: Estimate
+    share_of_ceiling: Mapping[str, CeilingShare]
+    pearson: Mapping[str, Mapping[str, PearsonR]]
 
 
 class Consensus(Part):

@@ -123,7 +123,7 @@ class _Rows:
         problem = self._problems.get(found.picture or "")
         outcome = None if found.outcome == "ok" else found.outcome
         reason = problem or found.reason
-        return [problem and "cannot be shown" or outcome, reason, self._texts.number(found.text)]
+        return [(problem and "cannot be shown") or outcome, reason, self._texts.number(found.text)]
 
     def _rating(self, one: Rating) -> list[Any]:
         """System, judge, rubric, repeat, value, explanation, outcome."""

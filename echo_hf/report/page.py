@@ -88,4 +88,3 @@ def _entry(one: Markup) -> Markup:
     name = one.split(' id="', 1)[1].split('"', 1)[0]
     title = one.split(f'id="{name}-title">', 1)[1].split("<", 1)[0]
     return element("li", element("a", Markup(title), href=f"#{name}"))
-

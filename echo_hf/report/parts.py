@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from echo_hf.report.markup import Child, Markup, element, joined
@@ -66,6 +67,19 @@ def name_of(name: str) -> Markup:
     return element("bdi", name)
 
 
+def breakable(name: str) -> Markup:
+    """A name that may go on in a new line after its joints, for narrow columns.
+
+    Example:
+        >>> breakable("a_b-c")
+        '<bdi>a_<wbr>b-<wbr>c</bdi>'
+    """
+    parts = re.split(r"(?<=[_/ -])", name)
+    return element(
+        "bdi", [joined(Markup("<wbr>") if at else None, one) for at, one in enumerate(parts)]
+    )
+
+
 def judge_name(judge: str, failures: Mapping[str, Sequence[str]]) -> Markup:
     """A judge's name, with a flag where it failed its audit.
 
@@ -98,8 +112,10 @@ def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) ->
         return None
     named = [joined(", " if at else "", name_of(one)) for at, one in enumerate(failed)]
     return warning(
-        "Judged in part by ", named, ", which gave pictures that are wrong by design the ratings of "
-        "real ones. Read these figures with that in mind."
+        "Judged in part by ",
+        named,
+        ", which gave pictures that are wrong by design the ratings of "
+        "real ones. Read these figures with that in mind.",
     )
 
 

@@ -17,6 +17,7 @@ from echo_hf.report.numbers import count
 from echo_hf.report.page import page
 from echo_hf.report.run_data import RunData, read_run_data
 from echo_hf.report.sections.agreement import agreement
+from echo_hf.report.sections.analysis import analysis
 from echo_hf.report.sections.board import board
 from echo_hf.report.sections.colours import INPUTS, colours
 from echo_hf.report.sections.gallery import gallery
@@ -127,6 +128,7 @@ def _page(data: RunData, seen: Pictures) -> str:
         highlights(data, seen.thumbnails),
         agreement(data),
         tasks(data),
+        analysis(data),
         gallery(data),
         provenance(data),
     ]

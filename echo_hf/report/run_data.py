@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from echo_hf.analysis.result import FILE as ANALYSIS_FILE
+from echo_hf.analysis.result import Analysis
 from echo_hf.auditing.audit_file import Failures, read_failures
 from echo_hf.benchmark import Benchmark
 from echo_hf.config import Config, Target
@@ -23,8 +24,6 @@ from echo_hf.report.samples import Output, Rating, Sample, outputs_of, ratings_o
 from echo_hf.run_folder import RunFolder
 from echo_hf.scoring.agree import AGREEMENT_FILE
 from echo_hf.scoring.run_tables import read_run
-
-ANALYSIS_FILE = "analysis.json"
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class RunData:
     stale: bool
     agreement: AgreementFile | None
     failures: Failures
-    analysis: Mapping[str, Any] | None
+    analysis: Analysis | None
     samples: tuple[Sample, ...]
     outputs: Mapping[tuple[str, str], Output]
     ratings: Mapping[str, tuple[Rating, ...]]
@@ -114,7 +113,7 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
         stale=identity.digests != results.benchmark.digests,
         agreement=read_figures(folder.root / AGREEMENT_FILE, AgreementFile, "agree"),
         failures=read_failures(folder.root),
-        analysis=read_analysis(folder.root / ANALYSIS_FILE),
+        analysis=read_figures(folder.root / ANALYSIS_FILE, Analysis, "analyze"),
         samples=samples_of(benchmark, tables.tasks, folder.pictures),
         outputs=outputs,
         ratings=ratings,
@@ -140,29 +139,6 @@ def systems_of(results: Results, outputs: Mapping[tuple[str, str], Output]) -> t
     return tuple(dict.fromkeys([*ranked, *sorted(others)]))
 
 
-def read_analysis(path: Path) -> Mapping[str, Any] | None:
-    """Reads what the analysis found, as it stands.
-
-    Args:
-        path: Its `analysis.json`.
-
-    Returns:
-        What the file holds; null when there is none.
-
-    Raises:
-        RunError: It is no JSON object.
-    """
-    try:
-        found = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        found = error
-    if not isinstance(found, dict):
-        raise RunError(f"{str(path)!r} holds no analysis: run `echo-hf analyze` again")
-    return found
-
-
 def _target(config: Evaluated, benchmark: Benchmark) -> Target | None:
     if isinstance(config, Config):
         return config.target
@@ -178,12 +154,11 @@ def _target(config: Evaluated, benchmark: Benchmark) -> Target | None:
         return None  # the dataset of ECHO's authors has no manifest
 
 
-def spread(sample: Sample, ratings: Sequence[Rating], rubric: str) -> float:
+def spread(ratings: Sequence[Rating], rubric: str) -> float:
     """How far the ratings of a sample's outputs lie apart, as a mean over judges.
 
     Args:
-        sample: The sample.
-        ratings: Its ratings.
+        ratings: The ratings of a sample.
         rubric: The rubric that counts.
 
     Returns:

@@ -20,9 +20,9 @@ from echo_hf.metrics.in_order import in_order
 from echo_hf.open_picture import BadPictureError
 from echo_hf.pictures import PictureStore
 
-LONGEST_SIDE = 384
+LONGEST_SIDE = 320
 QUALITY = 80
-EFFORT = 2  # of WebP's 0 to 6: a third of the time of 4, and a few per cent more bytes
+EFFORT = 0  # of WebP's 0 to 6: half the time of 2, and a tenth more bytes
 FOLDER = "thumbs"
 NAME_LENGTH = 20  # 80 bits of the digest
 
@@ -106,12 +106,12 @@ def reduced(picture: Image.Image, longest: int = LONGEST_SIDE) -> Image.Image:
         >>> reduced(Image.new("RGB", (1000, 500)), 100).size
         (100, 50)
     """
-    small = picture.copy() if max(picture.size) <= longest else picture
-    if small is picture:
-        part = longest / max(picture.size)
-        size = tuple(max(1, round(side * part)) for side in picture.size)
-        small = picture.resize((size[0], size[1]), Image.Resampling.LANCZOS, reducing_gap=3.0)
-    return small
+    if max(picture.size) <= longest:
+        return picture.copy()
+    part = longest / max(picture.size)
+    width, height = (max(1, round(side * part)) for side in picture.size)
+    # Whole blocks of pixels are averaged first: a third of the time, and no difference to be seen.
+    return picture.resize((width, height), Image.Resampling.HAMMING, reducing_gap=1.0)
 
 
 def _kept(digest: str, small: Image.Image, folder: Path | None) -> Thumbnail:

@@ -122,9 +122,8 @@
         ? folded(`Feedback (${sample.feedback.length})`, () => feedback(sample.feedback)) : null);
   };
   const unfold = (prompt) => {
-    if (prompt.textContent.length < 240 && prompt.textContent.split("\n").length < 5) return null;
     const button = element("button",
-      { class: "plain", type: "button", "aria-expanded": "false" }, "Whole prompt");
+      { class: "plain", type: "button", hidden: "", "aria-expanded": "false" }, "Whole prompt");
     button.addEventListener("click", () => {
       const folded = prompt.classList.toggle("clamped");
       button.textContent = folded ? "Whole prompt" : "Less";
@@ -166,6 +165,11 @@
     const next = found.slice(at, at + PAGE);
     at += next.length;
     list.append(...next.map((sample) => article(sample, chosen)));
+    // Only the browser knows which prompts it had to cut.
+    for (const button of list.querySelectorAll("button.plain[hidden]")) {
+      const prompt = button.previousElementSibling;
+      button.hidden = prompt.scrollHeight <= prompt.clientHeight + 2;
+    }
     more.hidden = at >= found.length;
   };
   const filter = () => {

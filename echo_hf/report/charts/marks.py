@@ -33,12 +33,14 @@ def plot(*marks: Markup, scale: Scale, at: float | None = None) -> Markup:
     if at is not None:
         grid.append(_upright(scale, at, "reference"))
     return element(
-        "svg", grid, marks, class_="plot", width="100%", height=HEIGHT, aria_hidden="true"
+        "svg", grid, marks, class_="marks", width="100%", height=HEIGHT, aria_hidden="true"
     )
 
 
 def axis(scale: Scale) -> Markup:
     """The names of an axis' ticks, for the head of the column.
+
+    Every second one is `between` its neighbours, and left out where there is little room.
 
     Args:
         scale: The axis.
@@ -52,9 +54,9 @@ def axis(scale: Scale) -> Markup:
             f"{tick:.{scale.digits}f}".replace("-", "−"),
             x=scale.percent(tick),
             y=12,
-            class_=_anchor(scale.share(tick)),
+            class_=_anchor(scale.share(tick)) + (" between" if at % 2 else ""),
         )
-        for tick in scale.ticks
+        for at, tick in enumerate(scale.ticks)
     ]
     return element("svg", names, class_="axis", width="100%", height=16, aria_hidden="true")
 
@@ -134,8 +136,9 @@ def bar(scale: Scale, value: float, kind: str = "bar") -> Markup:
         '<rect x="0%" y="7" width="20%" height="12" rx="2" class="bar"></rect>'
     """
     start, end = sorted((scale.share(0.0), scale.share(value)))
-    sizes = {"x": percent(start), "y": 7, "width": percent(end - start), "height": 12, "rx": 2}
-    return element("rect", **sizes, class_=kind)
+    return element(
+        "rect", x=percent(start), y=7, width=percent(end - start), height=12, rx=2, class_=kind
+    )
 
 
 def dots(scale: Scale, values: Iterable[float]) -> Markup:

@@ -84,7 +84,7 @@ def round_scale(values: Iterable[float], *, ticks: int = 4, from_zero: bool = Tr
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     last = max(last, first + 1)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    digits += step / 10 ** math.floor(math.log10(step) + 1e-9) == 2.5  # noqa: PLR2004
+    digits += step / 10 ** math.floor(math.log10(step) + 1e-9) == 2.5
     named = tuple(round(at * step, 10) + 0.0 for at in range(first, last + 1))
     return Scale(named[0], named[-1], named, digits)
 

@@ -9,7 +9,7 @@ from echo_hf.report.charts.marks import axis, dot, plot, point
 from echo_hf.report.charts.scale import Scale
 from echo_hf.report.markup import Child, Markup, element, joined
 from echo_hf.report.numbers import interval, number, p_value, plural, share
-from echo_hf.report.parts import judge_name, name_of, note, section
+from echo_hf.report.parts import breakable, judge_name, name_of, note, section
 from echo_hf.report.run_data import RunData
 from echo_hf.report.tables import Column, Row, heat_cell, table
 from echo_hf.scores.people.procedure import PROCEDURES
@@ -44,7 +44,7 @@ def agreement(data: RunData) -> Markup | None:
             "div",
             element("div", tau_table(found, data.failures)),
             element("div", pair_table(found)),
-            class_="columns",
+            class_="beside",
         ),
         note(_ceiling(found)),
         _pearson(found),
@@ -102,7 +102,7 @@ def tau_table(found: Compared, failures: Mapping[str, tuple[str, ...]]) -> Marku
     taus = dict(_pairs(found))
     columns = [
         Column("", "name"),
-        *(Column(name_of(one), "heat") for one in ["consensus", *raters, *judges][:-1]),
+        *(Column(breakable(one), "heat") for one in ["consensus", *raters, *judges][:-1]),
     ]
     names = ["consensus", *raters, *judges]
     rows = [
@@ -211,7 +211,7 @@ def _ceiling(found: Compared) -> str:
     ]
     for judge, one in judges.share_of_ceiling.items():
         if one.share is not None:
-            said.append(f"{judge} reaches {share(one.share)} of that.")  # noqa: PERF401
+            said.append(f"{judge} reaches {share(one.share)} of that.")
     return " ".join(said)
 
 

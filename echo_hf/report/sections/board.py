@@ -9,7 +9,16 @@ from echo_hf.report.charts.marks import axis, plot, point, span
 from echo_hf.report.charts.scale import UNIT, Scale
 from echo_hf.report.markup import Markup, element, joined
 from echo_hf.report.numbers import NOTHING, interval, number, plural, share
-from echo_hf.report.parts import failed_note, folded, judge_name, name_of, note, section, titled
+from echo_hf.report.parts import (
+    breakable,
+    failed_note,
+    folded,
+    judge_name,
+    name_of,
+    note,
+    section,
+    titled,
+)
 from echo_hf.report.results_file import Rates, Split, WinRates
 from echo_hf.report.run_data import RunData
 from echo_hf.report.tables import Column, Row, heat_cell, table
@@ -41,13 +50,13 @@ def _split(data: RunData, name: str) -> Markup:
     return joined(
         heading,
         failed_note(list(rates.per_judge), data.failures),
-        main_table(rates, split.win_rate, titled(name)),
+        main_table(rates, split.win_rate),
         _notes(rates, split.win_rate),
         element(
             "div",
             element("div", pair_table(rates)),
             element("div", judge_table(rates, data)),
-            class_="columns",
+            class_="beside",
         ),
         folded("How sure is the order?", _robustness(split, rates)),
     )
@@ -72,13 +81,12 @@ def tiers_of(rates: Rates, found: WinRates) -> list[list[str]]:
     return [tier for tier in (*tiers, others) if tier]
 
 
-def main_table(rates: Rates, found: WinRates, split: str) -> Markup:
+def main_table(rates: Rates, found: WinRates) -> Markup:
     """Win rates with their intervals, in tiers.
 
     Args:
         rates: The win rates.
         found: The same with their tiers.
-        split: How the split is called.
 
     Returns:
         The table.
@@ -96,7 +104,7 @@ def main_table(rates: Rates, found: WinRates, split: str) -> Markup:
         [_system_row(system, rates, str(at) if known else NOTHING) for system in tier]
         for at, tier in enumerate(tiers_of(rates, found), 1)
     ]
-    return table(f"{split}: win rate by system", columns, groups, "board")
+    return table("Win rate by system", columns, groups, "board")
 
 
 def _system_row(system: str, rates: Rates, tier: str) -> Row:
@@ -145,7 +153,7 @@ def pair_table(rates: Rates) -> Markup:
         A table with coloured cells: blue where the system of the row wins.
     """
     systems = rates.order
-    columns = [Column("", "name"), *(Column(name_of(one), "heat") for one in systems)]
+    columns = [Column("", "name"), *(Column(breakable(one), "heat") for one in systems)]
     rows = [[name_of(one), *(_pair(one, other, rates) for other in systems)] for one in systems]
     return table("Each pair: share that the row wins from the column", columns, [rows], "heatmap")
 

@@ -40,8 +40,8 @@ def colours(data: RunData, found: Colours, thumbnails: Thumbnails) -> Markup | N
 def _split(data: RunData, split: str, found: Colours, thumbnails: Thumbnails) -> Markup:
     names = [name for name in (INPUTS, *data.systems) if (split, name) in found]
     top = max(highest(found[split, name].shares.tolist()) for name in names)
-    sample = next((one for one in data.of_split(split) if set(one.inputs) & set(thumbnails)), None)
-    picture = sample and next(thumbnails[one] for one in sample.inputs if one in thumbnails)
+    inputs = (digest for sample in data.of_split(split) for digest in sample.inputs)
+    picture = next((thumbnails[one] for one in inputs if one in thumbnails), None)
     cards = [_card(name, found[split, name], top, picture) for name in names]
     return joined(
         element("h3", titled(split)),

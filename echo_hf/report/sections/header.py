@@ -55,10 +55,13 @@ def _facts(data: RunData) -> Iterator[tuple[str, Child]]:
         yield "Benchmark", name_of(data.results.benchmark.on_hub)
     for split in data.splits:
         digest = (data.results.benchmark.digests or {}).get(split, "")
-        yield titled(split), [
-            plural(data.results.details[split].samples, "sample"),
-            element("code", digest[:SHORT_DIGEST], title=digest) if digest else None,
-        ]
+        yield (
+            titled(split),
+            [
+                plural(data.results.details[split].samples, "sample"),
+                element("code", digest[:SHORT_DIGEST], title=digest) if digest else None,
+            ],
+        )
     yield "Protocol", data.results.protocol
     yield "Outputs", _outputs(data)
     yield "Ratings", count(sum(map(len, data.ratings.values())))

@@ -58,7 +58,7 @@ def widest(data: RunData, split: str, shown: int = SHOWN) -> list[Sample]:
         The samples, the widest first; of equal ones the first of the benchmark.
     """
     apart = [
-        (spread(sample, data.ratings.get(sample.id, ()), RUBRIC), -at, sample)
+        (spread(data.ratings.get(sample.id, ()), RUBRIC), -at, sample)
         for at, sample in enumerate(data.of_split(split))
     ]
     best = sorted((one for one in apart if one[0] > 0), key=lambda one: one[:2], reverse=True)
@@ -69,9 +69,7 @@ def _drifts(data: RunData, split: str, thumbnails: Thumbnails) -> Iterator[Marku
     """A metric's sample on which the systems differ most (figure B.2)."""
     for metric in DRIFTS:
         rows = [one for one in data.results.details[split].metrics if one.metric == metric]
-        found = {
-            (sample, one.system): value for one in rows for sample, value in _values(one)
-        }
+        found = {(sample, one.system): value for one in rows for sample, value in _values(one)}
         chosen = _furthest(data, split, found)
         if chosen is not None:
             said = {key: number(value) for key, value in found.items()}
@@ -79,9 +77,7 @@ def _drifts(data: RunData, split: str, thumbnails: Thumbnails) -> Iterator[Marku
             yield joined(title, _strips(data, [chosen], thumbnails, said))
 
 
-def _furthest(
-    data: RunData, split: str, found: dict[tuple[str, str], float]
-) -> Sample | None:
+def _furthest(data: RunData, split: str, found: dict[tuple[str, str], float]) -> Sample | None:
     by_sample: dict[str, list[float]] = {}
     for (sample, _), value in found.items():
         by_sample.setdefault(sample, []).append(value)
@@ -106,10 +102,10 @@ def _ratings(data: RunData, sample: Sample) -> Iterator[tuple[tuple[str, str], s
         yield (sample.id, system), f"rated {number(sum(values) / len(values), 1)}"
 
 
-def _strips(
-    data: RunData, samples: Sequence[Sample], thumbnails: Thumbnails, said: Said
-) -> Markup:
+def _strips(data: RunData, samples: Sequence[Sample], thumbnails: Thumbnails, said: Said) -> Markup:
     rows = [strip(one, data.systems, data.outputs, thumbnails, said) for one in samples]
     several = len(data.results.judges) > 1
-    mean = note("Rated: mean over judges and repeats, on the judges' own scales.") if several else None
+    mean = (
+        note("Rated: mean over judges and repeats, on the judges' own scales.") if several else None
+    )
     return joined(rows, mean)

@@ -104,7 +104,9 @@ def _definitions(data: RunData) -> Markup:
     found: dict[str, list[str]] = {}
     for row in data.results.results:
         text = _text(row.definition)
-        found.setdefault(text, []).append(f"{titled(row.split)}, {titled(row.metric)}, {row.system}")
+        found.setdefault(text, []).append(
+            f"{titled(row.split)}, {titled(row.metric)}, {row.system}"
+        )
     return joined(
         [
             joined(
