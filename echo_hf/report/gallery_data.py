@@ -37,7 +37,7 @@ class Numbered:
         """The number of a text; null for none."""
         if text is None:
             return None
-        return self._numbers.setdefault(shown(text), len(self._numbers))
+        return self._numbers.setdefault(text, len(self._numbers))
 
     @property
     def all(self) -> list[str]:
@@ -60,8 +60,8 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
     row = _Rows(data, texts, pictures, problems)
     samples = [row.sample(one) for one in data.samples]
     found = {
-        "systems": [shown(one) for one in data.systems],
-        "failed": {shown(judge): list(flags) for judge, flags in data.failures.items()},
+        "systems": data.systems,
+        "failed": data.failures,
         "names": {
             name: titled(name)
             for one in data.samples
@@ -72,8 +72,17 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
         "texts": texts.all,
         "pictures": [_picture(digest, thumbnails) for digest in pictures.all],
     }
-    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(_shown(found), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(UNSAFE)
+
+
+def _shown(value: Any) -> Any:
+    """The same data with every text as a page can show it."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, Mapping):
+        return {shown(name): _shown(one) for name, one in value.items()}
+    return [_shown(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _picture(digest: str, thumbnails: Thumbnails) -> list[str | int] | None:
@@ -97,17 +106,13 @@ class _Rows:
             "task": one.task,
             "inputs": [self._pictures.number(digest) for digest in one.inputs],
             "posted": [self._pictures.number(digest) for digest in one.posted],
-            "urls": [shown(url) for url in one.urls if is_web(url)],
-            "feedback": [
-                [shown(said.text), said.verdict, shown(said.keyword or "") or None]
-                for said in one.feedback
-            ],
-            "flags": list(one.flags),
+            "urls": [url for url in one.urls if is_web(url)],
+            "feedback": [[said.text, said.verdict, said.keyword] for said in one.feedback],
+            "flags": one.flags,
             "ratings": ratings,
         }
         known = {name: value for name, value in filled.items() if value}
-        prompt = shown(one.prompt)
-        return {"id": one.id, "split": one.split, "prompt": prompt, "outputs": outputs, **known}
+        return {"id": one.id, "split": one.split, "prompt": one.prompt, "outputs": outputs, **known}
 
     def _output(self, sample: Sample, system: str) -> list[Any] | None:
         """Picture, outcome, reason, text; null where it was not tried."""
