@@ -83,8 +83,8 @@ def round_scale(values: Iterable[float], *, ticks: int = 4, from_zero: bool = Tr
     step = _step((high - low) / ticks or max(abs(high), 1.0) / ticks)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     last = max(last, first + 1)
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    digits += step / 10 ** math.floor(math.log10(step) + 1e-9) == 2.5
+    power = math.floor(math.log10(step) + 1e-9)
+    digits = max(0, (1 if math.isclose(step, 2.5 * 10.0**power) else 0) - power)
     named = tuple(round(at * step, 10) + 0.0 for at in range(first, last + 1))
     return Scale(named[0], named[-1], named, digits)
 
