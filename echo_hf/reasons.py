@@ -468,5 +468,6 @@ class NotAnalyzed(Reason):
     )
     NOT_FINITE = "not_finite", "the model gives it no finite probability"
     NOT_DRAWN = "not_drawn", "the plot shows a random draw of the set, and it is not in it"
+    BAD_FONT = "bad_font", "the font cannot be read"
     NO_GLYPHS = "no_glyphs", "the font has no glyph for one of its characters"
     NO_SPACE = "no_space", "there is no space left for it in the picture"

@@ -26,8 +26,8 @@ def languages(sets: Sequence[PromptSet]) -> Languages:
         sets: The prompt sets.
 
     Returns:
-        Counts by ISO 639-1 code of the likeliest language, `unknown` where there is none. Prompts of
-        a few words are often mistaken: of short English ones about every tenth.
+        Counts by ISO 639-1 code of the likeliest language, `unknown` where there is none. Of
+        prompts of a few words about every tenth is mistaken.
     """
     if not find_spec("lingua"):
         detail = str(MissingExtraError("the languages of prompts", EXTRA))

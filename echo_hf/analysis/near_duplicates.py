@@ -18,8 +18,7 @@ EXTRA = "analysis"
 RUN = 3  # words
 CHARACTERS = 5  # of a text whose words cannot be told
 PERMUTATIONS = 128
-# Candidates are looked for a little below the threshold: what MinHash misses nobody compares.
-MARGIN = 0.15
+MISSED = 1e-4  # most of the pairs at the threshold that MinHash may miss: nobody compares those
 Shingles = frozenset[str]
 Duplicates = Part[tuple[SetDuplicates, ...]]
 
@@ -55,6 +54,29 @@ def jaccard(one: Shingles, other: Shingles) -> float:
     return len(one & other) / len(one | other)
 
 
+def bands(similarity: float) -> tuple[int, int]:
+    """How MinHash's permutations are grouped: a pair is a candidate when one whole band agrees.
+
+    Args:
+        similarity: Jaccard similarity, above 0 to 1, of the pairs that are to be found.
+
+    Returns:
+        Bands, and rows of each: as many rows as leave at most `MISSED` of such pairs unfound, so
+        that as few others as possible are candidates; 1 where none does.
+
+    Example:
+        >>> bands(0.8), bands(0.5)
+        ((25, 5), (64, 2))
+    """
+    fitting = (
+        rows
+        for rows in range(PERMUTATIONS, 0, -1)
+        if (1 - similarity**rows) ** (PERMUTATIONS // rows) <= MISSED
+    )
+    rows = next(fitting, 1)
+    return PERMUTATIONS // rows, rows
+
+
 def near_duplicates(
     sets: Sequence[PromptSet], *, similarity: float = 0.8, seed: int = 0
 ) -> Duplicates:
@@ -75,7 +97,8 @@ def near_duplicates(
     definition = {
         "similarity": similarity,
         "measure": f"Jaccard of runs of {RUN} words, exact for candidates",
-        "candidates": f"MinHash of {PERMUTATIONS} permutations, from {_looked_from(similarity):g}",
+        "candidates": f"MinHash of {PERMUTATIONS} permutations, at most {MISSED:g} missed",
+        "bands_and_rows": bands(similarity),
         "seed": seed,
     }
     return Duplicates(found=found, definition=definition)
@@ -138,14 +161,10 @@ def _candidates(
 ) -> Iterator[tuple[int, int]]:
     from datasketch import MinHash, MinHashLSH
 
-    index = MinHashLSH(threshold=_looked_from(similarity), num_perm=PERMUTATIONS)
+    index = MinHashLSH(num_perm=PERMUTATIONS, params=bands(similarity))
     for at in places:
         hashed = MinHash(num_perm=PERMUTATIONS, seed=seed + 1)
         hashed.update_batch([run.encode() for run in runs[at]])
         for other in index.query(hashed):
             yield other, at
         index.insert(at, hashed)
-
-
-def _looked_from(similarity: float) -> float:
-    return max(similarity - MARGIN, 0.05)

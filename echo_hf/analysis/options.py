@@ -33,6 +33,8 @@ class Reference(Section):
         config: Its config, null for the default one.
         split: Its split.
         revision: Its tag or commit; needed for a dataset, since a branch may move.
+        inputs: Pictures that each prompt comes with: 1 for a set of edits. It tells rules that a
+            prompt without a word about a picture is an edit all the same.
     """
 
     name: Name
@@ -43,6 +45,7 @@ class Reference(Section):
     config: Words | None = None
     split: Words = "train"
     revision: Words | None = None
+    inputs: Annotated[Whole, Field(ge=0, le=100)] = 0
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -123,7 +126,9 @@ class AnalysisOptions(Section):
         seed: Of every random draw.
         draws: Draws of the bootstrap.
         similarity: Share of common three-word runs, 0 to 1, from which prompts are near-duplicates.
-        examples: Most examples in each table.
+        examples: Most examples of each keyword.
+        font: A font file for the word cloud; null for wordcloud's own, which has no characters of
+            Chinese, Japanese or Korean.
     """
 
     references: tuple[Reference, ...] = ()
@@ -134,6 +139,7 @@ class AnalysisOptions(Section):
     draws: Annotated[Whole, Field(ge=0, le=100_000)] = 1000
     similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
     examples: Annotated[Whole, Field(ge=0, le=1000)] = 5
+    font: File | None = None
 
     @field_validator("references")
     @classmethod
@@ -147,9 +153,10 @@ class AnalysisOptions(Section):
         return references
 
     def located(self, folder: Path) -> AnalysisOptions:
-        """The same options, with the files of references below a folder where they are relative."""
+        """The same options, with files below a folder where they are relative."""
         references = tuple(
             one.model_copy(update={"path": tuple(folder / file for file in one.path)})
             for one in self.references
         )
-        return self.model_copy(update={"references": references})
+        font = folder / self.font if self.font else None
+        return self.model_copy(update={"references": references, "font": font})

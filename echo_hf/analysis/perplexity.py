@@ -85,7 +85,7 @@ def perplexity(
         detail = str(error) if isinstance(error, EngineError) else said(error)
         return Perplexities(reason=NotAnalyzed.MODEL_UNAVAILABLE, detail=detail)
     names = [one.name for one in sets]
-    definition = _definition(options, causal, size, stride, draws, seed)
+    definition = _definition(causal, size, stride, draws, seed)
     found = perplexities(names, losses, draws=draws, seed=seed)
     return Perplexities(found=found, definition=definition)
 
@@ -196,7 +196,6 @@ def _window(options: PerplexityOptions, longest: int) -> tuple[int, int]:
 
 
 def _definition(
-    options: PerplexityOptions,
     causal: LoadedCausalModel,
     size: int,
     stride: int,

@@ -36,7 +36,7 @@ class Rarefied:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Lower and upper end at 95 % for another such sample: `error` to each side, not below 0."""
+        """Lower and upper end at 95 % for another such sample; not below 0."""
         reach = QUANTILE * self.error
         return max(self.expected - reach, 0.0), self.expected + reach
 
@@ -81,7 +81,8 @@ def _unseen(total: int, size: int) -> NDArray[np.float64]:
     rest = np.arange(total, dtype=np.float64)
     with np.errstate(divide="ignore"):
         steps = np.log(np.maximum(total - size - rest, 0)) - np.log(total - rest)
-    return np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
+    unseen: NDArray[np.float64] = np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
+    return unseen
 
 
 def _all_kinds(alike: Counter[int], total: int) -> float:

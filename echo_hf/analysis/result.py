@@ -14,7 +14,7 @@ from pydantic import NonNegativeInt
 
 from echo_hf.analysis.figures import Estimate, Figures, Part
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 FILE = "analysis.json"
 Counts = Mapping[str, NonNegativeInt]
 
@@ -361,9 +361,9 @@ class Activity(Figures):
     """Posts over time (figure 5c).
 
     Attributes:
-        days: From the first to the last with a post, days without any included.
+        days: Those with a post, in order.
         keywords: Posts by the search term that found them; a post may have several.
-        undated: Posts without a time, or with one no platform can have given; in no day.
+        undated: Posts without a time; in no day.
     """
 
     days: tuple[Day, ...]

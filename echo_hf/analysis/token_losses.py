@@ -16,13 +16,17 @@ FILLER = 0  # any token: the mask hides it, and nothing looks ahead
 class CausalModel(Protocol):
     """What is asked: tokens of texts, and logits of batches.
 
-    Attributes:
-        model: A causal language model of transformers'.
-        begin: The token that begins every text, null where there is none.
+    Its `model` is a causal language model of transformers'; `begin` the token that begins every
+    text, null where there is none.
     """
 
-    model: Any
-    begin: int | None
+    @property
+    def model(self) -> Any:
+        """The model."""
+
+    @property
+    def begin(self) -> int | None:
+        """The token that begins every text."""
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokens of each text, without any special one."""
@@ -42,7 +46,7 @@ class Loss:
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean over tokens; infinite where no float holds it."""
+        """The exponential of the mean over tokens; infinite where no float holds it."""
         try:
             return math.exp(self.nll / self.tokens)
         except OverflowError:

@@ -1,4 +1,4 @@
-r"""Words of any language: runs of letters, digits and marks, cut by ICU where no spaces are written.
+r"""Words of any language: runs of letters, digits and marks, cut where no spaces are written.
 
 A word is what `\w+` finds, and the marks that belong to its letters. In Chinese, Japanese, Thai,
 Lao, Khmer and Burmese that would be a whole sentence: there ICU's dictionaries cut it.

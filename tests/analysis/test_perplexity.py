@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import bootstrap
-from tests.analysis.tiny_causal_model import REASON, write_tiny_neox
 
 from echo_hf.analysis.options import PerplexityOptions
 from echo_hf.analysis.perplexity import perplexities, perplexity
 from echo_hf.analysis.prompt_set import prompt_set
 from echo_hf.analysis.token_losses import Loss
 from echo_hf.reasons import NotAnalyzed
+from tests.analysis.tiny_causal_model import REASON, write_tiny_neox
 
 
 def _losses(seed: int, level: float) -> list[Loss]:

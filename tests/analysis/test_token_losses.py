@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.analysis.tiny_causal_model import CONTEXT, REASON, write_tiny_neox
 
 from echo_hf.analysis.options import PerplexityOptions
 from echo_hf.analysis.token_losses import Loss, token_losses
 from echo_hf.errors import EngineError
+from tests.analysis.tiny_causal_model import CONTEXT, REASON, write_tiny_neox
 
 pytestmark = pytest.mark.extras
 torch = pytest.importorskip("torch", reason=REASON)

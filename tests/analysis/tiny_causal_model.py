@@ -38,7 +38,7 @@ def write_tiny_neox(folder: Path, *, begins: bool = False) -> Path:
     return folder
 
 
-def _tokenizer(begins: bool):  # noqa: ANN202 - transformers is imported inside
+def _tokenizer(begins: bool):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 

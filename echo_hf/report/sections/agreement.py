@@ -113,7 +113,7 @@ def tau_table(found: Compared, failures: Mapping[str, tuple[str, ...]]) -> Marku
         for name in names[1:]
         if name in judges or len(raters) > 1
     ]
-    return table("Kendall's tau-b: *** p < 0.001, ** p < 0.05", columns, [rows], "heatmap")
+    return table("Kendall's tau-b (*** p < 0.001, ** p < 0.05)", columns, [rows], "heatmap")
 
 
 def _pairs(found: Compared) -> Iterable[tuple[tuple[str, str], Tau]]:

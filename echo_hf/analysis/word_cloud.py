@@ -1,0 +1,119 @@
+"""The word cloud of failures as a picture that a page can hold (figure 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from echo_hf.analysis.figures import Part
+from echo_hf.analysis.result import FailureKeyword, WordCloud
+from echo_hf.errors import MissingExtraError
+from echo_hf.metrics.extras import said
+from echo_hf.reasons import NotAnalyzed
+
+EXTRA = "analysis"
+WIDTH, HEIGHT = 960, 480
+MOST_WORDS = 150
+LABEL = "Failures that people speak of, the most frequent the largest"
+SVG = "http://www.w3.org/2000/svg"
+CloudPart = Part[WordCloud]
+
+
+class BadFontError(Exception):
+    """A file is no font that can be read."""
+
+
+def word_cloud(
+    keywords: Sequence[FailureKeyword] | None, *, font: Path | None = None, seed: int = 0
+) -> CloudPart:
+    """Lays keywords out in a plane, the most frequent the largest.
+
+    Args:
+        keywords: The keywords; null where there are none.
+        font: A TrueType or OpenType font; null for the library's own, which has no Chinese,
+            Japanese or Korean characters.
+        seed: Of the layout.
+
+    Returns:
+        The picture, in the colour of the text around it. Keywords that the font cannot write, or
+        that find no space, are counted.
+    """
+    if not keywords:
+        return CloudPart(reason=NotAnalyzed.NO_COMMENTS, detail=NotAnalyzed.NO_COMMENTS.meaning)
+    if not (find_spec("wordcloud") and find_spec("fontTools")):
+        detail = str(MissingExtraError("the word cloud", EXTRA))
+        return CloudPart(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)
+    try:
+        return _cloud(keywords, font, seed)
+    except BadFontError as error:
+        return CloudPart(reason=NotAnalyzed.BAD_FONT, detail=str(error))
+
+
+def _cloud(keywords: Sequence[FailureKeyword], font: Path | None, seed: int) -> CloudPart:
+    layout = _layout(font, seed)
+    glyphs = _glyphs(Path(layout.font_path))
+    sizes = {one.keyword: one.comments for one in keywords if glyphs.issuperset(one.keyword)}
+    if not sizes:
+        return CloudPart(reason=NotAnalyzed.NO_GLYPHS, detail=NotAnalyzed.NO_GLYPHS.meaning)
+    layout.generate_from_frequencies(sizes)
+    shown = len(layout.layout_)
+    left_out = {NotAnalyzed.NO_GLYPHS: len(keywords) - len(sizes)}
+    left_out[NotAnalyzed.NO_SPACE] = len(sizes) - shown
+    definition = {
+        "by": f"wordcloud {version('wordcloud')}",
+        "font": Path(layout.font_path).name,
+        "most_words": MOST_WORDS,
+        "seed": seed,
+    }
+    counts = {str(reason): count for reason, count in left_out.items() if count}
+    found = WordCloud(svg=inline(layout.to_svg()), words=shown, left_out=counts)
+    return CloudPart(found=found, definition=definition)
+
+
+def _layout(font: Path | None, seed: int) -> Any:
+    from wordcloud import WordCloud as Layout
+
+    return Layout(
+        width=WIDTH,
+        height=HEIGHT,
+        max_words=MOST_WORDS,
+        font_path=str(font) if font else None,
+        random_state=seed,
+        background_color=None,
+        color_func=lambda *_, **__: "currentColor",
+    )
+
+
+def _glyphs(font: Path) -> frozenset[str]:
+    """The characters that a font can write."""
+    from fontTools.ttLib import TTFont
+
+    try:
+        with TTFont(font, fontNumber=0) as opened:
+            return frozenset(map(chr, opened.getBestCmap() or {})) | {" "}
+    except Exception as error:  # whatever is in a file that is no font
+        raise BadFontError(f"cannot read font {font.name!r} ({said(error)})") from error
+
+
+def inline(svg: str) -> str:
+    """A picture of wordcloud's as a part of a page: its style sheet would hold for the whole page.
+
+    Args:
+        svg: What `WordCloud.to_svg` gives.
+
+    Returns:
+        The same picture, scaling with its place, with a label, and the font on itself alone.
+    """
+    ET.register_namespace("", SVG)
+    root = ET.fromstring(svg)  # noqa: S314 - of the library, which escapes the words
+    for style in root.findall(f"{{{SVG}}}style"):
+        root.remove(style)
+    size = {"viewBox": f"0 0 {root.attrib.pop('width')} {root.attrib.pop('height')}"}
+    root.attrib.update({**size, "role": "img", "aria-label": LABEL, "font-family": "monospace"})
+    for word in root.findall(f"{{{SVG}}}text"):
+        word.set("fill", word.attrib.pop("style").removeprefix("fill:"))
+    return ET.tostring(root, encoding="unicode")
