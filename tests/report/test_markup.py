@@ -24,9 +24,11 @@ class Parsed(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keeps an element and its attributes."""
         self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
+        """Keeps what would be read."""
         self.words += data
 
 

@@ -17,7 +17,7 @@ from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, run_da
 
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
 CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = "--no-sandbox --disable-gpu --disable-quic --disable-background-networking".split()
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ class Watched:
 
 @pytest.mark.parametrize("single_file", [False, True])
 def test_hostile_words_do_nothing(browser: Any, tmp_path: Path, single_file: bool) -> None:
-    """No script of a post runs, nothing is asked for, and the browser has nothing to complain of."""
+    """No script of a post runs, nothing is asked for, and the browser complains of nothing."""
     written = write_report(hostile_run(tmp_path), tmp_path / "report", single_file=single_file)
     watched = Watched(browser, written.path)
     page = watched.page
@@ -70,6 +70,7 @@ def test_hostile_words_do_nothing(browser: Any, tmp_path: Path, single_file: boo
     links = page.evaluate("[...document.querySelectorAll('a')].map((one) => one.protocol)")
     assert set(links) <= {"file:", "https:"}
     assert page.locator("#samples h3").first.inner_text() == WORDS[0]
+    assert page.evaluate("document.querySelector('#samples img').naturalWidth") == 40
 
 
 def test_what_is_shown_is_what_was_said(browser: Any, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def axis(scale: Scale) -> Markup:
     names = [
         element(
             "text",
-            f"{tick:.{scale.digits}f}".replace("-", "−"),
+            f"{tick:,.{scale.digits}f}".replace("-", "−"),
             x=scale.percent(tick),
             y=12,
             class_=_anchor(scale.share(tick)) + (" between" if at % 2 else ""),

@@ -36,7 +36,7 @@ def agreement(data: RunData) -> Markup | None:
     found = data.agreement.merged
     return section(
         "people",
-        "People and judges",
+        "People",
         note(_counted(found)),
         rank_table(found),
         note(_friedman(found)),

@@ -53,7 +53,7 @@ def analysis(data: RunData) -> Markup | None:
         return None
     return section(
         "analysis",
-        "What people ask and say",
+        "Prompts and feedback",
         _cards(
             _shown("Diversity of prompts", found.diversity, _diversity),
             _shown("Perplexity of prompts", found.perplexity, _perplexity),

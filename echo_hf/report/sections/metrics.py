@@ -35,7 +35,7 @@ def metrics(data: RunData) -> Markup | None:
         The section; null where nothing was to be measured.
     """
     shown = [_split(data, name) for name in data.splits if data.results.details[name].metrics]
-    return section("metrics", "Specialised metrics", shown, lead=ABOUT) if shown else None
+    return section("metrics", "Metrics", shown, lead=ABOUT) if shown else None
 
 
 def _split(data: RunData, name: str) -> Markup:

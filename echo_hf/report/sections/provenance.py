@@ -29,7 +29,7 @@ def provenance(data: RunData) -> Markup:
     """
     return section(
         "provenance",
-        "Coverage and provenance",
+        "Provenance",
         coverage_table(data),
         _left_out(data),
         _judges(data),
