@@ -110,12 +110,14 @@ def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) ->
     failed = [judge for judge in judges if failures.get(judge)]
     if not failed:
         return None
-    named = [joined(", " if at else "", name_of(one)) for at, one in enumerate(failed)]
+    named = [
+        joined("; " if at else None, name_of(one), f" ({', '.join(failures[one])})")
+        for at, one in enumerate(failed)
+    ]
     return warning(
-        "Judged in part by ",
+        "Judged in part by judges that failed their audit: ",
         named,
-        ", which gave pictures that are wrong by design the ratings of "
-        "real ones. Read these figures with that in mind.",
+        ". Read these figures with that in mind.",
     )
 
 

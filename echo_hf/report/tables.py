@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from echo_hf.report.markup import Child, Markup, element
+from echo_hf.report.markup import Child, Markup, element, joined
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,19 @@ def table(
     whole = element(
         "table", element("caption", caption), element("thead", head), bodies, class_=kind or None
     )
-    return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label="table")
+    return element(
+        "div", whole, class_="scroll", tabindex=0, role="region", aria_label=spoken(caption)
+    )
+
+
+def spoken(caption: Child) -> str:
+    """A caption without its elements, for an attribute.
+
+    Example:
+        >>> spoken(element("b", "a < b"))
+        'a < b'
+    """
+    return html.unescape(re.sub(r"<[^>]*>", "", joined(caption)))
 
 
 def _head(column: Column) -> Markup:

@@ -101,7 +101,7 @@ def tau_table(found: Compared, failures: Mapping[str, tuple[str, ...]]) -> Marku
     judges, raters = list(found.judges.with_consensus), list(found.people.mean_rank_by_rater)
     taus = dict(_pairs(found))
     columns = [
-        Column("", "name"),
+        Column("", "name", "Judge or person"),
         *(Column(breakable(one), "heat") for one in ["consensus", *raters, *judges][:-1]),
     ]
     names = ["consensus", *raters, *judges]

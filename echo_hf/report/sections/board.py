@@ -153,7 +153,7 @@ def pair_table(rates: Rates) -> Markup:
         A table with coloured cells: blue where the system of the row wins.
     """
     systems = rates.order
-    columns = [Column("", "name"), *(Column(breakable(one), "heat") for one in systems)]
+    columns = [Column("", "name", "System"), *(Column(breakable(one), "heat") for one in systems)]
     rows = [[name_of(one), *(_pair(one, other, rates) for other in systems)] for one in systems]
     return table("Each pair: share that the row wins from the column", columns, [rows], "heatmap")
 
