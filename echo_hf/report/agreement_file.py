@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from echo_hf.report.numbers import Interval
 from echo_hf.report.results_file import Estimate, Part
@@ -99,7 +99,7 @@ class Compared(Part):
     people: People
     judges: Judged
     counts: Counted
-    protocol: str
+    protocol: Literal["published", "corrected"]
     definition: Mapping[str, Any] = {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,6 +139,8 @@ def ratings_of(rows: pa.Table | None) -> dict[str, tuple[Rating, ...]]:
     found: dict[str, list[Rating]] = {}
     for row in rows.select((*columns, "outcome")).to_pylist():
         sample, value = row.pop("sample_id"), row.pop("rating")
+        # As for `win_rate`, what is no number is no rating.
+        value = value if value is not None and math.isfinite(value) else None
         found.setdefault(sample, []).append(Rating(value=value, **row))
     return {sample: tuple(sorted(some, key=_place)) for sample, some in found.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from echo_hf.reasons import Outcome
 from echo_hf.report.markup import Child, Markup, element
 from echo_hf.report.parts import name_of, picture
 from echo_hf.report.samples import Output, Sample
@@ -63,6 +64,8 @@ def _error_card(output: Output | None) -> Markup:
     outcome = NOT_TRIED if output is None else output.outcome
     if output is not None and output.picture:
         outcome = "cannot be shown"
+    elif outcome == Outcome.OK:
+        outcome = "no picture"
     reason = output.reason if output else None
     return element(
         "div", element("b", outcome), element("span", reason) if reason else None, class_="missing"

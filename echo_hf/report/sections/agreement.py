@@ -157,7 +157,7 @@ def pair_table(found: Compared) -> Markup:
     Returns:
         The table, the largest difference first.
     """
-    procedure = PROCEDURES[found.protocol]  # type: ignore[index]
+    procedure = PROCEDURES[found.protocol]
     adjusted = procedure.adjusted
     tests = found.people.tests.get(procedure.test, ())
     differing = [one for one in tests if getattr(one, adjusted) < ALPHA]
