@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from echo_hf import cli_analysis, cli_collect, cli_evaluation, cli_hub
+from echo_hf import cli_analysis, cli_collect, cli_evaluation, cli_hub, cli_report
 from echo_hf.cli_console import terminal
 from echo_hf.steps import STEPS
 
@@ -292,7 +292,7 @@ def engines() -> None:
     terminal().print(engine_table(engine_needs()))
 
 
-for _verb in (*cli_evaluation.VERBS, *cli_analysis.VERBS):
+for _verb in (*cli_evaluation.VERBS, *cli_analysis.VERBS, *cli_report.VERBS):
     app.command()(_verb)
 
 

@@ -18,6 +18,8 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.quickstart.applicability import written_applicability
 from echo_hf.quickstart.drawn_truth import JUDGE, drawn_truth
 from echo_hf.quickstart.systems import outputs
+from echo_hf.report.report import report
+from echo_hf.report.show import show_report
 from echo_hf.run import RUNS, build
 from echo_hf.run_folder import RunFolder
 from echo_hf.scoring.board import show_scores
@@ -68,6 +70,7 @@ def show(console: Console, runs: Path) -> None:
     console.print("four drawn stand-ins for image systems\n")
     show_scores(console, score(shipped_config(), runs=runs))
     console.print(rating_note(ratings), markup=False, highlight=False, soft_wrap=True)
+    show_report(console, report(shipped_config(), runs=runs))
     shown = {"release": _short(release.path), "config": _short(shipped_config())}
     said = NEXT.format(**shown, why=why_command(runs))
     console.print(said, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,196 @@
+"use strict";
+// The gallery: a few samples at a time, made from the page's data. Whatever posts, judges or
+// systems said becomes text of an element, and never markup.
+(() => {
+  const PAGE = 12;
+  const data = JSON.parse(document.getElementById("gallery-data").textContent);
+  const form = document.getElementById("filters");
+  const list = document.getElementById("samples");
+  const more = document.getElementById("more");
+  const shown = document.getElementById("shown");
+  let found = [];
+  let at = 0;
+
+  const element = (tag, attributes = {}, ...children) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value !== null && value !== undefined) made.setAttribute(name, value);
+    }
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+  };
+  const text = (number) => (number === null || number === undefined ? "" : data.texts[number]);
+  const named = (name) => data.names[name] || name;
+  const rated = (value) => String(Math.round(value * 100) / 100);
+
+  const picture = (number, alt) => {
+    const known = number === null ? null : data.pictures[number];
+    if (!known) return null;
+    const [src, width, height] = known;
+    return element("img", { src, width, height, alt, loading: "lazy", decoding: "async" });
+  };
+  const card = (outcome, reason) =>
+    element("div", { class: "missing" }, element("b", {}, outcome),
+      reason ? element("span", {}, reason) : null);
+  const cell = (body, kind, ...caption) =>
+    element("li", { class: kind },
+      element("figure", {}, body, element("figcaption", {}, ...caption)));
+
+  const given = (sample) => (sample.inputs || []).map((number, index, all) => {
+    const label = all.length > 1 ? `input ${index + 1}` : "input";
+    return cell(picture(number, label) || card("cannot be shown"), "given", label);
+  });
+  const posted = (sample) => (sample.posted || []).map((number) =>
+    cell(picture(number, "posted result") || card("cannot be shown"), "given", "as posted"));
+
+  const overall = (sample, system) => (sample.ratings || [])
+    .filter((row) => row[0] === system && text(row[2]) === "overall" && row[4] !== null)
+    .map((row) => rated(row[4]));
+  const output = (sample, system) => {
+    const name = data.systems[system];
+    const row = sample.outputs[system];
+    const [number = null, outcome = null, reason = null, said = null] = row || [];
+    const body = picture(number, `output of ${name}`)
+      || card(row ? outcome || "no picture" : "not tried", reason || text(said).slice(0, 160));
+    const ratings = overall(sample, system);
+    const small = ratings.length
+      ? element("span", { class: "small" }, `rated ${ratings.join(" · ")}`) : null;
+    return cell(body, null, element("bdi", {}, name), small);
+  };
+
+  const rating = ([system, judge, rubric, repeat, value, explanation, outcome]) => {
+    const who = text(judge);
+    const failed = data.failed[who];
+    const flag = failed
+      ? element("span", { class: "flag" }, `failed its audit: ${failed.join(", ")}`) : null;
+    const kind = text(rubric) + (repeat ? `, repeat ${repeat}` : "");
+    return element("tr", {},
+      element("th", { scope: "row" }, element("bdi", {}, data.systems[system] ?? "?")),
+      element("td", {}, element("bdi", {}, who), " ", flag),
+      element("td", {}, kind),
+      element("td", {}, value === null ? outcome || "none" : rated(value)),
+      element("td", { dir: "auto" }, text(explanation)));
+  };
+  const ratings = (rows) => {
+    const heads = ["System", "Judge", "Rubric", "Rating", "Explanation"];
+    return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "ratings" },
+      element("table", { class: "ratings" },
+        element("caption", { class: "unseen" }, "Ratings with explanations"),
+        element("thead", {}, element("tr", {},
+          ...heads.map((head) => element("th", { scope: "col" }, head)))),
+        element("tbody", {}, ...rows.map(rating))));
+  };
+  // Explanations are long and seldom read: they are made when they are asked for.
+  const folded = (title, make) => {
+    const box = element("details", {}, element("summary", {}, title));
+    box.addEventListener("toggle", () => { if (box.childNodes.length < 2) box.append(make()); });
+    return box;
+  };
+  const feedback = (rows) => {
+    const box = element("div");
+    for (const [words, verdict, keyword] of rows) {
+      const kind = [verdict, keyword].filter(Boolean).join(": ");
+      box.append(element("blockquote", { class: "said", dir: "auto" }, words,
+        kind ? element("small", {}, kind) : null));
+    }
+    return box;
+  };
+  const source = (url) => {
+    // The page's own check, once more: only pages of the web become links.
+    if (!/^https?:\/\//.test(url)) return element("span", {}, url);
+    return element("a", { href: url, rel: "noreferrer noopener", target: "_blank" }, "post");
+  };
+  const meta = (sample) => element("p", { class: "meta" },
+    element("span", {}, named(sample.split)),
+    sample.task ? element("span", {}, named(sample.task)) : null,
+    ...(sample.urls || []).slice(0, 3).map(source),
+    ...(sample.flags || []).map((flag) => element("span", { class: "flag" }, flag)),
+    element("span", {}, sample.id));
+
+  const article = (sample, chosen) => {
+    const title = `prompt-${sample.id}`;
+    const prompt = element("h3", { class: "prompt clamped", dir: "auto", id: title }, sample.prompt);
+    const systems = chosen < 0 ? data.systems.keys() : [chosen];
+    const strip = element("ul",
+      { class: "strip", tabindex: "0", "aria-label": "inputs and outputs" },
+      ...given(sample), ...posted(sample), ...[...systems].map((one) => output(sample, one)));
+    const rows = (sample.ratings || []).filter((row) => chosen < 0 || row[0] === chosen);
+    return element("article", { class: "sample", "aria-labelledby": title },
+      prompt, unfold(prompt), meta(sample), strip,
+      rows.length ? folded(`Ratings (${rows.length})`, () => ratings(rows)) : null,
+      sample.feedback
+        ? folded(`Feedback (${sample.feedback.length})`, () => feedback(sample.feedback)) : null);
+  };
+  const unfold = (prompt) => {
+    const button = element("button",
+      { class: "plain", type: "button", hidden: "", "aria-expanded": "false" }, "Whole prompt");
+    button.addEventListener("click", () => {
+      const folded = prompt.classList.toggle("clamped");
+      button.textContent = folded ? "Whole prompt" : "Less";
+      button.setAttribute("aria-expanded", String(!folded));
+    });
+    return button;
+  };
+
+  const words = (sample) => {
+    if (sample.words === undefined) {
+      const said = (sample.feedback || []).map((row) => row[0]);
+      const reasons = (sample.ratings || []).map((row) => text(row[5]));
+      const ended = sample.outputs.map((row) => (row ? [row[1], row[2], text(row[3])] : []));
+      sample.words = [sample.id, sample.prompt, ...said, ...reasons, ...ended.flat()]
+        .join("\n").toLowerCase();
+    }
+    return sample.words;
+  };
+  const unmade = (row) => !row || row[0] === null || row[0] === undefined
+    || data.pictures[row[0]] === null;
+  const kinds = {
+    all: () => true,
+    unmade: (sample, chosen) => sample.outputs.some((row, system) =>
+      (chosen < 0 || system === chosen) && unmade(row)),
+    flagged: (sample) => Boolean(sample.flags),
+    feedback: (sample) => Boolean(sample.feedback),
+  };
+  const chosenSystem = () => data.systems.indexOf(form.elements.system.value);
+  const fits = (sample) => {
+    const { split, task, show, text: search } = form.elements;
+    return (!split.value || sample.split === split.value)
+      && (!task.value || sample.task === task.value)
+      && kinds[show.value](sample, chosenSystem())
+      && search.value.toLowerCase().split(/\s+/).every((word) => words(sample).includes(word));
+  };
+
+  const grow = () => {
+    const chosen = chosenSystem();
+    const next = found.slice(at, at + PAGE);
+    at += next.length;
+    list.append(...next.map((sample) => article(sample, chosen)));
+    // Only the browser knows which prompts it had to cut.
+    for (const button of list.querySelectorAll("button.plain[hidden]")) {
+      const prompt = button.previousElementSibling;
+      button.hidden = prompt.scrollHeight <= prompt.clientHeight + 2;
+    }
+    more.hidden = at >= found.length;
+  };
+  const filter = () => {
+    found = data.samples.filter(fits);
+    at = 0;
+    list.replaceChildren();
+    shown.textContent = `${found.length.toLocaleString("en")} of `
+      + `${data.samples.length.toLocaleString("en")} samples`;
+    grow();
+  };
+  let waiting = 0;
+  form.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(filter, 120);
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  more.addEventListener("click", () => {
+    const first = list.children.length;
+    grow();
+    const strip = list.children[first];
+    if (strip) { strip.tabIndex = -1; strip.focus({ preventScroll: true }); }
+  });
+  filter();
+})();

@@ -1,0 +1,1 @@
+"""Small charts as SVG: pure functions of numbers, coloured by the page's style sheet."""

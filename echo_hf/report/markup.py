@@ -1,0 +1,169 @@
+"""HTML and SVG from values: whatever is not markup already is escaped.
+
+Posts, prompts, names and explanations are hostile, so there is one way to make an element, and it
+escapes. No attribute for an event handler or a style can be made at all.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+FORBIDDEN = re.compile(r"on.*|style|srcdoc", re.IGNORECASE)
+# Control characters, overrides of the direction of text, halves of characters, and no characters.
+UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")
+REPLACEMENT = "\ufffd"
+LINKED = frozenset({"http", "https"})
+LONGEST_LINK = 60
+
+
+class Markup(str):
+    """Text that is HTML or SVG already."""
+
+    __slots__ = ()
+
+
+Child = str | int | None | Iterable["Child"]
+Attribute = str | int | float | bool | None
+
+
+def shown(text: str) -> str:
+    r"""Somebody's text without what no page can show, or what changes the text around it.
+
+    Args:
+        text: Any text, broken UTF-8 and halves of characters included.
+
+    Returns:
+        The text, with U+FFFD in the place of each such character.
+
+    Example:
+        >>> shown("a\r\nb\x00\u202ec\ud800")
+        'a\nb\ufffd\ufffdc\ufffd'
+    """
+    return UNSHOWN.sub(REPLACEMENT, text.replace("\r\n", "\n"))
+
+
+def element(tag: str, *children: Child, **attributes: Attribute) -> Markup:
+    """An element with its children.
+
+    Args:
+        tag: Its name.
+        children: Text, which is escaped; `Markup`, which is not; null, which is left out; or
+            several of these.
+        attributes: By name, with `_` for `-` and a trailing `_` for names that Python keeps; true
+            for one without a value, null or false for none.
+
+    Returns:
+        The element.
+
+    Raises:
+        ValueError: An attribute could hold a script or a style.
+
+    Example:
+        >>> element("p", "1 < 2", element("b", "yes"), class_="note", hidden=True)
+        '<p class="note" hidden>1 &lt; 2<b>yes</b></p>'
+    """
+    opening = f"<{tag}{''.join(map(_attribute, attributes, attributes.values()))}>"
+    return Markup(opening if tag in VOID else f"{opening}{joined(*children)}</{tag}>")
+
+
+def joined(*children: Child) -> Markup:
+    """Several pieces of markup or text as one.
+
+    Args:
+        children: As for `element`.
+
+    Returns:
+        The pieces one after another, text escaped.
+
+    Example:
+        >>> joined("a & b", [Markup("<hr>"), None])
+        'a &amp; b<hr>'
+    """
+    return Markup("".join(map(_child, children)))
+
+
+def link(address: str, text: str | None = None) -> Markup:
+    """A link to a page of the web; the address as text where it is anything else.
+
+    Args:
+        address: Any text.
+        text: What is shown, null for the address without its scheme.
+
+    Returns:
+        The link.
+
+    Example:
+        >>> link("javascript:alert(1)")
+        '<span dir="auto">javascript:alert(1)</span>'
+    """
+    if not is_web(address):
+        return element("span", text or address, dir="auto")
+    said = text or shortened(address.split("://", 1)[1], LONGEST_LINK)
+    return element("a", said, href=address, rel="noreferrer noopener", target="_blank")
+
+
+def is_web(address: str) -> bool:
+    """Whether an address is one of the web, and nothing that a browser would run.
+
+    Args:
+        address: Any text.
+
+    Returns:
+        True for http and https with a host.
+
+    Example:
+        >>> is_web("https://example.org/1"), is_web("data:text/html,x"), is_web("https://")
+        (True, False, False)
+    """
+    if UNSHOWN.search(address) or address != address.strip():
+        return False
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return parts.scheme in LINKED and bool(parts.hostname)
+
+
+def shortened(text: str, longest: int) -> str:
+    """A text that is no longer than asked, with an ellipsis where it was cut.
+
+    Args:
+        text: Any text.
+        longest: Most characters.
+
+    Returns:
+        The text.
+
+    Example:
+        >>> shortened("picture", 4)
+        'pic…'
+    """
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _attribute(name: str, value: Attribute) -> str:
+    name = name.rstrip("_").replace("_", "-")
+    if FORBIDDEN.fullmatch(name) or not NAME.fullmatch(name):
+        raise ValueError(f"attribute {name!r}: expected one that holds neither script nor style")
+    if value is None or value is False:
+        return ""
+    return f" {name}" if value is True else f' {name}="{_escaped(str(value))}"'
+
+
+def _child(child: Child) -> str:
+    if child is None:
+        return ""
+    if isinstance(child, Markup):
+        return child
+    if isinstance(child, str | int):
+        return _escaped(str(child))
+    return "".join(map(_child, child))
+
+
+def _escaped(text: str) -> str:
+    return html.escape(shown(text), quote=True)

@@ -1,0 +1,216 @@
+"""`results.json` as the report reads it: the parts that are shown, checked before they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from echo_hf.errors import RunError
+from echo_hf.hub.results import Result
+from echo_hf.report.numbers import Interval
+
+BySystem = Mapping[str, float | None]
+Counts = Mapping[str, int]
+Read = TypeVar("Read", bound=BaseModel)
+
+
+class Part(BaseModel):
+    """A part of a file of figures: immutable, and open to keys that are not shown."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Rates(Part):
+    """Win rates of one protocol; as `echo_hf.scores.win_rate.WinRate`."""
+
+    win_rate: BySystem
+    interval: Mapping[str, Interval | None]
+    matrix: Mapping[str, BySystem]
+    pairs: Mapping[str, Counts]
+    coverage: BySystem
+    per_judge: Mapping[str, BySystem]
+    reasons: Mapping[str, str] = {}
+    ignored: Counts = {}
+    definition: Mapping[str, Any]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All systems, the best first, those without a rate last, equal ones by name."""
+        # The file has its keys in alphabetical order.
+        rates = self.win_rate.items()
+        ranked = sorted(rates, key=lambda pair: (pair[1] is None, -(pair[1] or 0.0), pair[0]))
+        return tuple(name for name, _ in ranked)
+
+
+class Tiers(Part):
+    """Groups of systems that do not differ, the best first."""
+
+    tiers: tuple[tuple[str, ...], ...]
+    definition: Mapping[str, Any]
+
+
+class Board(Part):
+    """The order of systems under one rule."""
+
+    vote: str
+    ties: str
+    average: str
+    protocol: str | None = None
+    ranks: Mapping[str, int | None]
+
+
+class Sensitivity(Part):
+    """How much the order of systems hangs on the rule."""
+
+    boards: tuple[Board, ...]
+    rank_range: Mapping[str, tuple[int, int] | None]
+    flips: tuple[tuple[str, str], ...]
+
+
+class Bounds(Part):
+    """What the win rates could be if what is missing were known."""
+
+    bounds: Mapping[str, Interval | None]
+    certain: tuple[tuple[str, str], ...]
+
+
+class WinRates(Part):
+    """The win rates of a split, with what lies beside them."""
+
+    published: Rates
+    corrected: Rates
+    tiers: Tiers
+    sensitivity: Sensitivity
+    bounds: Bounds
+
+
+class Estimate(Part):
+    """A mean with its interval."""
+
+    value: float | None = None
+    interval: Interval | None = None
+
+
+class Measurement(Part):
+    """A metric of a system: its value, and the number of each sample."""
+
+    value: float | None = None
+    interval: Interval | None = None
+    per_sample: tuple[float | None, ...] = ()
+    n: int = 0
+    coverage: float | None = None
+    definition: Mapping[str, Any] = {}
+    tint: Mapping[str, Estimate] = {}
+
+
+class Metric(Part):
+    """A metric of a system, measured or not."""
+
+    metric: str
+    system: str
+    samples: tuple[str, ...] = ()
+    counts: Counts = {}
+    missing: str | None = None
+    result: Measurement | None = None
+
+
+class Share(Part):
+    """A share of cases with its interval."""
+
+    value: float | None = None
+    interval: Interval | None = None
+    reason: str | None = None
+
+
+class JudgePairs(Part):
+    """What a judge said of two outputs side by side."""
+
+    pairs: int
+    first: Share
+    follows_position: Share
+    consistent: Share
+    agreement: Share
+
+
+class Pairwise(Part):
+    """What judges said of two outputs side by side."""
+
+    judges: Mapping[str, JudgePairs]
+
+
+class Split(Part):
+    """The figures of a split."""
+
+    samples: int
+    win_rate: WinRates | None = None
+    metrics: tuple[Metric, ...] = ()
+    pairwise: Pairwise | None = None
+
+
+class Identity(Part):
+    """Which benchmark the figures are of."""
+
+    name: str | None = None
+    on_hub: str | None = None
+    digests: Mapping[str, str] | None = None
+
+
+class Results(Part):
+    """The figures of a run.
+
+    Attributes:
+        benchmark: Which benchmark they are of.
+        protocol: Whose arithmetic the run follows.
+        left_out: For each table, rows about other samples or older ones, by reason.
+        results: One figure for each metric, protocol, split and system.
+        details: What lies beside them, by split.
+    """
+
+    benchmark: Identity
+    protocol: Literal["published", "corrected"]
+    left_out: Mapping[str, Counts] = {}
+    results: Sequence[Result] = Field(default=())
+    details: Mapping[str, Split]
+
+    def rates(self, split: str) -> Rates | None:
+        """The win rates of a split under the run's protocol; null where nothing was rated."""
+        found = self.details[split].win_rate
+        if found is None:
+            return None
+        return found.published if self.protocol == "published" else found.corrected
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Every judge whose ratings count, in alphabetical order."""
+        known = (self.rates(split) for split in self.details)
+        return tuple(sorted({judge for rates in known if rates for judge in rates.per_judge}))
+
+
+def read_figures(path: Path, model: type[Read], verb: str) -> Read | None:
+    """Reads a file of figures.
+
+    Args:
+        path: Its path.
+        model: What it holds.
+        verb: The command that writes it, for messages.
+
+    Returns:
+        What it holds; null when there is no such file.
+
+    Raises:
+        RunError: It cannot be read, or has another shape.
+    """
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        said: object = error.strerror
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        said = f"{place} is {str(first['input'])[:80]!r}, {first['msg'].lower()}"
+    raise RunError(f"cannot read {str(path)!r} ({said}): run `echo-hf {verb}` again")

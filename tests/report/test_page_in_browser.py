@@ -1,0 +1,198 @@
+"""The page in a real browser: hostile words do nothing, filters and keys do what they should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.pictures import PictureStore
+from echo_hf.report.report import write_report
+from echo_hf.report.samples import Output, Sample
+from tests.report.hostile import SYSTEMS as HOSTILE_SYSTEMS
+from tests.report.hostile import WORDS, hostile_run
+from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, run_data
+
+pytestmark = [pytest.mark.extras, pytest.mark.browser]
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium: the system's, or Playwright's own."""
+    reason = "the page is opened by Playwright"
+    playwright = pytest.importorskip("playwright.sync_api", reason=reason)
+    with playwright.sync_playwright() as started:
+        path = str(CHROMIUM) if CHROMIUM.exists() else None
+        try:
+            opened = started.chromium.launch(executable_path=path, args=FLAGS)
+        except playwright.Error:
+            pytest.skip("there is no Chromium that Playwright could start")
+        yield opened
+        opened.close()
+
+
+class Watched:
+    """A page with everything that it said, asked for, or opened."""
+
+    def __init__(self, browser: Any, path: Path) -> None:
+        self.page = browser.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
+        self.page.goto(path.resolve().as_uri())
+        self.page.wait_for_selector("#samples article")
+
+    def beyond(self, folder: Path) -> list[str]:
+        """Requests for anything that is no part of the report."""
+        own = (folder.resolve().as_uri(), "data:")
+        return [url for url in self.asked if not url.startswith(own)]
+
+
+@pytest.mark.parametrize("single_file", [False, True])
+def test_hostile_words_do_nothing(browser: Any, tmp_path: Path, single_file: bool) -> None:
+    """No script of a post runs, nothing is asked for, and the browser complains of nothing."""
+    written = write_report(hostile_run(tmp_path), tmp_path / "report", single_file=single_file)
+    watched = Watched(browser, written.path)
+    page = watched.page
+    page.evaluate("for (const one of document.querySelectorAll('summary')) one.click()")
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.harmed") is None
+    assert watched.said == []
+    assert watched.beyond(tmp_path / "report") == []
+    assert page.locator("iframe, #samples script, main script, [onerror], [onload]").count() == 0
+    links = page.evaluate("[...document.querySelectorAll('a')].map((one) => one.protocol)")
+    assert set(links) <= {"file:", "https:"}
+    assert page.locator("#samples h3").first.inner_text() == WORDS[0]
+    assert page.evaluate("document.querySelector('#samples img').naturalWidth") == 40
+
+
+def test_what_is_shown_is_what_was_said(browser: Any, tmp_path: Path) -> None:
+    """A name with markup in it is read as it was written, in the board and in the gallery."""
+    written = write_report(hostile_run(tmp_path), tmp_path / "report")
+    page = Watched(browser, written.path).page
+    board = page.locator("#win-rates .board tbody th").all_inner_texts()
+    assert sorted(board) == sorted(HOSTILE_SYSTEMS)
+    names = page.locator("#samples article").first.locator("figcaption bdi").all_inner_texts()
+    assert tuple(names) == HOSTILE_SYSTEMS
+
+
+def _gallery(folder: Path) -> Path:
+    shown = PictureStore(folder / "pictures").put(picture((0, 90, 200)))
+    samples = [
+        Sample(
+            id=f"s{at:02}",
+            split="image_to_image" if at % 2 else "text_to_image",
+            prompt=f"draw boat number {at}" + (" at dawn" if at % 5 == 0 else ""),
+            task="edit" if at % 2 else "text_to_image",
+            flags=("personal_data",) if at == 3 else (),
+        )
+        for at in range(30)
+    ]
+    outputs = {(one.id, system): Output(shown, "ok") for one in samples for system in SYSTEMS}
+    outputs["s04", "bravo"] = Output(None, "refused", "output, blocked", "I cannot draw this.")
+    ratings = {one.id: ratings_of({"anole_two": [7], "bravo": [5]}) for one in samples}
+    data = run_data(folder, samples, outputs, ratings)
+    return write_report(data, folder / "report").path
+
+
+def _count(page: Any) -> str:
+    page.wait_for_timeout(250)
+    said: str = page.locator("#shown").inner_text()
+    return said
+
+
+def test_filters_narrow_the_gallery(browser: Any, tmp_path: Path) -> None:
+    """Each filter shows the samples that fit it, and filters add up."""
+    page = Watched(browser, _gallery(tmp_path)).page
+    assert _count(page) == "30 of 30 samples"
+    page.fill("input[name=text]", "BOAT dawn")
+    assert _count(page) == "6 of 30 samples"
+    page.select_option("select[name=split]", "image_to_image")
+    assert _count(page) == "3 of 30 samples"
+    page.fill("input[name=text]", "")
+    page.select_option("select[name=split]", "")
+    page.select_option("select[name=show]", "unmade")
+    assert _count(page) == "1 of 30 samples"
+    assert page.locator("#samples .missing").inner_text().split("\n") == [
+        "refused",
+        "output, blocked",
+    ]
+    page.select_option("select[name=system]", "anole_two")
+    assert _count(page) == "0 of 30 samples"
+    page.select_option("select[name=show]", "flagged")
+    assert _count(page) == "1 of 30 samples"
+    assert page.locator("#samples figcaption bdi").all_inner_texts() == ["anole_two"]
+
+
+def test_a_page_of_the_gallery_at_a_time(browser: Any, tmp_path: Path) -> None:
+    """Only a few samples are in the page until more are asked for, by keyboard alone."""
+    page = Watched(browser, _gallery(tmp_path)).page
+    assert page.locator("#samples article").count() == 12
+    page.focus("#more")
+    page.keyboard.press("Enter")
+    assert page.locator("#samples article").count() == 24
+    assert page.evaluate("document.activeElement.tagName") == "ARTICLE"
+    page.focus("#more")
+    page.keyboard.press("Space")
+    assert page.locator("#samples article").count() == 30
+    assert page.locator("#more").is_hidden()
+
+
+def test_keyboard_reaches_everything(browser: Any, tmp_path: Path) -> None:
+    """The first key leads past the navigation; ratings open with the keyboard and are then made."""
+    page = Watched(browser, _gallery(tmp_path)).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the figures"
+    page.focus("#samples article summary")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#samples table.ratings")
+    rows = page.locator("#samples table.ratings tbody tr").all_inner_texts()
+    assert [row.split()[0] for row in rows] == list(SYSTEMS)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_page_is_wider_than_its_window(browser: Any, tmp_path: Path, width: int) -> None:
+    """Wide tables and strips scroll in their own boxes."""
+    page = Watched(browser, _gallery(tmp_path)).page
+    page.set_viewport_size({"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_contrast(browser: Any, tmp_path: Path, scheme: str) -> None:
+    """Ink, soft ink and links have at least 4.5 to 1 on paper (WCAG AA), in light and in dark."""
+    page = Watched(browser, _gallery(tmp_path)).page
+    page.emulate_media(color_scheme=scheme)
+    found = page.evaluate(CONTRAST)
+    assert min(found.values()) >= 4.5, found
+
+
+# The definition of WCAG 2: relative luminance of linear red, green and blue.
+CONTRAST = """() => {
+  const style = getComputedStyle(document.documentElement);
+  const light = (name) => {
+    const hex = style.getPropertyValue(name).trim();
+    const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
+      .map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ratio = (one, other) => {
+    const [low, high] = [light(one), light(other)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const found = {};
+  for (const name of ["--ink", "--soft", "--accent"]) found[name] = ratio(name, "--paper");
+  found.raised = ratio("--soft", "--raised");
+  found.warning = ratio("--warn-ink", "--warn-paper");
+  for (const at of [1, 2, 3, 4, 5, 6, 7, 8]) found[`h${at}`] = ratio("--on-weak", `--h${at}`);
+  found.h9 = ratio("--on-middle", "--h9");
+  for (const at of [0, 10]) found[`h${at}`] = ratio("--on-strong", `--h${at}`);
+  return found;
+}"""
