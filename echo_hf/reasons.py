@@ -186,6 +186,12 @@ class Notice(Reason):
         "personal_data_in_prompt",
         "the prompt holds personal data; it stays as it is, and a person has to look at it",
     )
+    EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
+    EDIT_NOT_APPLIED = (
+        "edit_not_applied",
+        "a part of a reviewer's change is about a picture that is not there any more, or that "
+        "another sample has; the rest of the change holds",
+    )
 
 
 class Review(Reason):
@@ -200,6 +206,12 @@ class Review(Reason):
         "removed_earlier",
         "a reviewer removed it, and its prompt or its inputs have changed since",
     )
+    EDITED_EARLIER = (
+        "edited_earlier",
+        "a reviewer changed it, and its prompt or its inputs have changed since: that change is "
+        "not in it",
+    )
+    SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
 
 
 class Missing(Reason):
