@@ -125,7 +125,8 @@ class Changes(Change):
     @property
     def named(self) -> tuple[str, ...]:
         """Which parts are changed, in the order of the fields."""
-        return tuple(name for name in ("prompt", "quality", "roles", "crops") if getattr(self, name))
+        parts = ("prompt", "quality", "roles", "crops")
+        return tuple(name for name in parts if getattr(self, name))
 
     @property
     def pictures(self) -> frozenset[str]:

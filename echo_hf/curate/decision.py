@@ -32,6 +32,7 @@ class Decision(BaseModel):
         at: When, in ISO 8601.
         reviewer: Who, by a pseudonym.
         changes: What is changed of it; null for nothing.
+        event: Number of the last event about it in the log of the app; null for another decision.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,6 +46,7 @@ class Decision(BaseModel):
     at: Line | None = None
     reviewer: Name | None = None
     changes: Changes | None = None
+    event: Annotated[int, Field(ge=1)] | None = None
 
     def is_about(self, row: Row) -> bool:
         """Whether a sample still has the prompt and the inputs that it had then."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from echo_hf.reasons import Notice
 
 Row = Mapping[str, Any]
 Finding = tuple[Notice, str]
+TRASH = "Trash"
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,13 @@ def edited_sample(
     Returns:
         The row with the changes, its digest computed anew; and what of them could not be applied.
     """
-    pictures, findings = _pictures(row), list[Finding]()
+    pictures, findings, others = _pictures(row), list[Finding](), frozenset(taken)
+    if row["quality"] == TRASH and changes.quality:
+        # Nobody looked into it: it lists every picture of its posts, whosoever it is.
+        pictures = [one for one in pictures if one.sha256 not in others]
     if changes.crops:
-        pictures = _with_crops(row, pictures, changes.crops, findings)
-    pictures = _with_roles(row, pictures, changes.roles, set(taken), findings)
+        pictures = _with_crops(row, pictures, changes.crops, others, findings)
+    pictures = _with_roles(row, pictures, changes.roles, others, findings)
     made = {**row, **_columns(row, pictures)}
     if changes.prompt:
         made |= _with_prompt(row, changes.prompt)
@@ -96,12 +100,17 @@ def _pictures(row: Row) -> list[Shown]:
 
 
 def _with_crops(
-    row: Row, pictures: Sequence[Shown], change: CropsChange, findings: list[Finding]
+    row: Row,
+    pictures: Sequence[Shown],
+    change: CropsChange,
+    taken: Collection[str],
+    findings: list[Finding],
 ) -> list[Shown]:
     if change.screenshot != row["screenshot"]:
         findings.append((Notice.EDIT_NOT_APPLIED, "crops: the sample has another screenshot now"))
         return list(pictures)
-    of = next((one for one in row["picture_sources"] or () if one["role"] == SCREENSHOT), {})
+    every = row["picture_sources"] or ()
+    of: Row = next((one for one in every if one["role"] == SCREENSHOT), {})
     cut = [
         Shown(
             one.sha256,
@@ -112,7 +121,10 @@ def _with_crops(
             | {"box": list(inner(one.box, change.inset))},
         )
         for one in change.crops
+        if one.sha256 not in taken
     ]
+    lost = [one for one in change.crops if one.sha256 in taken]
+    findings += [(Notice.EDIT_NOT_APPLIED, f"crops: {one.sha256} is another's") for one in lost]
     digests = {one.sha256 for one in cut}
     others = (one for one in pictures if one.box is None and one.sha256 not in digests)
     return [*cut, *others]
@@ -122,7 +134,7 @@ def _with_roles(
     row: Row,
     pictures: Sequence[Shown],
     roles: Sequence[RoleChange],
-    taken: set[str],
+    taken: Collection[str],
     findings: list[Finding],
 ) -> list[Shown]:
     known = {one.sha256: one for one in pictures}

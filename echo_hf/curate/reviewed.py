@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from echo_hf.curate.decision import Decision
+from echo_hf.curate.changes import Changes
 from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.edited_sample import Finding, edited_sample, with_review
 from echo_hf.curate.personal_data import personal_data
@@ -78,46 +78,43 @@ def reviewed_rows(
     names = table.select(["id", "sample_digest"]).to_pylist()
     found = {row: decisions.changes(one) for row, one in enumerate(names)}
     about = {row: one for row, one in found.items() if one}
+    changes = {row: one.changed for row, one in about.items() if one.changed}
     owners = _owners(table)
     edited: dict[int, dict[str, Any]] = {}
     findings: dict[str, list[Finding]] = {}
-    for row in sorted(about, key=lambda row: str(names[row]["id"])):
+    for row in sorted(changes, key=lambda row: str(names[row]["id"])):
         before = table.slice(row, 1).to_pylist()[0]
-        edited[row], findings[before["id"]] = _edited(before, about[row], owners)
+        said = {"reviewer": about[row].reviewer, "at": about[row].at}
+        edited[row], noticed = _edited(before, changes[row], owners, said)
+        findings[before["id"]] = noticed
     by_id = {row["id"]: row for row in edited.values()}
     return Reviewed(_replaced(table, edited), by_id, findings, products)
 
 
 def _edited(
-    before: Row, decision: Decision, owners: Counter[str]
+    before: Row, changes: Changes, owners: Counter[str], said: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[Finding]]:
-    changes = decision.changed
-    assert changes is not None  # `Decisions.changes` gives no other decision
-    own = _shown(before)
+    own = _counted(before)
     taken = {one for one, count in owners.items() if count > (one in own)}
     made, findings = edited_sample(before, changes, taken)
     owners.subtract(own)
-    owners.update(_shown(made))
-    said = {
-        "digest": changes.fingerprint,
-        "changed": list(changes.named),
-        "reviewer": decision.reviewer,
-        "at": decision.at,
-    }
-    made["provenance"] = with_review(made["provenance"], said)
+    owners.update(_counted(made))
+    told = {"digest": changes.fingerprint, "changed": list(changes.named), **said}
+    made["provenance"] = with_review(made["provenance"], told)
     what = ", ".join(changes.named)
     return made, [(Notice.EDITED_IN_REVIEW, what), *findings]
 
 
-def _shown(row: Row) -> set[str]:
-    return {one for name in PICTURES for one in row[name] or ()}
+def _counted(row: Row) -> set[str]:
+    # Of Trash every picture of its posts is listed, whosoever it is.
+    names = () if row["quality"] == "Trash" else PICTURES
+    return {one for name in names for one in row[name] or ()}
 
 
 def _owners(table: pa.Table) -> Counter[str]:
     """How many samples have each picture as input or output."""
     rows = table.select([*PICTURES, "quality"]).to_pylist()
-    # Of Trash every picture of its posts is listed, whosoever it is.
-    return Counter(one for row in rows if row["quality"] != "Trash" for one in _shown(row))
+    return Counter(one for row in rows for one in _counted(row))
 
 
 def _replaced(table: pa.Table, rows: Mapping[int, Row]) -> pa.Table:
