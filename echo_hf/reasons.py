@@ -369,6 +369,14 @@ class NotJudged(Reason):
     WITHOUT_PICTURE = "without_picture", "the system made no picture of the sample"
 
 
+class NotRanked(Reason):
+    """Why people do not rank an output or a sample."""
+
+    LOST_PICTURE = "lost_picture", "the file of the picture is not among the run's pictures"
+    FEW_OUTPUTS = "few_outputs", "fewer than two systems made a picture of the sample"
+    NOT_DRAWN = "not_drawn", "enough samples of its split were drawn before it"
+
+
 class NotAudited(Reason):
     """Why a judge neither passed nor failed a part of its audit."""
 

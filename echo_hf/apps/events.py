@@ -113,12 +113,15 @@ class EventLog:
                 raise RunError(f"event {event!r} is none of {person!r}: expected one of their own")
             return self._added(connection, (row[1], row[2], person, UNDO), {}, event)
 
-    def events(self, app: str, subject: str | None = None) -> tuple[Event, ...]:
+    def events(
+        self, app: str, subject: str | None = None, person: str | None = None
+    ) -> tuple[Event, ...]:
         """What was done.
 
         Args:
             app: Where.
             subject: Only what is about this sample.
+            person: Only what this person did.
 
         Returns:
             The events in their order.
@@ -126,9 +129,10 @@ class EventLog:
         Raises:
             RunError: The file cannot be used.
         """
-        where = "app = ? and subject = ?" if subject is not None else "app = ?"
-        known = (app,) if subject is None else (app, subject)
-        query = f"select {COLUMNS} from event where {where} order by id"  # noqa: S608 - constants
+        wanted = {"app": app, "subject": subject, "person": person}
+        known = {name: value for name, value in wanted.items() if value is not None}
+        where = " and ".join(f"{name} = :{name}" for name in known)
+        query = f"select {COLUMNS} from event where {where} order by id"  # noqa: S608 - our names
         with opened(self.path) as connection:
             return tuple(_event(row) for row in connection.execute(query, known))
 

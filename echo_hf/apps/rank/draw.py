@@ -1,0 +1,129 @@
+"""Which samples people rank, and the pictures of each: a draw that a seed repeats."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from echo_hf.benchmark import Tasks
+from echo_hf.judging.to_rate import outputs_to_rate
+from echo_hf.pictures import PictureStore
+from echo_hf.reasons import NotRanked, Reason
+from echo_hf.systems.base import Task
+
+LEAST_OUTPUTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One system's output of a sample.
+
+    Attributes:
+        system: The system; no page ever has it.
+        output: Digest of the picture.
+    """
+
+    system: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSample:
+    """A sample that people rank.
+
+    Attributes:
+        task: The sample.
+        outputs: What systems made of it, by name of the system.
+    """
+
+    task: Task
+    outputs: tuple[Shown, ...]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The samples that people rank.
+
+    Attributes:
+        samples: Those that were drawn, in the order in which everybody gets them.
+        outputs: Of each sample of the run, drawn or not, digests of the pictures by system.
+        seed: What decided the draw, and decides in which order pictures are shown.
+        left_out: How many samples and outputs nobody can rank, by reason.
+    """
+
+    samples: tuple[RankedSample, ...]
+    outputs: Mapping[str, Mapping[str, str]]
+    seed: int
+    left_out: Mapping[Reason, int]
+
+
+def drawn(
+    outputs: pa.Table,
+    benchmark: Tasks,
+    pictures: PictureStore,
+    *,
+    draw: int,
+    seed: int,
+    splits: Collection[str],
+) -> Draw:
+    """Draws samples of which at least two systems have made a picture.
+
+    Args:
+        outputs: Rows of `OUTPUTS`.
+        benchmark: All tasks of the benchmark.
+        pictures: The run's pictures.
+        draw: Most samples of each split.
+        seed: Another seed draws others.
+        splits: Names of the splits.
+
+    Returns:
+        The draw: split by split, each in the order of sha256("seed:id"), so that a larger one
+        begins with the smaller one.
+    """
+    there = outputs_to_rate(outputs, benchmark)
+    left_out: Counter[Reason] = Counter(there.left_out)
+    shown = {name: _shown(rows, pictures) for name, rows in there.outputs.items()}
+    lost = sum(map(len, there.outputs.values())) - sum(map(len, shown.values()))
+    left_out[NotRanked.LOST_PICTURE] += lost
+    samples: list[RankedSample] = []
+    for split in splits:
+        tasks = [task for task in there.tasks if task.split == split]
+        enough = [one for one in tasks if len(shown.get(one.sample_id, ())) >= LEAST_OUTPUTS]
+        left_out[NotRanked.FEW_OUTPUTS] += len(tasks) - len(enough)
+        first = sorted(enough, key=lambda task: _digest(seed, task.sample_id))[:draw]
+        left_out[NotRanked.NOT_DRAWN] += len(enough) - len(first)
+        samples += [RankedSample(task, shown[task.sample_id]) for task in first]
+    known = {name: {one.system: one.output for one in made} for name, made in shown.items()}
+    return Draw(tuple(samples), known, seed, {why: n for why, n in left_out.items() if n})
+
+
+def shuffled(sample: RankedSample, person: str, seed: int) -> tuple[Shown, ...]:
+    """The pictures of a sample in the order in which a person sees them.
+
+    Args:
+        sample: The sample.
+        person: Pseudonym of the person.
+        seed: Another seed gives another order.
+
+    Returns:
+        Its outputs, in an order that tells nothing of the systems.
+    """
+
+    def place(one: Shown) -> str:
+        return _digest(seed, person, sample.task.sample_id, one.system)
+
+    return tuple(sorted(sample.outputs, key=place))
+
+
+def _shown(rows: Sequence[Mapping[str, Any]], pictures: PictureStore) -> tuple[Shown, ...]:
+    made: Iterable[Shown] = (Shown(row["system"], row["image"]) for row in rows)
+    return tuple(one for one in made if pictures.path(one.output).exists())
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()
