@@ -181,4 +181,47 @@ def agree(
     show_agreement(terminal(), found)
 
 
-VERBS: tuple[Callable[..., None], ...] = (systems, generate, judge, audit, score, agree)
+def rank(
+    config: Evaluation,
+    draw: Annotated[int, typer.Option(min=1, help="Most samples of each split.")] = 100,
+    seed: Annotated[int, typer.Option(help="Draws other samples, in another order.")] = 0,
+    split: Annotated[
+        list[str] | None, typer.Option(help="Only this split; may be repeated.")
+    ] = None,
+    people: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Pseudonym of who may rank; may be repeated. auth: as ECHO_HF_PEOPLE has them, "
+            "NAME:PASSWORD each. Else everybody may choose one."
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 7860,
+    anyone: Annotated[
+        bool, typer.Option("--anyone", help="Let whoever reaches another HOST rank, unasked.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Have people rank outputs in their browsers, without saying whose they are."""
+    from echo_hf.apps.rank.rank import rank as ranked
+    from echo_hf.apps.rank.rank import ranks_of
+    from echo_hf.apps.rank.show import show_address, show_draw, show_written
+    from echo_hf.apps.serve import Place, check_installed
+
+    check_installed("`echo-hf rank`")
+    console = terminal()
+    ranks = ranks_of(config, runs=runs, draw=draw, seed=seed, splits=split or ())
+    show_draw(console, ranks)
+    try:
+        ranked(
+            ranks,
+            place=Place(host, port),
+            people=people or (),
+            anyone=anyone,
+            ready=lambda address: show_address(console, address),
+        )
+    finally:
+        show_written(console, ranks)
+
+
+VERBS: tuple[Callable[..., None], ...] = (systems, generate, judge, audit, score, rank, agree)

@@ -51,13 +51,13 @@ class Draw:
 
     Attributes:
         samples: Those that were drawn, in the order in which everybody gets them.
-        outputs: Of each sample of the run, drawn or not, digests of the pictures by system.
+        known: All samples with outputs, drawn or not, by id.
         seed: What decided the draw, and decides in which order pictures are shown.
         left_out: How many samples and outputs nobody can rank, by reason.
     """
 
     samples: tuple[RankedSample, ...]
-    outputs: Mapping[str, Mapping[str, str]]
+    known: Mapping[str, RankedSample]
     seed: int
     left_out: Mapping[Reason, int]
 
@@ -90,16 +90,18 @@ def drawn(
     shown = {name: _shown(rows, pictures) for name, rows in there.outputs.items()}
     lost = sum(map(len, there.outputs.values())) - sum(map(len, shown.values()))
     left_out[NotRanked.LOST_PICTURE] += lost
+    every = [RankedSample(task, shown.get(task.sample_id, ())) for task in there.tasks]
+    known = {one.task.sample_id: one for one in every if one.outputs}
     samples: list[RankedSample] = []
     for split in splits:
-        tasks = [task for task in there.tasks if task.split == split]
-        enough = [one for one in tasks if len(shown.get(one.sample_id, ())) >= LEAST_OUTPUTS]
-        left_out[NotRanked.FEW_OUTPUTS] += len(tasks) - len(enough)
-        first = sorted(enough, key=lambda task: _digest(seed, task.sample_id))[:draw]
+        some = [one for one in every if one.task.split == split]
+        enough = [one for one in some if len(one.outputs) >= LEAST_OUTPUTS]
+        first = sorted(enough, key=lambda one: _digest(seed, one.task.sample_id))[:draw]
+        left_out[NotRanked.FEW_OUTPUTS] += len(some) - len(enough)
         left_out[NotRanked.NOT_DRAWN] += len(enough) - len(first)
-        samples += [RankedSample(task, shown[task.sample_id]) for task in first]
-    known = {name: {one.system: one.output for one in made} for name, made in shown.items()}
-    return Draw(tuple(samples), known, seed, {why: n for why, n in left_out.items() if n})
+        samples += first
+    left_out = Counter({why: count for why, count in left_out.items() if count})
+    return Draw(tuple(samples), known, seed, left_out)
 
 
 def shuffled(sample: RankedSample, person: str, seed: int) -> tuple[Shown, ...]:

@@ -14,9 +14,9 @@ from filelock import FileLock
 
 from echo_hf.apps.events import Event
 from echo_hf.apps.fold import by_person, standing
-from echo_hf.apps.rank.draw import Draw
+from echo_hf.apps.rank.draw import Draw, RankedSample
 from echo_hf.apps.rank.ranking import Ranking
-from echo_hf.apps.rank.session import RANK, is_of
+from echo_hf.apps.rank.session import RANK
 from echo_hf.reasons import LeftOut, Reason
 from echo_hf.scoring.table_file import read_table
 from echo_hf.tables import HUMAN
@@ -76,20 +76,25 @@ def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
 def _rows(
     events: tuple[Event, ...], draw: Draw, left_out: Counter[Reason]
 ) -> Iterator[dict[str, Any]]:
-    samples = {one.task.sample_id: one for one in draw.samples}
     last = by_person(event for event in standing(events) if event.action == RANK)
     for (subject, person), event in sorted(last.items()):
         ranking = Ranking.from_json(event.payload)
         if not ranking.is_complete:
             continue
-        known = draw.outputs.get(subject, {})
-        there = subject in samples and is_of(event, samples[subject])
+        there = _seen_outputs(event, draw.known.get(subject))
         for (system, output), rank in zip(event.payload["shown"], ranking.places, strict=True):
-            if not there and known.get(system) != output:
+            if there.get(system) != output:
                 left_out[LeftOut.OTHER_OUTPUT] += 1
                 continue
             key = {"sample_id": subject, "rater": person, "system": system}
             yield {**key, "rank": rank, "cannot_rank": rank is None}
+
+
+def _seen_outputs(event: Event, sample: RankedSample | None) -> Mapping[str, str]:
+    """Digests by system of the outputs that are still there, of the sample as it was ranked."""
+    if sample is None or sample.task.sample_digest != event.payload["sample_digest"]:
+        return {}
+    return {one.system: one.output for one in sample.outputs}
 
 
 def _write(root: Path, rows: list[Row], before: pa.Table | None) -> None:

@@ -173,9 +173,17 @@ class _State:
     def view(self) -> View:
         done = sum(self._of(one).is_complete for one in self.draw.samples)
         saved = self.events[-1].at if self.events else None
-        where = (self.at + 1, len(self.draw.samples), done)
-        shown = (self.outputs, self.ranking, saved, bool(self.actions))
-        return View(self.person, self.sample, *where, *shown)
+        return View(
+            person=self.person,
+            sample=self.sample,
+            number=self.at + 1,
+            total=len(self.draw.samples),
+            done=done,
+            outputs=self.outputs,
+            ranking=self.ranking,
+            saved=saved,
+            can_undo=bool(self.actions),
+        )
 
     def _of(self, sample: RankedSample) -> Ranking:
         event = self.last.get(sample.task.sample_id)

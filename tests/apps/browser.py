@@ -1,0 +1,175 @@
+"""A real browser, a real server in a process of its own, and a record of all that went between."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 60
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def chromium() -> Path:
+    """The browser; a test is skipped where there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(names)} is installed")
+    return Path(found)
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """A headless Chromium, as Playwright drives it."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    executable = chromium()
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=str(executable), args=list(FLAGS))
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+@dataclass
+class Seen:
+    """What a browser asked for and received.
+
+    Attributes:
+        hosts: Every host and port that it asked.
+        bodies: Every text that it received, by address.
+        addresses: Every address that it asked for.
+        problems: What its console and its scripts complained of, and dialogs that opened.
+    """
+
+    hosts: set[str] = field(default_factory=set)
+    bodies: list[str] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def watch(self, context: Any) -> None:
+        """Records all that pages of a browser's context do from now on."""
+        context.on("request", lambda asked: self._asked(asked.url))
+        context.on("requestfinished", self._answered)
+        context.on("console", lambda said: self._said(said.type, said.text))
+        context.on("weberror", lambda error: self.problems.append(str(error.error)))
+        context.on("dialog", self._opened)
+
+    def _asked(self, address: str) -> None:
+        self.addresses.append(address)
+        if not address.startswith(("data:", "blob:")):
+            self.hosts.add(urlsplit(address).netloc)
+
+    def _answered(self, asked: Any) -> None:
+        from playwright.sync_api import Error
+
+        try:
+            answer = asked.response()
+            # What the browser received of pictures is looked into as text, too.
+            self.bodies.append(answer.body().decode("utf-8", "replace") if answer else "")
+        except Error:  # a stream that a closed page has left
+            return
+
+    def _said(self, kind: str, text: str) -> None:
+        if kind == "error":
+            self.problems.append(text)
+
+    def _opened(self, dialog: Any) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+
+@dataclass
+class Server:
+    """An app in a process of its own.
+
+    Attributes:
+        command: Words after `echo-hf`, without `--port`.
+        folder: Where it runs.
+        environment: Variables beside those of the test.
+    """
+
+    command: Sequence[str]
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    address: str = ""
+    process: subprocess.Popen[str] | None = None
+
+    def start(self) -> str:
+        """Starts it on a port that is free; returns its address when that can be opened."""
+        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "200", **self.environment}
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "echo_hf", *self.command, "--port", "0"],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            self.address = next((word for word in line.split() if word.startswith("http://")), "")
+            if self.address:
+                return self.address
+        raise AssertionError("".join(said))
+
+    def kill(self) -> None:
+        """Ends it as a machine that loses its power would."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def stop(self) -> str:
+        """Ends it as Ctrl-C does; returns what it said last."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        said, _ = self.process.communicate(timeout=SECONDS)
+        return said
+
+
+@contextmanager
+def served(
+    command: Sequence[str], folder: Path, environment: dict[str, str] | None = None
+) -> Iterator[Server]:
+    """An app that is running, and ended at the end whatever happens."""
+    server = Server(command, folder, environment or {})
+    try:
+        server.start()
+        yield server
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            server.kill()
+
+
+def until(said: Any, seconds: float = SECONDS) -> None:
+    """Waits until something is true; fails when it does not become so."""
+    end = time.monotonic() + seconds
+    while not said():
+        assert time.monotonic() < end, "it did not come true"
+        time.sleep(0.05)
