@@ -162,7 +162,7 @@ def _side(event: Event) -> str:
 
 def _fields(view: View) -> str:
     options = "".join(
-        f'<option{" selected" if name == view.form.quality else ""}>{name}</option>'
+        f"<option{' selected' if name == view.form.quality else ''}>{name}</option>"
         for name in QUALITIES
     )
     kind = "modified" if view.shown["prompt_modified"] else "as written in the thread"
@@ -204,7 +204,7 @@ def _post(post: Mapping[str, Any], depth: int, is_own: bool) -> str:
     return (
         f'<li class="{"own" if is_own else "other"}" style="--depth:{min(depth, 6)}">'
         f"<b>{escape(post['author'] or 'somebody')}</b><small>{shown}"
-        f'{" · a source of the sample" if is_own else ""}</small>'
+        f"{' · a source of the sample' if is_own else ''}</small>"
         f'<p dir="auto">{text}</p>{described}</li>'
     )
 
@@ -235,5 +235,3 @@ def _foot(view: View) -> str:
 
 def _time(at: str) -> str:
     return f'<time datetime="{escape(at)}">{escape(at[11:16])} UTC</time>'
-
-

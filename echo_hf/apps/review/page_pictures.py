@@ -71,7 +71,9 @@ def _every(view: View) -> Iterator[tuple[str, str, bool]]:
             seen.add(digest)
             yield digest, role if number < cut else view.form.roles.get(digest, role), number < cut
     around = [one["sha256"] for post in view.case.context for one in post["pictures"] or ()]
-    cuts = {view.case.row[f"{role}_images"][n] for role in (INPUT, OUTPUT) for n in _cuts(view, role)}
+    cuts = {
+        view.case.row[f"{role}_images"][n] for role in (INPUT, OUTPUT) for n in _cuts(view, role)
+    }
     before = [*(view.case.row["input_images"] or ()), *(view.case.row["output_images"] or ())]
     for digest in dict.fromkeys([*before, *around]):
         if digest and digest not in seen and digest not in cuts:
