@@ -214,6 +214,34 @@ class Review(Reason):
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
 
 
+class NotGold(Reason):
+    """Why a reviewed sample is not in the gold that is made of reviews."""
+
+    NOT_REVIEWED = (
+        "not_reviewed",
+        "it, or another sample of its thread, was neither kept nor removed as it is now: gold "
+        "speaks of whole threads",
+    )
+    COMPLETION = (
+        "completion",
+        "it, or another sample of its thread, completes a template, which is one sample in gold",
+    )
+    NOT_COPIED = (
+        "not_copied",
+        "its prompt, or that of another sample of its thread, has words that nobody wrote there",
+    )
+    SAME_PROMPT = (
+        "same_prompt",
+        "two samples of its thread have one prompt, which names a sample in gold",
+    )
+    NOT_IN_POSTS = "not_in_posts", "its thread is not in the files of posts that the config names"
+    IN_SCREENSHOT = (
+        "in_screenshot",
+        "a sample of its thread has a screenshot, and no reviewer said of which layout: only its "
+        "prompt and its quality are gold, not its pictures",
+    )
+
+
 class Missing(Reason):
     """Why the content of a post is not there: the values of `posts.missing`."""
 

@@ -28,11 +28,14 @@ def pictures(view: View, address: Address) -> str:
     shown: dict[str, list[str]] = {role: [] for role in TITLES}
     for digest, role, is_cut in _every(view):
         shown[role].append(_card(digest, role, is_cut, digest in view.case.taken, address))
-    return "".join(
-        f'<h2>{title}</h2><div class="pictures">{"".join(shown[role]) or "<p>none</p>"}</div>'
-        for role, title in TITLES.items()
-        if shown[role] or role != "neither"
-    )
+    sides = "".join(_group(role, shown[role]) for role in (INPUT, OUTPUT))
+    others = _group("neither", shown["neither"]) if shown["neither"] else ""
+    return f'<div class="both">{sides}</div>{others}'
+
+
+def _group(role: str, cards: list[str]) -> str:
+    inside = "".join(cards) or "<p>none</p>"
+    return f'<div><h2>{TITLES[role]}</h2><div class="pictures">{inside}</div></div>'
 
 
 def screenshot(view: View, address: Address) -> str:

@@ -107,7 +107,7 @@ def _of_case(case: Case) -> Iterator[str]:
 
 def _duplicates(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     file = complete(pipeline.folder.stage(Splits.name)) / "rejects.parquet"
-    columns = ["_parent", "_reason", "_detail"]
+    columns = ["id", "_reason", "_detail"]
     for row in pq.read_table(file, columns=columns).to_pylist() if file.exists() else ():
         if row["_reason"] == Reject.DUPLICATE_OF:
-            yield from ((name, row["_detail"]) for name in row["_parent"])
+            yield row["id"], row["_detail"]
