@@ -83,8 +83,8 @@ def serve(
     import gradio
     import uvicorn
 
-    with _listening(place) as listening:
-        host, port = listening.getsockname()[:2]
+    with listening(place) as taken:
+        host, port = taken.getsockname()[:2]
         app = gradio.mount_gradio_app(
             application(pictures, place.host),
             blocks(),
@@ -104,7 +104,7 @@ def serve(
         config = uvicorn.Config(
             app, log_level="warning", timeout_graceful_shutdown=LAST_WORDS_S, server_header=False
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(config).run(sockets=[taken])
 
 
 def application(pictures: ShownPictures, host: str) -> fastapi.FastAPI:

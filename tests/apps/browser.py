@@ -28,6 +28,12 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+# A stream of events has no body that could be asked for at its end: it is read along.
+READ_ALONG = """(() => { const real = window.fetch; window.fetch = async (...asked) => {
+const answer = await real(...asked); const copy = answer.clone(); (async () => {
+const words = new TextDecoder(); for await (const part of copy.body ?? []) {
+window.readAlong(words.decode(part, {stream: true})); } })().catch(() => {});
+return answer; }; })()"""
 
 
 def chromium() -> Path:
@@ -69,7 +75,9 @@ class Seen:
     problems: list[str] = field(default_factory=list)
 
     def watch(self, context: Any) -> None:
-        """Records all that pages of a browser's context do from now on."""
+        """Records all that pages of a browser's context do; called before there is one."""
+        context.expose_binding("readAlong", lambda _, text: self.bodies.append(text))
+        context.add_init_script(READ_ALONG)
         context.on("request", lambda asked: self._asked(asked.url))
         context.on("requestfinished", self._answered)
         context.on("console", lambda said: self._said(said.type, said.text))
@@ -117,11 +125,12 @@ class Server:
     process: subprocess.Popen[str] | None = None
 
     def start(self) -> str:
-        """Starts it on a port that is free; returns its address when that can be opened."""
+        """Starts it, where it was before or on a free port; returns the address to open."""
+        port = str(urlsplit(self.address).port or 0)
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "200", **self.environment}
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "echo_hf", *self.command, "--port", "0"],
+            [sys.executable, "-m", "echo_hf", *self.command, "--port", port],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from echo_hf.apps.people import People
 from echo_hf.apps.rank.page import Address, board, start_page
-from echo_hf.apps.rank.session import Ranker, View
+from echo_hf.apps.rank.session import Ranker
 from echo_hf.errors import RunError
 
 if TYPE_CHECKING:
     import gradio
 
 TITLE = "Rank pictures"
-Saved = Callable[[View], None]
 
 
 def look() -> dict[str, Any]:
@@ -26,14 +25,16 @@ def look() -> dict[str, Any]:
     return {"css": _file("board.css"), "theme": gradio.themes.Base(font=fonts, font_mono=fonts)}
 
 
-def page(ranker: Ranker, people: People, address: Address, saved: Saved) -> gradio.Blocks:
+def page(
+    ranker: Ranker, people: People, address: Address, write: Callable[[], object]
+) -> gradio.Blocks:
     """The page.
 
     Args:
         ranker: What it shows and writes down.
         people: Who may rank.
         address: Where it finds a picture.
-        saved: Told of each action that was written down.
+        write: Writes the table of ranks.
 
     Returns:
         Blocks to serve.
@@ -54,12 +55,13 @@ def page(ranker: Ranker, people: People, address: Address, saved: Saved) -> grad
         try:
             # Who signed in is who they are, whatever the page says.
             person = people.admitted(str(request.username or said.get("person")))
-            view = ranker.act(person, said)
-            saved(view)
+            done = ranker.act(person, said)
+            if done.table_changes:
+                write()
         except RunError as error:
             raise gradio.Error(str(error), print_exception=False) from None
         number = said.get("answer")
-        return board(view, address, number if type(number) is int else 0)
+        return board(done.view, address, number if type(number) is int else 0)
 
     # Annotations that are text would be looked up among this module's names.
     opened.__annotations__ = {"request": gradio.Request}

@@ -111,10 +111,11 @@ def _head(view: View) -> str:
     if view.saved is not None:
         at = view.saved.isoformat(timespec="seconds")
         saved = f'saved <time datetime="{at}">{view.saved:%H:%M} UTC</time>'
-    all_done = " · all ranked, thank you" if view.done == view.total else ""
+    done = len(view.finished)
+    all_done = " · all ranked, thank you" if done == view.total else ""
     return (
         f'<header><strong>Sample {view.number} of {view.total}</strong><span class="done">'
-        f'{view.done} ranked{all_done}</span><progress max="{view.total}" value="{view.done}" '
+        f'{done} ranked{all_done}</span><progress max="{view.total}" value="{done}" '
         'aria-label="Samples ranked"></progress>'
         f'<span class="saved" role="status">{saved}</span>'
         f'<span class="who">{escape(view.person)}</span></header>'

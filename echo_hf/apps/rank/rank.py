@@ -12,7 +12,7 @@ from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.apps.people import check_reachable, people_of
 from echo_hf.apps.rank.draw import Draw, drawn
 from echo_hf.apps.rank.human_table import HumanTable, write_human
-from echo_hf.apps.rank.session import APP, Ranker, View
+from echo_hf.apps.rank.session import APP, Ranker
 from echo_hf.apps.serve import Place, check_installed, serve
 from echo_hf.apps.shown_pictures import ShownPictures
 from echo_hf.curate.splits import BENCHMARKS
@@ -119,7 +119,7 @@ def rank(
 
     pictures = ShownPictures.of(ranks.folder.pictures, _digests(ranks.ranker.draw))
     with _written(ranks):
-        blocks = partial(page, ranks.ranker, admitted, pictures.address, partial(_keep, ranks))
+        blocks = partial(page, ranks.ranker, admitted, pictures.address, ranks.write)
         serve(blocks, pictures, admitted, place, ready, look)
 
 
@@ -129,11 +129,6 @@ def _written(ranks: Ranks) -> Iterator[None]:
     try:
         yield
     finally:
-        ranks.write()
-
-
-def _keep(ranks: Ranks, view: View) -> None:
-    if view.ranking.is_complete:
         ranks.write()
 
 

@@ -31,22 +31,35 @@ class View:
         sample: The sample.
         number: Its number in the draw, from 1.
         total: How many samples there are.
-        done: How many of them the person has ranked.
         outputs: Its pictures in the order of the page.
         ranking: The person's ranking of them so far.
         saved: When the last action was written down; null before the first one.
         can_undo: Whether there is an action to take back.
+        finished: The person's rankings that are complete, by sample.
     """
 
     person: str
     sample: RankedSample
     number: int
     total: int
-    done: int
     outputs: tuple[Shown, ...]
     ranking: Ranking
     saved: datetime | None
     can_undo: bool
+    finished: Mapping[str, Ranking]
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What became of something that a person did.
+
+    Attributes:
+        view: What the page shows next.
+        table_changes: Whether a ranking is complete that was not, or is another one, or none.
+    """
+
+    view: View
+    table_changes: bool
 
 
 @dataclass(frozen=True)
@@ -75,7 +88,7 @@ class Ranker:
         """
         return self._state(person).view()
 
-    def act(self, person: str, said: Mapping[str, Any]) -> View:
+    def act(self, person: str, said: Mapping[str, Any]) -> Acted:
         """Writes down what a person did; it is on the disk when this returns.
 
         Args:
@@ -85,7 +98,7 @@ class Ranker:
                 the person is at (another window was faster), changes nothing.
 
         Returns:
-            What the page shows next.
+            What became of it.
 
         Raises:
             RunError: The log cannot be used.
@@ -99,7 +112,8 @@ class Ranker:
                 self.log.undo(state.actions[-1].id, person)
             else:
                 self._rank(state, said)
-        return self.view(person)
+        view = self.view(person)
+        return Acted(view, view.finished != state.finished)
 
     def _rank(self, state: _State, said: Mapping[str, Any]) -> None:
         kind, item, rank = said.get("kind"), said.get("item"), said.get("rank")
@@ -160,7 +174,7 @@ class _State:
     def next(self) -> RankedSample:
         """The next sample that is not ranked; else simply the next."""
         order = [*self.draw.samples[self.at + 1 :], *self.draw.samples[: self.at]]
-        left = (one for one in order if not self._of(one).is_complete)
+        left = (one for one in order if one.task.sample_id not in self.finished)
         return next(left, self.draw.samples[min(self.at + 1, len(self.draw.samples) - 1)])
 
     @property
@@ -170,19 +184,23 @@ class _State:
     def last_event(self, subject: str) -> int | None:
         return next((one.id for one in reversed(self.events) if one.subject == subject), None)
 
+    @cached_property
+    def finished(self) -> Mapping[str, Ranking]:
+        every = {one.task.sample_id: self._of(one) for one in self.draw.samples}
+        return {name: ranking for name, ranking in every.items() if ranking.is_complete}
+
     def view(self) -> View:
-        done = sum(self._of(one).is_complete for one in self.draw.samples)
         saved = self.events[-1].at if self.events else None
         return View(
             person=self.person,
             sample=self.sample,
             number=self.at + 1,
             total=len(self.draw.samples),
-            done=done,
             outputs=self.outputs,
             ranking=self.ranking,
             saved=saved,
             can_undo=bool(self.actions),
+            finished=self.finished,
         )
 
     def _of(self, sample: RankedSample) -> Ranking:

@@ -1,0 +1,321 @@
+"""People rank in a real browser, on a page that a real server in a process of its own serves."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pyarrow.parquet as pq
+import pytest
+
+from echo_hf.scoring.agree import agree
+from tests.apps.browser import Seen, Server, browser, served, until
+from tests.apps.rank.ranked_run import COLOURS, HOSTILE, SYSTEMS, drawing, ranked_run
+from tests.scoring.run_for_tests import root
+
+pytestmark = [pytest.mark.extras, pytest.mark.browser]
+COMMAND = ("rank", "evaluation.yaml")
+# The middle pixel of each picture, as the browser shows it.
+COLOUR = """image => { const c = document.createElement("canvas").getContext("2d");
+c.drawImage(image, -image.naturalWidth / 2, -image.naturalHeight / 2);
+return [...c.getImageData(0, 0, 1, 1).data].slice(0, 3); }"""
+LOADED = "() => [...document.querySelectorAll('.card img')].every(one => one.naturalWidth)"
+SETTLED = "() => document.querySelector('.board') && !document.querySelector('.saving')"
+Row = dict[str, Any]
+
+
+@dataclass
+class Rater:
+    """A person at a page.
+
+    Attributes:
+        page: The page, as Playwright drives it.
+        seen: What the browser asked for and received.
+    """
+
+    page: Any
+    seen: Seen = field(default_factory=Seen)
+
+    def press(self, *keys: str) -> None:
+        """Presses keys, as fast as a machine can."""
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.settle()
+
+    def settle(self) -> None:
+        """Waits until all that was done is saved, and shown."""
+        self.page.wait_for_function(SETTLED)
+        self.page.wait_for_function(LOADED)
+
+    def click(self, what: str) -> None:
+        """Clicks what a selector finds."""
+        self.page.click(what)
+        self.settle()
+
+    def drag(self, what: str, onto: str) -> None:
+        """Drags one thing onto another by mouse."""
+        self.page.drag_and_drop(what, onto)
+        self.settle()
+
+    @property
+    def systems(self) -> list[str]:
+        """Whose pictures are shown, in their order, by their colours."""
+        self.settle()
+        names = {colour: name for name, colour in COLOURS.items()}
+        cards = self.page.query_selector_all(".card img")
+        return [names[tuple(card.evaluate(COLOUR))] for card in cards]
+
+    @property
+    def subject(self) -> str:
+        """The sample that is shown."""
+        return str(self.page.get_attribute(".board", "data-subject"))
+
+    @property
+    def shown(self) -> list[str]:
+        """The rank that each picture is shown with."""
+        return [one.inner_text() for one in self.page.query_selector_all(".card output")]
+
+    @property
+    def saved(self) -> str:
+        """What the page says of what was saved."""
+        return str(self.page.inner_text(".saved"))
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Any]:
+    """A browser for all tests of this file."""
+    pytest.importorskip("gradio", reason="the page needs gradio")
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(chrome: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for all tests that do not end it; each has people of its own."""
+    folder = tmp_path_factory.mktemp("ranked")
+    ranked_run(folder)
+    with served(COMMAND, folder) as found:
+        yield found
+
+
+def at(chrome: Any, server: Server, name: str, **options: Any) -> Rater:
+    """Somebody who opens the page under a pseudonym."""
+    context = chrome.new_context(viewport={"width": 1280, "height": 800}, **options)
+    seen = Seen()
+    seen.watch(context)
+    rater = Rater(context.new_page(), seen)
+    rater.page.set_default_timeout(60_000)
+    rater.page.goto(f"{server.address}?{urlencode({'person': name})}")
+    rater.settle()
+    return rater
+
+
+def rows(server: Server, rater: str) -> list[Row]:
+    """What the run's table holds of somebody."""
+    path = root(server.folder) / "human.parquet"
+    if not path.exists():
+        return []
+    return [row for row in pq.read_table(path).to_pylist() if row["rater"] == rater]
+
+
+def ranks(server: Server, rater: str, subject: str) -> dict[str, int | None]:
+    """Ranks by system that the run's table holds of somebody, for one sample."""
+    found = [row for row in rows(server, rater) if row["sample_id"] == subject]
+    return {row["system"]: row["rank"] for row in found}
+
+
+def test_the_name_is_asked_for_and_ranks_come_from_keys(chrome: Any, server: Server) -> None:
+    """Nine keys a person would press; what is written is what the colours say was ranked."""
+    context = chrome.new_context()
+    rater = Rater(context.new_page())
+    rater.page.goto(server.address)
+    rater.page.fill("input[name=person]", "Kim")
+    rater.page.press("input[name=person]", "Enter")
+    systems, subject = rater.systems, rater.subject
+    rater.press("1", "ArrowRight", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7")
+    assert rows(server, "kim") == []  # one picture has no rank yet
+    rater.press("h", "8")
+    assert ranks(server, "kim", subject) == {name: at for at, name in enumerate(systems, 1)}
+    assert re.fullmatch(r"saved \d\d:\d\d", rater.saved)
+    assert "1 ranked" in rater.page.inner_text("header")
+
+
+def test_ranks_come_from_dragging(chrome: Any, server: Server) -> None:
+    """Two dropped on ranks; a third between them pushes the second down; the rest ties."""
+    rater = at(chrome, server, "dora")
+    systems, subject = rater.systems, rater.subject
+    rater.drag(".card[data-item='3']", ".slot[data-rank='1']")
+    rater.drag(".card[data-item='5']", ".slot[data-rank='2']")
+    rater.drag(".card[data-item='0']", ".gap[data-insert='2']")
+    assert rater.shown[:6] == ["2", "–", "–", "1", "–", "3"]
+    for item in (1, 2, 4, 6, 7):
+        rater.drag(f".card[data-item='{item}']", ".slot[data-rank='4']")
+    rater.drag(".rail .chip[data-item='7']", ".slot[data-rank='8']")
+    expected = [2, 4, 4, 1, 4, 3, 4, 5]  # the gap between 4 and 8 says nothing
+    assert ranks(server, "dora", subject) == dict(zip(systems, expected, strict=True))
+
+
+def test_ties_and_what_cannot_be_ranked(chrome: Any, server: Server) -> None:
+    """Three share a rank, one picture has none, and the next sample has none at all."""
+    rater = at(chrome, server, "tia")
+    systems, subject = rater.systems, rater.subject
+    rater.press("1", "b", "1", "c", "1", "d", "x", "e", "2", "f", "2", "g", "3", "h", "3")
+    expected = [1, 1, 1, None, 2, 2, 3, 3]
+    assert ranks(server, "tia", subject) == dict(zip(systems, expected, strict=True))
+    rater.press("Enter")
+    second = rater.subject
+    assert second != subject
+    rater.press("i")
+    found = [row for row in rows(server, "tia") if row["sample_id"] == second]
+    assert {row["rank"] for row in found} == {None}
+    assert {row["cannot_rank"] for row in found} == {True}
+    assert len(found) == len(SYSTEMS)
+
+
+def test_undo_goes_back_step_by_step_across_samples(chrome: Any, server: Server) -> None:
+    """An action each; what is undone is undone in the table, too."""
+    rater = at(chrome, server, "una")
+    first = rater.subject
+    rater.press("i")
+    assert len(rows(server, "una")) == len(SYSTEMS)
+    rater.press("Enter")
+    rater.press("2")
+    rater.press("1")
+    assert rater.subject != first
+    rater.press("u")
+    assert rater.shown[0] == "2"
+    rater.press("u")
+    assert set(rater.shown) == {"–"}
+    rater.press("u")
+    assert rater.subject == first
+    assert rater.page.is_disabled("[data-act=undo]")
+    until(lambda: rows(server, "una") == [])
+
+
+def test_a_reload_comes_back_to_the_same_place(chrome: Any, server: Server) -> None:
+    """The third sample, half ranked, in the same order."""
+    rater = at(chrome, server, "rae")
+    rater.press("n")
+    rater.press("n")
+    rater.press("4", "c", "7")
+    before = rater.subject, rater.systems, rater.shown
+    rater.page.reload()
+    rater.settle()
+    assert (rater.subject, rater.systems, rater.shown) == before
+    assert rater.shown[:3] == ["4", "–", "7"]
+
+
+def test_two_people_rank_at_once_in_their_own_orders(chrome: Any, server: Server) -> None:
+    """They see the same pictures, each in another order, and nobody's ranks get mixed up."""
+    ann, ben = at(chrome, server, "ann"), at(chrome, server, "ben")
+    assert ann.subject == ben.subject
+    assert sorted(ann.systems) == sorted(ben.systems) == sorted(SYSTEMS)
+    assert ann.systems != ben.systems
+    for item in range(8):
+        ann.page.keyboard.press("abcdefgh"[item])
+        ben.page.keyboard.press("abcdefgh"[item])
+        ann.page.keyboard.press(str(item + 1))
+        ben.page.keyboard.press(str(8 - item))
+    ann.settle()
+    ben.settle()
+    until(lambda: len(rows(server, "ann")) == len(rows(server, "ben")) == 8)
+    assert ranks(server, "ann", ann.subject) == {one: at for at, one in enumerate(ann.systems, 1)}
+    turned = {one: 8 - at for at, one in enumerate(ben.systems)}
+    assert ranks(server, "ben", ben.subject) == turned
+    assert agree(server.folder / "evaluation.yaml", runs=server.folder / "runs", n_boot=0)
+
+
+def test_touch_needs_no_drag(chrome: Any, server: Server) -> None:
+    """On a phone, buttons move a picture, and a tap on a rank places the one that is chosen."""
+    phone = {"has_touch": True, "is_mobile": True}
+    rater = at(chrome, server, "tom", **phone)
+    rater.page.set_viewport_size({"width": 390, "height": 844})
+    rater.page.tap(".card[data-item='2'] [data-act=better]")
+    rater.settle()
+    assert rater.shown[2] == "1"
+    rater.page.tap(".card[data-item='2'] [data-act=worse]")
+    rater.settle()
+    assert rater.shown[2] == "2"
+    rater.page.tap(".slot[data-rank='5']")
+    rater.settle()
+    assert rater.shown[2] == "5"
+    rater.page.tap(".card[data-item='3'] [data-act=bar]")
+    rater.settle()
+    assert rater.page.get_attribute(".card[data-item='3'] [data-act=bar]", "aria-pressed") == "true"
+
+
+def test_nothing_in_a_prompt_runs(chrome: Any, server: Server) -> None:
+    """Markup, handlers and templates of a post are shown as the text that they are."""
+    rater = at(chrome, server, "hal")
+    for _ in range(5):
+        if rater.subject == HOSTILE:
+            break
+        rater.press("n")
+    assert rater.page.text_content(".prompt") == f"draw {HOSTILE}"
+    rater.press("1", "b", "2")  # the page with it comes anew from the server
+    assert rater.shown[:2] == ["1", "2"]
+    assert rater.page.evaluate("() => window.pwned") is None
+    assert rater.seen.problems == []
+
+
+def test_a_browser_learns_no_name_and_asks_nobody_else(chrome: Any, server: Server) -> None:
+    """All that it received while every sample was opened, pictures with their metadata included."""
+    rater = at(chrome, server, "eve")
+    for _ in range(5):
+        rater.press("1", "b", "2", "u", "n")
+    rater.page.click(".card img")
+    rater.page.wait_for_selector(".over img")
+    rater.page.context.close()
+    assert rater.seen.hosts == {urlsplit(server.address).netloc}
+    received = "\n".join([*rater.seen.bodies, *rater.seen.addresses]).lower()
+    assert "draw word0" in received  # it is what the page is made of
+    pictures = [one for one in rater.seen.addresses if "/picture/" in one]
+    assert len(set(pictures)) == len(SYSTEMS) + 2
+    digests = [hashlib.sha256(drawing(name)).hexdigest() for name in SYSTEMS]
+    assert [name for name in (*SYSTEMS, *digests, str(server.folder)) if name in received] == []
+
+
+def test_a_killed_server_loses_nothing(chrome: Any, tmp_path: Path) -> None:
+    """Killed between two actions, and once more; what was shown as saved is there."""
+    ranked_run(tmp_path)
+    with served(COMMAND, tmp_path) as server:
+        rater = at(chrome, server, "kay")
+        rater.press("1", "b", "2", "c", "3", "d", "4")
+        systems, subject = rater.systems, rater.subject
+        server.kill()
+        server.start()
+        rater.page.goto(f"{server.address}?person=kay")
+        rater.settle()
+        assert rater.subject == subject
+        assert rater.systems == systems
+        assert rater.shown == ["1", "2", "3", "4", "–", "–", "–", "–"]
+        rater.press("e", "5", "f", "6", "g", "7", "h", "8")
+        server.kill()
+        (root(tmp_path) / "human.parquet").unlink()  # it is made anew from what was saved
+        server.start()
+        assert ranks(server, "kay", subject) == {one: at for at, one in enumerate(systems, 1)}
+        assert "1 rankings" in server.stop()
+
+
+def test_who_signs_in_is_who_ranks(chrome: Any, tmp_path: Path) -> None:
+    """Another name in the address changes nothing, and without a password there is no page."""
+    ranked_run(tmp_path)
+    passwords = {"ECHO_HF_PEOPLE": "ada:correct-horse ben:battery-staple"}
+    with served((*COMMAND, "--people", "auth"), tmp_path, passwords) as server:
+        rater = Rater(chrome.new_context().new_page())
+        rater.page.goto(f"{server.address}?person=ben")
+        fields = rater.page.locator("input:visible")
+        fields.nth(1).wait_for()
+        assert rater.page.query_selector(".board") is None
+        fields.nth(0).fill("ada")
+        fields.nth(1).fill("correct-horse")
+        fields.nth(1).press("Enter")
+        rater.page.wait_for_selector(".board")
+        rater.press("i")
+        until(lambda: rows(server, "ada") != [])
+        assert rows(server, "ben") == []
