@@ -159,7 +159,18 @@ class _Limited:
         await self.app(scope, receive, limited)
 
 
-def _listening(place: Place) -> socket.socket:
+def listening(place: Place) -> socket.socket:
+    """Takes a port.
+
+    Args:
+        place: Where.
+
+    Returns:
+        A socket that listens there.
+
+    Raises:
+        RunError: The port cannot be had.
+    """
     try:
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
         return socket.create_server((place.host, place.port), family=family)
