@@ -21,7 +21,8 @@ quickstart: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto
 
-# What systems and metrics stand on, on the processor: 3 GB, and the tests marked `extras`.
+# What systems, metrics and apps stand on, on the processor: 3 GB, and the tests marked `extras`.
+# Those that drive a browser need a Chromium on the PATH, and are skipped without one.
 test-extras: $(EXTRAS_VENV)/.installed-test
 	HF_HUB_OFFLINE=1 $(EXTRAS_BIN)/python -m pytest -m extras -n auto tests
 
@@ -60,7 +61,7 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml
 $(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
 	$(PYTHON) -m venv $(EXTRAS_VENV)
 	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
-		--editable '.[test,openai,google,diffusers,metrics,face,ocr]'
+		--editable '.[test,openai,google,diffusers,metrics,face,ocr,apps,browser]'
 	touch $@
 
 # torchaudio and torchcodec come with vLLM, are built for CUDA and fail beside a torch for the CPU.

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf.apply import run_stage
+from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.fetch import LEDGER
 from echo_hf.collect.fetch_ledger import FetchLedger, read_ledger
@@ -98,6 +99,7 @@ def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str
             # Nothing was made of them here: what was made of others stays.
             return Removal(forgotten, 0, forgotten, (), 0, 0, ())
         remove_rows(folder.root, held.samples)
+        EventLog(folder.root / EVENTS_FILE).forget(held.samples)
         pictures = _sweep(folder, held.shown | pictures_named(folder.root))
         _clear_ledger(folder.root / LEDGER, held.addresses)
         _delete_derived(folder.root)

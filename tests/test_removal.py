@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.collect.tombstones import TOMBSTONES, Tombstones, add_tombstones, read_tombstones
 from echo_hf.engines import base
 from echo_hf.engines.base import Completion, Request, engine_names
@@ -208,6 +209,20 @@ def test_the_release_before_is_searched_as_well(tmp_path: Path) -> None:
 
     assert forget([theirs], config, runs=tmp_path / "runs").posts == 1
     assert holding(run, NUMBER) == []
+
+
+def test_what_people_did_with_its_samples_goes_too(tmp_path: Path) -> None:
+    """An edited prompt may say what the post said; what is about other samples stays."""
+    config, release = built(tmp_path, posts())
+    log = EventLog(run_of(tmp_path) / EVENTS_FILE)
+    for sample in ids(release):
+        log.append("review", sample, "ada", "edit", {"prompt": f"as in {sample}"})
+    taken = forget([FORGOTTEN], config, runs=tmp_path / "runs").samples
+    assert taken
+    left = {event.subject for event in log.events("review")}
+    assert left == ids(release) - set(taken)
+    for sample in taken:
+        assert holding(run_of(tmp_path), f"as in {sample}") == []
 
 
 def test_it_can_be_done_twice_and_before_any_build(tmp_path: Path) -> None:

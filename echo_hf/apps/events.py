@@ -148,6 +148,8 @@ class EventLog:
         Raises:
             RunError: The file cannot be used.
         """
+        if not self.path.exists():
+            return 0
         wanted = [(subject,) for subject in sorted(subjects)]
         with opened(self.path) as connection:
             connection.execute("pragma secure_delete = on")

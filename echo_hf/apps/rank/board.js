@@ -3,6 +3,8 @@
 const waiting = [];
 let asked = 0;
 let pending = false;
+let patience = null;
+const LONGEST_WAIT_MS = 10000;
 let chosen = 0;
 
 const board = () => element.querySelector(".board");
@@ -24,7 +26,14 @@ function ask() {
   // Of the sample and the person that the page shows now, which may be others than when the key
   // was pressed only if the sample was left: then what waits is about nothing any more.
   const { person, subject } = from.dataset;
+  patience = setTimeout(lost, LONGEST_WAIT_MS);
   trigger("submit", { ...waiting.shift(), person, subject, answer: asked });
+}
+
+// Nothing is sent again: it may have been written down, and only the answer have got lost.
+function lost() {
+  board().classList.add("lost");
+  element.querySelector(".saved").textContent = "not saved: load the page again";
 }
 
 function shown() {
@@ -35,6 +44,7 @@ function shown() {
   }
   if (!now) return;
   pending = false;
+  clearTimeout(patience);
   if (now.dataset.subject !== element.dataset.subject) {
     element.dataset.subject = now.dataset.subject;
     waiting.length = 0;

@@ -147,7 +147,7 @@ def _card(view: View, item: int, address: Address) -> str:
         f'aria-label="Picture {name}, {said}">'
         f'<img src="{address(view.outputs[item].output)}" alt="Picture {name}" draggable="false">'
         f'<div class="bar"><b>{name}</b>{_button("bar", "✕", "Cannot rank this picture", barred)}'
-        f"{_button('worse', '▼', 'Worse')}<output>{'✕' if barred else shown}</output>"
+        f"{_button('worse', '▼', 'Worse')}<output>{shown}</output>"
         f"{_button('better', '▲', 'Better')}</div></article>"
     )
 

@@ -249,6 +249,37 @@ def test_touch_needs_no_drag(chrome: Any, server: Server) -> None:
     assert rater.page.get_attribute(".card[data-item='3'] [data-act=bar]", "aria-pressed") == "true"
 
 
+def test_pictures_are_compared_in_one_place(chrome: Any, server: Server) -> None:
+    """In full size, the arrow keys show the next one where the last one was; nothing is cropped."""
+    rater = at(chrome, server, "zed")
+    rater.page.keyboard.press("Space")
+    places, names = [], []
+    for _ in range(3):
+        large = rater.page.wait_for_selector(".over img")
+        places.append(large.bounding_box())
+        names.append(rater.page.inner_text(".over b"))
+        rater.page.keyboard.press("ArrowRight")
+    assert names == ["Picture A", "Picture B", "Picture C"]
+    assert places[0] == places[1] == places[2]
+    rater.page.keyboard.press("Escape")
+    assert rater.page.query_selector(".over") is None
+    fits = "image => getComputedStyle(image).objectFit"
+    every = rater.page.query_selector_all(".card img, .inputs img")
+    assert {image.evaluate(fits) for image in every} == {"contain"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_eight_pictures_fit_one_screen(chrome: Any, server: Server, scheme: Any) -> None:
+    """On a desktop nothing has to be scrolled, and no button is cut."""
+    rater = at(chrome, server, "fay", color_scheme=scheme)
+    inside = """() => [...document.querySelectorAll('.card, .slot, footer button')].every(one => {
+    const box = one.getBoundingClientRect();
+    return box.width && box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight })"""
+    assert len(rater.page.query_selector_all(".card")) == 8
+    assert rater.page.evaluate(inside)
+    assert rater.page.evaluate("() => document.documentElement.scrollHeight") == 800
+
+
 def test_nothing_in_a_prompt_runs(chrome: Any, server: Server) -> None:
     """Markup, handlers and templates of a post are shown as the text that they are."""
     rater = at(chrome, server, "hal")
@@ -288,6 +319,9 @@ def test_a_killed_server_loses_nothing(chrome: Any, tmp_path: Path) -> None:
         rater.press("1", "b", "2", "c", "3", "d", "4")
         systems, subject = rater.systems, rater.subject
         server.kill()
+        rater.page.keyboard.press("8")
+        rater.page.wait_for_selector(".lost")
+        assert rater.saved == "not saved: load the page again"
         server.start()
         rater.page.goto(f"{server.address}?person=kay")
         rater.settle()
@@ -299,7 +333,7 @@ def test_a_killed_server_loses_nothing(chrome: Any, tmp_path: Path) -> None:
         (root(tmp_path) / "human.parquet").unlink()  # it is made anew from what was saved
         server.start()
         assert ranks(server, "kay", subject) == {one: at for at, one in enumerate(systems, 1)}
-        assert "1 rankings" in server.stop()
+        assert "1 ranking in" in server.stop()
 
 
 def test_who_signs_in_is_who_ranks(chrome: Any, tmp_path: Path) -> None:
