@@ -129,17 +129,22 @@ function remember(field) {
 }
 
 function refocus() {
-  const field = focused.name ? find(`[name="${focused.name}"]`) : all(".box input")[focused.place];
+  const { name, place, start, end } = focused; // before the focus itself is remembered
+  const field = name ? find(`[name="${name}"]`) : all(".box input")[place];
   if (!field) return;
+  // A space at the end is no part of a prompt, but the next word is about to follow it.
+  if (name === "prompt" && sent && field.value === JSON.parse(sent).prompt.trim()) field.value = JSON.parse(sent).prompt;
   field.focus({ preventScroll: true });
-  if (focused.start !== null && field.setSelectionRange) field.setSelectionRange(focused.start, focused.end);
+  if (start !== null && field.setSelectionRange) field.setSelectionRange(start, end);
 }
 
+// A field also loses the focus when the page is written anew: only a person's doing counts.
 element.addEventListener("focusin", (event) => {
   if (event.target.matches("textarea, input")) remember(event.target);
+  else focused = null;
 });
-element.addEventListener("focusout", (event) => {
-  if (event.target.isConnected) focused = null;
+document.addEventListener("pointerdown", (event) => {
+  if (!event.target.closest?.("textarea, input")) focused = null;
 });
 document.addEventListener("selectionchange", () => {
   const field = document.activeElement;
@@ -166,6 +171,7 @@ element.addEventListener("click", (event) => {
 });
 
 function decide(kind) {
+  focused = null;
   latest = { key: store(), text: JSON.stringify(collect()) };
   if (typed && ["next", "back"].includes(kind)) send("edit");
   send(kind);
@@ -190,6 +196,7 @@ function enter(name) {
 
 element.addEventListener("submit", (event) => {
   event.preventDefault();
+  focused = null;
   if (event.target.matches(".goto")) send("goto", { wanted: event.target.elements.wanted.value });
   else enter(event.target.elements.person.value);
 });
@@ -292,9 +299,12 @@ function key(event) {
   const pressed = event.key.toLowerCase();
   if (pressed === "escape") {
     find(".over")?.remove();
+    focused = null;
     if (element.contains(document.activeElement)) document.activeElement.blur();
     return;
   }
+  // Between the page that was and the one that is, letters are still meant for the field.
+  if (focused) return;
   if (event.target.closest?.("input, textarea, select, summary") || event.repeat) return;
   if (!KEYS[pressed]) return;
   KEYS[pressed]();
