@@ -229,7 +229,9 @@ def test_a_role_is_switched_and_the_next_build_follows(
 ) -> None:
     """Clicked and typed here, then built: the rows of the release are what was decided."""
     folder = shutil.copytree(ready, tmp_path / "run")
-    edited, dropped, cut = (named(folder, words) for words in (LAKE, "Draw a cozy isometric", CHAIR))
+    edited, dropped, cut = (
+        named(folder, words) for words in (LAKE, "Draw a cozy isometric", CHAIR)
+    )
     with served(COMMAND, folder) as server:
         flo = at(chrome, server, "flo", edited["id"])
         flo.page.fill("[name=prompt]", "Turn this photo into a night scene")
