@@ -210,10 +210,13 @@ def test_roles_and_boxes_are_put_right(chrome: Any, server: Server) -> None:
     ed.page.wait_for_function(LOADED)
     widths = ed.page.eval_on_selector_all(".both img", "all => all.map(one => one.naturalWidth)")
     assert widths[0] == 170
+    ed.page.locator(".box [data-box=drop]").last.click()
+    until(lambda: len(decided(server.folder)[chair["id"]].changes.crops.crops) == 1)
+    ed.saved()
+    ed.page.wait_for_function(LOADED)
+    ed.page.locator(".shot").evaluate("one => one.scrollIntoView({block: 'center'})")
     shot = ed.page.locator(".shot").bounding_box()
     x, y, scale = shot["x"] + 1, shot["y"] + 1, (shot["width"] - 2) / 384
-    ed.page.locator(".box [data-box=drop]").last.click()
-    ed.saved()
     ed.page.mouse.move(x + 200 * scale, y + 8 * scale)
     ed.page.mouse.down()
     ed.page.mouse.move(x + 380 * scale, y + 250 * scale, steps=5)
