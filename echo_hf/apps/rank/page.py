@@ -13,19 +13,7 @@ from echo_hf.apps.rank.session import View
 
 LETTERS = string.ascii_uppercase
 Address = Callable[[str], str]
-HINTS = (
-    ("A to H", "choose a picture"),
-    ("1 to 8", "its rank; the same number is a tie"),
-    ("Shift and 1 to 8", "insert there"),
-    ("↑ ↓", "a rank better, worse"),
-    ("← →", "another picture"),
-    ("Space", "full size"),
-    ("X", "cannot rank this picture"),
-    ("I", "cannot rank the sample"),
-    ("U", "undo"),
-    ("Enter", "next"),
-    ("P", "back"),
-)
+MOST_KEYS = 8
 
 
 def letter(item: int) -> str:
@@ -89,7 +77,7 @@ def board(view: View, address: Address, answer: int = 0) -> str:
     cards = "".join(_card(view, item, address) for item in range(count))
     return (
         f'<div class="board{state}" {data}>{_head(view)}'
-        f'<main><aside aria-label="Task">{_task(view, address)}</aside>'
+        f'<main><aside aria-label="Task" tabindex="0">{_task(view, address)}</aside>'
         f'<section class="grid" style="--columns:{columns(count)};--rows:'
         f'{-(-count // columns(count))}" aria-label="Pictures">{cards}</section></main>'
         f"{_rail(view)}{_foot(view)}</div>"
@@ -180,8 +168,27 @@ def _slot(view: View, rank: int) -> str:
     )
 
 
+def _hints(count: int) -> str:
+    last = min(count, MOST_KEYS)
+    hints = {
+        f"A to {letter(last - 1)}": "choose a picture",
+        f"1 to {min(count, 9)}": "its rank; the same number is a tie",
+        f"Shift and 1 to {min(count, 9)}": "insert there",
+        "↑ ↓": "a rank better, worse",
+        "← →": "another picture",
+        "Backspace": "no rank",
+        "Space": "full size; then ← → show the others",
+        "X": "cannot rank this picture",
+        "I": "cannot rank the sample",
+        "U": "undo",
+        "Enter": "next",
+        "P": "back",
+    }
+    return "".join(f"<span><kbd>{keys}</kbd> {what}</span>" for keys, what in hints.items())
+
+
 def _foot(view: View) -> str:
-    hints = "".join(f"<span><kbd>{keys}</kbd> {what}</span>" for keys, what in HINTS)
+    hints = _hints(len(view.outputs))
     given_up = str(view.ranking.impossible).lower()
     undo = "" if view.can_undo else " disabled"
     ready = ' class="ready"' if view.ranking.is_complete else ""

@@ -34,9 +34,9 @@ def show_written(console: Console, ranks: Ranks) -> None:
     written = ranks.write()
     if not written.rankings and not written.kept:
         return
-    count = f"{written.rankings} ranking{'' if written.rankings == 1 else 's'}"
+    rankings = f"{written.rankings} ranking{'' if written.rankings == 1 else 's'}"
     others = f", beside {written.kept} rows from elsewhere" if written.kept else ""
-    console.print(Text(f"\n{count} in {written.path}{others}"), soft_wrap=True)
+    console.print(Text(f"\n{rankings} in {written.path}{others}"), soft_wrap=True)
     for reason, count in written.left_out.items():
         console.print(Text(f"{count} ranks are not there, {reason}: {reason.meaning}", "dim"))
     console.print(Text("next: echo-hf agree compares judges with them", "dim"))
