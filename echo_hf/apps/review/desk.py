@@ -180,7 +180,9 @@ class Desk:
         except ReviewError as error:
             return self.view(person, form=form, problem=str(error))
         made = made_decision(case.row, kind, note=form.note, changes=changes)
-        if kind == "edit" and _same(now.decision, made, case.row):
+        last = self.ledger.decided().changes(case.row)
+        before = last.changed if last else None
+        if kind == "edit" and (changes, form.note) == (before, now.form.note):
             return now
         return self._write(person, now, kind, payload_of(made), said)
 
@@ -284,7 +286,7 @@ class Desk:
             case=case,
             pictures=self.pictures,
             shown=shown,
-            form=form or form_of(shown, changes, last.note if last else None),
+            form=form or form_of(shown, changes, _own_note(last, person)),
             triage=triage({**shown, "review": reasons}, case.notices, self.duplicates.get(subject)),
             open_reasons=reasons,
             decision=last if last and last.decision != "withdraw" else None,
@@ -311,7 +313,6 @@ def _is_settled(last: Decision | None, row: Mapping[str, Any]) -> bool:
     return last is not None and last.decision in SETTLED and last.is_about(row)
 
 
-def _same(last: Decision | None, made: Decision, row: Mapping[str, Any]) -> bool:
-    """Whether saving a form would change nothing."""
-    before = last.changed if last and last.is_about(row) else None
-    return before == made.changed and ((last.note if last else None) or None) == made.note
+def _own_note(last: Decision | None, person: str) -> str | None:
+    """Somebody else's note is shown, but not put into one's mouth."""
+    return last.note if last is not None and last.reviewer == person else None

@@ -90,6 +90,7 @@ function shown() {
     waiting.length = 0;
     clearTimeout(timer);
     typed = false;
+    if (subject !== null) window.scrollTo(0, 0);
     subject = now.dataset.subject;
   }
   const draft = localStorage.getItem(store());

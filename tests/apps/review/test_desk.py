@@ -66,13 +66,15 @@ def test_nobody_is_offered_what_another_has(desk: Desk) -> None:
 
 
 def test_a_flag_goes_to_somebody_else(desk: Desk) -> None:
-    """Who flagged it is not offered it again; the next one is, with the note."""
+    """Who flagged it is not offered it again; the next one is shown the note, and writes none."""
     act(desk, "ann", "flag", form={"note": "which fox?"})
     act(desk, "ann", "keep")
     act(desk, "ann", "keep")
     assert "nothing else is left" in act(desk, "ann", "next").told
     view = desk.view("bo")
-    assert (view.case.row["id"], view.form.note) == ("look", "which fox?")
+    assert (view.case.row["id"], view.form.note) == ("look", "")
+    assert view.decision is not None
+    assert view.decision.note == "which fox?"
     assert view.open_reasons == ["second_look"]
 
 
