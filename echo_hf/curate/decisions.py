@@ -155,8 +155,10 @@ def applied(provenance: str | None) -> str | None:
         >>> applied('{"review": {"digest": "0123456789ab"}}')
         '0123456789ab'
     """
-    made = json.loads(provenance or "{}").get("review") or {}
-    found = made.get("digest")
+    try:
+        found = json.loads(provenance or "{}")["review"]["digest"]
+    except (ValueError, LookupError, TypeError):  # of a release that somebody wrote otherwise
+        return None
     return found if isinstance(found, str) else None
 
 
