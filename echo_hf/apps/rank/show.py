@@ -20,8 +20,9 @@ def show_draw(console: Console, ranks: Ranks) -> None:
     parts = ", ".join(f"{count} of {split}" for split, count in splits.items())
     console.print(Text(f"to rank: {parts} (seed {draw.seed})"), soft_wrap=True)
     for reason, count in draw.left_out.items():
-        meaning = getattr(reason, "meaning", "")
-        console.print(Text(f"not ranked: {count} {reason}: {meaning}", "dim"), soft_wrap=True)
+        console.print(
+            Text(f"not ranked: {count} {reason}: {reason.meaning}", "dim"), soft_wrap=True
+        )
 
 
 def show_address(console: Console, address: str) -> None:
