@@ -7,8 +7,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from echo_hf.apps.people import People
-from echo_hf.apps.review.desk import Desk, View
+from echo_hf.apps.review.desk import Desk
 from echo_hf.apps.review.page import Address, desk_page, start_page
+from echo_hf.apps.review.view import View
 from echo_hf.errors import EchoError
 
 if TYPE_CHECKING:

@@ -8,71 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from echo_hf.apps.events import EVENTS_FILE, Event, EventLog
 from echo_hf.apps.fold import standing
-from echo_hf.apps.leases import Lease, Leases
+from echo_hf.apps.leases import Leases
 from echo_hf.apps.review.folded import APP, OPEN, Ledger, payload_of, unsettled
 from echo_hf.apps.review.form import Form, edit_of, form_of
+from echo_hf.apps.review.view import TOLD, View
 from echo_hf.curate.cases import Case, made_decision
 from echo_hf.curate.decision import Decision
 from echo_hf.curate.decisions import FILE, Decisions
 from echo_hf.curate.edit import checked_changes
 from echo_hf.curate.edited_sample import edited_sample
-from echo_hf.curate.triage import Triage, triage
+from echo_hf.curate.triage import triage
 from echo_hf.errors import ReviewError
 from echo_hf.pictures import PictureStore
 
 ACTIONS = ("keep", "remove", "flag", "edit")
 SETTLED = ("keep", "remove")
-
-
-@dataclass(frozen=True)
-class View:
-    """What one person's page shows.
-
-    Attributes:
-        person: Pseudonym of the person.
-        case: The sample.
-        pictures: Where its pictures lie.
-        shown: Its row with the changes that stand.
-        form: What stands in the fields.
-        triage: What the rules say of it.
-        open_reasons: Why it is still open.
-        decision: What stands about it; null for nothing.
-        conflict: Decisions that contradict each other.
-        base: Number of the last event about it; 0 for none.
-        number: Its place in the queue, from 1.
-        total: How many samples there are.
-        done: How many are kept or removed as they are.
-        lent: Who else has it, if anybody.
-        can_undo: Whether the person has something to take back.
-        saved: When the person's last action was written down.
-        problem: Why the last action was refused.
-        told: What the last action did.
-    """
-
-    person: str
-    case: Case
-    pictures: PictureStore
-    shown: Mapping[str, Any]
-    form: Form
-    triage: Triage
-    open_reasons: Sequence[str]
-    decision: Decision | None
-    conflict: Sequence[Event]
-    base: int
-    number: int
-    total: int
-    done: int
-    lent: Lease | None
-    can_undo: bool
-    saved: datetime | None
-    problem: str = ""
-    told: str = ""
 
 
 @dataclass(frozen=True)
@@ -300,9 +255,6 @@ class Desk:
             saved=mine[-1].at if mine else None,
             **said,
         )
-
-
-TOLD = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
 
 
 def _acts(events: Sequence[Event]) -> list[Event]:

@@ -10,8 +10,8 @@ from html import escape
 from typing import Any
 
 from echo_hf.apps.events import Event
-from echo_hf.apps.review.desk import TOLD, View
 from echo_hf.apps.review.page_pictures import pictures, screenshot
+from echo_hf.apps.review.view import TOLD, View
 from echo_hf.context.answers import LONGEST_PROMPT
 from echo_hf.curate.decision import Decision
 from echo_hf.curate.edit import QUALITIES

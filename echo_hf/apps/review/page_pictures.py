@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from html import escape
 
-from echo_hf.apps.review.desk import View
+from echo_hf.apps.review.view import View
 from echo_hf.curate.edit import ROLES
 from echo_hf.curate.picture_sources import INPUT, OUTPUT
 from echo_hf.errors import PictureError

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from echo_hf.apps.people import check_reachable, people_of
-from echo_hf.apps.review.desk import Desk, View
+from echo_hf.apps.review.desk import Desk
+from echo_hf.apps.review.view import View
 from echo_hf.apps.serve import Place, check_installed, serve
 from echo_hf.apps.shown_pictures import ROUTE, ShownPictures
 from echo_hf.config import Config
