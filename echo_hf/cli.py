@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from echo_hf import cli_analysis, cli_collect, cli_evaluation, cli_hub, cli_report
+from echo_hf import cli_analysis, cli_collect, cli_evaluation, cli_hub, cli_report, cli_review
 from echo_hf.cli_console import terminal
 from echo_hf.steps import STEPS
 
@@ -207,28 +207,7 @@ def forget(
         show_holding(console, repo_id, taken.urls, delete=delete_tags)
 
 
-@app.command()
-def review(
-    config: ConfigFile,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="ID of a sample that may be published.")
-    ] = None,
-    remove: Annotated[list[str] | None, typer.Option(help="ID of a sample to leave out.")] = None,
-    note: Annotated[str | None, typer.Option(help="Why, kept with the decisions.")] = None,
-    runs: Runs = DEFAULT_RUNS,
-) -> None:
-    """List what a person has to look at in the last build, or write decisions down."""
-    from echo_hf.curate import review as reviews
-    from echo_hf.curate.show_review import show_decisions, show_open
-
-    console = terminal()
-    if config.is_dir():  # a release: its run has the config that made it
-        config, runs = config.resolve().parent / "config.yaml", config.resolve().parent.parent
-    if keep or remove:
-        made = reviews.decide(config, keep=keep or (), remove=remove or (), note=note, runs=runs)
-        show_decisions(console, made, config)
-    else:
-        show_open(console, reviews.open_reviews(config, runs=runs), config)
+app.command()(cli_review.review)
 
 
 @app.command("check-engine")

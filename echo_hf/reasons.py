@@ -200,6 +200,12 @@ class Notice(Reason):
         "personal_data_in_prompt",
         "the prompt holds personal data; it stays as it is, and a person has to look at it",
     )
+    EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
+    EDIT_NOT_APPLIED = (
+        "edit_not_applied",
+        "a part of a reviewer's change is about a picture that is not there any more, or that "
+        "another sample has; the rest of the change holds",
+    )
 
 
 class Review(Reason):
@@ -213,6 +219,40 @@ class Review(Reason):
     REMOVED_EARLIER = (
         "removed_earlier",
         "a reviewer removed it, and its prompt or its inputs have changed since",
+    )
+    EDITED_EARLIER = (
+        "edited_earlier",
+        "a reviewer changed it, and its prompt or its inputs have changed since: that change is "
+        "not in it",
+    )
+    SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
+
+
+class NotGold(Reason):
+    """Why a reviewed sample is not in the gold that is made of reviews."""
+
+    NOT_REVIEWED = (
+        "not_reviewed",
+        "it, or another sample of its thread, was neither kept nor removed as it is now: gold "
+        "speaks of whole threads",
+    )
+    COMPLETION = (
+        "completion",
+        "it, or another sample of its thread, completes a template, which is one sample in gold",
+    )
+    NOT_COPIED = (
+        "not_copied",
+        "its prompt, or that of another sample of its thread, has words that nobody wrote there",
+    )
+    SAME_PROMPT = (
+        "same_prompt",
+        "two samples of its thread have one prompt, which names a sample in gold",
+    )
+    NOT_IN_POSTS = "not_in_posts", "its thread is not in the files of posts that the config names"
+    IN_SCREENSHOT = (
+        "in_screenshot",
+        "a sample of its thread has a screenshot, and no reviewer said of which layout: only its "
+        "prompt and its quality are gold, not its pictures",
     )
 
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from echo_hf.curate.decisions import FILE, drop_decisions
+from echo_hf.apps.events import EVENTS_FILE, EventLog
+from echo_hf.curate.decisions import FILE, drop_decisions, read_decisions
 from echo_hf.hub.configs import CONFIGS, SCORE_CONFIGS
 from echo_hf.systems.journal import drop_samples, journals
 
@@ -18,7 +19,7 @@ HUMAN = "human"
 
 
 def remove_rows(root: Path, samples: Collection[str]) -> None:
-    """Deletes outputs, ratings, ranks and decisions about samples.
+    """Deletes outputs, ratings, ranks, decisions and what was done in the apps about samples.
 
     Args:
         root: The run's folder.
@@ -31,13 +32,15 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
         return
     drop_samples(root, samples)
     drop_decisions(root / FILE, samples)
+    if (root / EVENTS_FILE).exists():
+        EventLog(root / EVENTS_FILE).forget(set(samples))
     for path in _tables(root):
         if SAMPLE in pq.read_schema(path).names:
             _rewrite_without(path, samples)
 
 
 def pictures_named(root: Path) -> set[str]:
-    """The pictures that a run's tables beside its stages, and the journals of its systems, name.
+    """The pictures that a run's tables beside its stages, journals and reviewers' changes name.
 
     Args:
         root: The run's folder.
@@ -50,7 +53,8 @@ def pictures_named(root: Path) -> set[str]:
         pictures = CONFIGS[path.stem].table.pictures if path.stem in CONFIGS else ()
         for name in pictures:
             named.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
-    return named
+    every = read_decisions(root / FILE).by_id.values()
+    return named.union(*(one.changed.pictures for one in every if one.changed))
 
 
 def _tables(root: Path) -> list[Path]:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from echo_hf.apps.events import EVENTS_FILE, EventLog
+from echo_hf.curate.changes import Changes
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from echo_hf.removed_rows import pictures_named, remove_rows
 from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
@@ -80,3 +82,24 @@ def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:
     assert read_decisions(file).every == (
         Decision(id="a", decision="remove", sample_digest="d", reasons=("may_show_minor",)),
     )
+
+
+def test_what_was_done_in_apps_and_cut_out_goes_with_a_sample(tmp_path: Path) -> None:
+    """Words that a reviewer typed go from the log's bytes; a crop is named while it is needed."""
+    log = EventLog(tmp_path / EVENTS_FILE)
+    made = []
+    for name, digest in (("gone", "a" * 64), ("stays", "b" * 64)):
+        log.append("review", name, "ann", "edit", {"text": f"teal words of {name}"})
+        crop = {"role": "input", "box": (0, 0, 9, 9), "sha256": digest}
+        changes = Changes.model_validate({"crops": {"screenshot": "c" * 64, "crops": [crop]}})
+        made.append(
+            Decision(id=name, sample_digest="d", decision="edit", reasons=(), changes=changes)
+        )
+    append_decisions(tmp_path / "review.jsonl", made)
+    assert pictures_named(tmp_path) == {"a" * 64, "b" * 64}
+    remove_rows(tmp_path, {"gone"})
+
+    assert pictures_named(tmp_path) == {"b" * 64}
+    assert [event.subject for event in log.events("review")] == ["stays"]
+    held = [path for path in tmp_path.iterdir() if b"words of gone" in path.read_bytes()]
+    assert held == []

@@ -7,26 +7,27 @@
  "pictures": ["9f..."], "note": null, "at": "2026-03-09T10:12:00+00:00"}
 ```
 
-each on one line. Of several decisions about a sample the last one counts. A line that a killed
-process cut short can only be the last one; it does not count, is reported, and is gone with the
-next decision: what it was about stays open.
+each on one line; `reviewer` and `changes` (`echo_hf.curate.changes`) may stand in it, too. Of
+several decisions about a sample the last one counts, alone: it repeats the changes of those before
+that still hold. A line that a killed process cut short can only be the last one; it does not
+count, is reported, and is gone with the next decision: what it was about stays open.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import ValidationError
 
 from echo_hf.config_check import first_error, shown_value
+from echo_hf.curate.decision import Decision, pictures_of
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
 
@@ -34,41 +35,17 @@ FILE = "review.jsonl"
 LOCK = ".review.lock"
 LONGEST_WAIT_S = 60
 
-Line = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+__all__ = [
+    "FILE",
+    "Decision",
+    "Decisions",
+    "append_decisions",
+    "drop_decisions",
+    "pictures_of",
+    "read_decisions",
+]
+
 Row = Mapping[str, Any]
-
-
-class Decision(BaseModel):
-    """What a reviewer decided about a sample, and what there was to see.
-
-    Attributes:
-        id: The sample.
-        sample_digest: Its `sample_digest`.
-        decision: `keep`: nothing is in the way of publishing it; `remove`: it is left out.
-        reasons: What it was to be reviewed for.
-        pictures: Digests of its pictures.
-        note: The reviewer's words.
-        at: When, in ISO 8601.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    id: Line
-    sample_digest: Line
-    decision: Literal["keep", "remove"]
-    reasons: Annotated[tuple[Line, ...], Field(max_length=100)]
-    pictures: Annotated[tuple[Line, ...], Field(max_length=10_000)] = ()
-    note: Line | None = None
-    at: Line | None = None
-
-    def is_about(self, row: Row) -> bool:
-        """Whether a sample still has the prompt and the inputs that it had then."""
-        return bool(self.sample_digest == row["sample_digest"])
-
-    def covers(self, row: Row) -> bool:
-        """Whether all reasons and pictures of a sample were there then."""
-        seen = set(pictures_of(row)) <= set(self.pictures)
-        return seen and set(row["review"] or ()) <= set(self.reasons)
 
 
 @dataclass(frozen=True)
@@ -97,40 +74,92 @@ class Decisions:
         last = self.by_id.get(row["id"])
         return last is not None and last.decision == "remove" and last.is_about(row)
 
-    def open_reasons(self, row: Row) -> list[str]:
+    def changes(self, row: Row) -> Decision | None:
+        """The decision that changes a sample, while it is about its prompt and its inputs.
+
+        Args:
+            row: A row of samples, as the stages before made it.
+
+        Returns:
+            The decision; null where nothing is changed.
+        """
+        last = self.by_id.get(row["id"])
+        return last if last is not None and last.changed and last.is_about(row) else None
+
+    def open_reasons(self, row: Row, closed: Collection[str] = ()) -> list[str]:
         """What a sample that is not left out is still to be reviewed for.
 
         Args:
-            row: A row of samples.
+            row: A row of samples, as the stages before made it.
+            closed: Reasons that its changes have done away with.
 
         Returns:
             Nothing where it was kept as it is, with all of its pictures, for all of its reasons;
-            else its reasons, and `removed_earlier` where an earlier version was removed.
+            else its reasons, with `removed_earlier` or `edited_earlier` where an earlier version
+            was removed or edited, and `second_look` where it was flagged.
         """
         last, reasons = self.by_id.get(row["id"]), list(row["review"] or ())
-        if last is None:
+        if last is None or last.decision == "withdraw":
             return reasons
+        if last.decision == "flag":
+            reasons = [*reasons, Review.SECOND_LOOK.value]
         if last.decision == "remove":
             return [*reasons, Review.REMOVED_EARLIER.value]
-        return [] if last.is_about(row) and last.covers(row) else reasons
+        if not last.is_about(row):
+            return [*reasons, *([Review.EDITED_EARLIER.value] if last.changed else [])]
+        if last.decision == "keep" and last.covers(row):
+            return []
+        return [one for one in reasons if one not in closed]
+
+    def stale(self, row: Row) -> str | None:
+        """What reviewers decided of a released sample that its release does not follow.
+
+        Args:
+            row: A row of a release, with `id`, `sample_digest` and `provenance`.
+
+        Returns:
+            `removed` or `changed`; null where it follows, or is of another version.
+        """
+        last = self.by_id.get(row["id"])
+        if last is None or row["sample_digest"] not in self._versions(last):
+            return None
+        if last.decision == "remove":
+            return "removed"
+        now = last.changed.fingerprint if last.changed else None
+        return None if applied(row["provenance"]) == now else "changed"
+
+    def _versions(self, last: Decision) -> frozenset[str]:
+        """The digests that a release may give what a decision is about, edited or not."""
+        same = (
+            one
+            for one in (*self.every, last)
+            if (one.id, one.sample_digest) == (last.id, last.sample_digest)
+        )
+        return frozenset(digest for one in same for digest in one.digests)
 
     def described(self) -> dict[str, str]:
         """What was decided about each sample, and about which version, for a stage's digest."""
-        return {name: _described(one) for name, one in sorted(self.by_id.items())}
+        return {name: one.described() for name, one in sorted(self.by_id.items())}
 
 
-def pictures_of(row: Row) -> tuple[str, ...]:
-    """Digests of all pictures that a sample shows.
+def applied(provenance: str | None) -> str | None:
+    """Which changes of a reviewer a released row has.
 
     Args:
-        row: A row of samples.
+        provenance: JSON, or null.
 
     Returns:
-        Those of inputs, outputs and screenshot, each once, in this order.
+        Their fingerprint; null for none.
+
+    Example:
+        >>> applied('{"review": {"digest": "0123456789ab"}}')
+        '0123456789ab'
     """
-    screenshot = [row["screenshot"]] if row["screenshot"] else []
-    every = [*(row["input_images"] or ()), *(row["output_images"] or ()), *screenshot]
-    return tuple(dict.fromkeys(every))
+    try:
+        found = json.loads(provenance or "{}")["review"]["digest"]
+    except (ValueError, LookupError, TypeError):  # of a release that somebody wrote otherwise
+        return None
+    return found if isinstance(found, str) else None
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -207,7 +236,8 @@ def _forgetting(
     if one.id not in samples:
         return one
     stays = one.decision == "remove" and one.id in removed
-    return one.model_copy(update={"note": None, "pictures": ()}) if stays else None
+    bare = {"note": None, "pictures": (), "reviewer": None, "changes": None}
+    return one.model_copy(update=bare) if stays else None
 
 
 @contextmanager
@@ -245,8 +275,3 @@ def _decision(line: bytes, place: str) -> Decision:
         return Decision.model_validate(given)
     except ValidationError as error:
         raise ReviewError(first_error(error, place, Decision)) from None
-
-
-def _described(one: Decision) -> str:
-    version = json.dumps([one.sample_digest, sorted(one.reasons), sorted(one.pictures)])
-    return f"{one.decision} {hashlib.sha256(version.encode()).hexdigest()[:12]}"

@@ -42,7 +42,7 @@ def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[
 
 
 def _pictures(sample: Sample) -> Iterator[tuple[str, str, list[int] | None]]:
-    inset = _inset(sample)
+    inset = inset_of(sample)
     for role in (INPUT, OUTPUT):
         boxes = sample[f"{role}_bboxs"] or []
         # What was cut out stands first.
@@ -57,6 +57,7 @@ def _cut_box(box: Iterable[float], inset: int) -> list[int]:
     return list(inner((left, top, right, bottom), inset))
 
 
-def _inset(sample: Sample) -> int:
+def inset_of(sample: Sample) -> int:
+    """Pixels that were left out along each side of the boxes of a sample."""
     made = json.loads(sample["provenance"] or "{}")
     return int(made.get("screenshots", {}).get("inset", 0))

@@ -16,6 +16,7 @@ from echo_hf.errors import SpanError
 # Of a stage: said by us, by the config, or by a guard in its own codes.
 OURS = frozenset(
     {"digest", "engine", "convention", "replaced_inputs", "looks", "protocol", "mode", "status"}
+    | {"reviewer", "at", "changed"}
 )
 QUOTED = "quoted"
 Path = tuple[str | int, ...]

@@ -5,28 +5,29 @@ Everything is read from the last build: no model is asked, and nothing is run.
 
 from __future__ import annotations
 
-import datetime
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from echo_hf.config import Config
-from echo_hf.curate.decisions import FILE, Decision, append_decisions, pictures_of
+from echo_hf.curate.cases import Case, made_decision, read_cases, samples_of
+from echo_hf.curate.changes import Changes
+from echo_hf.curate.decisions import (
+    FILE,
+    Decision,
+    Decisions,
+    append_decisions,
+    pictures_of,
+    read_decisions,
+)
+from echo_hf.curate.edit import Edit, checked_changes
 from echo_hf.curate.splits import Splits
-from echo_hf.errors import ReviewError, RunError
+from echo_hf.errors import ReviewError
 from echo_hf.pipeline import Pipeline
 from echo_hf.reasons import Status
 from echo_hf.run import RUNS, opened
-from echo_hf.swap import complete
-from echo_hf.tables import SAMPLES
-
-BEFORE = "privacy"  # the stage whose samples are reviewed
-Rows = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Rev
     with opened(config, runs, writes=False) as pipeline:
         root = pipeline.folder.root
         placed = Splits.from_config(pipeline.config, pipeline.folder.pictures).in_run(root)
-        samples = placed(_table(pipeline)).to_pylist()
+        samples = placed(samples_of(pipeline)).to_pylist()
         waiting = (one for one in samples if one["_status"] == Status.KEPT and one["review"])
         found = tuple(_open(one, pipeline) for one in waiting)
         return Reviews(found, root / FILE, placed.decisions.cut)
@@ -89,19 +90,28 @@ def decide(
     *,
     keep: Iterable[str] = (),
     remove: Iterable[str] = (),
+    flag: Iterable[str] = (),
+    withdraw: Iterable[str] = (),
+    edits: Mapping[str, Edit] | None = None,
     note: str | None = None,
+    reviewer: str | None = None,
     runs: Path | str = RUNS,
 ) -> list[Decision]:
     """Writes a reviewer's decisions down; the next build follows them.
 
     A decision holds for a sample as it is: `keep` for its prompt, its pictures and the reasons of
-    its review, `remove` for its prompt and inputs. A later decision takes the place of this one.
+    its review, `remove` for its prompt and inputs. A later decision takes the place of this one;
+    what was changed of the sample before stays changed, unless it is withdrawn or changed anew.
 
     Args:
         config: The config, or the path of its file.
         keep: Samples that may be published.
         remove: Samples to leave out; they need not be open.
+        flag: Samples to leave open, for somebody else.
+        withdraw: Samples about which nothing is to be decided or changed any more.
+        edits: What to change, by sample; without another decision it is only changed.
         note: Why, in the reviewer's words.
+        reviewer: Who, by a pseudonym.
         runs: Folder of runs.
 
     Returns:
@@ -109,26 +119,48 @@ def decide(
 
     Raises:
         RunError: Nothing was built yet.
-        ReviewError: A sample is unknown, or to be kept and removed; nothing is written then.
+        ReviewError: A sample is unknown, to be decided twice, or cannot be changed so; nothing is
+            written then.
     """
-    given, removed = dict.fromkeys(keep, "keep"), dict.fromkeys(remove, "remove")
-    if both := sorted(given.keys() & removed.keys()):
-        raise ReviewError(f"sample {both[0]!r} is to be kept and removed: expected one of the two")
-    given |= removed
+    edits = dict(edits or {})
+    given = _once({"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw})
+    given = {**dict.fromkeys(edits, "edit"), **given}
     with opened(config, runs, writes=False) as pipeline:
-        rows = {row["id"]: row for row in _table(pipeline).to_pylist()}
-        made = [_decision(name, what, rows, note) for name, what in given.items()]
-        append_decisions(pipeline.folder.root / FILE, made)
+        cases, file = read_cases(pipeline), pipeline.folder.root / FILE
+        before = read_decisions(file)
+        _check_known(given, cases)
+        made = []
+        for name, decided in given.items():
+            changes = _changes(cases[name], decided, edits.get(name), before, pipeline)
+            row = cases[name].row
+            made.append(made_decision(row, decided, note=note, reviewer=reviewer, changes=changes))
+        append_decisions(file, made)
     return made
 
 
-def _table(pipeline: Pipeline) -> pa.Table:
-    file = complete(pipeline.folder.stage(BEFORE)) / "kept.parquet"
-    if not file.exists():
-        raise RunError(
-            f"{str(pipeline.folder.root)!r} has no samples to review: run `echo-hf build` first"
-        )
-    return pq.read_table(file, columns=list(SAMPLES.columns))
+def _once(given: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    decided: dict[str, str] = {}
+    told = {"keep": "kept", "remove": "removed", "flag": "flagged", "withdraw": "withdrawn"}
+    for what, names in given.items():
+        for name in names:
+            first = decided.setdefault(name, what)
+            if first != what:
+                raise ReviewError(
+                    f"sample {name!r} is to be {told[first]} and {told[what]}: expected one of "
+                    "the two"
+                )
+    return decided
+
+
+def _changes(
+    case: Case, decided: str, edit: Edit | None, before: Decisions, pipeline: Pipeline
+) -> Changes | None:
+    if decided == "withdraw":
+        return None
+    if edit is None:
+        earlier = before.changes(case.row)
+        return earlier.changed if earlier else None
+    return checked_changes(case.row, case.context, edit, pipeline.folder.pictures, case.taken)
 
 
 def _open(row: Mapping[str, Any], pipeline: Pipeline) -> OpenReview:
@@ -136,20 +168,11 @@ def _open(row: Mapping[str, Any], pipeline: Pipeline) -> OpenReview:
     return OpenReview(row["id"], tuple(row["review"]), row["prompt"], files)
 
 
-def _decision(name: str, decided: str, rows: Rows, note: str | None) -> Decision:
-    if name not in rows:
-        near = difflib.get_close_matches(name, rows, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ReviewError(
-            f"no sample {name!r} in the last build; {hint}`echo-hf review` lists what is open"
-        )
-    row = rows[name]
-    return Decision(
-        id=name,
-        sample_digest=row["sample_digest"],
-        decision=decided,
-        reasons=row["review"],
-        pictures=pictures_of(row),
-        note=note,
-        at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    )
+def _check_known(names: Iterable[str], cases: Mapping[str, Case]) -> None:
+    for name in names:
+        if name not in cases:
+            near = difflib.get_close_matches(name, cases, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ReviewError(
+                f"no sample {name!r} in the last build; {hint}`echo-hf review` lists what is open"
+            )

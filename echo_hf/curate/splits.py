@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 from datasets import List, Value
 
 from echo_hf.curate.decisions import FILE, Decisions, read_decisions
+from echo_hf.curate.privacy import products_of
+from echo_hf.curate.reviewed import Reviewed, reviewed_rows
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Reject, Status
 from echo_hf.stage import Remark, Stage, kept, parents_of, remarks
@@ -66,13 +68,15 @@ class Splits(Stage):
     order. While its pictures stand in a screenshot a sample equals no other: its inputs are not
     known.
 
-    What a reviewer removed takes its place in that order and is then left out: no other sample
-    takes that place. What a reviewer kept has nothing to review any more.
+    What reviewers changed is changed before all this. What a reviewer removed takes its place in
+    that order and is then left out: no other sample takes that place. What a reviewer kept has
+    nothing to review any more.
 
     Attributes:
         seed: Of the order.
         cap: Most samples of a benchmark split.
         decisions: What reviewers decided.
+        products: Names that are no person's, for the prompts that reviewers wrote.
     """
 
     name: ClassVar[str] = "splits"
@@ -84,22 +88,28 @@ class Splits(Stage):
     seed: int = 0
     cap: int = 1000
     decisions: Decisions = field(default_factory=Decisions, metadata={"digest": False})
+    products: frozenset[str] = field(default=frozenset(), metadata={"digest": False})
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Places all samples at once; their order does not matter."""
+        reviewed = self.reviewed(table)
+        seen, table = table.select(list(READ)).to_pylist(), reviewed.table
         rows = table.select(list(READ)).to_pylist()
         order = sorted(range(len(rows)), key=lambda row: self._turn(rows[row]["id"]))
         out = dict(_excluded(rows, order))
         places = self._places(rows, [row for row in order if row not in out])
-        removed = [row for row in places if self.decisions.removes(rows[row])]
+        removed = [row for row in places if self.decisions.removes(seen[row])]
         out |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
         taken = [row for row in range(len(rows)) if row not in out]
         released = {
-            "review": [self.decisions.open_reasons(rows[row]) for row in taken],
+            "review": [
+                self.decisions.open_reasons(seen[row], reviewed.closed(seen[row])) for row in taken
+            ],
             "splits": [places[row] for row in taken],
         }
         samples = _released(table.take(pa.array(taken, pa.int64())), released)
         said = [Remark(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in sorted(out)]
+        said += reviewed.remarks()
         parents = parents_of(samples["id"].combine_chunks())
         return pa.concat_tables([kept(samples, parents), remarks(SPLIT_SAMPLES, said)])
 
@@ -107,7 +117,15 @@ class Splits(Stage):
     def from_config(cls, config: Config, pictures: PictureStore) -> Self:
         """The stage with the config's seed and cap."""
         del pictures
-        return cls(**config.splits.model_dump())
+        return cls(**config.splits.model_dump(), products=products_of(config.target))
+
+    def reviewed(self, table: pa.Table) -> Reviewed:
+        """The samples with what reviewers changed, before anything is drawn from them.
+
+        Args:
+            table: Rows of samples, all of them.
+        """
+        return reviewed_rows(table, self.decisions, self.products)
 
     def in_run(self, root: Path) -> Self:
         """The stage with the decisions that a run's folder holds.
@@ -126,7 +144,10 @@ class Splits(Stage):
     def describe(self) -> dict[str, Any]:
         """As for any stage, with what was decided about each sample."""
         decided = self.decisions.described()
-        return super().describe() | ({"decisions": decided} if decided else {})
+        said: dict[str, Any] = {"decisions": decided} if decided else {}
+        if any(one.changed for one in self.decisions.by_id.values()):
+            said["products"] = sorted(self.products)
+        return super().describe() | said
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:

@@ -52,7 +52,7 @@ def check_publishable(
             f"{place} has {manifest.unscreened} samples that no safety model has looked at: build "
             "it with a guard engine, or add --allow-unscreened to publish it nevertheless"
         )
-    _check_removed(release)
+    _check_reviewed(release)
 
 
 def check_names(repo_id: str, tag: str) -> None:
@@ -94,19 +94,21 @@ def check_repository(repo_id: str) -> None:
         )
 
 
-def _check_removed(release: Release) -> None:
-    """Refuses what reviewers of the run, in whose folder the release lies, have removed since."""
+def _check_reviewed(release: Release) -> None:
+    """Refuses what reviewers of the run, in whose folder the release lies, decided otherwise."""
     path = release.path.parent / FILE
     decisions = read_decisions(path)
-    if all(one.decision != "remove" for one in decisions.by_id.values()):
+    if not decisions.by_id:
         return
-    removed = sorted({row["id"] for row in _samples(release) if decisions.removes(row)})
-    if removed:
-        more = f" and {len(removed) - 1} more" if removed[1:] else ""
-        raise ReleaseError(
-            f"sample {removed[0]!r}{more} of release {str(release.path)!r} was removed in review "
-            f"since ({path}): build again"
-        )
+    found = {row["id"]: decisions.stale(row) for row in _samples(release)}
+    for what in ("removed", "changed"):
+        stale = sorted(name for name, told in found.items() if told == what)
+        if stale:
+            more = f" and {len(stale) - 1} more" if stale[1:] else ""
+            raise ReleaseError(
+                f"sample {stale[0]!r}{more} of release {str(release.path)!r} was {what} in review "
+                f"since ({path}): build again"
+            )
 
 
 def _samples(release: Release) -> Iterator[Mapping[str, Any]]:
@@ -115,7 +117,7 @@ def _samples(release: Release) -> Iterator[Mapping[str, Any]]:
         for file in entry.files if entry else ():
             path = release.path / file.path
             try:
-                table = pq.read_table(path, columns=["id", "sample_digest"])
+                table = pq.read_table(path, columns=["id", "sample_digest", "provenance"])
             except (OSError, pa.ArrowException) as error:
                 said = " ".join(str(error).split())[:200]
                 raise ReleaseError(f"cannot read {str(path)!r} ({said}): build again") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import tempfile
@@ -12,7 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.decisions import Decision, Decisions, append_decisions, read_decisions
+from echo_hf.curate.decisions import (
+    Decision,
+    Decisions,
+    append_decisions,
+    drop_decisions,
+    read_decisions,
+)
 from echo_hf.errors import ReviewError
 
 A, B, C = ("a" * 64, "b" * 64, "c" * 64)
@@ -159,3 +166,91 @@ def test_reviewers_at_once_lose_nothing(tmp_path: Path) -> None:
 
     lines = [json.loads(line)["id"] for line in file.read_text("utf-8").splitlines()]
     assert sorted(lines) == ["one"] * 20 + ["two"] * 20
+
+
+EDIT = {"prompt": {"text": "a fox", "modified": True}, "sample_digest": "f" * 64}
+
+
+def test_a_change_holds_for_the_version_that_was_seen() -> None:
+    """With any decision but a withdrawal; an empty change is none."""
+    for decided in ("keep", "remove", "flag", "edit"):
+        found = after(decision(decided, changes=EDIT)).changes(row())
+        assert found is not None
+        assert found.decision == decided
+    assert after(decision("withdraw", changes=EDIT)).changes(row()) is None
+    assert after(decision(changes={})).changes(row()) is None
+    assert after(decision(changes=EDIT)).changes(row(sample_digest="other")) is None
+
+
+def test_lines_of_earlier_versions_are_read_as_they_were(tmp_path: Path) -> None:
+    """Without a reviewer, changes or an event; they decide a build as they did."""
+    file = tmp_path / "review.jsonl"
+    line = {"id": "one", "sample_digest": "digest", "decision": "keep", "reasons": [MINOR]}
+    line |= {"pictures": [A, B, C], "note": None, "at": "2026-03-09T10:12:00+00:00"}
+    file.write_text(json.dumps(line) + "\n", "utf-8")
+    found = read_decisions(file).by_id["one"]
+
+    assert (found.reviewer, found.changes, found.event) == (None, None, None)
+    text = json.dumps(["digest", [MINOR], [A, B, C]])
+    assert found.described() == f"keep {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def test_a_change_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    """All parts of it, with who made it."""
+    file = tmp_path / "review.jsonl"
+    crops = {
+        "screenshot": C,
+        "inset": 2,
+        "crops": [{"role": "input", "box": [1, 2, 9, 8], "sha256": A}],
+    }
+    roles = [{"sha256": B, "role": "neither"}, {"sha256": A, "role": "output", "post_url": "u"}]
+    made = decision(
+        "flag", changes={**EDIT, "roles": roles, "crops": crops, "quality": "Trash"},
+        reviewer="ann", event=7,
+    )  # fmt: skip
+    append_decisions(file, [made])
+    assert read_decisions(file).by_id["one"] == made
+    assert made.changed is not None
+    assert made.changed.named == ("prompt", "quality", "roles", "crops")
+    assert made.changed.pictures == {A}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"prompt": {"text": "", "modified": True}}, "prompt.text"),
+        ({"quality": "Good"}, "quality"),
+        ({"roles": [{"sha256": "x", "role": "input"}]}, "sha256"),
+        ({"crops": {"screenshot": C, "crops": [{"role": "input", "box": [5, 0, 5, 9]}]}}, "box"),
+        ({"promt": None}, "unknown key"),
+    ],
+)  # fmt: skip
+def test_a_change_that_is_none_is_refused(tmp_path: Path, changes: Any, said: str) -> None:
+    """A line that somebody wrote by hand is not half understood."""
+    file = tmp_path / "review.jsonl"
+    line = json.loads(decision().model_dump_json()) | {"changes": changes}
+    file.write_text(json.dumps(line) + "\n", "utf-8")
+    with pytest.raises(ReviewError) as caught:
+        read_decisions(file)
+    assert said in str(caught.value)
+
+
+def test_what_is_forgotten_leaves_no_words_of_a_change(tmp_path: Path) -> None:
+    """A changed prompt may be what somebody asks to be forgotten; the bare removal stays."""
+    file = tmp_path / "review.jsonl"
+    append_decisions(
+        file,
+        [
+            decision("edit", changes=EDIT, reviewer="ann"),
+            decision("remove", changes=EDIT, reviewer="ann", note="hers"),
+            decision("edit", id="two", changes=EDIT),
+            decision("edit", id="three", changes=EDIT),
+        ],
+    )
+    drop_decisions(file, {"one", "two"})
+    found = read_decisions(file).by_id
+
+    assert set(found) == {"one", "three"}
+    one = found["one"]
+    assert (one.decision, one.changes, one.reviewer, one.note) == ("remove", None, None, None)
+    assert found["three"].changes is not None

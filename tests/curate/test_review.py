@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import yaml
 from rich.console import Console
 
 from echo_hf.curate.decisions import Decision
+from echo_hf.curate.edit import Edit
 from echo_hf.curate.review import OpenReview, Reviews, decide, open_reviews
 from echo_hf.curate.show_review import show_decisions, show_open
 from echo_hf.errors import ReviewError, RunError
@@ -218,3 +220,63 @@ def test_the_command_lists_and_decides(runs: Path) -> None:
     assert waiting(runs) == {}
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
     assert "no sample 'nobody' in the last build" in wrong.stderr
+
+
+def test_an_edit_is_built_kept_and_withdrawn(runs: Path) -> None:
+    """Its change is in the release while it stands, goes with a later `keep`, and is taken back."""
+    path = runs.parent / "config.yaml"
+    name = waiting(runs)[CARD]
+    clean = "a card for Noor, teal letters"
+    decide(path, edits={name: Edit(clean)}, reviewer="ann", runs=runs)
+    assert released(build(path, runs=runs))[clean] == []
+    decide(path, keep=[name], runs=runs)
+    assert released(build(path, runs=runs))[clean] == []
+    decide(path, flag=[name], note="is that her name?", runs=runs)
+    assert released(build(path, runs=runs))[clean] == ["second_look"]
+    decide(path, withdraw=[name], runs=runs)
+    assert released(build(path, runs=runs))[CARD] == ["personal_data"]
+
+
+def test_an_edit_that_cannot_be_writes_nothing(runs: Path) -> None:
+    """Not even the decisions beside it."""
+    path = runs.parent / "config.yaml"
+    ids = waiting(runs)
+    with pytest.raises(ReviewError, match="has no word"):
+        decide(path, keep=[ids[PROMPTS[2]]], edits={ids[CARD]: Edit(" ")}, runs=runs)
+    assert not (runs / "cards" / "review.jsonl").exists()
+
+
+def test_an_edited_sample_that_changed_is_open_again(runs: Path) -> None:
+    """The post was edited: the reviewer's prompt is not in the release, and it says so."""
+    path = runs.parent / "config.yaml"
+    decide(path, keep=[waiting(runs)[CARD]], edits={waiting(runs)[CARD]: Edit("a card")}, runs=runs)
+    changed = (f"{CARD} on black", *PROMPTS[1:])
+    release = build(config(runs.parent, *changed), runs=runs)
+    assert released(release)[changed[0]] == ["personal_data", "edited_earlier"]
+
+
+def test_the_command_flags_withdraws_and_exports(runs: Path) -> None:
+    """With a pseudonym; gold of what was kept, and one line where there is nothing to export."""
+    folder, ids = runs.parent, waiting(runs)
+    flagged = echo_hf("review", "config.yaml", "--flag", ids[CARD], "--reviewer", "ann", cwd=folder)
+    nothing = echo_hf("review", "config.yaml", "--gold", "gold", cwd=folder)
+    withdrawn = echo_hf("review", "config.yaml", "--withdraw", ids[CARD], cwd=folder)
+    echo_hf("review", "config.yaml", "--keep", ids[CARD], cwd=folder)
+    gold = echo_hf("review", "config.yaml", "--gold", "gold", cwd=folder)
+
+    assert flagged.stdout.split()[:2] == ["flag", ids[CARD]]
+    assert (nothing.returncode, nothing.stderr.count("\n")) == (2, 1)
+    assert "no sample is kept or removed as it is now" in nothing.stderr
+    assert withdrawn.stdout.split()[:2] == ["withdraw", ids[CARD]]
+    assert (
+        gold.stdout.splitlines()[0]
+        == "1 samples of 1 threads, and the roles of 0 pictures, in gold"
+    )
+
+
+@pytest.mark.skipif(find_spec("gradio") is not None, reason="gradio is here")
+def test_the_page_says_what_to_install(runs: Path) -> None:
+    """In one line, before anything is read."""
+    done = echo_hf("review", "config.yaml", "--app", cwd=runs.parent)
+    assert done.returncode == 2
+    assert 'pip install "echo-hf[apps]"' in done.stderr

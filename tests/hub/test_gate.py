@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
+from echo_hf.curate.changes import Changes
 from echo_hf.curate.decisions import Decision, append_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
@@ -86,6 +88,46 @@ def test_other_decisions_are_in_nobodys_way(
     """Kept, kept after all, or removed with another prompt or other inputs."""
     decided(reviewed, *said, digest=digest)
     check_publishable(reviewed)
+
+
+def edited(release: Release, quality: str | None, said: str = "edit") -> Decision:
+    """Writes down that a reviewer changed the first sample, or did not."""
+    changes = Changes.model_validate({"quality": quality, "sample_digest": "e" * 64})
+    made = Decision.model_validate(
+        {"id": "sample0", "sample_digest": "as built", "decision": said, "reasons": ()}
+        | {"changes": changes if quality else None}
+    )
+    append_decisions(release.path.parent / "review.jsonl", [made])
+    return made
+
+
+def test_what_was_changed_since_the_build_is_refused(reviewed: Release) -> None:
+    """The release has the sample as it was before; another one's change is in nobody's way."""
+    edited(reviewed, "Analysis")
+    with pytest.raises(ReleaseError, match=r"'sample0' .* was changed in review since .*: build"):
+        check_publishable(reviewed, allow_rules=True, allow_unscreened=True)
+    edited(reviewed, None, "withdraw")
+    check_publishable(reviewed)
+
+
+def test_a_release_with_the_change_may_be_published(
+    tmp_path: Path, samples: Samples, pictures: PictureStore, facts: ReleaseFacts
+) -> None:
+    """Until the change is withdrawn, made anew, or the changed sample is removed."""
+    made = Changes.model_validate({"quality": "Analysis", "sample_digest": "e" * 64})
+    told = json.dumps({"review": {"digest": made.fingerprint}})
+    rows = samples({"sample_digest": "e" * 64, "provenance": told})
+    release = write_release(tmp_path / "run" / "release", {"analysis": rows}, pictures, facts)
+    edited(release, "Analysis", "keep")
+    check_publishable(release)
+    for quality, said, what in (
+        ("Benchmark", "edit", "changed"),
+        (None, "withdraw", "changed"),
+        (None, "remove", "removed"),
+    ):
+        edited(release, quality, said)
+        with pytest.raises(ReleaseError, match=f"was {what} in review"):
+            check_publishable(release)
 
 
 def test_a_file_that_cannot_be_read_is_named(reviewed: Release) -> None:

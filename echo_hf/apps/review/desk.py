@@ -1,0 +1,270 @@
+"""What reviewers see and do: every answer is read from the log and the file, nothing is kept here.
+
+A person's place is the sample of the last thing they did, so a page that is loaded again, or a
+server that was killed, goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from echo_hf.apps.events import EVENTS_FILE, Event, EventLog
+from echo_hf.apps.fold import standing
+from echo_hf.apps.leases import Leases
+from echo_hf.apps.review.folded import APP, OPEN, Ledger, payload_of, unsettled
+from echo_hf.apps.review.form import Form, edit_of, form_of
+from echo_hf.apps.review.view import TOLD, View
+from echo_hf.curate.cases import Case, made_decision
+from echo_hf.curate.decision import Decision
+from echo_hf.curate.decisions import FILE, Decisions
+from echo_hf.curate.edit import checked_changes
+from echo_hf.curate.edited_sample import edited_sample
+from echo_hf.curate.triage import triage
+from echo_hf.errors import ReviewError
+from echo_hf.pictures import PictureStore
+
+ACTIONS = ("keep", "remove", "flag", "edit")
+SETTLED = ("keep", "remove")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Shows people samples, and writes down what they decide.
+
+    Attributes:
+        cases: The samples of the last build.
+        duplicates: Samples that equal another one: that one's id.
+        root: The run's folder.
+        pictures: Its pictures.
+        log: The log of events.
+    """
+
+    cases: Mapping[str, Case]
+    duplicates: Mapping[str, str]
+    root: Path
+    pictures: PictureStore
+    log: EventLog
+
+    @classmethod
+    def of(cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path) -> Desk:
+        """A desk whose samples stand in the order in which they should be looked at.
+
+        Args:
+            cases: The samples of the last build.
+            duplicates: Samples that equal another one: that one's id.
+            root: The run's folder.
+        """
+        order = sorted(
+            cases.values(),
+            key=lambda case: triage(case.row, case.notices, duplicates.get(case.row["id"])).turn,
+        )
+        queue = {case.row["id"]: case for case in order}
+        log = EventLog(root / EVENTS_FILE)
+        return cls(queue, duplicates, root, PictureStore(root / "pictures"), log)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The log and the file of decisions."""
+        return Ledger(self.log, self.root / FILE)
+
+    @property
+    def leases(self) -> Leases:
+        """Who has which sample."""
+        return Leases(self.log, APP)
+
+    def view(self, person: str, *, form: Form | None = None, **said: str) -> View:
+        """What a person's page shows now.
+
+        Args:
+            person: Pseudonym of the person.
+            form: What the person typed, where it could not be saved.
+            **said: `problem` or `told`.
+
+        Returns:
+            The sample that they were at last, or the first that is theirs to look at.
+
+        Raises:
+            RunError: The log cannot be used.
+            ReviewError: The file of decisions cannot be read.
+        """
+        own, decided = self.log.events(APP, person=person), self.ledger.decided()
+        here = next((one.subject for one in reversed(own) if one.subject in self.cases), None)
+        subject = here or self._go(person, decided, None) or next(iter(self.cases))
+        self.leases.lend([subject], person)  # renewed while somebody is at it
+        return self._view(person, subject, decided, own, form, **said)
+
+    def act(self, person: str, said: Mapping[str, Any]) -> View:
+        """Writes down what a person did; it is on the disk when this returns.
+
+        Args:
+            person: Pseudonym of the person.
+            said: What the page sent: `kind`, `subject`, `base`, and by kind `form`, `event` or
+                `wanted`. Anything may be in it: what is not understood, or is about another sample
+                than the one that the person is at, changes nothing.
+
+        Returns:
+            What the page shows next.
+
+        Raises:
+            RunError: The log cannot be used.
+            ReviewError: The file of decisions cannot be read or written.
+        """
+        now = self.view(person)
+        kind, subject = said.get("kind"), now.case.row["id"]
+        if said.get("subject") != subject:
+            return now
+        if kind == "undo":
+            return self._undo(person)
+        if kind in ("next", "back", "goto"):
+            return self._move(person, now, str(kind), said.get("wanted"))
+        if kind == "take":
+            return self._take(person, now, said)
+        if kind in ACTIONS:
+            return self._decide(person, now, str(kind), said)
+        return now
+
+    def _decide(self, person: str, now: View, kind: str, said: Mapping[str, Any]) -> View:
+        form = Form.read(said.get("form"), now.form)
+        case = now.case
+        try:
+            edit = edit_of(case.row, form)
+            changes = checked_changes(case.row, case.context, edit, self.pictures, case.taken)
+        except ReviewError as error:
+            return self.view(person, form=form, problem=str(error))
+        made = made_decision(case.row, kind, note=form.note, changes=changes)
+        last = self.ledger.decided().changes(case.row)
+        before = last.changed if last else None
+        if kind == "edit" and (changes, form.note) == (before, now.form.note):
+            return now
+        return self._write(person, now, kind, payload_of(made), said)
+
+    def _take(self, person: str, now: View, said: Mapping[str, Any]) -> View:
+        chosen = next((one for one in now.conflict if one.id == said.get("event")), None)
+        if chosen is None:
+            return now
+        return self._write(person, now, chosen.action, chosen.payload, said)
+
+    def _write(
+        self, person: str, now: View, kind: str, payload: Mapping[str, Any], said: Mapping[str, Any]
+    ) -> View:
+        subject, base = now.case.row["id"], said.get("base")
+        # What the page showed, not what is there now: so that two who did not see each other's
+        # decisions are found out.
+        seen = base if isinstance(base, int) and 0 < base <= now.base else None
+        self.log.append(APP, subject, person, kind, payload, seen)
+        self.ledger.catch_up(subject)
+        if kind == "edit":
+            return self.view(person, told="changed")
+        self.leases.give_back(subject, person)
+        self._go(person, self.ledger.decided(), subject)
+        return self.view(person, told=f"{TOLD[kind]} {subject}")
+
+    def _undo(self, person: str) -> View:
+        acts = _acts(self.log.events(APP, person=person))
+        if not acts:
+            return self.view(person, problem="nothing of yours to take back")
+        self.log.undo(acts[-1].id, person)
+        self.ledger.catch_up(acts[-1].subject)
+        if acts[-1].subject in self.cases:
+            self._open(person, acts[-1].subject)
+        return self.view(person, told=f"taken back: {TOLD[acts[-1].action]}")
+
+    def _move(self, person: str, now: View, kind: str, wanted: object) -> View:
+        subject = now.case.row["id"]
+        if kind == "goto":
+            if not isinstance(wanted, str) or wanted.strip() not in self.cases:
+                return self.view(
+                    person, problem=f"no sample {str(wanted)[:60]!r} in the last build"
+                )
+            self._leave(person, subject, wanted.strip())
+        elif kind == "back":
+            order = list(self.cases)
+            self._leave(person, subject, order[max(now.number - 2, 0)])
+        elif self._go(person, self.ledger.decided(), subject) is None:
+            return self.view(person, told="nothing else is left: the rest is decided, or lent")
+        else:
+            self.leases.give_back(subject, person)
+        return self.view(person)
+
+    def _leave(self, person: str, subject: str, other: str) -> None:
+        self.leases.give_back(subject, person)
+        self._open(person, other)
+
+    def _open(self, person: str, subject: str) -> None:
+        self.leases.lend([subject], person)
+        self.log.append(APP, subject, person, OPEN)
+
+    def _go(self, person: str, decided: Decisions, after: str | None) -> str | None:
+        """Opens the next sample that waits for this person and nobody else has."""
+        order = list(self.cases)
+        at = order.index(after) + 1 if after is not None and after in self.cases else 0
+        turn = [*order[at:], *order[:at]]
+        waiting = [one for one in turn if one != after and self._waits(one, person, decided)]
+        found = self.leases.lend(waiting, person)
+        if found is not None:
+            self.log.append(APP, found, person, OPEN)
+        return found
+
+    def _waits(self, subject: str, person: str, decided: Decisions) -> bool:
+        last, row = decided.by_id.get(subject), self.cases[subject].row
+        if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
+            return True
+        if last.decision == "flag":
+            mine = any(one.person == person for one in _acts(self.log.events(APP, subject)))
+            return last.reviewer != person and not mine
+        return last.decision == "keep" and not last.covers(row)
+
+    def _view(
+        self,
+        person: str,
+        subject: str,
+        decided: Decisions,
+        own: Sequence[Event],
+        form: Form | None,
+        **said: str,
+    ) -> View:
+        case, events = self.cases[subject], self.log.events(APP, subject)
+        changing = decided.changes(case.row)
+        changes = changing.changed if changing else None
+        shown = edited_sample(case.row, changes, case.taken)[0] if changes else dict(case.row)
+        reasons = decided.open_reasons(case.row)
+        rows = {name: one.row for name, one in self.cases.items()}
+        lease = self.leases.running().get(subject)
+        acts = [one for one in events if one.action != OPEN]
+        last = decided.by_id.get(subject)
+        mine = [one for one in own if one.action != OPEN]
+        return View(
+            person=person,
+            case=case,
+            pictures=self.pictures,
+            shown=shown,
+            form=form or form_of(shown, changes, _own_note(last, person)),
+            triage=triage({**shown, "review": reasons}, case.notices, self.duplicates.get(subject)),
+            open_reasons=reasons,
+            decision=last if last and last.decision != "withdraw" else None,
+            conflict=unsettled(acts),
+            base=acts[-1].id if acts else 0,
+            number=list(self.cases).index(subject) + 1,
+            total=len(self.cases),
+            done=sum(_is_settled(decided.by_id.get(name), row) for name, row in rows.items()),
+            lent=lease if lease and lease.person != person else None,
+            can_undo=bool(_acts(own)),
+            saved=mine[-1].at if mine else None,
+            **said,
+        )
+
+
+def _acts(events: Sequence[Event]) -> list[Event]:
+    return [one for one in standing(events) if one.action != OPEN]
+
+
+def _is_settled(last: Decision | None, row: Mapping[str, Any]) -> bool:
+    return last is not None and last.decision in SETTLED and last.is_about(row)
+
+
+def _own_note(last: Decision | None, person: str) -> str | None:
+    """Somebody else's note is shown, but not put into one's mouth."""
+    return last.note if last is not None and last.reviewer == person else None

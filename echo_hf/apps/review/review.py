@@ -1,0 +1,114 @@
+"""Have people review the samples of a run in their browsers: `echo-hf review CONFIG --app`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from echo_hf.apps.people import check_reachable, people_of
+from echo_hf.apps.review.desk import Desk
+from echo_hf.apps.review.view import View
+from echo_hf.apps.serve import Place, check_installed, serve
+from echo_hf.apps.shown_pictures import ROUTE, ShownPictures
+from echo_hf.config import Config
+from echo_hf.curate.cases import Case, read_cases
+from echo_hf.curate.decision import pictures_of
+from echo_hf.curate.splits import Splits
+from echo_hf.errors import ReviewError
+from echo_hf.pipeline import Pipeline
+from echo_hf.reasons import Reject
+from echo_hf.run import RUNS, opened
+from echo_hf.swap import complete
+
+
+def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> Desk:
+    """Opens a run for people to review.
+
+    Args:
+        config: The config, or the path of its file.
+        runs: Folder of runs.
+
+    Returns:
+        What can be reviewed, with all that the log had and the file of decisions had not.
+
+    Raises:
+        RunError: Nothing was built yet, or the log cannot be used.
+        ReviewError: There is no sample, or the file of decisions cannot be read.
+    """
+    with opened(config, runs, writes=False) as pipeline:
+        cases = read_cases(pipeline)
+        if not cases:
+            raise ReviewError(f"{str(pipeline.folder.root)!r} has no sample to review")
+        desk = Desk.of(cases, dict(_duplicates(pipeline)), pipeline.folder.root)
+    desk.ledger.catch_up()  # what a killed server had not written any more
+    return desk
+
+
+def review(
+    desk: Desk,
+    *,
+    place: Place,
+    people: Iterable[str] = (),
+    anyone: bool = False,
+    ready: Callable[[str], None],
+) -> None:
+    """Serves the page until it is stopped; a decision is in the file before the page moves on.
+
+    Args:
+        desk: What is reviewed.
+        place: Where the page is served.
+        people: Pseudonyms of those who may review, or `auth`, as `people_of` reads them.
+        anyone: Whether whoever reaches the page may review.
+        ready: Told the address.
+
+    Raises:
+        MissingExtraError: Gradio is not here.
+        RunError: The page cannot be served there, or to those.
+    """
+    check_installed("`echo-hf review --app`")
+    admitted = people_of(people)
+    check_reachable(place.host, admitted, anyone=anyone)
+    from echo_hf.apps.review.app import look, page
+
+    named = ShownPictures.of(desk.pictures, digests_of(desk))
+    known = dict(named.digests)
+    pictures = ShownPictures(desk.pictures, named.secret, known)
+
+    def admit(view: View) -> None:
+        # What a reviewer has just cut out was not there when the page was opened.
+        cut = (*view.shown["input_images"], *view.shown["output_images"])
+        known.update({pictures.address(one).removeprefix(ROUTE): one for one in cut})
+
+    serve(
+        partial(page, desk, admitted, pictures.address, admit),
+        pictures,
+        admitted,
+        place,
+        ready,
+        look,
+    )
+
+
+def digests_of(desk: Desk) -> Iterator[str]:
+    """The pictures that the page may show: those of samples, of their threads, and cut out."""
+    for case in desk.cases.values():
+        yield from _of_case(case)
+    for one in desk.ledger.decided().by_id.values():
+        yield from one.changed.pictures if one.changed else ()
+
+
+def _of_case(case: Case) -> Iterator[str]:
+    yield from pictures_of(case.row)
+    for post in case.context:
+        yield from (one["sha256"] for one in post["pictures"] or () if one["sha256"])
+
+
+def _duplicates(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    file = complete(pipeline.folder.stage(Splits.name)) / "rejects.parquet"
+    columns = ["id", "_reason", "_detail"]
+    for row in pq.read_table(file, columns=columns).to_pylist() if file.exists() else ():
+        if row["_reason"] == Reject.DUPLICATE_OF:
+            yield row["id"], row["_detail"]

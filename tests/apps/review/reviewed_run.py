@@ -1,0 +1,79 @@
+"""A run to review: the bundled posts, built by plain rules, and posts that mean harm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import yaml
+
+from echo_hf.curate.decisions import Decision, read_decisions
+from echo_hf.hub.release import Release
+from echo_hf.run import build
+
+TARGET = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
+HOSTILE = (
+    'a fox <img src=x onerror=alert(1)><script>alert(2)</script> on "paper" ${alert(3)} '
+    "{{alert(4)}} </textarea><svg onload=alert(5)> 'quoted'"
+)
+MAIL = "a card for Noor, noor@example.org, teal letters on cream paper"
+NAME = "quickstart"
+CHAIR = "Paint this chair mint green"
+LAKE = "Turn this photo into a night scene"
+Row = dict[str, Any]
+
+
+def reviewed_run(folder: Path) -> Path:
+    """Builds it in a folder, and returns the path of its config."""
+    posts = [
+        {"url": f"https://x.com/i/status/{number}", "text": f"Lumen Image! Prompt: {prompt}"}
+        | {"author": "mira_draws"}
+        for number, prompt in enumerate((HOSTILE, MAIL))
+    ]
+    (folder / "posts.jsonl").write_text("\n".join(map(json.dumps, posts)), "utf-8")
+    data: Row = {"name": NAME, "target": TARGET | {"chat_window": "Lumen Chat"}}
+    data["target"] |= {"aliases": ["lumen", "lumen-img", "l-image"]}
+    data |= {"posts": [{"source": "quickstart"}, {"source": "jsonl", "path": "posts.jsonl"}]}
+    data |= {"engines": {"text": {"kind": "rules"}}}
+    stages = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
+    data |= {"stages": {name: {"engine": "text"} for name in stages}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(data), "utf-8")
+    built(folder)
+    return folder / "config.yaml"
+
+
+def built(folder: Path) -> Release:
+    """Builds it, or builds it anew."""
+    return build(folder / "config.yaml", runs=folder / "runs")
+
+
+def root(folder: Path) -> Path:
+    """The run's folder."""
+    return folder / "runs" / NAME
+
+
+def samples(folder: Path) -> list[Row]:
+    """The samples, before any decision."""
+    file = root(folder) / "stages" / "privacy" / "kept.parquet"
+    rows: list[Row] = pq.read_table(file).to_pylist()
+    return rows
+
+
+def named(folder: Path, words: str) -> Row:
+    """The sample whose prompt begins with some words."""
+    return next(row for row in samples(folder) if row["prompt"].startswith(words))
+
+
+def released(release: Release) -> dict[str, Row]:
+    """The released samples by id, without their pictures."""
+    data = release.datasets["analysis"]
+    pictures = [name for name in data.column_names if name.endswith("_images")]
+    shown = data.remove_columns([*pictures, "screenshot"])
+    return {row["id"]: row for row in shown.to_list()}
+
+
+def decided(folder: Path) -> dict[str, Decision]:
+    """What stands in the file that a build follows."""
+    return dict(read_decisions(root(folder) / "review.jsonl").by_id)

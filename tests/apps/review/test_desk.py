@@ -1,0 +1,192 @@
+"""What reviewers are offered, and what becomes of what they do; without a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from echo_hf.apps.review.desk import Desk
+from echo_hf.apps.review.form import Form
+from echo_hf.apps.review.page import desk_page, start_page
+from echo_hf.apps.review.view import View
+from echo_hf.curate.cases import Case
+from echo_hf.curate.decision import Decision
+from tests.curate.reviewed_rows_for_tests import row
+from tests.samples_for_tests import post
+
+HOSTILE = "<script>alert(1)</script>\" onload='x' ${y} {{z}}"
+CALM = {"safety": {"flagged": False, "categories": [], "model": "guard"}, "has_nsfw": False}
+SHORT = {"prompt": "a fox", **CALM}
+
+
+def case(name: str, **values: Any) -> Case:
+    """A sample with one post around it."""
+    plain = {"prompt": f"a fox in the snow, number {name}", **CALM}
+    return Case(row(name, **{**plain, **values}), [post(0, -1, "look")])
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """Three samples: one that is fit, one with something to look at, one that is Trash."""
+    cases = [case("fit"), case("look", **SHORT), case("trash", quality="Trash")]
+    return Desk.of({one.row["id"]: one for one in cases}, {}, tmp_path)
+
+
+def act(desk: Desk, person: str, kind: str, **said: Any) -> View:
+    """Somebody does something at the sample where they are."""
+    now = desk.view(person)
+    return desk.act(person, {"kind": kind, "subject": now.case.row["id"], "base": now.base, **said})
+
+
+def line(desk: Desk, subject: str) -> Decision:
+    """What stands in the file about a sample."""
+    return desk.ledger.decided().by_id[subject]
+
+
+def test_what_needs_a_person_comes_first(desk: Desk) -> None:
+    """Then what is fit, then what is not; each shown once, and the counts go up."""
+    order = []
+    for _ in range(3):
+        order.append(desk.view("ann").case.row["id"])
+        act(desk, "ann", "keep")
+    assert order == ["look", "fit", "trash"]
+    assert (desk.view("ann").done, desk.view("ann").total) == (3, 3)
+
+
+def test_nobody_is_offered_what_another_has(desk: Desk) -> None:
+    """Three people have three samples; a fourth gets one that somebody has, and is told."""
+    got = [desk.view(name).case.row["id"] for name in ("ann", "bo", "cy")]
+    assert sorted(got) == ["fit", "look", "trash"]
+    view = desk.view("di")
+    assert view.lent is not None
+    assert view.lent.person == "ann"
+
+
+def test_a_flag_goes_to_somebody_else(desk: Desk) -> None:
+    """Who flagged it is not offered it again; the next one is shown the note, and writes none."""
+    act(desk, "ann", "flag", form={"note": "which fox?"})
+    act(desk, "ann", "keep")
+    act(desk, "ann", "keep")
+    assert "nothing else is left" in act(desk, "ann", "next").told
+    view = desk.view("bo")
+    assert (view.case.row["id"], view.form.note) == ("look", "")
+    assert view.decision is not None
+    assert view.decision.note == "which fox?"
+    assert view.open_reasons == ["second_look"]
+
+
+def test_an_edit_stays_with_the_decision(desk: Desk) -> None:
+    """Edited by one, kept by the other: the line has both."""
+    form = {"prompt": "a fox asleep", "quality": "Analysis"}
+    view = act(desk, "ann", "edit", form=form)
+    assert view.case.row["id"] == "look"
+    assert (line(desk, "look").decision, view.shown["prompt"]) == ("edit", "a fox asleep")
+    act(desk, "ann", "keep", form=form)
+    found = line(desk, "look")
+    assert found.changes is not None
+    assert (found.decision, found.changes.named) == ("keep", ("prompt", "quality"))
+
+
+def test_saving_what_is_saved_writes_nothing(desk: Desk) -> None:
+    """A page saves itself often."""
+    for _ in range(3):
+        act(desk, "ann", "edit", form={"prompt": "a fox asleep"})
+    assert len(desk.ledger.decided().every) == 1
+
+
+def test_what_was_refused_is_shown_with_what_was_typed(desk: Desk) -> None:
+    """Nothing is written, and nothing that was typed is lost."""
+    view = act(desk, "ann", "keep", form={"prompt": " ", "note": "hm"})
+    assert "has no word" in view.problem
+    assert (view.form.prompt, view.form.note) == (" ", "hm")
+    assert desk.ledger.decided().every == ()
+
+
+def test_undo_goes_back_to_the_sample(desk: Desk) -> None:
+    """Each press takes back one more; at the end it says that there is nothing."""
+    act(desk, "ann", "keep")
+    act(desk, "ann", "remove")
+    assert act(desk, "ann", "undo").case.row["id"] == "fit"
+    assert act(desk, "ann", "undo").case.row["id"] == "look"
+    assert [line(desk, name).decision for name in ("fit", "look")] == ["withdraw"] * 2
+    assert "nothing of yours" in act(desk, "ann", "undo").problem
+
+
+def test_a_page_that_is_behind_does_not_overwrite(desk: Desk) -> None:
+    """Two windows of one sample: who did not see the other's decision disagrees with it."""
+    ann, bo = desk.view("ann"), desk.view("bo")
+    desk.act("bo", {"kind": "goto", "subject": bo.case.row["id"], "wanted": "look"})
+    stale = {"subject": "look", "base": ann.base}
+    desk.act("ann", {"kind": "keep", **stale})
+    desk.act("bo", {"kind": "remove", **stale})
+    assert line(desk, "look").decision == "flag"
+    cy = desk.act(
+        "cy", {"kind": "goto", "subject": desk.view("cy").case.row["id"], "wanted": "look"}
+    )
+    assert [one.person for one in cy.conflict] == ["ann", "bo"]
+    act(desk, "cy", "take", event=cy.conflict[0].id)
+    assert (line(desk, "look").decision, line(desk, "look").reviewer) == ("keep", "cy")
+
+
+def test_a_place_that_is_not_there_is_named(desk: Desk) -> None:
+    """In one line, and the page stays where it is."""
+    view = act(desk, "ann", "goto", wanted="nowhere")
+    assert view.problem == "no sample 'nowhere' in the last build"
+
+
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=5)
+    | st.sampled_from(["look", "x"]),
+    lambda some: (
+        st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=6), some, max_size=3)
+    ),
+    max_leaves=6,
+)
+SAID = st.dictionaries(
+    st.sampled_from(["kind", "subject", "base", "form", "event", "wanted"]), JUNK, max_size=6
+)
+
+
+@given(SAID, st.sampled_from(["keep", "take", "goto", "edit", "undo", "nonsense"]))
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_whatever_a_page_sends_is_answered(desk: Desk, said: dict[str, Any], kind: str) -> None:
+    """A page is whoever can reach the port: no error, and the file can always be read."""
+    subject = desk.view("ann").case.row["id"]
+    desk.act("ann", {"kind": kind, "subject": subject, **said})
+    desk.act("ann", said)
+    assert desk_page(desk.view("ann"), str)
+
+
+def test_all_texts_are_escaped(tmp_path: Path) -> None:
+    """Prompt, posts, names, descriptions, feedback, notes, names of people."""
+    shown = {**post(0, -1, HOSTILE, author=HOSTILE)}
+    shown["pictures"] = [{"sha256": None, "url": None, "alt_text": HOSTILE}]
+    said = {"feedback": HOSTILE, "verdict": HOSTILE, "keyword": HOSTILE, "post_url": "u"}
+    bad = row("one", prompt=HOSTILE, community_feedback=[said], **CALM)
+    desk = Desk.of({"one": Case(bad, [shown], [("two_roles", HOSTILE)])}, {}, tmp_path)
+    act(desk, "ann", "flag", form={"note": HOSTILE})
+    page = desk_page(desk.view("ann"), lambda digest: f"/picture/{digest}")
+
+    assert page.count("&lt;script&gt;") >= 7
+    assert "<script" not in page
+    assert "onload='x'" not in page
+    assert "<script" not in start_page((HOSTILE,), HOSTILE)
+
+
+def test_a_form_takes_what_can_be_read() -> None:
+    """And keeps what stood there for the rest."""
+    shown = Form("a fox", "Benchmark", "n", {"a": "input"}, (("input", "1, 2, 3, 4"),))
+    assert Form.read(None, shown) == shown
+    given_ = {"prompt": 3, "roles": {"b": "output", "c": 4}, "boxes": [["input", 5], "x"]}
+    read = Form.read(given_, shown)
+    assert (read.prompt, read.roles) == ("a fox", {"a": "input", "b": "output"})
+    assert read.boxes == (("input", "5"),)
