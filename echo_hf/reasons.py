@@ -81,6 +81,10 @@ class Notice(Reason):
     BROKEN_PICTURE = "broken_picture", "the picture cannot be decoded"
     PICTURE_NOT_FOUND = "picture_not_found", "the picture file does not exist"
     PICTURE_WITHOUT_ADDRESS = "picture_without_address", "a picture is named, but not where it is"
+    REPLIES_NOT_FETCHED = (
+        "replies_not_fetched",
+        "the answer says that there are more replies, and does not hold them",
+    )
     PICTURE_OUTSIDE = "picture_outside", "the picture's path leaves the folder of the posts"
     SELF_PARENT = "self_parent", "the post names itself as its parent; the link is cut"
     CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"

@@ -163,5 +163,13 @@ def _is_json(text: str) -> bool:
 
 
 def _load_ours() -> None:
-    for name in ("jsonl", "quickstart", "snscrape", "x"):
+    for name in (
+        "discord",
+        "hackernews",
+        "jsonl",
+        "quickstart",
+        "reddit",
+        "snscrape",
+        "x",
+    ):
         import_module(f"echo_hf.collect.sources.{name}")
