@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from echo_hf.collect.fetch_policy import FetchPolicy
+from echo_hf.collect.platforms.registry import check_platform
+from echo_hf.collect.search_config import Search, phase_spans
 from echo_hf.collect.urls import PLATFORM_NAMES
 from echo_hf.config_check import first_error, secrets_in, shown_value
 from echo_hf.config_fields import (
@@ -77,17 +79,26 @@ class Target(Section):
 
 
 class Posts(Section):
-    """One file of posts.
+    """One file of posts, or a platform that is asked for them.
 
     Attributes:
-        source: Name of the reader: jsonl, x, snscrape, or quickstart.
+        source: Name of the reader: jsonl, x, snscrape, or quickstart; of the platform for a search.
         path: The file, relative to the config; readers of bundled posts need none.
         keywords: The search terms that found these posts, when the file does not say.
+        search: What the platform is asked by `echo-hf collect`; null for a file.
     """
 
     source: str
     path: File | None = None
     keywords: tuple[Words, ...] = ()
+    search: Search | None = None
+
+    @model_validator(mode="after")
+    def _file_or_search(self) -> Self:
+        if self.search is not None and (self.path is not None or self.keywords):
+            given = "path" if self.path is not None else "keywords"
+            raise ValueError(f"has {given} and search: expected a file, or a platform to ask")
+        return self
 
 
 class ModelOptions(Section):
@@ -302,6 +313,7 @@ def parse_config(data: Any, place: str) -> Config:
                 f"{place}: engines.{name} has {secret!r}, and a config is kept beside its results: "
                 "put the secret into an environment variable"
             )
+    _check_searches(config, place)
     for platform in config.rights:
         if platform not in PLATFORM_NAMES:
             raise ConfigError(unknown("platform", platform, PLATFORM_NAMES, f"{place}: rights"))
@@ -315,6 +327,22 @@ def parse_config(data: Any, place: str) -> Config:
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from None
     return config
+
+
+def _check_searches(config: Config, place: str) -> None:
+    asked: set[str] = set()
+    for number, entry in enumerate(config.posts):
+        if entry.search is None:
+            continue
+        where = f"{place}: posts.{number}"
+        check_platform(entry.source, f"{where}.source")
+        if entry.source in asked:
+            raise ConfigError(
+                f"{where}: {entry.source!r} is searched twice: put all phases into one search; "
+                "one with a start of its own may overlap others"
+            )
+        asked.add(entry.source)
+        phase_spans(entry.search.phases, config.target.released, f"{where}.search")
 
 
 def _with_only_engine(config: Config) -> Config:

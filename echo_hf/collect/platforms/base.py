@@ -54,7 +54,7 @@ class Question:
         """What tells this question from all others, the same in every run."""
         times = (
             [one.isoformat() for one in (self.window.start, self.window.end)]
-            if (self.window)
+            if self.window
             else None
         )
         return json.dumps([self.kind, self.about, times, self.language], ensure_ascii=False)
@@ -94,15 +94,39 @@ class StaleCursorError(Exception):
     """The platform no longer knows a cursor: the question has to be asked again whole."""
 
 
-class Platform(Protocol):
-    """A platform: a context manager that holds a connection.
+class UnanswerableError(Exception):
+    """The platform will never answer this question; it answers others.
 
-    What goes wrong is an `EchoError` (a key that is missing or refused, a question that it will
-    never answer), `RateLimitedError`, `StaleCursorError`, or, for a trouble that may pass, an
-    `OSError`; the crawl tries those again.
+    The message is one line for the user, without content of posts; the crawl puts the question
+    aside with it and goes on.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """What a platform charges, for the plan that is shown before anything is asked.
+
+    Attributes:
+        usd_per_post: Price of a post in US dollars, 0 where it is free, null where it is unknown.
+        usd_per_estimate: Price of `estimate`; null where the platform counts nothing beforehand.
+        posts_per_page: Most posts of a page of a search.
+    """
+
+    usd_per_post: float | None = None
+    usd_per_estimate: float | None = None
+    posts_per_page: int = 100
+
+
+class Platform(Protocol):
+    """A platform: a context manager that holds a connection; its class takes no arguments.
+
+    What goes wrong is an `EchoError`, which ends the crawl (a key that is missing or refused),
+    `UnanswerableError`, `RateLimitedError`, `StaleCursorError`, or, for a trouble that may pass,
+    an `OSError`; the crawl tries those again.
     """
 
     name: str  # also of the source that reads its answers
+    tariff: Tariff
 
     def __enter__(self) -> Platform:
         """Connects."""
