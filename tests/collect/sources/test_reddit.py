@@ -75,9 +75,7 @@ def every(document: Any) -> Iterator[Json]:
             waiting += value
 
 
-def test_a_tree_of_replies_is_read_whole(
-    answers: list[str], collect_lines: CollectLines
-) -> None:
+def test_a_tree_of_replies_is_read_whole(answers: list[str], collect_lines: CollectLines) -> None:
     """146 posts in eleven levels; what the answer left out is said."""
     raw = {one["name"]: one for one in every(json.loads(answers[2]))}
     rows = collect_lines("reddit", [answers[2]], ["bone"])
