@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import hashlib
 import json
 import time
@@ -19,9 +20,12 @@ from datasets import Dataset
 from echo_hf.apply import run_stage
 from echo_hf.asked import keyed_requests
 from echo_hf.collect.collect import Collect
+from echo_hf.collect.crawl_answers import answers_digest
+from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.crawl_run import open_queries
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import located, read_records
-from echo_hf.config import Config
+from echo_hf.config import Config, Posts
 from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.base import Engine
 from echo_hf.engines.loaded import Engines
@@ -142,19 +146,28 @@ class Pipeline:
         if name == "collect":
             steps = {"read": self._reader, "merge": Merge()}
             described = {name: step.describe() for name, step in steps.items()}
-            return {**described, "files": files_of(self.config)}
+            return {**described, "files": files_of(self.config, self._collected)}
         return description(self.stage(name), self.engine(name))
 
     @property
     def _reader(self) -> Collect:
         return Collect.from_config(self.config, self.folder.pictures)
 
+    @property
+    def _collected(self) -> Path:
+        return self.folder.root / LEDGER
+
     def _collect(self) -> StageResult:
-        records = read_records(self.config.posts)
+        for platform, count in open_queries(
+            self.config, self.folder.root, datetime.datetime.now(datetime.UTC)
+        ):
+            self.watch.noticed(f"{platform}: {count:,} queries are open: `echo-hf collect` goes on")
+        records = read_records(self.config.posts, self._collected)
         if not len(records):
             names = ", ".join(repr(str(entry.path or entry.source)) for entry in self.config.posts)
             raise SourceError(
-                f"{names} holds no record: expected one post a line, or pages of posts"
+                f"{names} holds no record: expected one post a line, or pages of posts; what a "
+                "config searches for has to be asked for first, by `echo-hf collect`"
             )
         # Read anew each time: the pictures beside the posts may have changed.
         read = run_stage(self._reader, records, cache_dir=self.folder.cache, anew=True)
@@ -315,17 +328,30 @@ def _counts(result: StageResult) -> dict[str, Any]:
     }
 
 
-def files_of(config: Config) -> list[dict[str, Any]]:
-    """The files of posts that a config names: how each is read, and the sha256 of its bytes."""
-    return [
-        {
-            "source": entry.source,
-            "name": path.name,
-            "keywords": list(entry.keywords),
-            "sha256": _sha256(path),
-        }
-        for entry, (_, path) in ((entry, located(entry)) for entry in config.posts)
-    ]
+def files_of(config: Config, collected: Path) -> list[dict[str, Any]]:
+    """Where the posts of a config come from, with the sha256 of what is there.
+
+    Args:
+        config: The config.
+        collected: The ledger of the crawl.
+
+    Returns:
+        For each entry how it is read; the digest is that of the file's bytes, or of the answers.
+    """
+    return [_file_of(entry, collected) for entry in config.posts]
+
+
+def _file_of(entry: Posts, collected: Path) -> dict[str, Any]:
+    if entry.search is not None:
+        return {"source": entry.source, "sha256": answers_digest(collected, entry.source)}
+    _, path = located(entry)
+    keywords = list(entry.keywords)
+    return {
+        "source": entry.source,
+        "name": path.name,
+        "keywords": keywords,
+        "sha256": _sha256(path),
+    }
 
 
 def _sha256(path: Path) -> str:

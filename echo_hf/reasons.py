@@ -217,6 +217,22 @@ class Missing(Reason):
     REMOVED = "removed", "taken out because somebody asked for it; its address is a hash"
 
 
+class CrawlEnd(Reason):
+    """Why a platform is asked no more for now."""
+
+    NOTHING_LEFT = "nothing_left", "every query is answered, and nothing new came of the replies"
+    POSTS_SPENT = "posts_spent", "the budget of posts is used up; a larger one goes on from here"
+    DOLLARS_SPENT = (
+        "dollars_spent",
+        "the budget of money is used up; a larger one goes on from here",
+    )
+    ROUNDS_DONE = "rounds_done", "reply trees were followed as often as expand.rounds says"
+    EXPANSION_FULL = "expansion_full", "as many posts came by reply trees as expand.posts says"
+    SOME_FAILED = "some_failed", "some questions failed and wait for the next run"
+    TOLD_TO_WAIT = "told_to_wait", "the platform wants to be left alone for long; come back then"
+    OUT_OF_REACH = "out_of_reach", "one question after the other failed; the next run tries again"
+
+
 class Match(Reason):
     """How what `hydrate` puts back matches what was left out, the best first."""
 

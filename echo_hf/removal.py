@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
+from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
 from echo_hf.collect.fetch import LEDGER
 from echo_hf.collect.fetch_ledger import FetchLedger, read_ledger
 from echo_hf.collect.records import read_records
@@ -134,7 +135,9 @@ def _address(url: str) -> str:
 def _given(config: Config, folder: RunFolder) -> list[Row]:
     """The posts of the input files, which hold them also where no stage does."""
     reader = Collect(folder.pictures)
-    posts: list[Row] = run_stage(reader, read_records(config.posts)).dataset.to_list()
+    posts: list[Row] = run_stage(
+        reader, read_records(config.posts, folder.root / COLLECTED)
+    ).dataset.to_list()
     return posts
 
 

@@ -1,4 +1,4 @@
-"""Take the files of posts apart into records, one row each, without judging them."""
+"""Take files of posts, and what a crawl has collected, apart into records without judging them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, List, Value
 
+from echo_hf.collect.crawl_answers import records_of, stored_answers
 from echo_hf.collect.post_file import opened
 from echo_hf.collect.sources.base import Source, TableSource, make_source
 from echo_hf.config import Posts
@@ -28,7 +29,7 @@ RECORDS = Table(
     "one record of a file of posts, as it stands there",
     ("place",),
     {
-        "place": Column(Value("string"), "file and line, or part of a page"),
+        "place": Column(Value("string"), "file and line, or part of a page; or query and page"),
         "source": Column(Value("string"), "name of the reader"),
         "folder": Column(Value("string"), "folder of the file, where pictures may lie"),
         "keywords": Column(
@@ -40,27 +41,31 @@ RECORDS = Table(
 )
 
 
-def read_records(posts: Sequence[Posts]) -> Dataset:
-    """Reads the files that a config names.
+def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Dataset:
+    """Reads the files that a config names, and what was collected for it.
 
     Args:
         posts: The config's entries.
+        collected: The ledger of the crawl; null where nobody was asked.
 
     Returns:
-        The records of all files in order, with a fingerprint made from their content; the
-        pictures beside them do not count in it.
+        The records of all files and answers in order, with a fingerprint made from their content;
+        the pictures beside them do not count in it.
 
     Raises:
         ConfigError: A source is unknown or lacks its path, or a file is named twice.
         SourceError: A file cannot be read at all.
     """
-    sources = [(entry, *located(entry)) for entry in posts]
+    sources = [(entry, *located(entry)) for entry in posts if entry.search is None]
     names = _names([path for _, _, path in sources])
     batches = [
         batch
         for entry, source, path in sources
         for batch in _searched(entry, source, list(_batches(entry, source, path, names[path])))
     ]
+    for entry in posts if collected is not None else ():
+        if entry.search is not None and collected is not None:
+            batches.extend(_collected(entry.source, collected))
     table = pa.Table.from_batches(batches, schema=RECORDS.schema)
     digest = hashlib.sha256()
     for batch in batches:
@@ -162,6 +167,17 @@ def _split(entry: Posts, source: Source, path: Path) -> Iterator[tuple[str, str]
         return
     with opened(path) as lines:
         yield from source.split(lines)
+
+
+def _collected(platform: str, ledger: Path) -> Iterator[pa.RecordBatch]:
+    """What a platform has answered; posts that only follow from others carry no keyword."""
+    source = make_source(platform)
+    for answer in stored_answers(ledger, platform):
+        pairs = list(records_of(answer, source))
+        if pairs:
+            places, records = (list(column) for column in zip(*pairs, strict=True))
+            # No picture lies beside an answer: nothing can lie below a file.
+            yield _batch(places, records, platform, str(ledger), list(answer.keywords))
 
 
 def _batch(

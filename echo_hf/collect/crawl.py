@@ -1,0 +1,256 @@
+"""The crawl: ask each question of the plan to its end, then about the trees of what was found.
+
+Rounds of replies follow until nothing new comes, or a budget is reached (section 3.2). Everything
+that is known of a crawl lies in its ledger: ended at any moment, it goes on from there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Protocol
+
+from echo_hf.collect.crawl_answers import posts_in
+from echo_hf.collect.crawl_ledger import CrawlLedger, Spent
+from echo_hf.collect.crawl_question import Asked, QuestionState
+from echo_hf.collect.crawl_seen import Unexpanded
+from echo_hf.collect.patience import LongWaitError, Patience
+from echo_hf.collect.plan import planned
+from echo_hf.collect.platforms.base import (
+    Answer,
+    Platform,
+    Question,
+    StaleCursorError,
+    UnanswerableError,
+    Window,
+)
+from echo_hf.collect.search_config import Search
+from echo_hf.collect.sources.base import Source
+from echo_hf.errors import ConfigError
+from echo_hf.reasons import CrawlEnd
+
+POSTS_AT_ONCE = 500
+MOST_BEGINNINGS = 5  # of a question whose cursors get lost
+MOST_TROUBLES = 3  # one after the other: then it is the platform, not the question
+LONGEST_ERROR = 200
+
+
+@dataclass
+class CrawlProgress:
+    """How far a run is.
+
+    Attributes:
+        platform: Who is asked.
+        requests: Pages that came in this run.
+        posts: Posts in them, as the platform counts them.
+        round: 0 while the plan is asked, then the round of replies.
+        waits: How often the platform wanted to be left alone.
+        waited_s: For how long, in all.
+        seconds: Since the beginning.
+        spent: What all runs have taken.
+    """
+
+    platform: str
+    requests: int = 0
+    posts: int = 0
+    round: int = 0
+    waits: int = 0
+    waited_s: float = 0.0
+    seconds: float = 0.0
+    spent: Spent = field(default_factory=lambda: Spent(0, 0, 0.0, 0, 0))
+
+
+class CrawlWatcher(Protocol):
+    """Told of a crawl as it goes on."""
+
+    def crawled(self, progress: CrawlProgress) -> None:
+        """A page is written down."""
+        ...
+
+    def waits(self, platform: str, seconds: float) -> None:
+        """The platform wants to be left alone for so long, and will be."""
+        ...
+
+    def noticed(self, remark: str) -> None:
+        """Something is not as one might take it to be; one line."""
+        ...
+
+
+@dataclass
+class Crawl:
+    """A crawl of one platform.
+
+    Attributes:
+        platform: Who is asked; connected.
+        source: Reads its answers.
+        search: What is asked.
+        ledger: Where all is written down.
+        watch: Told of it.
+        patience: How long to wait, and how often to try again.
+    """
+
+    platform: Platform
+    source: Source
+    search: Search
+    ledger: CrawlLedger
+    watch: CrawlWatcher
+    patience: Patience = field(default_factory=Patience)
+
+    def __post_init__(self) -> None:
+        if self.search.budget.usd is not None and self.platform.tariff.usd_per_post is None:
+            raise ConfigError(
+                f"budget.usd is {self.search.budget.usd}, and what {self._name!r} charges is not "
+                "known: expected budget.posts"
+            )
+        self.progress = CrawlProgress(self._name, spent=self.ledger.spent(self._name))
+        self._began = time.monotonic()
+        self._troubles = 0
+
+    def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
+        """Asks until there is nothing left to ask, or a limit is reached.
+
+        Args:
+            released: The day on which the target was released.
+            now: The time, with a zone.
+
+        Returns:
+            Why it ended.
+
+        Raises:
+            EchoError: The platform cannot be asked at all, or the ledger cannot be used; what
+                came before is written down.
+        """
+        self.ledger.try_again(self._name)
+        searches = (query.question for query in planned(self.search, released, now))
+        self.ledger.add_searches(self._name, uncovered(self.ledger, self._name, searches))
+        while (end := self._ask_all()) is None:
+            if not self._expand():
+                return self._ran_dry()
+        return end
+
+    @property
+    def _name(self) -> str:
+        return self.platform.name
+
+    def _ask_all(self) -> CrawlEnd | None:
+        """Asks every open question to its end; null when none is left."""
+        while (asked := self.ledger.next_question(self._name)) is not None:
+            self.progress.round = asked.round
+            end = self._limit(asked) or self._ask(asked)
+            if end is not None:
+                return end
+        return None
+
+    def _limit(self, asked: Asked) -> CrawlEnd | None:
+        spent, budget, expand = self.progress.spent, self.search.budget, self.search.expand
+        if budget.posts is not None and spent.posts >= budget.posts:
+            return CrawlEnd.POSTS_SPENT
+        if budget.usd is not None and spent.cost_usd >= budget.usd:
+            return CrawlEnd.DOLLARS_SPENT
+        if not asked.round:
+            return None
+        if expand.rounds is not None and asked.round > expand.rounds:
+            return CrawlEnd.ROUNDS_DONE
+        if expand.posts is not None and spent.by_replies >= expand.posts:
+            return CrawlEnd.EXPANSION_FULL
+        return None
+
+    def _ask(self, asked: Asked) -> CrawlEnd | None:
+        try:
+            answer = self.patience.ask(self.platform, asked.question, asked.cursor, self._waits)
+            if answer.cursor is not None and answer.cursor == asked.cursor:
+                raise StaleCursorError  # it would lead here for ever
+        except StaleCursorError:
+            self._begin_again(asked)
+        except UnanswerableError as error:
+            self.ledger.put_aside(asked, QuestionState.REFUSED, _one_line(error))
+        except LongWaitError as error:
+            self.watch.noticed(f"{self._name} {error}: come back then")
+            return CrawlEnd.TOLD_TO_WAIT
+        except OSError as error:
+            return self._trouble(asked, _one_line(error))
+        else:
+            self._keep(asked, answer)
+        return None
+
+    def _keep(self, asked: Asked, answer: Answer) -> None:
+        price = self.platform.tariff.usd_per_post
+        priced = None if price is None else price * answer.posts
+        cost = priced if answer.cost_usd is None else answer.cost_usd
+        posts = posts_in(answer.body, asked.question, self.source)
+        self.ledger.keep(asked, answer, posts, cost)
+        self._troubles = 0
+        progress = self.progress
+        progress.requests += 1
+        progress.posts += answer.posts
+        progress.spent = progress.spent.plus(asked, answer, cost)
+        progress.seconds = time.monotonic() - self._began
+        self.watch.crawled(progress)
+
+    def _begin_again(self, asked: Asked) -> None:
+        if asked.attempt + 1 < MOST_BEGINNINGS:
+            self.ledger.begin_again(asked)
+            return
+        said = f"its cursors got lost {MOST_BEGINNINGS} times: some of its posts are missing"
+        self.ledger.put_aside(asked, QuestionState.REFUSED, said)
+
+    def _trouble(self, asked: Asked, said: str) -> CrawlEnd | None:
+        self.ledger.put_aside(asked, QuestionState.TROUBLED, said)
+        self.watch.noticed(f"{self._name}: a question failed and waits for the next run: {said}")
+        self._troubles += 1
+        return CrawlEnd.OUT_OF_REACH if self._troubles >= MOST_TROUBLES else None
+
+    def _waits(self, seconds: float) -> None:
+        self.progress.waits += 1
+        self.progress.waited_s += seconds
+        self.watch.waits(self._name, seconds)
+
+    def _ran_dry(self) -> CrawlEnd:
+        if self.ledger.has_troubled(self._name):
+            return CrawlEnd.SOME_FAILED
+        left = self.ledger.unexpanded(self._name, 1)
+        return CrawlEnd.ROUNDS_DONE if left else CrawlEnd.NOTHING_LEFT
+
+    def _expand(self) -> int:
+        """Writes down what to ask about the posts of the last round: how many questions."""
+        rounds, new = self.search.expand.rounds, 0
+        while some := self.ledger.unexpanded(self._name, POSTS_AT_ONCE, rounds):
+            for _, group in groupby(some, lambda post: post.round):
+                new += self._expand_some(list(group))
+        return new
+
+    def _expand_some(self, posts: list[Unexpanded]) -> int:
+        about = [one.post for one in posts if one.incomplete]
+        questions = list(self.platform.around(about)) if about else []
+        return self.ledger.expand(self._name, posts, questions)
+
+
+def uncovered(
+    ledger: CrawlLedger, platform: str, searches: Iterator[Question]
+) -> Iterator[Question]:
+    """The part of each window that no earlier question has asked for.
+
+    A window that was cut at the time of an earlier run is not asked again: only what is new in it.
+
+    Args:
+        ledger: Of the crawl.
+        platform: Who is asked.
+        searches: Questions of the plan.
+
+    Yields:
+        Questions about what is left of their windows.
+    """
+    for search in searches:
+        end = ledger.covered(platform, search)
+        if search.window is None or end is None:
+            yield search
+        elif end < search.window.end:
+            rest = Window(end, search.window.end)
+            yield Question(search.kind, search.about, rest, search.language)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_ERROR]

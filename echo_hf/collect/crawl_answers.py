@@ -1,0 +1,194 @@
+"""The answers that a crawl has stored: read as records, and changed where somebody asks for it."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from echo_hf.collect.crawl_question import ASKED, Asked, asked_of
+from echo_hf.collect.crawl_tables import connected, explained, packed, transaction, unpacked
+from echo_hf.collect.platforms.base import Question
+from echo_hf.collect.sources.base import Post, Source
+
+ANSWERS = f"""select answers.id, answers.attempt, answers.page, body, {ASKED}
+    from answers join questions on question = questions.id
+    where platform = ? order by questions.id, answers.attempt, answers.page"""  # noqa: S608
+PLATFORMS = "select distinct platform from questions order by platform"
+WHOLE_FIRST_LINE = ":1"  # an answer is one document: its line says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A page as it came.
+
+    Attributes:
+        id: Its number in the ledger.
+        attempt: Which attempt at the question brought it.
+        page: Its number in that attempt, from 0.
+        body: The JSON text of the platform's answer; strangers wrote it.
+        asked: The question that it answers.
+    """
+
+    id: int
+    attempt: int
+    page: int
+    body: str
+    asked: Asked
+
+    @property
+    def place(self) -> str:
+        """Where its records come from, as a person reads it."""
+        again = f" attempt {self.attempt + 1}" if self.attempt else ""
+        return f"{self.asked.platform}/{_said(self.asked.question)}{again} page {self.page + 1}"
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """The term that found its posts; none where no search did."""
+        question = self.asked.question
+        return question.about if question.kind == "search" else ()
+
+
+def stored_answers(path: Path, platform: str) -> Iterator[StoredAnswer]:
+    """The pages of a platform, by question, in the order in which they came.
+
+    Args:
+        path: The file of the ledger; one that does not exist holds none, and is not made.
+        platform: Whose pages.
+
+    Yields:
+        One page after the other; no more than one is held.
+
+    Raises:
+        StoreError: The file is no such ledger, or cannot be used.
+    """
+    if not path.exists():
+        return
+    with closing(connected(path)) as connection, explained(path):
+        for identifier, attempt, page, body, *asked in connection.execute(ANSWERS, (platform,)):
+            yield StoredAnswer(identifier, attempt, page, unpacked(body), asked_of(tuple(asked)))
+
+
+def records_of(answer: StoredAnswer, source: Source) -> Iterator[tuple[str, str]]:
+    """Takes a page apart as its source does a file.
+
+    Args:
+        answer: The page.
+        source: Reads the platform's answers.
+
+    Yields:
+        Place and text of each record.
+    """
+    for place, record in source.split(io.StringIO(answer.body, newline="\n")):
+        yield answer.place + place.removeprefix(WHOLE_FIRST_LINE), record
+
+
+def posts_in(body: str, question: Question, source: Source) -> list[Post]:
+    """The posts that a page shows, as far as they can be read.
+
+    Args:
+        body: The text of a page.
+        question: What it answers.
+        source: Reads the platform's answers.
+
+    Returns:
+        The posts, missing ones included; those that the question's term found carry it.
+    """
+    keywords = question.about if question.kind == "search" else ()
+    return [
+        parsed
+        for _, record in source.split(io.StringIO(body, newline="\n"))
+        for parsed in source.posts(_loaded(record), keywords)
+        if isinstance(parsed, Post)
+    ]
+
+
+def answers_digest(path: Path, platform: str) -> str:
+    """Sha256 of the pages of a platform, without when they came."""
+    sha256 = hashlib.sha256()
+    for answer in stored_answers(path, platform):
+        sha256.update(json.dumps([answer.place, answer.body]).encode() + b"\n")
+    return sha256.hexdigest()
+
+
+def rewrite_answers(path: Path, change: Callable[[StoredAnswer], str | None]) -> int:
+    """Changes stored pages, in the file's bytes as well; no page is asked for again.
+
+    Args:
+        path: The file of the ledger; one that does not exist is left so.
+        change: Gives the text that takes the place of a page's: the same one leaves it as it is,
+            null deletes the page.
+
+    Returns:
+        How many pages were changed or deleted.
+
+    Raises:
+        StoreError: The file is no such ledger, or cannot be used.
+    """
+    if not path.exists():
+        return 0
+    with closing(connected(path)) as connection, explained(path):
+        platforms = [name for (name,) in connection.execute(PLATFORMS)]
+    changed = (
+        (one.id, one.body, change(one)) for name in platforms for one in stored_answers(path, name)
+    )
+    new = ((row, text) for row, body, text in changed if text != body)
+    count = 0
+    with closing(connected(path)) as connection, explained(path):
+        connection.execute("pragma secure_delete = on")
+        for row, text in new:
+            count += 1
+            if text is None:
+                connection.execute("delete from answers where id = ?", (row,))
+            else:
+                connection.execute("update answers set body = ? where id = ?", (packed(text), row))
+        connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+    return count
+
+
+def forget_seen(path: Path, urls: Iterable[str]) -> None:
+    """Deletes posts from the list of those that a crawl has seen, from the file's bytes as well.
+
+    Args:
+        path: The file of the ledger; one that does not exist is left so.
+        urls: Their canonical addresses.
+
+    Raises:
+        StoreError: The file is no such ledger, or cannot be used.
+    """
+    if not path.exists():
+        return
+    with closing(connected(path)) as connection, explained(path):
+        connection.execute("pragma secure_delete = on")
+        with transaction(connection):
+            for url in urls:
+                connection.execute("delete from seen where url = ?", (url,))
+        connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+
+
+def _said(question: Question) -> str:
+    first, *others = question.about or ("",)
+    more = f" and {len(others)} more" if others else ""
+    if question.kind != "search":
+        return f"{question.kind} {first}{more}"
+    language = f" in {question.language}" if question.language else ""
+    window = question.window
+    when = f" {_short(window.start)} to {_short(window.end)}" if window else ""
+    return f'search "{first}"{language}{when}'
+
+
+def _short(time: datetime.datetime) -> str:
+    # Windows that were cut end at a full hour, all others at midnight.
+    return time.strftime("%Y-%m-%dT%H:%M" if time.hour or time.minute else "%Y-%m-%d")
+
+
+def _loaded(record: str) -> object:
+    try:
+        return json.loads(record)
+    except (ValueError, RecursionError):
+        return None

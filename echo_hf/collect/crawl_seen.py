@@ -1,0 +1,178 @@
+"""The posts that a crawl has seen: where they stand in their trees, and nothing that they say.
+
+They lie in the crawl's ledger, so that a million of them take no memory. They follow from the
+stored answers, and only serve to tell which posts have to be asked about.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from echo_hf.collect.platforms.base import Question
+from echo_hf.collect.sources.base import Post
+from echo_hf.collect.urls import post_id_of
+from echo_hf.reasons import Missing
+
+EVERY_ROUND = 2**31
+MOST_REPLIES = 2**31  # whoever claims more is asked about all the same
+# What has content beats what is missing, and may then be asked about once more.
+ADD = """
+insert into seen
+    (platform, url, post_id, author, parent_url, quoted_url, replies, missing, found, round)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (platform, url) do update set
+    post_id = coalesce(post_id, excluded.post_id),
+    author = coalesce(author, excluded.author),
+    parent_url = coalesce(parent_url, excluded.parent_url),
+    quoted_url = coalesce(quoted_url, excluded.quoted_url),
+    replies = max(coalesce(replies, excluded.replies), coalesce(excluded.replies, replies)),
+    found = max(found, excluded.found),
+    expanded = case when missing is not null and excluded.missing is null then 0 else expanded end,
+    missing = case when missing is null or excluded.missing is null then null else missing end
+"""
+TO_EXPAND = """
+select id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
+    missing is not null or replies is null
+    or parent_url is not null and not exists (
+        select 1 from seen as above where above.platform = post.platform
+        and above.url = post.parent_url)
+    or replies > (
+        select count(*) from seen as below where below.platform = post.platform
+        and below.parent_url = post.url)
+from seen as post where platform = ? and expanded = 0 and round < ? order by id limit ?
+"""
+HELD = f"""select 1 from seen where platform = ? and post_id = ?
+    and (missing is null or missing <> '{Missing.NOT_FETCHED}') limit 1"""  # noqa: S608
+ASKED = "insert or ignore into asked values (?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Unexpanded:
+    """A post whose tree was not asked for yet.
+
+    Attributes:
+        row: Its number in the ledger.
+        round: The round of the question that found it; 0 is the search.
+        post: What is known of its place.
+        incomplete: Whether an ancestor is unknown, or replies are, by its own count.
+    """
+
+    row: int
+    round: int
+    post: Post
+    incomplete: bool
+
+
+def add_seen(
+    connection: sqlite3.Connection, platform: str, posts: Iterable[Post], in_round: int
+) -> None:
+    """Takes posts in, within the caller's transaction.
+
+    Args:
+        connection: Of the ledger.
+        platform: Who was asked.
+        posts: Posts as a source read them; those that are known already are completed.
+        in_round: The round of the question that found them.
+    """
+    connection.executemany(ADD, (_row(platform, post, in_round) for post in posts))
+
+
+def unexpanded(
+    connection: sqlite3.Connection, platform: str, most: int, rounds: int | None = None
+) -> list[Unexpanded]:
+    """Posts whose trees were not asked for yet, in the order in which they were seen.
+
+    Args:
+        connection: Of the ledger.
+        platform: Whose posts.
+        most: How many at most.
+        rounds: Only those that fewer rounds than this have led to; null for all.
+
+    Returns:
+        The posts.
+    """
+    rows = connection.execute(
+        TO_EXPAND, (platform, EVERY_ROUND if rounds is None else rounds, most)
+    )
+    return [
+        Unexpanded(row, number, _post(*place), bool(incomplete))
+        for row, number, *place, incomplete in rows
+    ]
+
+
+def not_asked_before(
+    connection: sqlite3.Connection, platform: str, question: Question
+) -> Question | None:
+    """What is left of a question without the identifiers that were asked about before.
+
+    Args:
+        connection: Of the ledger; what is left counts as asked about from now on.
+        platform: Who is asked.
+        question: The question; a search is left as it is.
+
+    Returns:
+        The rest of it, null where nothing is left.
+    """
+    if question.kind == "search":
+        return question
+    left = tuple(
+        one
+        for one in dict.fromkeys(question.about)
+        if not (question.kind == "posts" and _is_held(connection, platform, one))
+        and connection.execute(ASKED, (platform, question.kind, one)).rowcount
+    )
+    return Question(question.kind, left, question.window, question.language) if left else None
+
+
+def mark_expanded(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
+    """Writes down that the trees of posts are asked for."""
+    connection.executemany("update seen set expanded = 1 where id = ?", [(row,) for row in rows])
+
+
+def _is_held(connection: sqlite3.Connection, platform: str, identifier: str) -> bool:
+    return connection.execute(HELD, (platform, identifier)).fetchone() is not None
+
+
+def _row(platform: str, post: Post, in_round: int) -> tuple[object, ...]:
+    replies = (post.engagement or {}).get("replies")
+    return (
+        platform,
+        _text(post.url),
+        _text(post.post_id or post_id_of(post.url)),
+        _text(post.author),
+        _text(post.parent_url),
+        _text(post.quoted_url),
+        None if replies is None else min(replies, MOST_REPLIES),
+        post.missing,
+        bool(post.keywords),
+        in_round,
+    )
+
+
+def _text(text: str | None) -> str | None:
+    # Half characters are no text to SQLite.
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _post(
+    url: str,
+    post_id: str | None,
+    platform: str,
+    author: str | None,
+    parent_url: str | None,
+    quoted_url: str | None,
+    replies: int | None,
+    missing: str | None,
+) -> Post:
+    return Post(
+        url=url,
+        post_id=post_id,
+        platform=platform,
+        author=author,
+        parent_url=parent_url,
+        quoted_url=quoted_url,
+        engagement=None if replies is None else {"replies": replies},
+        missing=missing,
+    )

@@ -1,0 +1,96 @@
+"""How long a crawl waits, and how often it tries again."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from echo_hf.collect.platforms.base import Answer, Platform, Question, RateLimitedError
+
+LONGEST_BACKOFF_S = 60.0
+
+Waits = Callable[[float], None]
+
+
+class LongWaitError(Exception):
+    """The platform wants to be left alone for longer than a run should take.
+
+    Attributes:
+        seconds: For how long.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Says for how long."""
+        super().__init__(f"asks to wait {seconds:.0f} s")
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a question is asked, and how long the crawl waits in between.
+
+    Attributes:
+        attempts: How often a page is asked for that fails in a way that may pass.
+        backoff_s: The first wait after such a failure; each next one is up to twice as long.
+        longest_wait_s: Longest time that a platform may tell the crawl to wait.
+        sleep: Waits for so many seconds.
+    """
+
+    attempts: int = 6
+    backoff_s: float = 1.0
+    longest_wait_s: float = 2 * 3600.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def ask(
+        self, platform: Platform, question: Question, cursor: str | None, waits: Waits
+    ) -> Answer:
+        """Asks for a page until it is there.
+
+        Args:
+            platform: Who is asked.
+            question: The question.
+            cursor: Of the page before, null for the first one.
+            waits: Told of each wait that the platform wants, in seconds, before it begins.
+
+        Returns:
+            The page.
+
+        Raises:
+            LongWaitError: The platform wants to be left alone for too long.
+            OSError: It failed each time in a way that may pass.
+            StaleCursorError: It no longer knows the cursor.
+            UnanswerableError: It never answers this question.
+            EchoError: It cannot be asked at all.
+        """
+        trying = Retrying(
+            sleep=self.sleep,
+            stop=stop_after_attempt(self.attempts),
+            retry=retry_if_exception_type(OSError),
+            wait=wait_random_exponential(self.backoff_s, max=LONGEST_BACKOFF_S),
+            reraise=True,
+        )
+        return trying(self._heeded, platform, question, cursor, waits)
+
+    def _heeded(
+        self, platform: Platform, question: Question, cursor: str | None, waits: Waits
+    ) -> Answer:
+        told = 0
+        while True:
+            try:
+                return platform.ask(question, cursor)
+            except RateLimitedError as error:
+                seconds = self._wait(error.seconds, told)
+            told += 1
+            waits(seconds)
+            self.sleep(seconds)
+
+    def _wait(self, seconds: float, told: int) -> float:
+        """What to wait when told to, the second time in a row never less than the backoff."""
+        if math.isnan(seconds) or seconds > self.longest_wait_s:
+            raise LongWaitError(seconds)
+        least = self.backoff_s * 2 ** min(told - 1, 6) if told else 0.0
+        return max(seconds, least)

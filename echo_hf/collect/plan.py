@@ -1,0 +1,81 @@
+"""The query plan: which terms are searched for in which windows of time (figure D.1).
+
+Windows are in UTC, the end of each is the first moment after it, and the last one of a phase is cut
+where the phase ends, or at the last full hour. Nothing here asks anybody.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from echo_hf.collect.platforms.base import Question, Window
+from echo_hf.collect.search_config import Phase, Search, Span, phase_spans
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search of the plan.
+
+    Attributes:
+        phase: Number of its phase, from 0.
+        question: What the platform is asked.
+        cut: Whether its window ends now, before its time.
+    """
+
+    phase: int
+    question: Question
+    cut: bool = False
+
+
+def planned(search: Search, released: datetime.date, now: datetime.datetime) -> Iterator[Query]:
+    """The queries of a search, in the order in which they are asked.
+
+    Args:
+        search: The search.
+        released: The day on which the target was released.
+        now: The time, with a zone; what begins after its last full hour is left for later.
+
+    Yields:
+        Queries: phase by phase, in each the earliest window first, in each of those every term in
+        every language.
+
+    Raises:
+        ConfigError: As for `phase_spans`.
+    """
+    until = last_full_hour(now)
+    for number, (phase, span) in enumerate(
+        zip(search.phases, phase_spans(search.phases, released), strict=True)
+    ):
+        for window, cut in _windows(phase, span, until):
+            for term in phase.terms:
+                for language in phase.languages or (None,):
+                    yield Query(number, Question("search", (term,), window, language), cut)
+
+
+def last_full_hour(now: datetime.datetime) -> datetime.datetime:
+    """Where windows end that are not over yet.
+
+    Args:
+        now: A time with a zone.
+
+    Returns:
+        The beginning of its hour, in UTC.
+    """
+    return now.astimezone(datetime.UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _windows(phase: Phase, span: Span, now: datetime.datetime) -> Iterator[tuple[Window, bool]]:
+    """The windows of a phase, and whether each is cut at now."""
+    start = midnight(span.start)
+    until = midnight(span.until) if span.until is not None else None
+    while start < now and (until is None or start < until):
+        end = start + phase.length if until is None else min(start + phase.length, until)
+        yield Window(start, min(end, now)), now < end
+        start = end
+
+
+def midnight(day: datetime.date) -> datetime.datetime:
+    """The first moment of a day, in UTC."""
+    return datetime.datetime.combine(day, datetime.time(), datetime.UTC)
