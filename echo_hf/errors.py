@@ -6,6 +6,7 @@ command line prints it and exits with 2.
 EchoError
 ├── ConfigError        a config file, or one of its values
 ├── SourceError        a file of posts that cannot be read at all
+├── PlatformError      a platform that wants a key, or refuses what it is asked
 ├── StageError         a stage that does not exist
 ├── TableError         a table that lacks what a stage needs
 ├── PictureError       bytes that are not a usable picture
@@ -39,6 +40,10 @@ class ConfigError(EchoError):
 
 class SourceError(EchoError):
     """A file of posts cannot be read at all."""
+
+
+class PlatformError(EchoError):
+    """A platform of posts wants a key, refuses the one it got, or refuses a request."""
 
 
 class StageError(EchoError):

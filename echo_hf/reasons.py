@@ -85,6 +85,20 @@ class Notice(Reason):
         "replies_not_fetched",
         "the answer says that there are more replies, and does not hold them",
     )
+    UNNAMED_PARENT = (
+        "unnamed_parent",
+        "the post answers one whose address the platform did not say; its reply tree says it",
+    )
+    HIDDEN_BY_AUTHOR = (
+        "hidden_by_author",
+        "its author keeps it from the general public (signed-in readers, followers, unlisted): its "
+        "address and its place in the thread are taken in, nothing else",
+    )
+    LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
+    CLAIMED_TIME = (
+        "claimed_time",
+        "the author dates the post after the platform first saw it; the platform's time is taken",
+    )
     PICTURE_OUTSIDE = "picture_outside", "the picture's path leaves the folder of the posts"
     SELF_PARENT = "self_parent", "the post names itself as its parent; the link is cut"
     CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"

@@ -12,10 +12,12 @@ TAG = re.compile(r"<(/?)([a-z][a-z0-9]*|!)", re.ASCII | re.IGNORECASE)
 LINK = re.compile(r"""\bhref\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.ASCII | re.IGNORECASE)
 # Python refuses to read a number of thousands of digits.
 ENDLESS = re.compile(r"&(?=#[0-9]{8})", re.ASCII)
+BEFORE_LINE_END = re.compile(r" *\n")
 BLANK_LINES = re.compile(r"\n{3,}")
 LINE_BREAKS = frozenset({"br", "li", "tr", "div", "blockquote"})
 PARAGRAPHS = frozenset({"p", "ul", "ol", "pre", "table", "h1", "h2", "h3"})
-UNSEEN = frozenset({"script", "style", "template"})
+UNSEEN = frozenset({"script", "style", "template", "noscript"})
+WHITE = re.compile(r"[ \t\r\n]+")
 CUT = ("...", "…")
 
 
@@ -34,7 +36,7 @@ def text_of_html(markup: str) -> str:
         'Tom & I https://a.example/long\n\nok'
     """
     parts: list[str] = []
-    unseen, link, link_at = "", "", 0
+    unseen, link, link_at, as_it_is = "", "", 0, False
     for piece in MARKUP.split(markup):
         tag = TAG.match(piece)
         name = tag[2].lower() if tag else ""
@@ -49,10 +51,18 @@ def text_of_html(markup: str) -> str:
             found = LINK.search(piece)
             link, link_at = _unescaped(found[1] or found[2] or "") if found else "", len(parts)
         elif not tag:
-            parts.append(_unescaped(piece))
-        parts.append(_break(name) if tag and not unseen else "")
-    lines = "".join(parts).split("\n")
-    return BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in lines)).strip()
+            parts.append(_unescaped(piece if as_it_is else _flowing(piece, parts)))
+        as_it_is = not closes if name == "pre" else as_it_is
+        if tag and not unseen and (line_end := _break(name)):
+            parts.append(line_end)
+    lines = BEFORE_LINE_END.sub("\n", "".join(parts))
+    return BLANK_LINES.sub("\n\n", lines).strip()
+
+
+def _flowing(text: str, before: list[str]) -> str:
+    """White space as a browser shows it: one blank, and none at the beginning of a line."""
+    flowing = WHITE.sub(" ", text)
+    return flowing.lstrip(" ") if before and before[-1].endswith("\n") else flowing
 
 
 def _break(name: str) -> str:

@@ -21,7 +21,9 @@ TRACKING = re.compile(
 X_STATUS = re.compile(r"/(?:i/web|i|@?\w{1,50})/status(?:es)?/0*(\d{1,25})(?:/.*)?", re.ASCII)
 BLUESKY_POST = re.compile(r"/profile/([\w.:%-]+)/post/([\w.:~-]+)(?:/.*)?", re.ASCII)
 BLUESKY_URI = re.compile(r"at://([\w.:%-]+)/app\.bsky\.feed\.post/([\w.:~-]+)", re.ASCII)
-MASTODON_STATUS = re.compile(r"/(?:@[\w.@-]+|users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII)
+MASTODON_STATUS = re.compile(
+    r"/(?:@[\w.@-]+|(?:ap/)?users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII
+)
 REDDIT_POST = re.compile(
     r"(?:/(?:r|u|user)/[\w.-]+)?/comments/([a-z0-9]{1,13})(?:/[^/]*(?:/([a-z0-9]{1,13}))?)?/?",
     re.ASCII,

@@ -35,6 +35,9 @@ from echo_hf.collect.html_text import text_of_html
         ("1 < 2", "1 < 2"),
         ("<!-- a --><!x>b<![foo[ c", "b<![foo[ c"),
         ("&#" + "9" * 5000 + ";", "&#" + "9" * 5000 + ";"),
+        ("a\n b\t\tc", "a b c"),
+        ("<pre>{\n  a\n}</pre>", "{\n  a\n}"),
+        ("a <br> b", "a\nb"),
         ("<ul><li>a</li><li>b</li></ul>", "a\n\nb"),
     ],
 )

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from echo_hf.collect.sources.base import Post
+from echo_hf.reasons import Missing
 
 Kind = Literal["search", "posts", "replies", "thread"]
 
@@ -161,4 +162,23 @@ class Platform(Protocol):
 
     def estimate(self, question: Question) -> int | None:
         """How many posts a search would find, where that can be asked for; null where not."""
+        ...
+
+
+class Refreshing(Protocol):
+    """A platform that says which posts are no longer there to be read; one may be both."""
+
+    name: str
+    most_refreshed: int  # posts that one call, which is one request, may ask about
+
+    def gone(self, urls: Sequence[str]) -> Mapping[str, Missing]:
+        """Which posts were deleted, or hidden from the public, since they were collected.
+
+        Args:
+            urls: Canonical addresses, at most `most_refreshed`.
+
+        Returns:
+            Why each of those is gone that are; of the others nothing is said, be it that they are
+            there, or that this platform cannot tell. What goes wrong is as in `Platform`.
+        """
         ...

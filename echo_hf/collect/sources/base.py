@@ -182,9 +182,11 @@ def _is_json(text: str) -> bool:
 
 def _load_ours() -> None:
     for name in (
+        "bluesky",
         "discord",
         "hackernews",
         "jsonl",
+        "mastodon",
         "quickstart",
         "reddit",
         "snscrape",

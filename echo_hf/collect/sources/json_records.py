@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from echo_hf.collect.fields import shown
+from echo_hf.collect.deep_json import deep_loads, shallow_dumps
 from echo_hf.collect.sources.base import json_documents
 
 Parts = Iterable[tuple[str, Any]]
@@ -30,20 +29,13 @@ def taken_apart(
         empty = True
         for part, record in parts_of(_loaded(text)):
             empty = False
-            yield f"{place}{part}", _dumped(record)
+            yield f"{place}{part}", shallow_dumps(record)
         if empty:
             yield place, text
 
 
 def _loaded(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return deep_loads(text)
+    except ValueError:
         return None
-
-
-def _dumped(record: Any) -> str:
-    try:
-        return json.dumps(record)
-    except RecursionError:
-        return json.dumps(f"nested too deeply: {shown(record)}")

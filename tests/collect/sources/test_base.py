@@ -22,7 +22,18 @@ from echo_hf.collect.sources.base import (
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import Notice, Reject
 
-SOURCES = ["discord", "hackernews", "jsonl", "quickstart", "reddit", "snscrape", "table", "x"]
+SOURCES = [
+    "bluesky",
+    "discord",
+    "hackernews",
+    "jsonl",
+    "mastodon",
+    "quickstart",
+    "reddit",
+    "snscrape",
+    "table",
+    "x",
+]
 # Every name that some reader looks at, and values that it gives a meaning to.
 NAMES = [
     "url",

@@ -1,0 +1,225 @@
+"""Posts of Bluesky: pages of a search, lists of posts, and whole reply trees.
+
+A page is first taken apart into its posts, so that a tree of any depth is read one post at a time.
+Only posts of a search, and the one whose tree was asked for, carry keywords. Authors may ask that
+only signed-in readers see their posts: of those the address and the place in the thread are taken
+in, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from echo_hf.collect.deep_json import deep_loads, shallow_dumps
+from echo_hf.collect.fields import Fields, shown
+from echo_hf.collect.sources.base import Finding, Parsed, Post, json_documents, register
+from echo_hf.collect.sources.bluesky_embeds import embeds_of, pictures_of, quoted_in
+from echo_hf.collect.sources.bluesky_text import bluesky_text
+from echo_hf.collect.urls import BLUESKY_URI, canonical_url
+from echo_hf.reasons import Missing, Notice, Reject
+
+COUNTS = {
+    "likes": "likeCount",
+    "views": "viewCount",  # not counted so far
+    "reposts": "repostCount",
+    "replies": "replyCount",
+    "bookmarks": "bookmarkCount",
+}
+POST = "app.bsky.feed.post"
+# What keeps a post from readers who are not signed in, or from all.
+HIDING = frozenset({"!no-unauthenticated", "!hide", "!takedown"})
+CLOCKS_DIFFER = timedelta(minutes=5)
+LANGUAGE = re.compile(r"[a-z]{2,3}(?=-|$)", re.IGNORECASE)
+Json = Mapping[str, Any]
+
+
+@register("bluesky")
+class Bluesky:
+    """Answers of `searchPosts`, `getPosts` and `getPostThread`."""
+
+    def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """One post a record; what is no JSON stays as it is, to be rejected by name."""
+        for place, text in json_documents(lines):
+            document = _loaded(text)
+            if not isinstance(document, dict) or {"posts", "thread"}.isdisjoint(document):
+                yield place, text
+                continue
+            for number, part in enumerate(_parts(document)):
+                yield f"{place}#{number}", shallow_dumps(part)
+
+    def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
+        """The post of a record, those it quotes, and what was wrong with them."""
+        if not isinstance(record, dict):
+            yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected a post of Bluesky")
+        elif "_findings" in record:
+            for detail in Fields(record).texts("_findings"):
+                yield Finding(Notice.BAD_FIELD, detail)
+        elif "_missing" in record:
+            yield from _gone(Fields(record).object("_missing"), record.get("_above"))
+        else:
+            found = () if record.get("_included") else keywords
+            waiting: deque[tuple[Json, Sequence[str]]] = deque([(record, found)])
+            while waiting:  # a quote of a quote of a quote
+                post, found = waiting.popleft()
+                yield from _read(post, found, waiting)
+
+
+def _parts(document: Json) -> Iterator[Any]:
+    fields = Fields(document)
+    if "posts" in document:
+        posts = document["posts"]
+        yield from posts if isinstance(posts, list) else [posts]
+    if "thread" in document:
+        yield from _nodes(document["thread"], fields)
+    if fields.findings:
+        yield {"_findings": [finding.detail for finding in fields.findings]}
+
+
+def _nodes(thread: Any, fields: Fields) -> Iterator[Any]:
+    """The posts of a tree; of those that cannot be shown, why and below what they stand."""
+    waiting: deque[tuple[Any, Any, bool]] = deque([(thread, None, False)])
+    while waiting:
+        node, above, included = waiting.popleft()
+        post = node.get("post") if isinstance(node, dict) else None
+        if isinstance(post, dict):
+            yield {**post, "_above": above, "_included": included}
+            if node.get("parent") is not None:
+                waiting.append((node["parent"], None, True))
+            replies = Fields(node, fields.findings, "thread.").objects("replies")
+            waiting.extend((reply, post.get("uri"), True) for reply in replies)
+        else:
+            yield {"_missing": node, "_above": above} if isinstance(node, dict) else node
+
+
+def _read(
+    view: Json, keywords: Sequence[str], waiting: deque[tuple[Json, Sequence[str]]]
+) -> Iterator[Parsed]:
+    fields = Fields(view)
+    url = _url(view.get("uri"))
+    record = Fields(fields.object("record") or fields.object("value"), fields.findings, "record.")
+    if url is None or record.record.get("$type", POST) != POST:
+        yield _no_post(view, record)
+        return
+    parent = _parent(fields, record)
+    labels = _labels(fields, record)
+    if HIDING.intersection(labels):
+        yield Post(url=url, platform="bluesky", parent_url=parent, missing=Missing.PROTECTED)
+        yield Finding(Notice.HIDDEN_BY_AUTHOR, url)
+        return
+    embeds = embeds_of(fields, record)
+    quotes = [one for one in quoted_in(embeds, fields.findings) if _url(one.get("uri"))]
+    yield Post(
+        url=url,
+        platform="bluesky",
+        author=_author(fields, view["uri"]),
+        text=bluesky_text(record),
+        timestamp=_timestamp(fields, record),
+        lang=_language(record),
+        keywords=list(keywords),
+        pictures=pictures_of(embeds, fields.findings),
+        parent_url=parent,
+        quoted_url=_url(quotes[0]["uri"]) if quotes else None,
+        engagement=_engagement(fields),
+    )
+    if labels:
+        fields.findings.append(Finding(Notice.LABELLED, shown(labels)))
+    yield from fields.findings
+    for quote in quotes:
+        if "value" in quote:
+            waiting.append((quote, ()))
+        elif not _is_reference(quote):
+            yield from _gone(quote, None)
+
+
+def _no_post(view: Json, record: Fields) -> Finding:
+    uri = view.get("uri")
+    if isinstance(uri, str) and uri.startswith("at://"):
+        given = f"{shown(uri)} of type {shown(record.record.get('$type'))}"
+        return Finding(Reject.NOT_A_POST, f"{given}, expected a post")
+    reason = Reject.NO_URL if record.record else Reject.NOT_A_POST
+    return Finding(reason, f"uri is {shown(uri)}, expected at://.../{POST}/...")
+
+
+def _gone(node: Json, above: Any) -> Iterator[Parsed]:
+    url = _url(node.get("uri"))
+    if url is None:
+        given = f"uri is {shown(node.get('uri'))}"
+        yield Finding(Reject.NO_URL, f"{given} in a post's place, expected a post's")
+        return
+    yield Post(url=url, platform="bluesky", parent_url=_url(above), missing=_why(node))
+
+
+def _why(node: Json) -> Missing:
+    given = node.get("$type")
+    kind = given.lower() if isinstance(given, str) else ""
+    if node.get("blocked") or "blocked" in kind:
+        return Missing.BLOCKED
+    if node.get("notFound") or "notfound" in kind:
+        return Missing.NOT_FOUND
+    return Missing.NOT_FETCHED
+
+
+def _is_reference(record: Json) -> bool:
+    """Whether it is no more than an address and a hash, of which nothing is known."""
+    return record.keys() <= {"uri", "cid", "$type"}
+
+
+def _url(uri: Any) -> str | None:
+    is_post = isinstance(uri, str) and BLUESKY_URI.fullmatch(uri) is not None
+    return canonical_url(uri) if is_post else None
+
+
+def _parent(fields: Fields, record: Fields) -> str | None:
+    reply = Fields(record.object("reply"), fields.findings, "record.reply.")
+    given = reply.object("parent").get("uri")
+    parent = _url(given)
+    if given is not None and parent is None:
+        reply.find(Notice.BAD_FIELD, "parent.uri", given, "the address of a post")
+    return parent or _url(fields.record.get("_above"))
+
+
+def _author(fields: Fields, uri: str) -> str | None:
+    author = Fields(fields.object("author"), fields.findings, "author.")
+    found = BLUESKY_URI.fullmatch(uri)
+    return author.text("handle") or author.text("did") or (found[1] if found else None)
+
+
+def _labels(fields: Fields, record: Fields) -> list[str]:
+    author = Fields(fields.object("author"), fields.findings, "author.")
+    own = Fields(record.object("labels"), fields.findings, "record.labels.")
+    given = [*fields.objects("labels"), *author.objects("labels"), *own.objects("values")]
+    values = (one.get("val") for one in given if one.get("neg") is not True)
+    return sorted({value for value in values if isinstance(value, str)})
+
+
+def _timestamp(fields: Fields, record: Fields) -> datetime | None:
+    """When it was written, as its author says; no later than the platform first saw it."""
+    claimed, seen = record.moment("createdAt"), fields.moment("indexedAt")
+    if claimed is None or seen is None:
+        return claimed or seen
+    if claimed - seen > CLOCKS_DIFFER:
+        fields.find(Notice.CLAIMED_TIME, "createdAt", claimed.isoformat(), "a time that has been")
+    return min(claimed, seen)
+
+
+def _language(record: Fields) -> str | None:
+    first = next(iter(record.texts("langs")), "")
+    found = LANGUAGE.match(first)
+    return found[0].lower() if found else None
+
+
+def _engagement(fields: Fields) -> dict[str, int | None] | None:
+    if not any(name in fields.record for name in COUNTS.values()):
+        return None
+    return {ours: fields.count(theirs) for ours, theirs in COUNTS.items()}
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return deep_loads(text)
+    except ValueError:
+        return None
