@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from echo_hf import cli_evaluation, cli_hub
+from echo_hf import cli_collected, cli_evaluation, cli_hub
 from echo_hf.cli_console import terminal
 from echo_hf.steps import STEPS
 
@@ -274,6 +274,10 @@ def check_engine(
     show.show_errors(watch.console, result)
     if json:
         json_file.write_json(json, result)
+
+
+for _verb in cli_collected.VERBS:
+    app.command()(_verb)
 
 
 for _verb in cli_hub.VERBS:

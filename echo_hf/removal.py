@@ -39,7 +39,13 @@ from echo_hf.systems.locks import locked_all
 PICTURES_OF_SAMPLE = ("input_images", "output_images")
 # Made anew by the next build; answers for replay and results may hold what was said of the posts.
 DERIVED_FOLDERS = ("cache", "release", "previous", "stages", "report")
-DERIVED_FILES = ("release.built", "responses.parquet", "results.json")
+DERIVED_FILES = (
+    "release.built",
+    "responses.parquet",
+    "results.json",
+    "keywords.json",
+    "keywords.svg",
+)
 Row = dict[str, Any]
 
 
