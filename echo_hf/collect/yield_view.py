@@ -11,7 +11,7 @@ from echo_hf.collect.yield_run import WrittenYields
 from echo_hf.thread_view import plain
 
 MOST_TERMS = 40
-LONGEST_TERM = 32
+LONGEST_TERM = 24
 
 
 def show_yields(console: Console, written: WrittenYields) -> None:
@@ -23,8 +23,8 @@ def show_yields(console: Console, written: WrittenYields) -> None:
     """
     found = written.yields
     console.print(_by_term(found.keywords[:MOST_TERMS], found.together))
-    _say(console, "alone: posts that no other term found; half by: the day by whose end half of")
-    _say(console, "its posts on topic were written, counted from the release\n")
+    _say(console, "alone: posts on topic that no other term found")
+    _say(console, "half by: by the end of that day after the release, half of them were written\n")
     if len(found.keywords) > MOST_TERMS:
         _say(console, f"{len(found.keywords) - MOST_TERMS:,} more terms stand in the file")
     console.print(_by_window(written))
@@ -38,14 +38,13 @@ def show_yields(console: Console, written: WrittenYields) -> None:
 
 
 def _by_term(keywords: tuple[KeywordYield, ...], together: KeywordYield) -> Table:
-    table = _table("term", "alone", "on topic", "half by")
+    table = _table("term", "alone", "half by")
     for one in (*keywords, together):
         name = "all terms" if one.keyword is None else plain(one.keyword, LONGEST_TERM)
-        alone = one.total.alone, one.total.alone_passed
-        rest = ("", "") if one.keyword is None else tuple(f"{count:,}" for count in alone)
+        alone = "" if one.keyword is None else f"{one.total.alone_passed:,}"
         half = "-" if one.half_by_day is None else f"day {one.half_by_day:,}"
         style = "bold" if one.keyword is None else ""
-        table.add_row(*map(Text, (name, *_figures(one.total), *rest, half)), style=style)
+        table.add_row(*map(Text, (name, *_figures(one.total), alone, half)), style=style)
     return table
 
 
@@ -59,7 +58,7 @@ def _by_window(written: WrittenYields) -> Table:
 
 
 def _table(first: str, *more: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False)
     table.add_column(first, overflow="ellipsis", no_wrap=True)
     for name in ("posts", "scored", "on topic", "share", "95 %", *more):
         table.add_column(name, justify="right", no_wrap=True)
