@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from echo_hf import cli_collected, cli_evaluation, cli_hub
+from echo_hf import cli_collect, cli_evaluation, cli_hub, cli_posts
 from echo_hf.cli_console import terminal
 from echo_hf.steps import STEPS
 
@@ -133,7 +133,10 @@ def _stage_command(stage: str, about: str) -> None:
 
 
 for _stage, _step in STEPS.items():
-    _stage_command(_stage, _step.about)
+    if _stage == "collect":
+        app.command()(cli_collect.collect)
+    else:
+        _stage_command(_stage, _step.about)
 
 
 @app.command()
@@ -276,7 +279,7 @@ def check_engine(
         json_file.write_json(json, result)
 
 
-for _verb in cli_collected.VERBS:
+for _verb in cli_posts.VERBS:
     app.command()(_verb)
 
 

@@ -31,7 +31,7 @@ SECTIONS = {
 NO_MAPPING = frozenset({"model_type", "dict_type", "mapping_type"})
 # What a check says that found a secret: the value is not repeated.
 CENSORED = "no secret"
-MOST_TELLING = {"extra_forbidden": 0, "missing": 2}
+MOST_TELLING = {"extra_forbidden": 0, "missing": 2, "too_short": 3}
 SECRET = re.compile(
     r"(?:^|_)(?:(?:api_?)?key|secret|password|bearer|authorization|auth|cookie)$"
     r"|(?:^|(?:access|auth|hf|api|refresh)_)token$",
@@ -79,7 +79,8 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
         The place, the key, its value, what was expected.
     """
     every = error.errors(include_url=False, include_context=False)
-    # A misspelt key is also a missing one; its own message says more.
+    # A misspelt key is also a missing one, and an item that cannot be read is also missing from
+    # its list; its own message says more.
     first = min(every, key=lambda one: MOST_TELLING.get(one["type"], 1))
     # The part that is empty tells one of several kinds of value, and is no key.
     where = ".".join(str(part) for part in first["loc"] if part != "")

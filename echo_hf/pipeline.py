@@ -22,7 +22,7 @@ from echo_hf.asked import keyed_requests
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_answers import answers_digest
 from echo_hf.collect.crawl_ledger import LEDGER
-from echo_hf.collect.crawl_run import open_queries
+from echo_hf.collect.crawl_run import open_questions
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import located, read_records
 from echo_hf.config import Config, Posts
@@ -158,10 +158,12 @@ class Pipeline:
         return self.folder.root / LEDGER
 
     def _collect(self) -> StageResult:
-        for platform, count in open_queries(
+        for platform, count in open_questions(
             self.config, self.folder.root, datetime.datetime.now(datetime.UTC)
         ):
-            self.watch.noticed(f"{platform}: {count:,} queries are open: `echo-hf collect` goes on")
+            self.watch.noticed(
+                f"{platform}: {count:,} questions are open: `echo-hf collect` goes on"
+            )
         records = read_records(self.config.posts, self._collected)
         if not len(records):
             names = ", ".join(repr(str(entry.path or entry.source)) for entry in self.config.posts)

@@ -62,8 +62,8 @@ def crawl_posts(
     return done
 
 
-def open_queries(config: Config, root: Path, now: datetime.datetime) -> Iterator[tuple[str, int]]:
-    """How many queries of the plan are not answered yet.
+def open_questions(config: Config, root: Path, now: datetime.datetime) -> Iterator[tuple[str, int]]:
+    """How many questions are not answered yet: of the plan, and about replies.
 
     Args:
         config: The config.
@@ -71,7 +71,7 @@ def open_queries(config: Config, root: Path, now: datetime.datetime) -> Iterator
         now: The time, with a zone.
 
     Yields:
-        Each platform with such queries, and how many there are.
+        Each platform with such questions, and how many there are.
     """
     for name, search in searches(config).items():
         queries = (query.question for query in planned(search, config.target.released, now))

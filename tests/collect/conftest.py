@@ -17,6 +17,7 @@ from echo_hf.collect.sources.base import make_source
 from echo_hf.config import Posts
 from echo_hf.pictures import PictureStore
 from echo_hf.stage_result import StageResult
+from tests.collect.platforms.serving import serve  # noqa: F401 - a fixture
 
 RecordTable = Callable[..., pa.Table]
 CollectLines = Callable[..., list[dict[str, Any]]]

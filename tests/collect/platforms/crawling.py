@@ -1,0 +1,90 @@
+"""Crawls of the simulated platform, and what came of them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from echo_hf.collect.crawl_answers import stored_answers
+from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.crawl_run import crawl_posts
+from echo_hf.collect.crawl_stats import CrawlStats
+from echo_hf.collect.patience import Patience
+from echo_hf.collect.records import read_records
+from echo_hf.collect.sources.base import make_source
+from echo_hf.config import Config, parse_config
+from echo_hf.run_folder import RunFolder
+from tests.collect.platforms.simulated import FIRST_DAY, NAME, TERMS
+
+LAST_DAY = (FIRST_DAY + datetime.timedelta(days=20)).date()
+PHASES = [
+    {"days": 8, "window": "1d", "terms": list(TERMS[:2])},
+    {"until": LAST_DAY, "window": "7d", "terms": list(TERMS)},
+    {"start": FIRST_DAY.date(), "days": 8, "window": "2d", "terms": [TERMS[2]]},
+]
+HURRIED = Patience(attempts=3, backoff_s=0.001)
+
+
+def config_of(**search: Any) -> Config:
+    """A config that asks the simulated platform, by default for everything with a term in it."""
+    return parse_config(
+        {
+            "name": "crawled",
+            "target": {"name": "A", "developer": "B", "released": FIRST_DAY.date()},
+            "posts": [{"source": NAME, "search": {"phases": PHASES, **search}}],
+            "engines": {"text": {"kind": "rules"}},
+        },
+        "c.yaml",
+    )
+
+
+class Listener:
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.rounds: list[int] = []
+        self.waited: list[float] = []
+        self.remarks: list[str] = []
+
+    def crawled(self, progress: Any) -> None:
+        """Remembers the round."""
+        self.rounds.append(progress.round)
+
+    def waits(self, platform: str, seconds: float) -> None:
+        """Remembers the wait."""
+        del platform
+        self.waited.append(seconds)
+
+    def noticed(self, remark: str) -> None:
+        """Remembers the remark."""
+        self.remarks.append(remark)
+
+
+def crawled(root: Path, config: Config, watch: Listener | None = None) -> CrawlStats:
+    """One run of a crawl."""
+    (stats,) = crawl_posts(config, RunFolder(root), watch or Listener(), patience=HURRIED)
+    return stats
+
+
+def collected(root: Path) -> dict[str, Mapping[str, Any]]:
+    """What the records of a crawl say of each post: found by which terms, missing or not."""
+    found: dict[str, dict[str, Any]] = {}
+    source = make_source(NAME)
+    for answer in stored_answers(root / LEDGER, NAME):
+        for _, record in source.split([answer.body]):
+            for post in source.posts(json.loads(record), answer.keywords):
+                name = post.url.rpartition("/")[2]
+                one = found.setdefault(name, {"terms": set(), "missing": None, "times": 0})
+                one["terms"] |= set(post.keywords)
+                one["missing"] = post.missing
+                one["times"] += 1
+    return found
+
+
+def records(root: Path, config: Config) -> list[dict[str, Any]]:
+    """The records that the collect stage reads."""
+    rows: list[dict[str, Any]] = read_records(config.posts, root / LEDGER).to_list()
+    return rows

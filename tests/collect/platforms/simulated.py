@@ -1,0 +1,333 @@
+"""A platform on loopback: pages, cursors, limits, deletions, restarts, and posts found twice.
+
+`World` is what it holds, `Service` the server, `Simulated` and `SimulatedSource` what a crawl
+talks to it with; `registered` makes them known as a plugin, as another package would.
+"""
+
+from __future__ import annotations
+
+import datetime
+import http.client
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any, Self
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from echo_hf.collect.platforms.base import (
+    Answer,
+    Question,
+    RateLimitedError,
+    StaleCursorError,
+    Tariff,
+    UnanswerableError,
+)
+from echo_hf.collect.sources.base import Finding, Parsed, Post, json_documents
+from echo_hf.reasons import Reject
+
+NAME = "simulated"
+HOST = "https://simulated.example"
+ADDRESS = "SIMULATED_ADDRESS"
+PRICE = 0.001
+PAGE = 50
+BATCH = 20
+FIRST_DAY = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
+OVERLAP = datetime.timedelta(hours=2)  # its windows begin a little early
+TERMS = ("lumen", "lumen img", "l image")
+ENTRY_POINTS = f"""[echo_hf.platforms]
+{NAME} = tests.collect.platforms.simulated:Simulated
+[echo_hf.sources]
+{NAME} = tests.collect.platforms.simulated:SimulatedSource
+"""
+
+
+@dataclass
+class World:
+    """The posts of a platform.
+
+    Attributes:
+        posts: By identifier: parent, time, the terms in its text.
+        deleted: Identifiers of posts that are gone.
+    """
+
+    posts: dict[str, dict[str, Any]]
+    deleted: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, count: int, seed: int, days: int = 20) -> World:
+        """A world of trees; about a third of the posts have a term in them."""
+        draw = random.Random(seed)
+        posts: dict[str, dict[str, Any]] = {}
+        for number in range(count):
+            parent = f"p{draw.randrange(number)}" if number and draw.random() < 0.6 else None
+            terms = [term for term in TERMS if draw.random() < 0.12]
+            time = FIRST_DAY + datetime.timedelta(minutes=draw.randrange(days * 24 * 60))
+            one = {"id": f"p{number}", "parent": parent, "time": time.isoformat(), "terms": terms}
+            posts[one["id"]] = one
+        return cls(posts)
+
+    def reachable(self) -> set[str]:
+        """What a crawl can come to: from posts with a term up and down, by a plain flood."""
+        waiting = [one["id"] for one in self.posts.values() if one["terms"]]
+        seen: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                parent = self.posts[name]["parent"]
+                waiting += [*self.children[name], *([parent] if parent else [])]
+        return seen
+
+    def shown(self, name: str) -> dict[str, Any]:
+        """A post as the platform shows it."""
+        return {**self.posts[name], "text": f"post {name}", "replies": len(self.children[name])}
+
+    @cached_property
+    def children(self) -> dict[str, list[str]]:
+        """The replies of each post."""
+        found: dict[str, list[str]] = {name: [] for name in self.posts}
+        for one in self.posts.values():
+            if one["parent"]:
+                found[one["parent"]].append(one["id"])
+        return found
+
+
+class Service:
+    """The server; a context manager.
+
+    Attributes:
+        world: What it holds.
+        answered: How often each request was answered with a page.
+        limited: How often somebody was told to wait.
+        before: Called before each answer with its number, as a test wishes.
+        limit_each: Every so many requests it wants to be left alone; 0 never.
+        generation: Cursors of another one are not known any more.
+        faults: Statuses with which requests are answered that have this in them.
+        said: What such an answer says.
+    """
+
+    def __init__(self, world: World, limit_each: int = 0) -> None:
+        self.world = world
+        self.answered: Counter[str] = Counter()
+        self.limited = 0
+        self.limit_each = limit_each
+        self.generation = 0
+        self.faults: dict[str, int] = {}
+        self.said: dict[str, Any] = {}
+        self.before: Callable[[int], None] = lambda _: None
+        self.requests = 0
+        self._lock = Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
+
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return f"127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def respond(self, path: str) -> tuple[int, dict[str, Any]]:
+        """Status and content of an answer."""
+        with self._lock:
+            self.requests += 1
+            if self.limit_each and self.requests % self.limit_each == 0:
+                self.limited += 1
+                return 429, {"reset_after": 0.01}
+            self.before(self.requests)
+            parts = urlsplit(path)
+            given = {name: values[0] for name, values in parse_qs(parts.query).items()}
+            fault = next((one for name, one in self.faults.items() if name in path), None)
+            if fault is not None:
+                return fault, self.said
+            status, page = getattr(self, f"_{parts.path.strip('/')}")(given)
+            if status == 200:
+                self.answered[path] += 1
+            return status, page
+
+    def _search(self, given: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        since = (datetime.datetime.fromisoformat(given["since"]) - OVERLAP).isoformat()
+        found = [
+            name
+            for name, one in self.world.posts.items()
+            if given["q"] in one["terms"] and since <= one["time"] < given["until"]
+        ]
+        return self._page(found, given)
+
+    def _replies(self, given: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        found = [one for name in given["ids"].split(",") for one in self.world.children[name]]
+        return self._page(found, given)
+
+    def _posts(self, given: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        found = []
+        for name in given["ids"].split(","):
+            gone = name in self.world.deleted
+            found.append({"id": name, "gone": True} if gone else self.world.shown(name))
+        return 200, {"posts": found, "cursor": None}
+
+    def _page(self, found: Iterable[str], given: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        # A cursor names the last post of the page, so that what is deleted moves no other.
+        after, generation = -1, str(self.generation)
+        if "cursor" in given:
+            last, generation = given["cursor"].split("@")
+            after = int(last)
+        if generation != str(self.generation):
+            return 410, {}
+        numbers = sorted(int(one[1:]) for one in found if one not in self.world.deleted)
+        left = [one for one in numbers if one > after]
+        page = [self.world.shown(f"p{one}") for one in left[:PAGE]]
+        cursor = f"{left[PAGE - 1]}@{self.generation}" if len(left) > PAGE else None
+        return 200, {"posts": page, "cursor": cursor}
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1  # one packet an answer
+
+            def do_GET(self) -> None:
+                status, page = service.respond(self.path)
+                data = json.dumps(page).encode()
+                try:
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(data)))
+                    self.end_headers()
+                    self.wfile.write(data)
+                except OSError:  # whoever asked was killed
+                    self.close_connection = True
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+
+class Simulated:
+    """The platform as a crawl asks it."""
+
+    name = NAME
+    tariff = Tariff(PRICE, 0.0, PAGE)
+
+    def __init__(self) -> None:
+        self._connection: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Simulated:
+        self._connection = http.client.HTTPConnection(os.environ[ADDRESS], timeout=20)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection:
+            self._connection.close()
+
+    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+        """Asks for a page."""
+        body = self._get(_path(question, cursor))
+        page = json.loads(body)
+        return Answer(body, page["cursor"], len(page["posts"]))
+
+    def around(self, posts: Sequence[Post]) -> Sequence[Question]:
+        """The parents of posts, and their replies."""
+        parents = [_name(post.parent_url) for post in posts if post.parent_url]
+        own = [_name(post.url) for post in posts]
+        return [*_in_batches("posts", parents), *_in_batches("replies", own)]
+
+    def estimate(self, question: Question) -> int | None:
+        """How many posts the first page holds."""
+        return len(json.loads(self._get(_path(question, None)))["posts"])
+
+    def _get(self, path: str) -> str:
+        if self._connection is None:
+            raise OSError("not connected")
+        try:
+            self._connection.request("GET", path)
+            response = self._connection.getresponse()
+            body = response.read().decode()
+        except http.client.HTTPException as error:
+            self._connection.close()
+            raise OSError(str(error)) from error
+        except OSError:
+            self._connection.close()
+            raise
+        if response.status == 429:
+            raise RateLimitedError(json.loads(body)["reset_after"])
+        if response.status == 410:
+            raise StaleCursorError
+        if response.status == 422:
+            raise UnanswerableError("it does not like the question")
+        if response.status != 200:
+            raise OSError(f"status {response.status}")
+        return body
+
+
+class SimulatedSource:
+    """Reads the platform's answers."""
+
+    def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """A post a record."""
+        for place, text in json_documents(lines):
+            for number, post in enumerate(json.loads(text)["posts"]):
+                yield f"{place}#{number}", json.dumps(post)
+
+    def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
+        """The post of a record."""
+        if not isinstance(record, dict) or "id" not in record:
+            yield Finding(Reject.NOT_A_POST, "no id")
+            return
+        if record.get("gone"):
+            yield Post(f"{HOST}/{record['id']}", record["id"], NAME, missing="deleted")
+            return
+        yield Post(
+            url=f"{HOST}/{record['id']}",
+            post_id=record["id"],
+            platform=NAME,
+            text=record["text"],
+            timestamp=datetime.datetime.fromisoformat(record["time"]),
+            keywords=list(keywords),
+            parent_url=f"{HOST}/{record['parent']}" if record["parent"] else None,
+            engagement={"replies": record["replies"]},
+        )
+
+
+def registered(folder: Path) -> Path:
+    """Writes what makes the platform a plugin of whoever has the folder on the path."""
+    about = folder / "simulated-1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: simulated\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(ENTRY_POINTS)
+    return folder
+
+
+def _path(question: Question, cursor: str | None) -> str:
+    given = {"cursor": cursor} if cursor else {}
+    if question.kind == "search" and question.window:
+        window = question.window
+        given |= {"q": question.about[0], "since": window.start.isoformat()}
+        given |= {"until": window.end.isoformat()}
+    else:
+        given |= {"ids": ",".join(question.about)}
+    return f"/{question.kind}?{urlencode(given)}"
+
+
+def _in_batches(kind: Any, names: Sequence[str]) -> Iterator[Question]:
+    for start in range(0, len(names), BATCH):
+        yield Question(kind, tuple(names[start : start + BATCH]))
+
+
+def _name(url: str) -> str:
+    return url.rpartition("/")[2]

@@ -1,0 +1,44 @@
+"""Platforms by name: ours, those of other packages, and none that is imported unasked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from echo_hf.collect.platforms.registry import check_platform, make_platform, platform_names
+from echo_hf.errors import ConfigError
+from tests.collect.platforms.simulated import NAME, Simulated, registered
+
+
+def test_an_unknown_platform_gets_the_nearest_name() -> None:
+    """In one line, with its place where one is given."""
+    with pytest.raises(ConfigError, match=r"unknown platform 'mastodn'; did you mean 'mastodon'"):
+        make_platform("mastodn")
+    with pytest.raises(ConfigError, match=r"^c.yaml: posts.0.source: unknown platform 'y'"):
+        check_platform("y", "c.yaml: posts.0.source")
+
+
+def test_another_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an entry point, and only while it is installed."""
+    assert NAME not in platform_names()
+    monkeypatch.syspath_prepend(registered(tmp_path))
+
+    assert NAME in platform_names()
+    assert isinstance(make_platform(NAME), Simulated)
+
+
+def test_a_config_imports_no_client_library() -> None:
+    """Naming a platform costs nothing; only asking it does."""
+    code = (
+        "import sys; from echo_hf.config import load_config;"
+        "load_config('eval_configs/nano_banana_2_1_release.yaml');"
+        "print({'tweepy', 'atproto', 'mastodon', 'datasets'} & set(sys.modules))"
+    )
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"

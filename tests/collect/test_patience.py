@@ -1,0 +1,72 @@
+"""How long a crawl waits, by a clock of the test's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from echo_hf.collect.patience import LongWaitError, Patience
+from echo_hf.collect.platforms.base import Answer, Question, RateLimitedError
+from tests.collect.platforms.simulated import Simulated
+
+ASKED = Question("posts", ("p0",))
+
+
+class Scripted(Simulated):
+    """A platform that does one thing after the other."""
+
+    def __init__(self, *script: Exception | Answer) -> None:
+        super().__init__()
+        self.script: Iterator[Exception | Answer] = iter(script)
+
+    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+        """Does the next thing."""
+        del question, cursor
+        step = next(self.script)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+
+def asked(*script: Exception | Answer, **options: float) -> tuple[list[float], list[float]]:
+    """How long it slept, and of which waits it told."""
+    slept: list[float] = []
+    told: list[float] = []
+    patience = Patience(backoff_s=1.0, sleep=slept.append, **options)  # type: ignore[arg-type]
+    assert patience.ask(Scripted(*script), ASKED, None, told.append) == Answer("{}")
+    return slept, told
+
+
+def test_it_waits_as_long_as_it_is_told() -> None:
+    """And says so before; told again at once, it waits longer each time than it is told."""
+    slept, told = asked(
+        RateLimitedError(7.5), RateLimitedError(0), RateLimitedError(-3), Answer("{}")
+    )
+
+    assert slept == told == [7.5, 1.0, 2.0]
+
+
+def test_it_tries_again_what_may_pass_and_tells_nobody() -> None:
+    """Each wait is a random part of a time that doubles."""
+    slept, told = asked(OSError("reset"), OSError("reset"), OSError("reset"), Answer("{}"))
+
+    assert told == []
+    assert len(slept) == 3
+    assert all(0 <= wait <= longest for wait, longest in zip(slept, (1, 2, 4), strict=True))
+
+
+def test_it_gives_up_after_so_many_attempts() -> None:
+    """With the trouble itself."""
+    with pytest.raises(OSError, match="third"):
+        asked(OSError("first"), OSError("second"), OSError("third"), attempts=3)
+
+
+@pytest.mark.parametrize("seconds", [7201.0, math.inf, math.nan])
+def test_it_does_not_wait_for_ever(seconds: float) -> None:
+    """More than two hours is for the next run."""
+    with pytest.raises(LongWaitError) as caught:
+        asked(RateLimitedError(seconds))
+
+    assert str(caught.value.seconds) == str(seconds)
