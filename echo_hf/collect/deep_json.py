@@ -68,7 +68,7 @@ def _decoded(text: str) -> Any:
         elif isinstance(building.filled[-1], dict):
             if mark != "text" or next(tokens, ("", None))[0] != ":":
                 raise ValueError(f"{shown(value)}, expected a name and a colon")
-            building.add(*next(tokens, ("", None)), name=value)
+            building.add(*next(tokens, ("", None)), value)
         else:
             building.add(mark, value)
     return building.finished()
@@ -89,7 +89,7 @@ class _Building:
     def add(self, mark: str, value: Any, name: str | None = None) -> None:
         if mark not in ("value", "text", *OPENING) or self.previous == "value":
             raise ValueError(f"{mark!r} {shown(value)}, expected a value or its end")
-        opened = [] if mark == "[" else {} if mark == "{" else None
+        opened: Any = [] if mark == "[" else {} if mark == "{" else None
         held = value if opened is None else opened
         if name is None:
             self.filled[-1].append(held)

@@ -1,0 +1,215 @@
+"""One server of Mastodon, asked as a signed-in reader: its search, its hashtags, its threads.
+
+A server knows the posts that reached it. Its search finds those of authors who agreed to be found,
+and a hashtag those that carry it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+from echo_hf.collect.deep_json import deep_loads
+from echo_hf.collect.platforms.access import check_package, key_of
+from echo_hf.collect.platforms.base import Answer, Question, Tariff, UnanswerableError
+from echo_hf.collect.platforms.http_trouble import check_answer
+from echo_hf.collect.platforms.last_response import LastResponse
+from echo_hf.collect.platforms.reading import missing_among, read_posts
+from echo_hf.collect.sources.base import Post
+from echo_hf.collect.urls import MASTODON_STATUS, web_url
+from echo_hf.errors import PlatformError
+from echo_hf.reasons import Missing
+
+if TYPE_CHECKING:
+    import mastodon
+    import requests
+    from pydantic import SecretStr
+
+INSTANCE, TOKEN = "MASTODON_INSTANCE_URL", "MASTODON_ACCESS_TOKEN"
+PAGE = 40
+TAG = re.compile(r"#\w+")
+NUMBER = re.compile(r"\d{1,25}", re.ASCII)
+GONE = {404: Missing.NOT_FOUND, 410: Missing.DELETED}
+# Both ends of a search by time are exclusive, and it counts whole seconds.
+SECOND = datetime.timedelta(seconds=1)
+
+
+class Mastodon:
+    """A server of Mastodon.
+
+    Args:
+        base_url: The server; null for the one that the environment names, which has to be https.
+    """
+
+    name = "mastodon"
+    tariff = Tariff(usd_per_post=0.0, posts_per_page=PAGE)
+    most_refreshed = 1
+
+    def __init__(self, base_url: str | None = None) -> None:
+        self._base_url = base_url
+        self._client: mastodon.Mastodon | None = None
+        self._last: LastResponse | None = None
+        self._keys: dict[str, SecretStr] = {}
+
+    def __enter__(self) -> Self:
+        """Takes server and key from the environment; asks nobody."""
+        check_package(self.name, "mastodon")
+        from mastodon import Mastodon as Client
+
+        self._keys = {TOKEN: key_of(self.name, TOKEN, "an access token of an account")}
+        self._base_url = self._base_url or _instance()
+        client = Client(
+            api_base_url=self._base_url,
+            ratelimit_method="throw",
+            request_timeout=60,
+            # Without a version it would ask for one before each search.
+            mastodon_version="4.3.0",
+            version_check_mode="created",
+        )
+        # Given to the constructor, it would be looked for as a file first.
+        client.access_token = self._keys[TOKEN].get_secret_value()
+        self._last = LastResponse(client.session)
+        self._client = client
+        return self
+
+    def __exit__(self, *trouble: object) -> None:
+        """Closes the connection."""
+        if self._client is not None:
+            self._client.session.close()
+            self._client = None
+
+    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+        """Asks for one page; it costs nothing."""
+        if question.kind == "search" and len(question.about) == 1:
+            term = question.about[0]
+            is_tag = TAG.fullmatch(term) is not None
+            return self._tag(question, cursor) if is_tag else self._search(question, cursor)
+        if question.kind == "thread":
+            return self._thread(question.about[0])
+        raise UnanswerableError(f"'mastodon' has no answer to questions of kind {question.kind!r}")
+
+    def around(self, posts: Sequence[Post]) -> list[Question]:
+        """What stands around each; a post that only another server has a number for is left out."""
+        known = (post for post in posts if NUMBER.fullmatch(post.post_id or ""))
+        about = {f"{post.post_id} {post.url}" for post in known}
+        return [Question("thread", (one,)) for one in sorted(about)]
+
+    def estimate(self, question: Question) -> int | None:
+        """Nothing: Mastodon does not count what a search finds."""
+        del question
+        return None
+
+    def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
+        """Which posts of this server's own authors are gone; of others it says nothing."""
+        found: dict[str, Missing] = {}
+        for url in urls:
+            number = self._own_number(url)
+            if number is not None:
+                found.update(self._gone(url, number))
+        return found
+
+    def _gone(self, url: str, number: str) -> dict[str, Missing]:
+        answer = self._heard(lambda client: client.status(number))
+        if answer.status_code in GONE:
+            return {url: GONE[answer.status_code]}
+        return missing_among(read_posts(self.name, self._good(answer)), [url])
+
+    def _own_number(self, url: str) -> str | None:
+        parts = urlsplit(url)
+        found = MASTODON_STATUS.fullmatch(parts.path)
+        same = parts.netloc == urlsplit(self._base_url or "").netloc
+        return found[1] if found and same else None
+
+    def _search(self, question: Question, cursor: str | None) -> Answer:
+        words = " ".join(question.about[0].replace('"', " ").split())
+        language = f" language:{question.language}" if question.language else ""
+        offset = int(cursor or 0)
+        first, last = _ends(question)
+        answer = self._heard(
+            lambda client: client.search_v2(
+                f'"{words}"{language}',
+                resolve=False,
+                result_type="statuses",
+                offset=offset,
+                min_id=first,
+                max_id=last,
+                exclude_unreviewed=False,
+                limit=PAGE,
+            )
+        )
+        body = self._good(answer)
+        count = _count(body)
+        return Answer(body, str(offset + PAGE) if count else None, count, 0.0)
+
+    def _tag(self, question: Question, cursor: str | None) -> Answer:
+        first, last = _ends(question)
+        answer = self._heard(
+            lambda client: client.timeline_hashtag(
+                question.about[0][1:], max_id=cursor or last, since_id=first, limit=PAGE
+            )
+        )
+        body = self._good(answer)
+        return Answer(body, _older(answer), _count(body), 0.0)
+
+    def _thread(self, about: str) -> Answer:
+        number, _, url = about.partition(" ")
+        answer = self._heard(lambda client: client.status_context(number))
+        here = json.dumps({"id": number, "url": url})
+        if answer.status_code in GONE:
+            return Answer(f'{{"about": {here}}}', None, 0, 0.0)
+        body = self._good(answer)
+        # The answer does not say what it stands around: without it no reply would have a parent.
+        count = len(read_posts(self.name, body))
+        return Answer(f'{{"about": {here}, "context": {body}}}', None, count, 0.0)
+
+    def _heard(self, call: Callable[[mastodon.Mastodon], object]) -> requests.Response:
+        if self._client is None or self._last is None:
+            raise PlatformError("'mastodon' is not connected: use it as a context manager")
+        client = self._client
+        return self._last.of(lambda: call(client))
+
+    def _good(self, answer: requests.Response) -> str:
+        body = answer.content.decode("utf-8", "replace")
+        check_answer(self.name, answer.status_code, answer.headers, body, self._keys)
+        if not isinstance(_decoded(body), dict | list):
+            raise ConnectionError("'mastodon' answered something else than JSON")
+        return body
+
+
+def _instance() -> str:
+    given = key_of("mastodon", INSTANCE, "the address of a server").get_secret_value()
+    address = web_url(given)
+    if address is None or "@" in given or not address.startswith("https://"):
+        shown = "not shown" if "@" in given else repr(given)
+        raise PlatformError(
+            f"environment variable {INSTANCE!r} is {shown}: expected an address such as "
+            "'https://mastodon.example', without a password"
+        )
+    return address.rstrip("/")
+
+
+def _ends(question: Question) -> tuple[datetime.datetime | None, datetime.datetime | None]:
+    window = question.window
+    return (window.start - SECOND, window.end) if window else (None, None)
+
+
+def _older(answer: requests.Response) -> str | None:
+    link = answer.links.get("next", {}).get("url", "")
+    return next(iter(parse_qs(urlsplit(link).query).get("max_id", [])), None)
+
+
+def _count(body: str) -> int:
+    read: Any = _decoded(body)
+    statuses = read.get("statuses") if isinstance(read, dict) else read
+    return len(statuses) if isinstance(statuses, list) else 0
+
+
+def _decoded(body: str) -> object:
+    try:
+        return deep_loads(body)
+    except ValueError:
+        return None

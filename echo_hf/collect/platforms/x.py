@@ -1,0 +1,196 @@
+"""X, asked through version 2 of its API: search, lookup, and replies by conversation.
+
+Each post costs money, and each author as well (the prices stand in docs/platforms.md). Posts that
+were paid for are never asked for again within a run; the bill counts each post once a day at most,
+so that what is said here is what it costs at most.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import SecretStr
+
+from echo_hf.collect.fields import Fields
+from echo_hf.collect.platforms.access import check_package, key_of
+from echo_hf.collect.platforms.base import Answer, Question, StaleCursorError, Tariff
+from echo_hf.collect.platforms.http_trouble import check_answer, json_object
+from echo_hf.collect.platforms.last_response import LastResponse
+from echo_hf.collect.platforms.reading import missing_among, read_posts
+from echo_hf.collect.platforms.x_query import archive_of, started, x_query
+from echo_hf.collect.sources.base import Post
+from echo_hf.collect.urls import platform_of, post_id_of
+from echo_hf.errors import PlatformError
+from echo_hf.reasons import Missing
+
+if TYPE_CHECKING:
+    import tweepy
+
+KEY = "X_BEARER_TOKEN"
+HOST = "https://api.x.com"
+USD_PER_POST, USD_PER_USER, USD_PER_COUNT = 0.005, 0.010, 0.010
+PAGE = 100
+LOOKUP = 100
+ARCHIVE_PAUSE_S = 1.05  # the whole archive answers once a second
+SETTLED = datetime.timedelta(seconds=15)  # the end of a window has to be this long ago
+FIELDS: Mapping[str, Any] = {
+    "tweet_fields": [
+        "attachments",
+        "author_id",
+        "conversation_id",
+        "created_at",
+        "edit_history_tweet_ids",
+        "entities",
+        "lang",
+        "note_tweet",
+        "possibly_sensitive",
+        "public_metrics",
+        "referenced_tweets",
+    ],
+    "expansions": [
+        "attachments.media_keys",
+        "author_id",
+        "referenced_tweets.id",
+        "referenced_tweets.id.attachments.media_keys",
+        "referenced_tweets.id.author_id",
+    ],
+    "media_fields": ["alt_text", "height", "media_key", "type", "url", "width"],
+    "user_fields": ["username"],
+}
+
+
+class X:
+    """X.
+
+    Args:
+        base_url: Another host than X's own.
+        operators: What posts found by a search must be besides, such as `has:images`.
+    """
+
+    name = "x"
+    tariff = Tariff(usd_per_post=USD_PER_POST, usd_per_estimate=USD_PER_COUNT, posts_per_page=PAGE)
+    most_refreshed = LOOKUP
+
+    def __init__(self, base_url: str = HOST, operators: Sequence[str] = ("-is:retweet",)) -> None:
+        self._base_url = base_url
+        self._operators = tuple(operators)
+        self._client: tweepy.Client | None = None
+        self._last: LastResponse | None = None
+        self._keys: dict[str, SecretStr] = {}
+        self._archive_asked = -ARCHIVE_PAUSE_S
+
+    def __enter__(self) -> Self:
+        """Takes the key from the environment; asks nobody."""
+        check_package(self.name, "tweepy")
+        from echo_hf.collect.platforms.x_client import x_client
+
+        self._keys = {KEY: key_of(self.name, KEY, "an app's bearer token")}
+        self._client = x_client(self._keys[KEY], self._base_url)
+        self._last = LastResponse(self._client.session)
+        return self
+
+    def __exit__(self, *trouble: object) -> None:
+        """Closes the connection."""
+        if self._client is not None:
+            self._client.session.close()
+            self._client = None
+
+    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+        """Asks for one page; what it costs is in the answer."""
+        if question.kind == "posts":
+            ids = list(question.about)
+            body = self._body(lambda client: client.get_tweets(ids, **FIELDS))
+        else:
+            body = self._found(question, cursor)
+        return _answer(body)
+
+    def around(self, posts: Sequence[Post]) -> list[Question]:
+        """The posts above them, by number; and the conversations of those that answer nothing."""
+        above = sorted({post_id_of(post.parent_url) for post in posts if post.parent_url})
+        batches = [tuple(above[at : at + LOOKUP]) for at in range(0, len(above), LOOKUP)]
+        roots = [post_id_of(post.url) for post in posts if post.parent_url is None]
+        return [
+            *(Question("posts", batch) for batch in batches),
+            *(Question("replies", (root,)) for root in sorted(set(roots))),
+        ]
+
+    def estimate(self, question: Question) -> int | None:
+        """Asks how many posts a search would find, which costs up to a cent a call.
+
+        It is never asked by itself: `echo-hf collect --plan` asks nothing, and whoever calls this
+        has to have agreed to pay for it.
+        """
+        total = 0
+        token: str | None = None
+        while True:
+            meta = self._counted(question, token)
+            total += meta.count("total_tweet_count") or 0
+            token = meta.text("next_token")
+            if token is None:
+                return total
+
+    def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
+        """Which posts X no longer shows; it costs as much as collecting those that are there."""
+        ids = [post_id_of(url) for url in urls if platform_of(url) == self.name]
+        if not ids:
+            return {}
+        body = self._body(lambda client: client.get_tweets(ids))
+        return missing_among(read_posts(self.name, body), urls)
+
+    def _found(self, question: Question, cursor: str | None) -> str:
+        query = x_query(question, self._operators)
+        archive = archive_of(question, query, _now())
+        more = {"next_token": cursor} if cursor else {}
+        asked = {**FIELDS, **_window(question), **more, "max_results": PAGE}
+        if archive == "recent":
+            return self._body(lambda client: client.search_recent_tweets(query, **asked))
+        time.sleep(max(0.0, self._archive_asked + ARCHIVE_PAUSE_S - time.monotonic()))
+        self._archive_asked = time.monotonic()
+        return self._body(lambda client: client.search_all_tweets(query, **asked))
+
+    def _counted(self, question: Question, token: str | None) -> Fields:
+        query = x_query(question, self._operators)
+        more = {"next_token": token} if token else {}
+        asked: dict[str, Any] = {"granularity": "day", **_window(question), **more}
+        if archive_of(question, query, _now()) == "recent":
+            body = self._body(lambda client: client.get_recent_tweets_count(query, **asked))
+        else:
+            body = self._body(lambda client: client.get_all_tweets_count(query, **asked))
+        return Fields(Fields(json_object("x", body)).object("meta"))
+
+    def _body(self, call: Callable[[tweepy.Client], object]) -> str:
+        """The answer to a call as it came."""
+        if self._client is None or self._last is None:
+            raise PlatformError("'x' is not connected: use it as a context manager")
+        client = self._client
+        response = self._last.of(lambda: call(client))
+        body = response.content.decode("utf-8", "replace")
+        if response.status_code == 400 and "next_token" in body:
+            raise StaleCursorError
+        check_answer(self.name, response.status_code, response.headers, body, self._keys)
+        return body
+
+
+def _answer(body: str) -> Answer:
+    page = Fields(json_object("x", body))
+    data = page.record.get("data")
+    includes = Fields(page.object("includes"))
+    beside = [one for name in ("tweets", "posts") for one in includes.objects(name)]
+    posts = (len(data) if isinstance(data, list) else int(data is not None)) + len(beside)
+    cost = posts * USD_PER_POST + len(includes.objects("users")) * USD_PER_USER
+    return Answer(body, Fields(page.object("meta")).text("next_token"), posts, round(cost, 6))
+
+
+def _window(question: Question) -> dict[str, datetime.datetime]:
+    first = started(question)
+    times = {} if first is None else {"start_time": first}
+    last = question.window.end if question.window else None
+    # Without an end it is now, and the API takes no end that is too near.
+    return {**times, "end_time": last} if last and last < _now() - SETTLED else times
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
