@@ -193,7 +193,8 @@ def forget(
     console.print(
         Text(
             f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
-            f"samples, {taken.pictures} pictures and {taken.answers} stored answers went with them"
+            f"samples, {taken.pictures} pictures and {taken.answers} stored answers went with "
+            f"them; {taken.pages} stored pages of platforms lost their content"
         ),
         soft_wrap=True,
     )

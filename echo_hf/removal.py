@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
+from echo_hf.collect.crawl_forget import forget_answers
 from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
 from echo_hf.collect.fetch import LEDGER
 from echo_hf.collect.fetch_ledger import FetchLedger, read_ledger
@@ -61,6 +62,7 @@ class Removal:
         pictures: How many pictures were deleted.
         answers: How many stored answers were deleted.
         left_in: Input files that still hold one of them, as file:line.
+        pages: How many stored pages of platforms lost their content.
     """
 
     urls: tuple[str, ...]
@@ -70,6 +72,7 @@ class Removal:
     pictures: int
     answers: int
     left_in: tuple[str, ...]
+    pages: int = 0
 
 
 def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str = RUNS) -> Removal:
@@ -107,11 +110,12 @@ def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str
         remove_rows(folder.root, held.samples)
         pictures = _sweep(folder, held.shown | pictures_named(folder.root))
         _clear_ledger(folder.root / LEDGER, held.addresses)
+        pages = forget_answers(folder.root / COLLECTED, forgotten)
         _delete_derived(folder.root)
         left = tuple(_left_in(config, folder))
     unknown = tuple(url for url in forgotten if url not in held.posts)
     samples = tuple(sorted(held.samples))
-    return Removal(forgotten, len(held.posts), unknown, samples, pictures, answers, left)
+    return Removal(forgotten, len(held.posts), unknown, samples, pictures, answers, left, pages)
 
 
 @dataclass
