@@ -1,7 +1,8 @@
 """The folder of one run: config, answers, pictures, and the result of each stage.
 
 ```
-runs/<name>/  config.yaml  answers.sqlite  pictures/  cache/  responses.parquet
+runs/<name>/  config.yaml  collected.sqlite  crawl.json  answers.sqlite  pictures/  cache/
+              responses.parquet
               release/  previous/
               stages/<stage>/{kept,rejects,quarantine,notices}.parquet  stats.json  digest.json
 ```

@@ -237,7 +237,7 @@ class Simulated:
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
         """Asks for a page."""
-        body = self._get(_path(question, cursor))
+        body = self.get(path_of(question, cursor))
         page = json.loads(body)
         return Answer(body, page["cursor"], len(page["posts"]))
 
@@ -249,9 +249,10 @@ class Simulated:
 
     def estimate(self, question: Question) -> int | None:
         """How many posts the first page holds."""
-        return len(json.loads(self._get(_path(question, None)))["posts"])
+        return len(json.loads(self.get(path_of(question, None)))["posts"])
 
-    def _get(self, path: str) -> str:
+    def get(self, path: str) -> str:
+        """The text of an answer."""
         if self._connection is None:
             raise OSError("not connected")
         try:
@@ -313,7 +314,8 @@ def registered(folder: Path) -> Path:
     return folder
 
 
-def _path(question: Question, cursor: str | None) -> str:
+def path_of(question: Question, cursor: str | None) -> str:
+    """What a question asks the server for."""
     given = {"cursor": cursor} if cursor else {}
     if question.kind == "search" and question.window:
         window = question.window

@@ -1,0 +1,207 @@
+"""What a crawl has stored: read as records, changed for good, and bytes that are gone."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sqlite3
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.collect.collect import Collect
+from echo_hf.collect.crawl_answers import (
+    answers_digest,
+    forget_seen,
+    rewrite_answers,
+    stored_answers,
+)
+from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
+from echo_hf.collect.platforms.base import Answer, Question, Window
+from echo_hf.collect.records import read_records
+from echo_hf.collect.sources.base import Post
+from echo_hf.config import Posts
+from echo_hf.errors import StoreError
+from echo_hf.pipeline import files_of
+from echo_hf.run import run_until
+from tests.collect.platforms.crawling import config_of, crawled, records
+from tests.collect.platforms.serving import Serve
+from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
+
+DAY = Window(FIRST_DAY, FIRST_DAY + datetime.timedelta(days=1))
+SEARCH = Question("search", ("4o",), DAY, "ja")
+X = Posts.model_validate({"source": "x", "search": {"phases": [{"window": "1d", "terms": ["a"]}]}})
+
+
+def page(*numbers: int, **rest: Any) -> str:
+    """A page of the X API with these posts."""
+    return json.dumps({"data": [{"id": str(one), "text": f"t{one}"} for one in numbers], **rest})
+
+
+def kept(path: Path, platform: str, question: Question, *bodies: str) -> None:
+    """Writes a question with its pages down."""
+    with CrawlLedger(path) as ledger:
+        ledger.add_searches(platform, [question])
+        for number, body in enumerate(bodies):
+            asked = ledger.next_question(platform)
+            assert asked is not None
+            cursor = str(number) if number + 1 < len(bodies) else None
+            ledger.keep(asked, Answer(body, cursor, 1), [Post(f"{HOST}/{number}")], None)
+
+
+class TestReading:
+    """Answers as records of the stage `collect`."""
+
+    def test_a_record_says_which_query_and_page_it_is_from(self, tmp_path: Path) -> None:
+        """Every place is another one; the term stands with what a search has found."""
+        path = tmp_path / LEDGER
+        kept(path, "x", SEARCH, page(1, 2), page(3))
+        kept(path, "x", Question("replies", ("1", "2")), page(4))
+        rows = read_records([X], path).to_list()
+
+        assert [(row["place"], row["keywords"]) for row in rows] == [
+            ('x/search "4o" in ja 2026-03-02 to 2026-03-03 page 1#0', ["4o"]),
+            ('x/search "4o" in ja 2026-03-02 to 2026-03-03 page 1#1', ["4o"]),
+            ('x/search "4o" in ja 2026-03-02 to 2026-03-03 page 2#0', ["4o"]),
+            ("x/replies 1 and 1 more page 1#0", []),
+        ]
+        assert {row["source"] for row in rows} == {"x"}
+
+    def test_what_comes_along_with_a_page_was_not_found_by_its_term(
+        self, tmp_path: Path, collect: Collect
+    ) -> None:
+        """The source knows: a parent that the search did not find carries no keyword."""
+        path = tmp_path / LEDGER
+        included = {"tweets": [{"id": "9", "text": "parent"}]}
+        kept(path, "x", SEARCH, page(1, includes=included))
+        rows = collect(read_records([X], path).with_format("arrow")[:]).to_pylist()
+
+        assert {row["post_id"]: row["keywords"] for row in rows} == {"1": ["4o"], "9": []}
+
+    def test_no_file_of_this_machine_is_read_for_an_answer(
+        self, tmp_path: Path, collect: Collect
+    ) -> None:
+        """A path in a stranger's post leads nowhere, not even beside the ledger."""
+        secret = tmp_path / "secret.png"
+        secret.write_bytes(b"not yours")
+        path = tmp_path / LEDGER
+        post = {"url": "https://example.org/1", "pictures": [{"path": "secret.png"}]}
+        kept(path, "jsonl", SEARCH, json.dumps(post))
+        entry = X.model_copy(update={"source": "jsonl"})
+        rows = collect(read_records([entry], path).with_format("arrow")[:]).to_pylist()
+
+        assert [row["_reason"] for row in rows if row["_reason"]] == ["picture_not_found"]
+        assert [one["sha256"] for row in rows for one in row["pictures"] or []] == [None]
+
+    def test_a_page_that_is_no_json_is_rejected_by_name(
+        self, tmp_path: Path, collect: Collect
+    ) -> None:
+        """It costs no other page."""
+        path = tmp_path / LEDGER
+        kept(path, "x", SEARCH, "<html>", page(1))
+        rows = collect(read_records([X], path).with_format("arrow")[:]).to_pylist()
+
+        assert [row["_reason"] for row in rows] == ["not_json", None]
+
+    def test_files_and_answers_stand_side_by_side(self, serve: Serve, tmp_path: Path) -> None:
+        """A run reads both, merges what is there twice, and keeps who found what."""
+        serve(World.of(200, seed=7))
+        config = config_of()
+        root = tmp_path / "runs" / config.name
+        crawled(root, config)
+        file = tmp_path / "posts.jsonl"
+        file.write_text(json.dumps({"url": f"{HOST}/p0", "text": "longer than post p0"}) + "\n")
+        both = config.model_copy(
+            update={"posts": (Posts(source="jsonl", path=file), *config.posts)}
+        )
+        (result,) = run_until(both, "collect", runs=tmp_path / "runs")
+        posts = {row["url"]: row for row in result.dataset.to_list()}
+
+        assert len(records(root, config)) + 1 == result.stats.rows_in
+        assert posts[f"{HOST}/p0"]["text"] == "longer than post p0"
+        assert {source["source"] for source in files_of(both, root / LEDGER)} == {"jsonl", NAME}
+
+    def test_the_same_answers_are_the_same_result(self, serve: Serve, tmp_path: Path) -> None:
+        """In another folder, fetched at another time, in another number of runs."""
+        serve(World.of(300, seed=8))
+        digests = []
+        for name, stops in (("one", []), ("two", [30, 90])):
+            for posts in stops:
+                crawled(tmp_path / name, config_of(budget={"posts": posts}))
+            crawled(tmp_path / name, config_of())
+            path = tmp_path / name / LEDGER
+            fingerprint = read_records(config_of().posts, path)._fingerprint
+            digests.append((fingerprint, answers_digest(path, NAME)))
+
+        assert digests[0] == digests[1]
+
+
+class TestChanging:
+    """What somebody asks to have taken out."""
+
+    def test_a_page_is_rewritten_and_its_old_bytes_are_gone(self, tmp_path: Path) -> None:
+        """The other page stays as it is; nothing is asked again."""
+        path = tmp_path / LEDGER
+        secret = page(1, note="remove me")
+        kept(path, "x", SEARCH, secret, page(2))
+        with sqlite3.connect(path) as connection:
+            (before,) = connection.execute("select body from answers where page = 0").fetchone()
+        connection.close()
+        changed = rewrite_answers(
+            path, lambda one: page(1) if "remove me" in one.body else one.body
+        )
+        bodies = [one.body for one in stored_answers(path, "x")]
+        files = [file.read_bytes() for file in tmp_path.iterdir()]
+
+        assert (changed, bodies) == (1, [page(1), page(2)])
+        assert zlib.decompress(before).decode() == secret
+        assert not any(before in data for data in files)
+        with CrawlLedger(path) as ledger:
+            assert ledger.next_question("x") is None
+
+    def test_a_page_can_be_deleted(self, tmp_path: Path) -> None:
+        """Its question stays done."""
+        path = tmp_path / LEDGER
+        kept(path, "x", SEARCH, page(1), page(2))
+
+        assert rewrite_answers(path, lambda one: None if one.page else one.body) == 1
+        assert [one.page for one in stored_answers(path, "x")] == [0]
+
+    def test_a_post_is_struck_from_those_that_were_seen(self, tmp_path: Path) -> None:
+        """Its address is in the file no more."""
+        path = tmp_path / LEDGER
+        kept(path, "x", SEARCH, page(1), page(2))
+        forget_seen(path, [f"{HOST}/0"])
+        data = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+        assert f"{HOST}/0".encode() not in data
+        assert f"{HOST}/1".encode() in data
+
+    def test_where_nothing_was_collected_no_file_is_made(self, tmp_path: Path) -> None:
+        """Looking leaves no trace."""
+        path = tmp_path / LEDGER
+        forget_seen(path, ["a"])
+
+        assert rewrite_answers(path, lambda one: one.body) == 0
+        assert list(stored_answers(path, "x")) == []
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("spoiled", [b"no database" * 100, None])
+def test_a_ledger_that_cannot_be_used_is_one_line(tmp_path: Path, spoiled: bytes | None) -> None:
+    """A damaged file, and one of another version."""
+    path = tmp_path / LEDGER
+    if spoiled is None:
+        CrawlLedger(path).connection.close()
+        connection = sqlite3.connect(path)
+        connection.execute("pragma user_version = 7")
+        connection.close()
+    else:
+        path.write_bytes(spoiled)
+    with pytest.raises(StoreError) as caught:
+        CrawlLedger(path)
+
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
