@@ -8,10 +8,10 @@ import re
 # No parser: the standard library's needs quadratic time for a page of open tags, and stops at
 # some declarations. Platforms write plain markup, in which `<` and `>` stand for tags alone.
 MARKUP = re.compile(r"(<[^<>]*>)")
-TAG = re.compile(r"<(/?)([a-z][a-z0-9]*|!)", re.ASCII | re.IGNORECASE)
+TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)(?=[\s/>])", re.ASCII | re.IGNORECASE)
 LINK = re.compile(r"""\bhref\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.ASCII | re.IGNORECASE)
-# Python refuses to read a number of thousands of digits.
-ENDLESS = re.compile(r"&(?=#[0-9]{8})", re.ASCII)
+# Python refuses to read a number of thousands of digits; no character has more than seven.
+ENDLESS = re.compile(r"&#[0-9]{8,};?", re.ASCII)
 BEFORE_LINE_END = re.compile(r" *\n")
 BLANK_LINES = re.compile(r"\n{3,}")
 LINE_BREAKS = frozenset({"br", "li", "tr", "div", "blockquote"})
@@ -76,4 +76,4 @@ def _whole(shown: str, link: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    return html.unescape(ENDLESS.sub("&amp;", text))
+    return html.unescape(ENDLESS.sub("\ufffd", text))

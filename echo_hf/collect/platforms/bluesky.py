@@ -56,7 +56,11 @@ class Bluesky:
         handle = key_of(self.name, HANDLE, "the handle of an account").get_secret_value()
         password = key_of(self.name, PASSWORD, "an app password of the account")
         self._client = BlueskyClient(self._base_url, handle, {PASSWORD: password})
-        self._client.sign_in()
+        try:
+            self._client.sign_in()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *trouble: object) -> None:

@@ -47,7 +47,7 @@ def token(name: str, seconds: float = 3600) -> str:
     """A token that ends after so many seconds."""
     parts = ({"alg": "none"}, {"exp": int(time.time() + seconds), "sub": name})
     encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in parts)
-    return ".".join([*(part.rstrip("=") for part in encoded), "-"])
+    return ".".join([*(part.rstrip("=") for part in encoded), "c2ln"])
 
 
 def session(name: str, seconds: float = 3600) -> dict[str, Any]:
