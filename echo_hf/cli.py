@@ -180,30 +180,16 @@ def forget(
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Take posts out of a run, with their samples, pictures and stored answers, for good."""
-    from rich.text import Text
-
     from echo_hf import removal
     from echo_hf.errors import HubError
     from echo_hf.hub.holding_view import show_holding
+    from echo_hf.removal_view import show_removal
 
     if delete_tags and not repo_id:
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
     console = terminal()
     taken = removal.forget(urls, config, runs=runs)
-    console.print(
-        Text(
-            f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
-            f"samples, {taken.pictures} pictures and {taken.answers} stored answers went with "
-            f"them; {taken.pages} stored pages of platforms lost their content"
-        ),
-        soft_wrap=True,
-    )
-    for url in taken.unknown:
-        said = f"nothing here was at {url}: is that how your posts spell it?"
-        console.print(Text(f"{said} It will not be collected"), soft_wrap=True)
-    for place in taken.left_in:
-        console.print(Text(f"still in {place}: edit that file, it is yours"), soft_wrap=True)
-    console.print(Text(f"next: echo-hf build {config}"), soft_wrap=True)
+    show_removal(console, taken, config)
     if repo_id:
         show_holding(console, repo_id, taken.urls, delete=delete_tags)
 

@@ -247,6 +247,15 @@ class CrawlEnd(Reason):
     OUT_OF_REACH = "out_of_reach", "one question after the other failed; the next run tries again"
 
 
+class RefreshEnd(Reason):
+    """Why a platform is asked about no more posts for now."""
+
+    ALL_ASKED = "all_asked", "all its posts were asked about"
+    CANNOT_SAY = "cannot_say", "it has no way to say which posts are gone"
+    NOT_PAID = "not_paid", "it charges for each post; --budget says how much it may take"
+    LATER = "later", "the platform wants to be left alone for long; come back then"
+
+
 class Match(Reason):
     """How what `hydrate` puts back matches what was left out, the best first."""
 

@@ -87,7 +87,8 @@ class Patience:
             wait=wait_random_exponential(self.backoff_s, max=LONGEST_BACKOFF_S),
             reraise=True,
         )
-        return trying(self._heeded, call, waits)
+        done: Given = trying(self._heeded, call, waits)
+        return done
 
     def _heeded(self, call: Callable[[], Given], waits: Waits) -> Given:
         told = 0
