@@ -139,6 +139,9 @@ class Crawl:
         """Asks every open question to its end; null when none is left."""
         while (asked := self.ledger.next_question(self._name)) is not None:
             self.progress.round = asked.round
+            if self.ledger.is_needless(asked):
+                self.ledger.put_aside(asked, QuestionState.NEEDLESS)
+                continue
             end = self._limit(asked) or self._ask(asked)
             if end is not None:
                 return end
@@ -223,9 +226,16 @@ class Crawl:
         return new
 
     def _expand_some(self, posts: list[Unexpanded]) -> int:
-        about = [one.post for one in posts if one.incomplete]
-        questions = list(self.platform.around(about)) if about else []
-        return self.ledger.expand(self._name, posts, questions)
+        about = [one for one in posts if one.incomplete]
+        questions = list(self.platform.around([one.post for one in about])) if about else []
+        # A thread is asked for as a whole: the same one for each of its posts that were found.
+        origins = {
+            question.key: one.row
+            for one in (about if any(one.kind == "thread" for one in questions) else ())
+            for question in self.platform.around([one.post])
+            if question.kind == "thread"
+        }
+        return self.ledger.expand(self._name, posts, questions, origins)
 
 
 def uncovered(

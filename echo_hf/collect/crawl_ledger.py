@@ -7,7 +7,7 @@ that a killed run loses no more than the page that was under way.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from echo_hf.collect.crawl_question import (
 from echo_hf.collect.crawl_seen import (
     Unexpanded,
     add_seen,
+    is_incomplete,
     mark_expanded,
     not_asked_before,
     unexpanded,
@@ -36,7 +37,7 @@ from echo_hf.collect.sources.base import Post
 
 LEDGER = "collected.sqlite"
 ADD = f"""insert or ignore into questions (key, state, {COLUMNS})
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
 NEXT = f"""select {ASKED} from questions where platform = ? and state = 'open'
     order by round, id limit 1"""  # noqa: S608
 KEEP = """insert into answers (question, attempt, page, body, fetched_at)
@@ -46,7 +47,7 @@ TURN = """update questions set cursor = ?, state = ?, pages = pages + 1, request
     where id = ?"""
 BEFORE = "delete from answers where question = ? and attempt < ?"
 AGAIN = "update questions set cursor = null, pages = 0, attempt = attempt + 1 where id = ?"
-ASIDE = "update questions set state = ?, error = ?, troubles = troubles + 1 where id = ?"
+ASIDE = "update questions set state = ?, error = ? where id = ?"
 REOPEN = "update questions set state = 'open' where platform = ? and state = 'troubled'"
 TROUBLED = "select 1 from questions where platform = ? and state = 'troubled' limit 1"
 UNFINISHED = """select count(*) from questions
@@ -151,7 +152,7 @@ class CrawlLedger:
         with self._transaction():
             self.connection.execute(AGAIN, (asked.id,))
 
-    def put_aside(self, asked: Asked, state: QuestionState, error: str) -> None:
+    def put_aside(self, asked: Asked, state: QuestionState, error: str | None = None) -> None:
         """Asks a question no more: never, or not before `try_again`."""
         with self._transaction():
             self.connection.execute(ASIDE, (state, error, asked.id))
@@ -171,8 +172,19 @@ class CrawlLedger:
         with explained(self.path):
             return unexpanded(self.connection, platform, most, rounds)
 
+    def is_needless(self, asked: Asked) -> bool:
+        """Whether other answers have brought the whole tree of a question's only post."""
+        if asked.origin is None or asked.pages:
+            return False
+        with explained(self.path):
+            return not is_incomplete(self.connection, asked.origin)
+
     def expand(
-        self, platform: str, posts: Sequence[Unexpanded], questions: Iterable[Question]
+        self,
+        platform: str,
+        posts: Sequence[Unexpanded],
+        questions: Iterable[Question],
+        origins: Mapping[str, int],
     ) -> int:
         """Writes down what to ask about posts, and that they need no more questions.
 
@@ -180,6 +192,7 @@ class CrawlLedger:
             platform: Who is to be asked.
             posts: The posts.
             questions: About them; what was asked before is left out of them.
+            origins: By key of a question the number of the only post that it is about.
 
         Returns:
             How many questions are new.
@@ -187,7 +200,11 @@ class CrawlLedger:
         in_round = 1 + max((post.round for post in posts), default=0)
         with self._transaction():
             left = (not_asked_before(self.connection, platform, one) for one in questions)
-            new = sum(self._add(platform, one, in_round) for one in left if one is not None)
+            new = sum(
+                self._add(platform, one, in_round, origins.get(one.key))
+                for one in left
+                if one is not None
+            )
             mark_expanded(self.connection, [post.row for post in posts])
         return new
 
@@ -228,8 +245,10 @@ class CrawlLedger:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    def _add(self, platform: str, question: Question, in_round: int) -> int:
-        row = (question.key, QuestionState.OPEN, *row_of(platform, question, in_round))
+    def _add(
+        self, platform: str, question: Question, in_round: int, origin: int | None = None
+    ) -> int:
+        row = (question.key, QuestionState.OPEN, *row_of(platform, question, in_round, origin))
         return self.connection.execute(ADD, row).rowcount
 
     @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from echo_hf.collect.platforms.base import Kind, Question, Window
 
-COLUMNS = "platform, kind, about, language, starts, ends, round"
+COLUMNS = "platform, kind, about, language, starts, ends, round, origin"
 ASKED = "questions.id, questions.cursor, questions.attempt, questions.pages, " + ", ".join(
     f"questions.{name}" for name in COLUMNS.split(", ")
 )
@@ -23,6 +23,7 @@ class QuestionState(StrEnum):
     TROUBLED = "troubled"  # it failed in this run; the next one tries again
     REFUSED = "refused"  # it is never answered
     DONE = "done"
+    NEEDLESS = "needless"  # other answers brought all that it would have
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Asked:
         platform: Who is asked.
         question: The question.
         round: 0 for a search, else how many rounds of replies led to it.
+        origin: The only post that it is about, by its number in the ledger; null for several.
     """
 
     id: int
@@ -46,21 +48,30 @@ class Asked:
     platform: str
     question: Question
     round: int
+    origin: int | None = None
 
 
-def row_of(platform: str, question: Question, in_round: int) -> tuple[Any, ...]:
+def row_of(platform: str, question: Question, in_round: int, origin: int | None) -> tuple[Any, ...]:
     """The values of `COLUMNS` for a question."""
     window = question.window
     times = (moment(window.start), moment(window.end)) if window else (None, None)
-    return platform, question.kind, names(question.about), question.language, *times, in_round
+    return (
+        platform,
+        question.kind,
+        names(question.about),
+        question.language,
+        *times,
+        in_round,
+        origin,
+    )
 
 
 def asked_of(row: tuple[Any, ...]) -> Asked:
     """A question from the columns `ASKED`."""
-    number, cursor, attempt, pages, platform, kind, about, language, starts, ends, in_round = row
+    number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
     window = None if starts is None else Window(_time(starts), _time(ends))
     question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
-    return Asked(number, cursor, attempt, pages, platform, question, in_round)
+    return Asked(number, cursor, attempt, pages, platform, question, *last)
 
 
 def moment(time: datetime.datetime) -> str:

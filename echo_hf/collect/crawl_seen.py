@@ -32,17 +32,19 @@ on conflict (platform, url) do update set
     expanded = case when missing is not null and excluded.missing is null then 0 else expanded end,
     missing = case when missing is null or excluded.missing is null then null else missing end
 """
-TO_EXPAND = """
-select id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
-    missing is not null or replies is null
+INCOMPLETE = """(missing is not null or replies is null
     or parent_url is not null and not exists (
         select 1 from seen as above where above.platform = post.platform
         and above.url = post.parent_url)
     or replies > (
         select count(*) from seen as below where below.platform = post.platform
-        and below.parent_url = post.url)
+        and below.parent_url = post.url))"""
+TO_EXPAND = f"""
+select id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
+    {INCOMPLETE}
 from seen as post where platform = ? and expanded = 0 and round < ? order by id limit ?
-"""
+"""  # noqa: S608
+IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE}"  # noqa: S608
 HELD = f"""select 1 from seen where platform = ? and post_id = ?
     and (missing is null or missing <> '{Missing.NOT_FETCHED}') limit 1"""  # noqa: S608
 ASKED = "insert or ignore into asked values (?, ?, ?)"
@@ -100,6 +102,11 @@ def unexpanded(
         Unexpanded(row, number, _post(*place), bool(incomplete))
         for row, number, *place, incomplete in rows
     ]
+
+
+def is_incomplete(connection: sqlite3.Connection, row: int) -> bool:
+    """Whether an ancestor or replies of a post are unknown still, by its number in the ledger."""
+    return connection.execute(IS_INCOMPLETE, (row,)).fetchone() is not None
 
 
 def not_asked_before(

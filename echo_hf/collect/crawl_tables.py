@@ -18,8 +18,9 @@ TABLES = """
 create table if not exists questions (
     id integer primary key, platform text not null, key text not null, kind text not null,
     about text not null, language text, starts text, ends text, round integer not null,
+    origin integer,
     state text not null, cursor text, attempt integer not null default 0,
-    pages integer not null default 0, troubles integer not null default 0, error text,
+    pages integer not null default 0, error text,
     requests integer not null default 0, posts integer not null default 0,
     cost_usd real not null default 0, unpriced integer not null default 0, unique (platform, key)
 );

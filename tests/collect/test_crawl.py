@@ -15,12 +15,14 @@ import pytest
 
 from echo_hf.collect.crawl import Crawl, uncovered
 from echo_hf.collect.crawl_ledger import CrawlLedger
+from echo_hf.collect.crawl_run import crawl_posts
 from echo_hf.collect.plan import planned
 from echo_hf.collect.platforms.base import Answer, Question, Tariff, Window
 from echo_hf.collect.search_config import Budget, Phase, Search
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import CrawlEnd
+from echo_hf.run_folder import RunFolder
 from tests.collect.platforms.crawling import HURRIED, Listener, collected, config_of, crawled
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import (
@@ -129,16 +131,40 @@ class TestWhatIsFound:
         assert stats.missing == {"deleted": 1}
 
     def test_hostile_trees_end(self, serve: Serve, tmp_path: Path) -> None:
-        """A post that replies to itself, a cycle, and a chain of 3,000 posts."""
-        chain = {f"p{one}": f"p{one - 1}" for one in range(11, 3010)}
+        """A post that replies to itself, a cycle, and a chain of 300 posts."""
+        chain = {f"p{one}": f"p{one - 1}" for one in range(11, 311)}
         world = world_of(
-            {"p0": "p0", "p1": "p2", "p2": "p1", "p10": None, **chain}, found=["p0", "p1", "p3000"]
+            {"p0": "p0", "p1": "p2", "p2": "p1", "p10": None, **chain}, found=["p0", "p1", "p300"]
         )
         serve(world)
         stats = crawled(tmp_path / "run", config_of())
 
         assert set(collected(tmp_path / "run")) == set(world.posts)
         assert stats.end is CrawlEnd.NOTHING_LEFT
+
+    def test_a_thread_is_asked_for_once_whichever_of_its_posts_are_found(
+        self, serve: Serve, tmp_path: Path
+    ) -> None:
+        """Where one answer holds a whole tree: a found reply, then the root, and no other."""
+
+        class Threaded(Simulated):
+            def around(self, posts: Sequence[Post]) -> Sequence[Question]:
+                return [Question("thread", (post.url.rpartition("/")[2],)) for post in posts]
+
+        replies = {f"p{number}": "p0" for number in range(1, 41)}
+        world = world_of({"p0": None, **replies, "p50": "p3"}, found=list(replies)[5:])
+        service = serve(world)
+        config = config_of()
+        stats = crawl_posts(
+            config, RunFolder(tmp_path / "run"), Listener(), make=lambda _: Threaded()
+        )
+
+        assert set(collected(tmp_path / "run")) == set(world.posts)
+        assert [path for path in service.answered if "thread" in path] == [
+            "/thread?ids=p6",
+            "/thread?ids=p0",
+        ]
+        assert stats[0].questions["needless"] == 34
 
 
 class TestTroubles:

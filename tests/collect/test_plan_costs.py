@@ -132,8 +132,8 @@ def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path
     assert "2026-03-02  2026-03-10  1d      all              8     0      -" in lines
     assert "asking ends at 1,000 posts or $2.50, replies included" in lines
     assert "then replies and ancestors, in 3 rounds at most" in lines
-    assert sum(" lumen " in line for line in lines.splitlines()) == 2
-    assert sum(" lumen " in line for line in every.splitlines()) == 10
+    assert sum("  lumen   " in line for line in lines.splitlines()) == 2
+    assert sum("  lumen   " in line for line in every.splitlines()) == 10
 
 
 def test_a_plan_is_written_as_json(serve: Serve, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ class Service:
         self._lock = Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
+        self._running = Thread(target=self._server.serve_forever, args=(0.01,))
 
     @property
     def address(self) -> str:
@@ -134,13 +134,13 @@ class Service:
         return f"127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._running.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        self._running.join()
 
     def respond(self, path: str) -> tuple[int, dict[str, Any]]:
         """Status and content of an answer."""
@@ -172,6 +172,17 @@ class Service:
     def _replies(self, given: dict[str, str]) -> tuple[int, dict[str, Any]]:
         found = [one for name in given["ids"].split(",") for one in self.world.children[name]]
         return self._page(found, given)
+
+    def _thread(self, given: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        above, waiting = self.world.posts[given["ids"]]["parent"], [given["ids"]]
+        found: list[str] = []
+        while above:
+            found.append(above)
+            above = self.world.posts[above]["parent"]
+        while waiting:
+            found.append(waiting.pop())
+            waiting += self.world.children[found[-1]]
+        return 200, {"posts": [self.world.shown(one) for one in found], "cursor": None}
 
     def _posts(self, given: dict[str, str]) -> tuple[int, dict[str, Any]]:
         found = []
