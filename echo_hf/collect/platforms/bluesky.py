@@ -13,6 +13,7 @@ from echo_hf.collect.platforms.base import Answer, Question, StaleCursorError, T
 from echo_hf.collect.platforms.bluesky_cursor import SearchPlace, time_of
 from echo_hf.collect.platforms.http_trouble import json_object
 from echo_hf.collect.platforms.reading import missing_among, read_posts
+from echo_hf.collect.platforms.search_words import search_words
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import BLUESKY_POST
 from echo_hf.errors import PlatformError
@@ -106,7 +107,7 @@ class Bluesky:
 
         window = question.window
         asked = models.AppBskyFeedSearchPosts.Params(
-            q=" ".join(_quoted(term) for term in question.about),
+            q=" ".join(map(search_words, question.about)),
             sort="latest",
             since=_written(window.start) if window else None,
             until=_written(place.until) if place.until else None,
@@ -163,12 +164,6 @@ class Bluesky:
 def _body(answer: httpx.Response) -> str:
     content: bytes = answer.content
     return content.decode("utf-8", "replace")
-
-
-def _quoted(term: str) -> str:
-    if term.startswith("#") and " " not in term:
-        return term
-    return '"' + " ".join(term.replace('"', " ").split()) + '"'
 
 
 def _uri(url: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -110,9 +111,11 @@ def json_object(platform: str, body: str) -> Json:
 def _moment(text: str) -> float | None:
     """Seconds since 1970, of such a number or of an ISO 8601 time."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        pass
+        number = math.nan
+    if math.isfinite(number):
+        return number
     try:
         read = datetime.fromisoformat(text)
     except ValueError:

@@ -19,6 +19,7 @@ from echo_hf.collect.platforms.base import Answer, Question, Tariff, Unanswerabl
 from echo_hf.collect.platforms.http_trouble import check_answer
 from echo_hf.collect.platforms.last_response import LastResponse
 from echo_hf.collect.platforms.reading import missing_among, read_posts
+from echo_hf.collect.platforms.search_words import search_words
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import MASTODON_STATUS, web_url
 from echo_hf.errors import PlatformError
@@ -125,13 +126,13 @@ class Mastodon:
         return found[1] if found and same else None
 
     def _search(self, question: Question, cursor: str | None) -> Answer:
-        words = " ".join(question.about[0].replace('"', " ").split())
+        words = search_words(question.about[0])
         language = f" language:{question.language}" if question.language else ""
         offset = int(cursor or 0)
         first, last = _ends(question)
         answer = self._heard(
             lambda client: client.search_v2(
-                f'"{words}"{language}',
+                f"{words}{language}",
                 resolve=False,
                 result_type="statuses",
                 offset=offset,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Sequence
 
 from echo_hf.collect.platforms.base import Question, UnanswerableError
+from echo_hf.collect.platforms.search_words import search_words
 
 # What the search of the last week sees, less a little: time passes between here and there.
 RECENT = datetime.timedelta(days=7) - datetime.timedelta(minutes=5)
 LONGEST = {"recent": 512, "all": 1024}
-TAG = re.compile(r"[#$]\w+")
 # Numbers of posts hold the time since this moment, in milliseconds, above 22 bits of something
 # else; those of before are counted on from 1.
 FIRST = datetime.datetime.fromtimestamp(1288834974.657, datetime.UTC)
@@ -33,14 +32,14 @@ def x_query(question: Question, operators: Sequence[str] = ()) -> str:
 
     Example:
         >>> x_query(Question("search", ("4o image",), language="ja"), ["-is:retweet"])
-        '"4o image" -is:retweet lang:ja'
+        '4o image -is:retweet lang:ja'
         >>> x_query(Question("replies", ("99",)))
         'conversation_id:99'
     """
     if question.kind == "replies":
         return f"conversation_id:{question.about[0]}"
     language = [f"lang:{question.language}"] if question.language else []
-    return " ".join([*(_quoted(term) for term in question.about), *operators, *language])
+    return " ".join([*map(search_words, question.about), *operators, *language])
 
 
 def archive_of(question: Question, query: str, now: datetime.datetime) -> str:
@@ -71,7 +70,7 @@ def started(question: Question) -> datetime.datetime | None:
 
     Example:
         >>> started(Question("replies", ("1904619900000000000",))).isoformat()
-        '2025-03-25T19:42:26.543000+00:00'
+        '2025-03-25T19:42:24.943000+00:00'
     """
     if question.window is not None:
         return question.window.start
@@ -82,12 +81,3 @@ def started(question: Question) -> datetime.datetime | None:
         return FIRST + datetime.timedelta(milliseconds=numbers[0] >> 22)
     except OverflowError:
         return None
-
-
-def _quoted(term: str) -> str:
-    if TAG.fullmatch(term):
-        return term
-    words = " ".join(term.replace('"', " ").replace("\\", " ").split())
-    if not words:
-        raise UnanswerableError(f"{term!r} has no word to search for")
-    return f'"{words}"'

@@ -122,7 +122,7 @@ def test_a_search_says_term_window_and_language(bluesky: Bluesky, home: ReplaySe
 
     assert home.queries(SEARCH) == [
         {
-            "q": ['"4o image"'],
+            "q": ["4o image"],
             "sort": ["latest"],
             "since": ["2026-03-01T00:00:00.000Z"],
             "until": ["2026-03-02T00:00:00.000Z"],

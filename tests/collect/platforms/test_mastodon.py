@@ -108,7 +108,7 @@ def test_a_recorded_search_without_a_find_is_at_its_end(
 
     assert (answer.body.encode(), answer.cursor) == (reply.data, None)
     assert [request.path for request in server.asked] == [SEARCH]
-    assert (query["q"], query["type"]) == (['"4o image" language:ja'], ["statuses"])
+    assert (query["q"], query["type"]) == (["4o image language:ja"], ["statuses"])
     assert "resolve" not in query
 
 

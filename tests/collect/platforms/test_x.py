@@ -109,12 +109,12 @@ def test_a_page_with_all_around_it_is_billed_as_the_price_list_says(
 
 @pytest.mark.extras
 def test_the_query_says_term_window_language_and_all_fields(x: X, server: ReplayServer) -> None:
-    """What is sent is the plan's question: quoted, without reposts, whole texts, descriptions."""
+    """What is sent is the plan's question, without reposts, whole texts, descriptions."""
     server.gives(ALL, {"meta": {"result_count": 0}})
     x.ask(Question("search", ("4o image",), OLD, "ja"), "next-1")
     (query,) = server.queries(ALL)
 
-    assert query["query"] == ['"4o image" -is:retweet lang:ja']
+    assert query["query"] == ["4o image -is:retweet lang:ja"]
     assert query["start_time"] == ["2025-03-25T00:00:00Z"]
     assert query["end_time"] == ["2025-03-26T00:00:00Z"]
     assert query["next_token"] == ["next-1"]
