@@ -12,9 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from echo_hf.collect.crawl_answers import StoredAnswer, forget_seen, rewrite_answers
+from echo_hf.collect.crawl_answers import (
+    StoredAnswer,
+    forget_seen,
+    posts_in,
+    rewrite_answers,
+)
 from echo_hf.collect.deep_dump import deep_dumps
 from echo_hf.collect.deep_json import deep_loads
+from echo_hf.collect.platforms.base import Question
+from echo_hf.collect.sources.base import make_source
 from echo_hf.collect.urls import canonical_url, post_id_of, x_status_url
 
 ADDRESSES = ("uri", "url")
@@ -28,7 +35,7 @@ REFERENCES = ("referenced_tweets", "referenced_posts")
 BESIDE = "includes"
 BESIDE_NAMES = ("id", "media_key")
 DEEPEST = 6  # no platform names a post's parent farther inside
-WORD = re.compile(r"[\w~.-]+")
+WORD = re.compile(r"[\w~-]+")
 Json = dict[str, Any]
 
 
@@ -68,27 +75,49 @@ def without_posts(body: str, platform: str, urls: frozenset[str]) -> str | None:
         cannot be read.
 
     Example:
-        >>> page = '{"posts": [{"uri": "https://a.example/1", "text": "mine"}, {"uri": "b"}]}'
-        >>> without_posts(page, "web", frozenset({"https://a.example/1"}))
-        '{"posts": [{"uri": "https://a.example/1"}, {"uri": "b"}]}'
+        >>> page = '{"posts": [{"uri": "at://did:plc:a/app.bsky.feed.post/3k", "text": "mine"}]}'
+        >>> url = "https://bsky.app/profile/did:plc:a/post/3k"
+        >>> without_posts(page, "bluesky", frozenset({url}))
+        '{"posts": [{"uri": "at://did:plc:a/app.bsky.feed.post/3k"}]}'
     """
-    names = {post_id_of(url) for url in urls}
-    if not names & set(WORD.findall(body)) and not any(url in body for url in urls):
+    names = {words[-1] for url in urls if (words := WORD.findall(url))}
+    if names.isdisjoint(WORD.findall(body)):
         return body
     try:
         page = deep_loads(body)
     except ValueError:
         return None
     theirs = [one for one in _objects(page) if _is_theirs(one, platform, urls)]
+    if not theirs:  # a platform that gives posts no address
+        told = _told(body, platform, urls)
+        theirs = [one for one in _objects(page) if str(one.get("id")) in told]
+    lost = _empty(theirs)
+    _take_beside(page, lost)
+    left = deep_dumps(page) if lost else body
+    # Of a page in a form that nobody knows, nothing is better than a part.
+    return None if _told(left, platform, urls) else left
+
+
+def _told(body: str, platform: str, urls: frozenset[str]) -> frozenset[str]:
+    """What the platform calls those of the posts of which its reader finds content in a page."""
+    posts = posts_in(body, Question("posts", ()), make_source(platform))
+    return frozenset(
+        post.post_id or post_id_of(post.url)
+        for post in posts
+        if post.url in urls and (post.text or post.pictures)
+    )
+
+
+def _empty(objects: Iterable[Json]) -> set[str]:
+    """Takes all but names out of objects; gives what was in them."""
     lost: set[str] = set()
-    for one in theirs:
+    for one in objects:
         left = _left(one)
         if left != one:
             lost.update(_scalars(one))
             one.clear()
             one.update(left)
-    _take_beside(page, lost)
-    return deep_dumps(page) if lost else body
+    return lost
 
 
 def _objects(page: Any) -> Iterator[Json]:
