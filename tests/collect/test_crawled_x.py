@@ -1,4 +1,4 @@
-"""Posts of X that a crawl brought are those that an import brings: published by identifier alone."""
+"""Posts of X that a crawl brought are published by identifier alone, as imported ones are."""
 
 from __future__ import annotations
 
