@@ -226,7 +226,9 @@ class Crawl:
         return new
 
     def _expand_some(self, posts: list[Unexpanded]) -> int:
-        about = [one for one in posts if one.incomplete]
+        about = [one for one in posts if one.incomplete or self.ledger.lacks_below(self._name, one)]
+        # Some platforms find replies by the first post of their conversation alone.
+        about += self.ledger.tops(self._name, about)
         questions = list(self.platform.around([one.post for one in about])) if about else []
         # A thread is asked for as a whole: the same one for each of its posts that were found.
         origins = {

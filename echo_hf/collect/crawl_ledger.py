@@ -27,8 +27,10 @@ from echo_hf.collect.crawl_seen import (
     Unexpanded,
     add_seen,
     is_incomplete,
+    lacks_below,
     mark_expanded,
     not_asked_before,
+    tops,
     unexpanded,
 )
 from echo_hf.collect.crawl_tables import connected, explained, packed, transaction
@@ -171,6 +173,16 @@ class CrawlLedger:
         """As `crawl_seen.unexpanded`."""
         with explained(self.path):
             return unexpanded(self.connection, platform, most, rounds)
+
+    def lacks_below(self, platform: str, one: Unexpanded) -> bool:
+        """As `crawl_seen.lacks_below`."""
+        with explained(self.path):
+            return lacks_below(self.connection, platform, one)
+
+    def tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
+        """As `crawl_seen.tops`."""
+        with explained(self.path):
+            return tops(self.connection, platform, posts)
 
     def is_needless(self, asked: Asked) -> bool:
         """Whether other answers have brought the whole tree of a question's only post."""

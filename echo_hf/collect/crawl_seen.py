@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from echo_hf.collect.platforms.base import Question
 from echo_hf.collect.sources.base import Post
@@ -39,10 +40,29 @@ INCOMPLETE = """(missing is not null or replies is null
     or replies > (
         select count(*) from seen as below where below.platform = post.platform
         and below.parent_url = post.url))"""
+PLACE = f"""id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
+    {INCOMPLETE}"""
 TO_EXPAND = f"""
-select id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
-    {INCOMPLETE}
-from seen as post where platform = ? and expanded = 0 and round < ? order by id limit ?
+select {PLACE} from seen as post where platform = ? and expanded = 0 and round < ?
+order by id limit ?
+"""  # noqa: S608
+# A cycle has no top; to unite the same row twice ends it.
+TOP = f"""
+with recursive up (url, parent_url) as (
+    select url, parent_url from seen where id = ?
+    union select above.url, above.parent_url from seen as above, up
+    where above.platform = ? and above.url = up.parent_url)
+select {PLACE} from seen as post where platform = ? and url in (
+    select url from up where parent_url is null or not exists (
+        select 1 from seen as above where above.platform = ? and above.url = up.parent_url))
+"""  # noqa: S608
+BELOW = f"""
+with recursive down (url) as (
+    select url from seen where id = ?
+    union select below.url from seen as below, down
+    where below.platform = ? and below.parent_url = down.url)
+select 1 from seen as post where platform = ? and url in (select url from down) and {INCOMPLETE}
+limit 1
 """  # noqa: S608
 IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE}"  # noqa: S608
 HELD = f"""select 1 from seen where platform = ? and post_id = ?
@@ -95,18 +115,46 @@ def unexpanded(
     Returns:
         The posts.
     """
-    rows = connection.execute(
-        TO_EXPAND, (platform, EVERY_ROUND if rounds is None else rounds, most)
+    until = EVERY_ROUND if rounds is None else rounds
+    return [_unexpanded(row) for row in connection.execute(TO_EXPAND, (platform, until, most))]
+
+
+def tops(
+    connection: sqlite3.Connection, platform: str, posts: Sequence[Unexpanded]
+) -> list[Unexpanded]:
+    """The topmost known posts above some, where they are others than these.
+
+    Args:
+        connection: Of the ledger.
+        platform: Whose posts.
+        posts: The posts.
+
+    Returns:
+        Each top once, in the order of its first post.
+    """
+    known = {one.row for one in posts}
+    found = (
+        _unexpanded(row)
+        for one in posts
+        if one.post.parent_url is not None
+        for row in connection.execute(TOP, (one.row, platform, platform, platform))
     )
-    return [
-        Unexpanded(row, number, _post(*place), bool(incomplete))
-        for row, number, *place, incomplete in rows
-    ]
+    return list({one.row: one for one in found if one.row not in known}.values())
 
 
 def is_incomplete(connection: sqlite3.Connection, row: int) -> bool:
     """Whether an ancestor or replies of a post are unknown still, by its number in the ledger."""
     return connection.execute(IS_INCOMPLETE, (row,)).fetchone() is not None
+
+
+def lacks_below(connection: sqlite3.Connection, platform: str, one: Unexpanded) -> bool:
+    """Whether a post at the top of its tree has replies below it that are incomplete.
+
+    They may have been seen before it was: then nobody could be asked by its name.
+    """
+    if one.post.parent_url is not None:
+        return False
+    return connection.execute(BELOW, (one.row, platform, platform)).fetchone() is not None
 
 
 def not_asked_before(
@@ -136,6 +184,11 @@ def not_asked_before(
 def mark_expanded(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
     """Writes down that the trees of posts are asked for."""
     connection.executemany("update seen set expanded = 1 where id = ?", [(row,) for row in rows])
+
+
+def _unexpanded(row: tuple[Any, ...]) -> Unexpanded:
+    number, in_round, *place, incomplete = row
+    return Unexpanded(number, in_round, _post(*place), bool(incomplete))
 
 
 def _is_held(connection: sqlite3.Connection, platform: str, identifier: str) -> bool:

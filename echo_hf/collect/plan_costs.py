@@ -127,6 +127,10 @@ def _asked_beforehand(
         noticed(f"what {name} charges is not known: {error}")
         return Tariff(), _unknown
     price = platform.tariff.usd_per_estimate
+    if platform.tariff.usd_per_post:
+        noticed(f"{name} charges ${platform.tariff.usd_per_post:g} a post")
+    if price and not estimate:
+        noticed(f"{name} counts posts beforehand for ${price:g} a query: --estimate asks it to")
     if price is None or (price and not estimate):
         return platform.tariff, _unknown
     try:

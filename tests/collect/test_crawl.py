@@ -130,6 +130,37 @@ class TestWhatIsFound:
         }
         assert stats.missing == {"deleted": 1}
 
+    @pytest.mark.parametrize("found", [["p0", "p1"], ["p1"], ["p2"]], ids=str)
+    def test_a_reply_of_a_reply_is_found_by_the_first_post_of_its_conversation(
+        self, found: list[str], serve: Serve, tmp_path: Path
+    ) -> None:
+        """Where a platform asks by conversation: the first post itself lacks no reply.
+
+        It may be found before the reply that lacks some, or after it.
+        """
+
+        class Conversing(Simulated):
+            def ask(self, question: Question, cursor: str | None = None) -> Answer:
+                if question.kind == "replies":
+                    question = Question("thread", question.about)
+                return super().ask(question, cursor)
+
+            def around(self, posts: Sequence[Post]) -> Sequence[Question]:
+                above = [post.parent_url for post in posts if post.parent_url]
+                tops = [post.url for post in posts if not post.parent_url]
+                names = [[url.rpartition("/")[2] for url in urls] for urls in (above, tops)]
+                asked = [Question("posts", tuple(names[0]))] if above else []
+                return [*asked, *(Question("replies", (name,)) for name in names[1])]
+
+        world = world_of({"p0": None, "p1": "p0", "p2": "p1", "p3": "p2"}, found)
+        service = serve(world)
+        crawl_posts(
+            config_of(), RunFolder(tmp_path / "run"), Listener(), make=lambda _: Conversing()
+        )
+
+        assert set(collected(tmp_path / "run")) == set(world.posts)
+        assert [path for path in service.answered if "thread" in path] == ["/thread?ids=p0"]
+
     def test_hostile_trees_end(self, serve: Serve, tmp_path: Path) -> None:
         """A post that replies to itself, a cycle, and a chain of 300 posts."""
         chain = {f"p{one}": f"p{one - 1}" for one in range(11, 311)}

@@ -60,7 +60,8 @@ def test_a_plan_counts_posts_where_that_is_free(serve: Serve, tmp_path: Path) ->
     (query,), said = plan(config, tmp_path)
     first_page = min(50, sum("lumen" in one["terms"] for one in world.posts.values()))
 
-    assert (query.posts, query.requests, said) == (first_page, 1, [])
+    assert (query.posts, query.requests) == (first_page, 1)
+    assert said == [f"{NAME} charges $0.001 a post"]
     assert query.usd == pytest.approx(first_page * PRICE)
     assert service.requests == 1
     assert not tmp_path.joinpath("collected.sqlite").exists()
@@ -72,10 +73,11 @@ def test_numbers_that_cost_are_only_asked_for_on_demand(
 ) -> None:
     """Without, posts and cost are unknown, and requests are at least one a query."""
     service = serve(World.of(100, seed=9))
-    queries, _ = plan(config_of(), tmp_path, Dear, estimate=estimate)
+    queries, said = plan(config_of(), tmp_path, Dear, estimate=estimate)
 
     assert (len(queries), service.requests) == (26, asked)
     assert all((one.posts is None) is not estimate for one in queries)
+    assert any("for $0.01 a query: --estimate" in line for line in said) is not estimate
     assert ("≥ 26" in shown(queries, config_of())) is not estimate
 
 
@@ -107,7 +109,8 @@ def test_a_platform_that_does_not_answer_has_a_plan_all_the_same(
     queries, said = plan(config_of(), tmp_path)
 
     assert {one.posts for one in queries} == {None}
-    assert (service.requests, len(said)) == (1, 1)
+    assert service.requests == 1
+    assert said[1:] == [f"{NAME} gives no more numbers of posts: status 500"]
 
 
 def test_what_is_done_takes_nothing_any_more(serve: Serve, tmp_path: Path) -> None:
