@@ -196,7 +196,8 @@ def _is_held(connection: sqlite3.Connection, platform: str, identifier: str) -> 
 
 
 def _row(platform: str, post: Post, in_round: int) -> tuple[object, ...]:
-    replies = (post.engagement or {}).get("replies")
+    # Who does not know what a post answers has to ask about it, as if its replies were unknown.
+    replies = None if post.unnamed_parent else (post.engagement or {}).get("replies")
     return (
         platform,
         _text(post.url),

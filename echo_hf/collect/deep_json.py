@@ -10,13 +10,13 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from json.decoder import scanstring
 from typing import Any, Literal
 
 from echo_hf.collect.fields import shown
 
 TOKEN = re.compile(r'[ \t\n\r]*(?:([\[\]{},:"])|([^\s\[\]{},:"]+))')
 OPENING = ("[", "{")
+TEXTS = json.JSONDecoder()
 
 
 def deep_loads(text: str) -> Any:
@@ -68,7 +68,8 @@ def _decoded(text: str) -> Any:
         elif isinstance(building.filled[-1], dict):
             if mark != "text" or next(tokens, ("", None))[0] != ":":
                 raise ValueError(f"{shown(value)}, expected a name and a colon")
-            building.add(*next(tokens, ("", None)), value)
+            kind, held = next(tokens, ("", None))
+            building.add(kind, held, value)
         else:
             building.add(mark, value)
     return building.finished()
@@ -127,7 +128,7 @@ def _tokens(text: str) -> Iterator[tuple[str, Any]]:
         mark, plain = found.groups()
         at = found.end()
         if mark == '"':
-            value, at = scanstring(text, at)
+            value, at = TEXTS.raw_decode(text, at - 1)
             yield "text", value
         elif mark:
             yield mark, None

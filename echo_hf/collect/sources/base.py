@@ -31,7 +31,11 @@ class Picture:
 
 @dataclass(slots=True)
 class Post:
-    """A post as a source reads it, with the columns of the posts table."""
+    """A post as a source reads it, with the columns of the posts table.
+
+    `unnamed_parent` says that it answers a post whose address was not given: where the answer to
+    another question gives it, a crawl asks that.
+    """
 
     url: str
     post_id: str | None = None
@@ -46,6 +50,7 @@ class Post:
     quoted_url: str | None = None
     engagement: Mapping[str, int | None] | None = None
     missing: str | None = None
+    unnamed_parent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

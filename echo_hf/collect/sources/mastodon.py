@@ -55,9 +55,9 @@ class Mastodon:
             for detail in Fields(record).texts("_findings"):
                 yield Finding(Notice.BAD_FIELD, detail)
         elif "_missing" in record:
-            yield _known(record["_missing"], None, Missing.NOT_FOUND)
+            yield _known(record["_missing"], record, Missing.NOT_FOUND)
         elif "_edge" in record:
-            yield _known(record["_edge"], record.get("_parent"), Missing.NOT_FETCHED)
+            yield _known(record["_edge"], record, Missing.NOT_FETCHED)
         else:
             waiting: deque[tuple[Json, Sequence[str]]] = deque(
                 [(record, () if record.get("_included") else keywords)]
@@ -67,11 +67,18 @@ class Mastodon:
                 yield from _read(status, found, waiting)
 
 
-def _known(url: Any, parent: Any, missing: Missing) -> Parsed:
+def _known(url: Any, record: Json, missing: Missing) -> Parsed:
     address = _canonical(url)
     if address is None:
         return Finding(Reject.NO_URL, f"the address is {shown(url)}, expected a status's")
-    return Post(url=address, platform="mastodon", parent_url=_canonical(parent), missing=missing)
+    return Post(
+        url=address,
+        # Not the number in the address, by which another server may know another post.
+        post_id=name_of(record.get("id")),
+        platform="mastodon",
+        parent_url=_canonical(record.get("_parent")),
+        missing=missing,
+    )
 
 
 def _read(
@@ -91,7 +98,7 @@ def _read(
         return
     parent = _parent(fields)
     if status.get("visibility") not in (None, "public"):
-        yield Post(url=url, platform="mastodon", parent_url=parent, missing=Missing.PROTECTED)
+        yield _known(url, status, Missing.PROTECTED)
         yield Finding(Notice.HIDDEN_BY_AUTHOR, f"{shown(status['visibility'])}: {url}")
         return
     quoted = Fields(fields.object("quote"), fields.findings, "quote.").object("quoted_status")
@@ -106,6 +113,7 @@ def _read(
         keywords=list(keywords),
         pictures=_pictures(fields),
         parent_url=parent,
+        unnamed_parent=parent is None and status.get("in_reply_to_id") is not None,
         quoted_url=_canonical(address_of(quoted)),
         engagement=_engagement(fields),
     )

@@ -77,8 +77,9 @@ def _edge(about: Fields, around: Fields, addresses: Mapping[str | None, Any]) ->
     if not about.record:
         return
     if "ancestors" not in around.record:
-        yield {"_missing": about.text("url")}
+        yield {"_missing": about.text("url"), "id": about.record.get("id")}
         return
     above = around.objects("ancestors")
     if above:
-        yield {"_edge": about.text("url"), "_parent": addresses.get(name_of(above[-1].get("id")))}
+        parent = addresses.get(name_of(above[-1].get("id")))
+        yield {"_edge": about.text("url"), "id": about.record.get("id"), "_parent": parent}

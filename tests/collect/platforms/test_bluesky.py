@@ -27,10 +27,6 @@ from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
 from tests.collect.platforms.replaying import ReplayServer, Reply
 
-pytestmark = pytest.mark.filterwarnings(
-    # The library's models of what it answers, which are not ours to mend.
-    "ignore::pydantic.warnings.UnsupportedFieldAttributeWarning",
-)
 XRPC = "/xrpc/app.bsky.feed."
 SEARCH, THREAD, POSTS = f"{XRPC}searchPosts", f"{XRPC}getPostThread", f"{XRPC}getPosts"
 BEGIN, REFRESH = (f"/xrpc/com.atproto.server.{name}Session" for name in ("create", "refresh"))

@@ -121,7 +121,9 @@ def test_what_stands_around_a_status_is_linked_to_it(collect_lines: CollectLines
     assert {key: row["parent_url"] for key, row in kept.items()} == {
         "1": None, "2": ADDRESS(1), "3": ADDRESS(2), "4": ADDRESS(3)
     }  # fmt: skip
-    assert (kept["3"]["missing"], kept["3"]["text"]) == ("not_fetched", None)
+    assert (kept["3"]["missing"], kept["3"]["text"], kept["3"]["post_id"]) == (
+        "not_fetched", None, "3"
+    )  # fmt: skip
     assert [row["keywords"] for row in kept.values()] == [[]] * 4
     assert said == []
 
@@ -138,6 +140,30 @@ def test_only_public_statuses_are_taken_in(visibility: Any, collect_lines: Colle
     assert [row[name] for name in ("text", "author", "engagement")] == [None] * 3
     assert (row["pictures"], row["keywords"]) == ([], [])
     assert said == [("f:1#1", "hidden_by_author")]
+
+
+def test_a_post_keeps_the_number_by_which_its_server_can_be_asked(
+    collect_lines: CollectLines,
+) -> None:
+    """The number in its address is another server's; hidden posts and edges have ours, too."""
+    far = "https://far.example/users/mira/statuses/{}".format
+    statuses = [
+        status(10001, uri=far(70001)),
+        status(10002, uri=far(70002), visibility="private"),
+        status(10003, uri=far(70003), reblog=None, quote={"quoted_status": status(10004)}),
+    ]
+    around = {"about": {"id": "10005", "url": far(70005)}}
+    both = {"ancestors": [status(10006)], "descendants": []}
+    numbers = {}
+    for document in (statuses, around, {**around, "about": {"id": "10007", "url": far(70007)},
+                                        "context": both}):  # fmt: skip
+        kept, _ = rows_of(document, collect_lines)
+        numbers.update({key: row["post_id"] for key, row in kept.items()})
+
+    assert numbers == {
+        "70001": "10001", "70002": "10002", "70003": "10003", "10004": "10004",
+        "70005": "10005", "10006": "10006", "70007": "10007",
+    }  # fmt: skip
 
 
 def test_pictures_carry_their_descriptions(collect_lines: CollectLines) -> None:
