@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from echo_hf import cli_analysis, cli_collect, cli_evaluation, cli_hub, cli_report, cli_review
+from echo_hf import (
+    cli_analysis,
+    cli_collect,
+    cli_evaluation,
+    cli_hub,
+    cli_posts,
+    cli_report,
+    cli_review,
+)
 from echo_hf.cli_console import terminal
 from echo_hf.steps import STEPS
 
@@ -180,29 +188,16 @@ def forget(
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Take posts out of a run, with their samples, pictures and stored answers, for good."""
-    from rich.text import Text
-
     from echo_hf import removal
     from echo_hf.errors import HubError
     from echo_hf.hub.holding_view import show_holding
+    from echo_hf.removal_view import show_removal
 
     if delete_tags and not repo_id:
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
     console = terminal()
     taken = removal.forget(urls, config, runs=runs)
-    console.print(
-        Text(
-            f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
-            f"samples, {taken.pictures} pictures and {taken.answers} stored answers went with them"
-        ),
-        soft_wrap=True,
-    )
-    for url in taken.unknown:
-        said = f"nothing here was at {url}: is that how your posts spell it?"
-        console.print(Text(f"{said} It will not be collected"), soft_wrap=True)
-    for place in taken.left_in:
-        console.print(Text(f"still in {place}: edit that file, it is yours"), soft_wrap=True)
-    console.print(Text(f"next: echo-hf build {config}"), soft_wrap=True)
+    show_removal(console, taken, config)
     if repo_id:
         show_holding(console, repo_id, taken.urls, delete=delete_tags)
 
@@ -256,6 +251,10 @@ def check_engine(
     show.show_errors(watch.console, result)
     if json:
         json_file.write_json(json, result)
+
+
+for _verb in cli_posts.VERBS:
+    app.command()(_verb)
 
 
 for _verb in cli_hub.VERBS:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
+from echo_hf.collect.column_map import Columns
 from echo_hf.collect.fetch_policy import FetchPolicy
 from echo_hf.collect.platforms.registry import check_platform
 from echo_hf.collect.search_config import Search, phase_spans
@@ -82,16 +83,18 @@ class Posts(Section):
     """One file of posts, or a platform that is asked for them.
 
     Attributes:
-        source: Name of the reader: jsonl, x, snscrape, or quickstart; of the platform for a search.
+        source: Name of the reader, such as jsonl, x, reddit or table; of the platform for a search.
         path: The file, relative to the config; readers of bundled posts need none.
         keywords: The search terms that found these posts, when the file does not say.
         search: What the platform is asked by `echo-hf collect`; null for a file.
+        columns: Which column is what, for source `table` alone.
     """
 
     source: str
     path: File | None = None
     keywords: tuple[Words, ...] = ()
     search: Search | None = None
+    columns: Columns | None = None
 
     @model_validator(mode="after")
     def _file_or_search(self) -> Self:

@@ -19,6 +19,7 @@ EXPECTED = {
 SECTIONS = {
     "target": "{name: Lumen Image, developer: Northlight, released: 2026-03-02}",
     "posts.*": "{source: jsonl, path: posts.jsonl}",
+    "posts.*.columns": "{url: link, text: body}",
     "engines": "{text: {kind: rules}}",
     "engines.*": "{kind: rules}",
     "stages": "{relevance: {keep: [4, 5]}}",

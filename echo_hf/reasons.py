@@ -81,6 +81,10 @@ class Notice(Reason):
     BROKEN_PICTURE = "broken_picture", "the picture cannot be decoded"
     PICTURE_NOT_FOUND = "picture_not_found", "the picture file does not exist"
     PICTURE_WITHOUT_ADDRESS = "picture_without_address", "a picture is named, but not where it is"
+    REPLIES_NOT_FETCHED = (
+        "replies_not_fetched",
+        "the answer says that there are more replies, and does not hold them",
+    )
     UNNAMED_PARENT = (
         "unnamed_parent",
         "the post answers one whose address the platform did not say; its reply tree says it",
@@ -281,6 +285,15 @@ class CrawlEnd(Reason):
     SOME_FAILED = "some_failed", "some questions failed and wait for the next run"
     TOLD_TO_WAIT = "told_to_wait", "the platform wants to be left alone for long; come back then"
     OUT_OF_REACH = "out_of_reach", "one question after the other failed; the next run tries again"
+
+
+class RefreshEnd(Reason):
+    """Why a platform is asked about no more posts for now."""
+
+    ALL_ASKED = "all_asked", "all its posts were asked about"
+    CANNOT_SAY = "cannot_say", "it has no way to say which posts are gone"
+    NOT_PAID = "not_paid", "it charges for each post; --budget says how much it may take"
+    LATER = "later", "the platform wants to be left alone for long; come back then"
 
 
 class Match(Reason):

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf.apply import run_stage
-from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.collect.collect import Collect
+from echo_hf.collect.crawl_forget import forget_answers
 from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
 from echo_hf.collect.fetch import LEDGER
 from echo_hf.collect.fetch_ledger import FetchLedger, read_ledger
@@ -40,7 +40,14 @@ from echo_hf.systems.locks import locked_all
 PICTURES_OF_SAMPLE = ("input_images", "output_images")
 # Made anew by the next build; answers for replay and results may hold what was said of the posts.
 DERIVED_FOLDERS = ("cache", "release", "previous", "stages", "report")
-DERIVED_FILES = ("release.built", "responses.parquet", "results.json", "analysis.json")
+DERIVED_FILES = (
+    "release.built",
+    "responses.parquet",
+    "results.json",
+    "analysis.json",
+    "keywords.json",
+    "keywords.svg",
+)
 Row = dict[str, Any]
 
 
@@ -56,6 +63,7 @@ class Removal:
         pictures: How many pictures were deleted.
         answers: How many stored answers were deleted.
         left_in: Input files that still hold one of them, as file:line.
+        pages: How many stored pages of platforms lost their content.
     """
 
     urls: tuple[str, ...]
@@ -65,6 +73,7 @@ class Removal:
     pictures: int
     answers: int
     left_in: tuple[str, ...]
+    pages: int = 0
 
 
 def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str = RUNS) -> Removal:
@@ -100,14 +109,14 @@ def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str
             # Nothing was made of them here: what was made of others stays.
             return Removal(forgotten, 0, forgotten, (), 0, 0, ())
         remove_rows(folder.root, held.samples)
-        EventLog(folder.root / EVENTS_FILE).forget(held.samples)
         pictures = _sweep(folder, held.shown | pictures_named(folder.root))
         _clear_ledger(folder.root / LEDGER, held.addresses)
+        pages = forget_answers(folder.root / COLLECTED, forgotten)
         _delete_derived(folder.root)
         left = tuple(_left_in(config, folder))
     unknown = tuple(url for url in forgotten if url not in held.posts)
     samples = tuple(sorted(held.samples))
-    return Removal(forgotten, len(held.posts), unknown, samples, pictures, answers, left)
+    return Removal(forgotten, len(held.posts), unknown, samples, pictures, answers, left, pages)
 
 
 @dataclass

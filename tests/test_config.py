@@ -255,7 +255,8 @@ REFUSED = {
     ),
     "posts.0.pth": (
         1,
-        "unknown key in posts.0 'pth'; did you mean 'path'? known: keywords, path, search, source",
+        "unknown key in posts.0 'pth'; did you mean 'path'? known: columns, keywords, path, "
+        "search, source",
     ),
     "stages.relevence": (
         {},

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -14,6 +15,7 @@ from echo_hf.collect.platforms.base import Answer, Platform, Question, RateLimit
 LONGEST_BACKOFF_S = 60.0
 
 Waits = Callable[[float], None]
+Given = TypeVar("Given")
 
 
 class LongWaitError(Exception):
@@ -66,6 +68,18 @@ class Patience:
             UnanswerableError: It never answers this question.
             EchoError: It cannot be asked at all.
         """
+        return self.until_done(lambda: platform.ask(question, cursor), waits)
+
+    def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
+        """Calls until it is answered; as `ask`, for whatever a platform is asked.
+
+        Args:
+            call: Asks.
+            waits: Told of each wait that the platform wants, in seconds, before it begins.
+
+        Returns:
+            The answer.
+        """
         trying = Retrying(
             sleep=self.sleep,
             stop=stop_after_attempt(self.attempts),
@@ -73,15 +87,14 @@ class Patience:
             wait=wait_random_exponential(self.backoff_s, max=LONGEST_BACKOFF_S),
             reraise=True,
         )
-        return trying(self._heeded, platform, question, cursor, waits)
+        done: Given = trying(self._heeded, call, waits)
+        return done
 
-    def _heeded(
-        self, platform: Platform, question: Question, cursor: str | None, waits: Waits
-    ) -> Answer:
+    def _heeded(self, call: Callable[[], Given], waits: Waits) -> Given:
         told = 0
         while True:
             try:
-                return platform.ask(question, cursor)
+                return call()
             except RateLimitedError as error:
                 seconds = self._wait(error.seconds, told)
             told += 1

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, List, Value
 
 from echo_hf.collect.crawl_answers import records_of, stored_answers
-from echo_hf.collect.sources.base import Source, make_source
+from echo_hf.collect.post_file import opened
+from echo_hf.collect.sources.base import Source, TableSource, make_source
 from echo_hf.config import Posts
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.tables import Column, Table
@@ -93,10 +92,20 @@ def located(entry: Posts) -> tuple[Source, Path]:
             f"posts: source {entry.source!r} has its own posts, got path {str(entry.path)!r}: "
             "leave the path out, or use source 'jsonl'"
         )
+    if isinstance(source, TableSource) != (entry.columns is not None):
+        raise ConfigError(_about_columns(entry))
     path = bundled or entry.path
     if path is None:
         raise ConfigError(f"posts: source {entry.source!r} has no path: expected the file to read")
     return source, path
+
+
+def _about_columns(entry: Posts) -> str:
+    if entry.columns is None:
+        expected = "expected columns, such as {url: link, text: body}"
+        return f"posts: source {entry.source!r} does not know what the columns are: {expected}"
+    expected = "leave them out, or use source 'table'"
+    return f"posts: source {entry.source!r} has a form of its own, got columns: {expected}"
 
 
 def _names(paths: Sequence[Path]) -> dict[Path, str]:
@@ -135,22 +144,29 @@ def _batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa
             f"{str(path)!r} is no regular file: expected posts for source {entry.source!r}"
         )
     try:
-        with _opened(path) as lines:
-            for place, record in source.split(lines):
-                places.append(f"{name}{place}")
-                records.append(record)
-                size += len(record)
-                if len(records) == BATCH or size > BATCH_CHARACTERS:
-                    yield _batch(places, records, *same)
-                    places, records, size = [], [], 0
+        for place, record in _split(entry, source, path):
+            places.append(f"{name}{place}")
+            records.append(record)
+            size += len(record)
+            if len(records) == BATCH or size > BATCH_CHARACTERS:
+                yield _batch(places, records, *same)
+                places, records, size = [], [], 0
     except FileNotFoundError:
         raise SourceError(
             f"no file {str(path)!r}: expected posts for source {entry.source!r}"
         ) from None
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         raise SourceError(f"cannot read {str(path)!r}: {error}") from error
     if records:
         yield _batch(places, records, *same)
+
+
+def _split(entry: Posts, source: Source, path: Path) -> Iterator[tuple[str, str]]:
+    if isinstance(source, TableSource) and entry.columns is not None:
+        yield from source.records(path, entry.columns)
+        return
+    with opened(path) as lines:
+        yield from source.split(lines)
 
 
 def _collected(platform: str, ledger: Path) -> Iterator[pa.RecordBatch]:
@@ -171,11 +187,3 @@ def _batch(
     columns = [places, [source] * count, [folder] * count, [keywords] * count, records]
     arrays = [pa.array(*one) for one in zip(columns, RECORDS.schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS.schema)
-
-
-def _opened(path: Path) -> TextIO:
-    # A byte that is no UTF-8 becomes an escape that JSON does not know: it spoils its own line,
-    # which is rejected with the byte shown, and no other.
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="backslashreplace", newline="\n")
-    return path.open(encoding="utf-8-sig", errors="backslashreplace", newline="\n")

@@ -24,11 +24,15 @@ BLUESKY_URI = re.compile(r"at://([\w.:%-]+)/app\.bsky\.feed\.post/([\w.:~-]+)", 
 MASTODON_STATUS = re.compile(
     r"/(?:@[\w.@-]+|(?:ap/)?users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII
 )
+REDDIT_POST = re.compile(
+    r"(?:/(?:r|u|user)/[\w.-]+)?/comments/([a-z0-9]{1,13})(?:/[^/]*(?:/([a-z0-9]{1,13}))?)?/?",
+    re.ASCII,
+)
 HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?|\[[0-9a-f.]*:[0-9a-f:.]*\]", re.ASCII)
+REDDIT_HOSTS = frozenset({"reddit.com", "old.reddit.com", "new.reddit.com", "np.reddit.com"})
 PLATFORMS = {
     "bsky.app": "bluesky",
-    "reddit.com": "reddit",
-    "old.reddit.com": "reddit",
+    **dict.fromkeys(sorted(REDDIT_HOSTS), "reddit"),
     "redd.it": "reddit",
     "news.ycombinator.com": "hackernews",
     "discord.com": "discord",
@@ -136,6 +140,24 @@ def x_status_url(number: Any) -> str | None:
     return f"https://x.com/i/status/{digits.lstrip('0') or '0'}"
 
 
+def reddit_url(submission: str, comment: str | None = None) -> str:
+    """The address of a submission of Reddit, or of a comment below it.
+
+    Args:
+        submission: Identifier of the submission, without the `t3_` of its full name.
+        comment: Identifier of the comment, without its `t1_`.
+
+    Returns:
+        The canonical address, without the names of community and post, which may change.
+
+    Example:
+        >>> reddit_url("1k2abc", "mno34")
+        'https://www.reddit.com/comments/1k2abc/_/mno34'
+    """
+    below = "" if comment is None else f"/_/{comment}"
+    return f"https://www.reddit.com/comments/{submission}{below}"
+
+
 def platform_of(url: str) -> str:
     """Name of the platform that an address belongs to.
 
@@ -187,8 +209,12 @@ def post_id_of(url: str) -> str:
         >>> post_id_of("https://x.com/i/status/99"), post_id_of("https://example.org/a")
         ('99', 'https://example.org/a')
     """
-    pattern, group = POST_IDS.get(platform_of(url), (None, 0))
-    found = pattern.fullmatch(urlsplit(url).path) if pattern else None
+    platform, path = platform_of(url), urlsplit(url).path
+    reddit = REDDIT_POST.fullmatch(path) if platform == "reddit" else None
+    if reddit:
+        return reddit[2] or reddit[1]
+    pattern, group = POST_IDS.get(platform, (None, 0))
+    found = pattern.fullmatch(path) if pattern else None
     return found[group] if found else url
 
 
@@ -201,6 +227,9 @@ def _canonical(address: str) -> str:
     post = BLUESKY_POST.fullmatch(parts.path) if host == "bsky.app" else None
     if post:
         return _bluesky(post)
+    thing = REDDIT_POST.fullmatch(parts.path) if host in REDDIT_HOSTS else None
+    if thing:
+        return reddit_url(thing[1], thing[2])
     return urlunsplit((*parts[:3], _without_tracking(parts.query), ""))
 
 

@@ -87,11 +87,11 @@ def joined(*children: Child) -> Markup:
     return Markup("".join(map(_child, children)))
 
 
-def link(address: str, text: str | None = None) -> Markup:
+def link(address: str | None, text: str | None = None) -> Markup:
     """A link to a page of the web; the address as text where it is anything else.
 
     Args:
-        address: Any text.
+        address: Any text; null where there is none.
         text: What is shown, null for the address without its scheme.
 
     Returns:
@@ -101,8 +101,8 @@ def link(address: str, text: str | None = None) -> Markup:
         >>> link("javascript:alert(1)")
         '<span dir="auto">javascript:alert(1)</span>'
     """
-    if not is_web(address):
-        return element("span", text or address, dir="auto")
+    if address is None or not is_web(address):
+        return element("span", text or address or "–", dir="auto")
     said = text or shortened(address.split("://", 1)[1], LONGEST_LINK)
     return element("a", said, href=address, rel="noreferrer noopener", target="_blank")
 

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Notice, Reject
+
+if TYPE_CHECKING:
+    from echo_hf.collect.column_map import Columns
 
 ENTRY_POINTS = "echo_hf.sources"
 
@@ -83,6 +87,20 @@ class Source(Protocol):
         Args:
             record: The record, decoded.
             keywords: Search terms of the whole file, for formats that do not say their own.
+        """
+        ...
+
+
+@runtime_checkable
+class TableSource(Protocol):
+    """A source whose files are tables, and no lines of text."""
+
+    def records(self, path: Path, columns: Columns) -> Iterator[tuple[str, str]]:
+        """Yields (place within the file, record as text).
+
+        Args:
+            path: The table.
+            columns: Which column is what.
         """
         ...
 
@@ -168,5 +186,16 @@ def _is_json(text: str) -> bool:
 
 
 def _load_ours() -> None:
-    for name in ("bluesky", "jsonl", "mastodon", "quickstart", "snscrape", "x"):
+    for name in (
+        "bluesky",
+        "discord",
+        "hackernews",
+        "jsonl",
+        "mastodon",
+        "quickstart",
+        "reddit",
+        "snscrape",
+        "table",
+        "x",
+    ):
         import_module(f"echo_hf.collect.sources.{name}")

@@ -304,6 +304,9 @@ class SimulatedSource:
         if record.get("gone"):
             yield Post(f"{HOST}/{record['id']}", record["id"], NAME, missing="deleted")
             return
+        if "text" not in record:
+            yield Finding(Reject.NOT_A_POST, "no text")
+            return
         yield Post(
             url=f"{HOST}/{record['id']}",
             post_id=record["id"],

@@ -22,7 +22,18 @@ from echo_hf.collect.sources.base import (
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import Notice, Reject
 
-SOURCES = ["jsonl", "quickstart", "snscrape", "x"]
+SOURCES = [
+    "bluesky",
+    "discord",
+    "hackernews",
+    "jsonl",
+    "mastodon",
+    "quickstart",
+    "reddit",
+    "snscrape",
+    "table",
+    "x",
+]
 # Every name that some reader looks at, and values that it gives a meaning to.
 NAMES = [
     "url",
@@ -92,6 +103,43 @@ NAMES = [
     "lang",
     "post_id",
     "platform",
+    "kind",
+    "name",
+    "children",
+    "replies",
+    "body",
+    "selftext",
+    "link_id",
+    "parent_id",
+    "permalink",
+    "crosspost_parent",
+    "created_utc",
+    "removed_by_category",
+    "gallery_data",
+    "items",
+    "media_id",
+    "media_metadata",
+    "s",
+    "u",
+    "e",
+    "preview",
+    "images",
+    "source",
+    "hits",
+    "objectID",
+    "comment_text",
+    "story_text",
+    "_tags",
+    "_query",
+    "points",
+    "messages",
+    "guild",
+    "channel",
+    "_server",
+    "_channel",
+    "reference",
+    "messageId",
+    "fileName",
 ]
 TELLING = [
     "1",
@@ -111,6 +159,15 @@ TELLING = [
     "../x.png",
     "/etc/passwd",
     "2026-03-02T17:12:40Z",
+    "t1_a",
+    "t3_a",
+    "t1",
+    "t3",
+    "more",
+    "Listing",
+    "story",
+    "comment",
+    "Reply",
 ]
 LEAVES = (
     st.none()
@@ -169,6 +226,45 @@ LINE: dict[str, Any] = {
     "inReplyToTweetId": 9,
     "missing": None,
 }
+THING: dict[str, Any] = {
+    "kind": "t3",
+    "data": {
+        "id": "a",
+        "title": "b",
+        "selftext": "c",
+        "created_utc": 1.5,
+        "author": "mira_draws",
+        "url": "https://p.example/a.png",
+        "gallery_data": {"items": [{"media_id": "m", "caption": "a"}]},
+        "media_metadata": {"m": {"e": "Image", "s": {"u": "https://p.example/a.png"}}},
+        "preview": {"images": [{"source": {"url": "https://p.example/a.png"}}]},
+        "crosspost_parent": "t3_b",
+        "comments": [{"id": "c", "body": "d", "link_id": "t3_a", "parent_id": "t3_a"}],
+    },
+}
+ITEM: dict[str, Any] = {
+    "id": 1,
+    "type": "story",
+    "title": "a",
+    "author": "mira_draws",
+    "points": 1,
+    "created_at": "2026-03-02T17:12:40Z",
+    "children": [{"id": 2, "type": "comment", "text": "<p>b", "parent_id": 1, "children": []}],
+}
+EXPORT: dict[str, Any] = {
+    "guild": {"id": "1"},
+    "channel": {"id": "2"},
+    "messages": [
+        {
+            "id": "3",
+            "type": "Reply",
+            "content": "a",
+            "author": {"name": "mira_draws"},
+            "attachments": [{"url": "https://p.example/a.png", "fileName": "a.png"}],
+            "reference": {"messageId": "4"},
+        }
+    ],
+}
 
 
 def places(value: Any) -> list[tuple[Any, ...]]:
@@ -197,7 +293,7 @@ SPOILED = st.one_of(
         st.tuples(st.just(whole), st.sampled_from(places(whole)), JSON).map(
             lambda parts: replaced(*parts)
         )
-        for whole in (PAGE, PAGE["data"][0], LINE)
+        for whole in (PAGE, PAGE["data"][0], LINE, THING, ITEM, EXPORT)
     )
 )
 

@@ -1,0 +1,26 @@
+"""Open a file of posts as text, packed or not, whatever bytes it holds."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TextIO
+
+
+def opened(path: Path) -> TextIO:
+    """Opens a file of posts.
+
+    Args:
+        path: The file, packed where it is called `.gz`.
+
+    Returns:
+        Its lines, which only a line feed ends. A byte that is no UTF-8 becomes an escape that
+        JSON does not know: it spoils its own line, which is rejected with the byte shown, and no
+        other.
+
+    Raises:
+        OSError: It cannot be read; a packed one may also fail later.
+    """
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="backslashreplace", newline="\n")
+    return path.open(encoding="utf-8-sig", errors="backslashreplace", newline="\n")

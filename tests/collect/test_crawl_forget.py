@@ -1,0 +1,194 @@
+"""Content of a forgotten post leaves the stored pages, and the pages stay readable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf.collect.crawl_answers import posts_in, stored_answers
+from echo_hf.collect.crawl_forget import forget_answers, without_posts
+from echo_hf.collect.crawl_ledger import CrawlLedger
+from echo_hf.collect.deep_json import deep_loads
+from echo_hf.collect.platforms.base import Answer, Question
+from echo_hf.collect.sources.base import Post, make_source
+
+SEARCH = Question("search", ("fox",))
+Json = dict[str, Any]
+
+
+def posts_of(body: str, platform: str) -> dict[str, Post]:
+    """The posts with content of a page, by address."""
+    read = posts_in(body, SEARCH, make_source(platform))
+    return {post.url: post for post in read if post.text or post.pictures}
+
+
+def as_row(post: Post) -> tuple[Any, ...]:
+    """All that a post says."""
+    pictures = [(one.url, one.alt_text) for one in post.pictures]
+    return post.url, post.text, post.author, post.timestamp, post.parent_url, pictures
+
+
+def check_each(body: str, platform: str, step: int = 1) -> int:
+    """Forgets posts of a page in turn: each is gone, and every other one is as it was.
+
+    Only what the post itself quotes may go with it, where the page holds that nowhere else.
+    """
+    before = posts_of(body, platform)
+    for url, post in list(before.items())[::step]:
+        left = without_posts(body, platform, frozenset({url}))
+        assert left is not None
+        after = posts_of(left, platform)
+        assert url not in after
+        gone = {url, *({post.quoted_url} - set(after))}
+        others = {one: as_row(other) for one, other in before.items() if one not in gone}
+        assert {one: as_row(other) for one, other in after.items()} == others
+        if post.text and sum(other.text == post.text for other in before.values()) == 1:
+            assert json.dumps(post.text) not in left
+        for picture in post.pictures:
+            shared = any(picture.url == own.url for one, other in before.items() if one != url
+                         for own in other.pictures)  # fmt: skip
+            assert shared or json.dumps(picture.url) not in left
+    return len(before)
+
+
+def read(test_data: Path, name: str) -> str:
+    """A real page."""
+    file = test_data / "posts" / name
+    if not file.exists():
+        pytest.skip(f"no file {str(file)!r}")
+    return file.read_text("utf-8")
+
+
+def test_every_post_of_a_real_page_of_x(test_data: Path) -> None:
+    """Its words, its pictures, and its author where nobody else needs them."""
+    body = read(test_data, "x_api_v2/noflat.jsonl")
+    assert check_each(body, "x", step=6) > 100
+
+
+@pytest.mark.parametrize(
+    "name", ["morpho_threadResponseMidThreadJson.json", "thread_view_post_with_embed_media.json"]
+)
+def test_every_post_of_a_real_thread_of_bluesky(test_data: Path, name: str) -> None:
+    """Above, below and in the middle: whoever answers it still does."""
+    assert check_each(read(test_data, f"bluesky/{name}"), "bluesky") >= 2
+
+
+def test_reposts_of_it_go_with_it(test_data: Path) -> None:
+    """They carry the same words, and are nobody's own."""
+    body = read(test_data, "x_api_v2/noflat.jsonl")
+    page = json.loads(body)
+    (kind, number), repost = next(
+        ((one["type"], one["id"]), post)
+        for post in page["data"]
+        for one in post.get("referenced_tweets", [])
+        if one["type"] == "retweeted"
+    )
+    left = without_posts(body, "x", frozenset({f"https://x.com/i/status/{number}"}))
+
+    assert kind == "retweeted"
+    assert left is not None
+    (same,) = (one for one in json.loads(left)["data"] if one["id"] == repost["id"])
+    assert "text" not in same
+    assert json.dumps(repost["text"])[1:-1] not in left
+
+
+def status(number: int, text: str, **more: Any) -> Json:
+    """A status of Mastodon by an invented person."""
+    address = f"https://social.example/users/mira_draws/statuses/{number}"
+    account = {"id": "7", "acct": "mira_draws", "display_name": f"Mira {number}"}
+    content = {"content": f"<p>{text}</p>", "account": account, "visibility": "public"}
+    media = [{"type": "image", "url": f"https://p.example/{number}.png", "description": text}]
+    base = {"id": str(number), "uri": address, "created_at": "2026-03-02T17:12:40Z", **content}
+    return {**base, "in_reply_to_id": None, "media_attachments": media, **more}
+
+
+def test_every_status_of_a_context_of_mastodon() -> None:
+    """And what boosts it."""
+    statuses = [status(10001, "a fox"), status(10002, "an owl", in_reply_to_id="10001")]
+    body = json.dumps({"statuses": statuses, "accounts": [], "hashtags": []})
+    boost = status(10003, "a fox", reblog=statuses[0])
+    left = without_posts(json.dumps([boost]), "mastodon", frozenset({statuses[0]["uri"]}))
+
+    assert check_each(body, "mastodon") == 2
+    assert left is not None
+    assert "fox" not in left
+
+
+def test_a_page_that_holds_none_of_them_is_the_very_same_text() -> None:
+    """Also where the number of the post is that of something else."""
+    page = '{"data":[{"id":"12",  "text":"id 99 is nobody"}], "includes":{"users":[{"id":"99"}]}}'
+    address = frozenset({"https://x.com/i/status/99"})
+
+    assert without_posts(page, "x", frozenset({"https://x.com/i/status/7"})) is page
+    assert without_posts('{"id": "99", "text": "a"}', "mastodon", address) == (
+        '{"id": "99", "text": "a"}'
+    )
+
+
+def test_a_page_that_cannot_be_read_goes_whole_when_it_names_one() -> None:
+    """Nobody can say what else it holds."""
+    address = frozenset({"https://x.com/i/status/99"})
+
+    assert without_posts('{"id": "99", "text"', "x", address) is None
+    assert without_posts('{"id": "98", "text"', "x", address) == '{"id": "98", "text"'
+
+
+def test_a_tree_that_nests_deeper_than_python_goes() -> None:
+    """A chain of ten thousand: one in the middle is emptied, and all others stay."""
+
+    def node(number: int) -> str:
+        uri = f"at://did:plc:fox/app.bsky.feed.post/k{number}"
+        record = f'{{"text": "word{number}", "createdAt": "2026-03-02T17:12:40Z"}}'
+        author = '{"did": "did:plc:fox", "handle": "mira.example"}'
+        return f'{{"post": {{"uri": "{uri}", "author": {author}, "record": {record}}}, "replies": ['
+
+    most = 10_000
+    body = '{"thread": ' + "".join(map(node, range(most))) + "]}" * most + "}"
+    url = "https://bsky.app/profile/did:plc:fox/post/k5000"
+    left = without_posts(body, "bluesky", frozenset({url}))
+
+    assert left is not None
+    assert '"word5000"' not in left
+    assert left.count('"word') == most - 1
+    assert isinstance(deep_loads(left), dict)
+
+
+def ledger_of(path: Path, bodies: Iterable[str]) -> None:
+    """A crawl of X that got these pages."""
+    with CrawlLedger(path) as ledger:
+        ledger.add_searches("x", [SEARCH])
+        pages = list(bodies)
+        for number, body in enumerate(pages, 1):
+            asked = ledger.next_question("x")
+            assert asked is not None
+            cursor = None if number == len(pages) else str(number)
+            ledger.keep(asked, Answer(body, cursor), posts_in(body, SEARCH, make_source("x")), 0)
+
+
+def test_nothing_of_it_is_in_the_bytes_of_the_ledger(tmp_path: Path) -> None:
+    """Its words are in no file of the ledger; the other page, and its time, stay."""
+    path = tmp_path / "collected.sqlite"
+    pages = [
+        json.dumps({"data": [{"id": "98", "text": "an owl"}, {"id": "99", "text": "zimtstern"}]}),
+        json.dumps({"data": [{"id": "97", "text": "a fox"}]}),
+    ]
+    ledger_of(path, pages)
+    changed = forget_answers(path, ["https://x.com/i/status/99"])
+    bodies = [one.body for one in stored_answers(path, "x")]
+
+    assert changed == 1
+    assert bodies == ['{"data": [{"id": "98", "text": "an owl"}, {"id": "99"}]}', pages[1]]
+    held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"https://x.com/i/status/98" in held
+    assert b"https://x.com/i/status/99" not in held
+    assert forget_answers(path, ["https://x.com/i/status/99"]) == 0
+
+
+def test_a_run_without_a_crawl_gets_no_ledger(tmp_path: Path) -> None:
+    """Nothing is made."""
+    assert forget_answers(tmp_path / "collected.sqlite", ["https://x.com/i/status/99"]) == 0
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,253 @@
+"""Posts that are gone on their platform are found, once, and leave the run with `forget`."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from echo_hf.collect.crawl_answers import stored_answers
+from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.crawl_run import crawl_posts
+from echo_hf.collect.patience import Patience
+from echo_hf.collect.platforms.base import Question, Tariff
+from echo_hf.collect.refresh_record import RECORD, RefreshRecord
+from echo_hf.config import Config
+from echo_hf.errors import PlatformError, RunError
+from echo_hf.reasons import Missing, RefreshEnd
+from echo_hf.refresh import Refresh, refresh
+from echo_hf.removal import forget
+from echo_hf.run import run_until
+from echo_hf.run_folder import RunFolder
+from tests.collect.platforms.crawling import HURRIED, Listener, config_of
+from tests.collect.platforms.serving import Serve
+from tests.collect.platforms.simulated import HOST, NAME, Service, Simulated, World, path_of
+
+AT_ONCE = 7
+NOW = datetime.timedelta(0)
+MORNING = datetime.datetime(2026, 3, 2, 8, tzinfo=datetime.UTC)
+
+
+class Honest(Simulated):
+    """The simulated platform, which says what is deleted, for nothing."""
+
+    tariff = Tariff(usd_per_post=0.0)
+    most_refreshed = AT_ONCE
+
+    def gone(self, urls: Sequence[str]) -> Mapping[str, Missing]:
+        """Asks for the posts, over HTTP."""
+        names = tuple(url.rpartition("/")[2] for url in urls)
+        page = json.loads(self.get(path_of(Question("posts", names), None)))
+        gone = [f"{HOST}/{one['id']}" for one in page["posts"] if one.get("gone")]
+        return dict.fromkeys(gone, Missing.DELETED)
+
+
+class Dear(Honest):
+    """The same for a cent a post."""
+
+    tariff = Tariff(usd_per_post=0.01)
+
+
+@dataclass
+class Told:
+    """Remembers what it is told."""
+
+    steps: list[tuple[int, int, int]] = field(default_factory=list)
+    waited: int = 0
+
+    def refreshed(self, platform: str, done: int, total: int, gone: int) -> None:
+        """Remembers how far it is."""
+        assert platform == NAME
+        self.steps.append((done, total, gone))
+
+    def waits(self, platform: str, seconds: float) -> None:
+        """Counts."""
+        assert platform == NAME
+        assert seconds >= 0
+        self.waited += 1
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Folder of runs."""
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def crawled(serve: Serve, runs: Path) -> tuple[Service, Config, list[str]]:
+    """A crawl of a small platform, collected: its server, the config, the addresses of posts."""
+    service = serve(World.of(120, seed=3))
+    config = config_of()
+    crawl_posts(config, RunFolder(runs / config.name), Listener(), patience=HURRIED)
+    run_until(config, "collect", runs=runs)
+    kept = pq.read_table(runs / config.name / "stages" / "collect" / "kept.parquet")
+    return service, config, kept["url"].to_pylist()
+
+
+def asked(config: Config, runs: Path, watch: Told | None = None, **more: Any) -> Refresh:
+    """One refresh."""
+    make = more.pop("platform", Honest)
+    given = {"patience": HURRIED, **more}
+    return refresh(config, watch or Told(), runs=runs, make=lambda _: make(), **given)
+
+
+def names(urls: Sequence[str]) -> set[str]:
+    """What the platform calls posts."""
+    return {url.rpartition("/")[2] for url in urls}
+
+
+Crawled = tuple[Service, Config, list[str]]
+
+
+def test_what_is_deleted_is_found_in_batches(crawled: Crawled, runs: Path) -> None:
+    """Exactly those, each asked about once, and the record says when."""
+    service, config, urls = crawled
+    service.world.deleted |= {"p1", "p7", *sorted(names(urls))[:5]}
+    watch = Told()
+    (one,) = asked(config, runs, watch).platforms
+
+    assert names(list(one.gone)) == service.world.deleted & names(urls)
+    assert set(one.gone.values()) == {"deleted"}
+    assert (one.posts, one.asked, one.fresh, one.left) == (len(urls), len(urls), 0, 0)
+    assert [done for done, *_ in watch.steps] == [
+        min(at + AT_ONCE, len(urls)) for at in range(0, len(urls), AT_ONCE)
+    ]
+    assert watch.steps[-1] == (len(urls), len(urls), len(one.gone))
+
+
+def test_a_post_is_not_asked_about_twice_in_a_day(crawled: Crawled, runs: Path) -> None:
+    """Unless one wants it; what was said before still counts."""
+    service, config, urls = crawled
+    service.world.deleted |= names(urls[:3])
+    asked(config, runs)
+    before = service.requests
+    (again,) = asked(config, runs).platforms
+
+    assert service.requests == before
+    assert (again.asked, again.fresh, set(again.gone)) == (0, len(urls), set(urls[:3]))
+    service.world.deleted.clear()
+    (anew,) = asked(config, runs, older_than=NOW).platforms
+    assert (anew.asked, anew.gone) == (len(urls), {})
+
+
+def test_it_goes_on_where_it_was_stopped(crawled: Crawled, runs: Path) -> None:
+    """A server that fails leaves what was said before; only the rest is asked about."""
+    service, config, urls = crawled
+    service.world.deleted |= names(urls[:3])
+    stops_at = service.requests + 3
+
+    def stop(number: int) -> None:
+        service.faults = {"/posts": 500} if number >= stops_at else {}
+
+    service.before = stop
+    with pytest.raises(PlatformError, match=r"simulated does not answer .*: the same command goes"):
+        asked(config, runs, patience=Patience(attempts=2, backoff_s=0.001))
+    service.before, service.faults = lambda _: None, {}
+    (one,) = asked(config, runs).platforms
+
+    assert one.fresh % AT_ONCE == 0
+    assert 0 < one.fresh < len(urls)
+    assert one.asked + one.fresh == len(urls)
+    assert set(one.gone) == set(urls[:3])
+
+
+def test_limits_are_waited_for(serve: Serve, runs: Path, crawled: Crawled) -> None:
+    """A platform that wants to be left alone is; for long, it is left for another day."""
+    _, config, urls = crawled
+    service = serve(World.of(120, seed=3), limit_each=3)
+    service.world.deleted |= names(urls[:3])
+    watch = Told()
+    (one,) = asked(config, runs, watch).platforms
+
+    assert watch.waited == service.limited > 0
+    assert (one.asked, len(one.gone)) == (len(urls), 3)
+    hasty = Patience(attempts=1, longest_wait_s=0.001)
+    (left,) = asked(config, runs, patience=hasty, older_than=NOW).platforms
+    assert (left.end, left.asked + left.left) == (RefreshEnd.LATER, len(urls))
+
+
+def test_nobody_is_paid_unasked(crawled: Crawled, runs: Path) -> None:
+    """A platform that charges is asked about as many posts as the budget is for."""
+    service, config, urls = crawled
+    before = service.requests
+    (one,) = asked(config, runs, platform=Dear).platforms
+
+    assert (service.requests, one.asked, one.left) == (before, 0, len(urls))
+    assert one.end == RefreshEnd.NOT_PAID
+    (some,) = asked(config, runs, platform=Dear, budget_usd=0.29).platforms
+    assert (some.asked, some.left, some.end) == (29, len(urls) - 29, RefreshEnd.NOT_PAID)
+    assert some.cost_usd == pytest.approx(0.29)
+    (rest,) = asked(config, runs, platform=Dear, budget_usd=10).platforms
+    assert (rest.asked, rest.fresh, rest.end) == (len(urls) - 29, 29, RefreshEnd.ALL_ASKED)
+
+
+def test_a_platform_that_cannot_say_is_named(crawled: Crawled, runs: Path) -> None:
+    """Nothing is concluded of its posts."""
+    _, config, urls = crawled
+    (one,) = asked(config, runs, platform=Simulated).platforms
+
+    assert (one.end, one.gone, one.left) == (RefreshEnd.CANNOT_SAY, {}, len(urls))
+
+
+def test_when_nearly_all_are_gone_something_else_is_wrong(crawled: Crawled, runs: Path) -> None:
+    """A key of nobody, or a server that has lost its memory."""
+    service, config, urls = crawled
+    service.world.deleted |= names(urls[:-5])
+    (one,) = asked(config, runs).platforms
+
+    assert one.is_doubtful
+    service.world.deleted.intersection_update(names(urls[:5]))
+    (other,) = asked(config, runs, older_than=NOW).platforms
+    assert not other.is_doubtful
+
+
+def test_what_is_gone_leaves_the_run_and_stays_out(crawled: Crawled, runs: Path) -> None:
+    """No stored page has its words, the next collection has its place, all others are as before."""
+    _, config, urls = crawled
+    folder = runs / config.name
+    before = pq.read_table(folder / "stages" / "collect" / "kept.parquet").to_pylist()
+    chosen = [row["url"] for row in before if row["text"]][:4]
+    taken = forget(chosen, config, runs=runs)
+    words = {f'"post {name}"' for name in names(chosen)}
+
+    assert (taken.posts, taken.unknown) == (4, ())
+    assert taken.pages > 0
+    bodies = [one.body for one in stored_answers(folder / LEDGER, NAME)]
+    assert not any(word in body for word in words for body in bodies)
+    run_until(config, "collect", runs=runs)
+    after = pq.read_table(folder / "stages" / "collect" / "kept.parquet").to_pylist()
+    texts = {row["url"]: row["text"] for row in after if row["text"]}
+    assert texts == {
+        row["url"]: row["text"] for row in before if row["text"] and row["url"] not in chosen
+    }
+    (again,) = asked(config, runs).platforms
+    assert again.posts == len(set(urls) - set(chosen))
+
+
+def test_before_anything_is_collected_it_says_what_to_do(runs: Path, serve: Serve) -> None:
+    """One line."""
+    serve(World.of(3, seed=0))
+    with pytest.raises(RunError, match=r"no collected posts in .*: run `echo-hf collect`"):
+        asked(config_of(), runs)
+
+
+def test_the_record_names_no_post(tmp_path: Path) -> None:
+    """It holds hashes alone, and the last answer about each."""
+    urls = [f"https://a.example/secret{number}" for number in range(3)]
+    later = MORNING + datetime.timedelta(hours=1)
+    with RefreshRecord(tmp_path / RECORD) as record:
+        record.keep("web", urls[:2], {urls[0]: Missing.PROTECTED}, MORNING)
+        assert record.due(urls, MORNING) == urls[2:]
+        assert record.due(urls, later) == urls
+        record.keep("web", urls[:1], {}, later)
+        assert record.gone(urls) == {}
+        record.keep("web", urls[1:], {urls[1]: Missing.DELETED}, later)
+        assert record.gone(urls) == {urls[1]: Missing.DELETED}
+
+    assert not any(b"secret" in file.read_bytes() for file in tmp_path.iterdir())
