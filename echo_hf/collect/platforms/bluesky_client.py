@@ -12,17 +12,19 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import httpx
-from atproto import Client, Request, Session, SessionEvent
-from atproto.exceptions import NetworkError
 from pydantic import SecretStr
 
 from echo_hf.collect.fields import Fields
 from echo_hf.collect.platforms.access import quiet
 from echo_hf.collect.platforms.http_trouble import check_answer, json_object
 from echo_hf.errors import PlatformError
+
+if TYPE_CHECKING:
+    import httpx
+    from atproto import Client, Session, SessionEvent
 
 TIMEOUT_S = 60.0
 EXPIRED = frozenset({"ExpiredToken", "InvalidToken"})
@@ -97,6 +99,8 @@ class BlueskyClient:
 
     def _heard(self, call: Callable[[Client], object]) -> httpx.Response | None:
         """The answer to a call; null where the session is so broken that none was made."""
+        from atproto.exceptions import NetworkError
+
         self._last = None
         try:
             call(self._client)
@@ -116,6 +120,8 @@ class BlueskyClient:
             raise PlatformError(f"the account's server is {home!r}, expected an https address")
 
     def _new(self) -> Client:
+        from atproto import Client, Request
+
         hooks = {"response": [self._listen]}
         client = Client(self._host, request=Request(event_hooks=hooks, timeout=TIMEOUT_S))
         client.on_session_change(self._keep)
@@ -126,7 +132,7 @@ class BlueskyClient:
         self._last = response
 
     def _keep(self, event: SessionEvent, session: Session) -> None:
-        if event is not SessionEvent.IMPORT:
+        if event.value != "import":
             write_private(self._file, session.encode())
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import requests
-import tweepy
 from pydantic import SecretStr
 from requests.adapters import HTTPAdapter
+
+if TYPE_CHECKING:
+    import tweepy
 
 OLD_HOST = "https://api.twitter.com"
 TIMEOUT_S = 60.0
@@ -38,6 +40,8 @@ def x_client(key: SecretStr, host: str) -> tweepy.Client:
     Returns:
         The client.
     """
+    import tweepy
+
     client = tweepy.Client(bearer_token="-", return_type=requests.Response)  # noqa: S106
     client.session.auth = _with(key)
     client.session.mount(OLD_HOST, _ToHost(host))
