@@ -6,6 +6,7 @@ that is known of a crawl lies in its ledger: ended at any moment, it goes on fro
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from itertools import groupby
 from typing import Protocol
 
 from echo_hf.collect.crawl_answers import posts_in
+from echo_hf.collect.crawl_forget import without_posts
 from echo_hf.collect.crawl_ledger import CrawlLedger, Spent
 from echo_hf.collect.crawl_question import Asked, QuestionState
 from echo_hf.collect.crawl_seen import Unexpanded
@@ -28,7 +30,8 @@ from echo_hf.collect.platforms.base import (
     Window,
 )
 from echo_hf.collect.search_config import Search
-from echo_hf.collect.sources.base import Source
+from echo_hf.collect.sources.base import Post, Source
+from echo_hf.collect.tombstones import Tombstones
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import CrawlEnd
 
@@ -90,6 +93,7 @@ class Crawl:
         ledger: Where all is written down.
         watch: Told of it.
         patience: How long to wait, and how often to try again.
+        forgotten: Posts that were to be removed: their content is not kept when it comes again.
     """
 
     platform: Platform
@@ -98,6 +102,7 @@ class Crawl:
     ledger: CrawlLedger
     watch: CrawlWatcher
     patience: Patience = field(default_factory=Patience)
+    forgotten: Tombstones = field(default_factory=Tombstones)
 
     def __post_init__(self) -> None:
         if self.search.budget.usd is not None and self.platform.tariff.usd_per_post is None:
@@ -184,7 +189,7 @@ class Crawl:
         priced = None if price is None else price * answer.posts
         cost = priced if answer.cost_usd is None else answer.cost_usd
         posts = posts_in(answer.body, asked.question, self.source)
-        self.ledger.keep(asked, answer, posts, cost)
+        self.ledger.keep(asked, self._without_forgotten(answer, posts), posts, cost)
         self._troubles = 0
         progress = self.progress
         progress.requests += 1
@@ -192,6 +197,14 @@ class Crawl:
         progress.spent = progress.spent.plus(asked, answer, cost)
         progress.seconds = time.monotonic() - self._began
         self.watch.crawled(progress)
+
+    def _without_forgotten(self, answer: Answer, posts: list[Post]) -> Answer:
+        """A page without what somebody asked to have removed, before it is written down."""
+        again = frozenset(post.url for post in posts if post.url in self.forgotten)
+        if not again:
+            return answer
+        body = without_posts(answer.body, self._name, again)
+        return dataclasses.replace(answer, body="{}" if body is None else body)
 
     def _begin_again(self, asked: Asked) -> None:
         if asked.attempt + 1 < MOST_BEGINNINGS:

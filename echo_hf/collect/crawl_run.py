@@ -16,6 +16,7 @@ from echo_hf.collect.platforms.base import Platform
 from echo_hf.collect.platforms.registry import make_platform
 from echo_hf.collect.search_config import Search
 from echo_hf.collect.sources.base import make_source
+from echo_hf.collect.tombstones import TOMBSTONES, Tombstones, read_tombstones
 from echo_hf.config import Config
 from echo_hf.run_folder import RunFolder
 
@@ -54,8 +55,9 @@ def crawl_posts(
         # A key that is missing is told before anybody is asked.
         platforms = [connections.enter_context(make(name)) for name in wanted]
         ledger = connections.enter_context(CrawlLedger(folder.root / LEDGER))
+        forgotten = read_tombstones(folder.root / TOMBSTONES)
         done = [
-            _crawled(config, platform, ledger, watch, patience or Patience())
+            _crawled(config, platform, ledger, watch, patience or Patience(), forgotten)
             for platform in platforms
         ]
         write_stats(folder.root / STATS, done)
@@ -90,9 +92,10 @@ def _crawled(
     ledger: CrawlLedger,
     watch: CrawlWatcher,
     patience: Patience,
+    forgotten: Tombstones,
 ) -> CrawlStats:
     search = searches(config)[platform.name]
-    crawl = Crawl(platform, make_source(platform.name), search, ledger, watch, patience)
+    crawl = Crawl(platform, make_source(platform.name), search, ledger, watch, patience, forgotten)
     end = crawl.run(config.target.released, datetime.datetime.now(datetime.UTC))
     told = crawl.progress
     waited = (told.waits, told.waited_s, told.seconds)

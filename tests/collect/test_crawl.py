@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 
 from echo_hf.collect.crawl import Crawl, uncovered
-from echo_hf.collect.crawl_ledger import CrawlLedger
+from echo_hf.collect.crawl_answers import stored_answers
+from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
 from echo_hf.collect.crawl_run import crawl_posts
 from echo_hf.collect.plan import planned
 from echo_hf.collect.platforms.base import Answer, Question, Tariff, Window
 from echo_hf.collect.search_config import Budget, Phase, Search
 from echo_hf.collect.sources.base import Post
+from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import CrawlEnd
 from echo_hf.run_folder import RunFolder
@@ -308,6 +310,25 @@ class TestTroubles:
             end = crawl.run(FIRST_DAY.date(), FIRST_DAY + datetime.timedelta(days=3))
 
         assert end is CrawlEnd.NOTHING_LEFT
+
+
+class TestForgetting:
+    """Posts that somebody asked to have removed."""
+
+    def test_a_forgotten_post_that_comes_again_is_not_written_down(
+        self, serve: Serve, tmp_path: Path
+    ) -> None:
+        """A later page brings it once more: its place in the tree is kept, its words are not."""
+        world = world_of({"p0": None, "p1": "p0"}, found=["p0"])
+        serve(world)
+        config = config_of()
+        (tmp_path / "run").mkdir()
+        add_tombstones(tmp_path / "run" / TOMBSTONES, [f"{HOST}/p1"])
+        crawled(tmp_path / "run", config)
+        bodies = [one.body for one in stored_answers(tmp_path / "run" / LEDGER, NAME)]
+
+        assert any("post p0" in body for body in bodies)
+        assert not any("post p1" in body for body in bodies)
 
 
 class TestLimits:
