@@ -557,7 +557,7 @@ class NotAnalyzed(Reason):
         "it is a single token, whose probability nothing before it says",
     )
     NOT_FINITE = "not_finite", "the model gives it no finite probability"
-    NOT_DRAWN = "not_drawn", "the plot shows a random draw of the set, and it is not in it"
+    NOT_SHOWN = "not_shown", "the plot shows a random draw of the set, and it is not in it"
     BAD_FONT = "bad_font", "the font cannot be read"
     NO_GLYPHS = "no_glyphs", "the font has no glyph for one of its characters"
     NO_SPACE = "no_space", "there is no space left for it in the picture"

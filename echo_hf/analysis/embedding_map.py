@@ -81,7 +81,7 @@ def mapped(sets: Sequence[PromptSet], vectors: Sequence[Vectors], *, seed: int =
         explained=plane.explained,
         nearest=quartiles(near.distance.tolist()) if near else None,
         most_novel=tuple(_novel(sets, near)) if near else (),
-        left_out={str(NotAnalyzed.NOT_DRAWN): total - shown} if total > shown else {},
+        left_out={str(NotAnalyzed.NOT_SHOWN): total - shown} if total > shown else {},
     )
 
 

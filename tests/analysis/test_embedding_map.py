@@ -41,7 +41,7 @@ def test_a_large_set_is_drawn_from_and_says_so() -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     found = mapped([own, prompt_set("a", ["x"])], [vectors, _unit((1, 0, 0, 0))])
     assert len(found.points) == MOST_POINTS + 1
-    assert found.left_out == {"not_drawn": 5}
+    assert found.left_out == {"not_shown": 5}
     assert found.nearest is not None
     assert found.nearest.median == pytest.approx(np.median(1 - vectors[:, 0]), abs=1e-6)
 
