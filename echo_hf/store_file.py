@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from echo_hf.errors import StoreError
+from echo_hf.sqlite_file import LONGEST_WAIT_S, write_ahead
 
 FORMAT = 1
-LONGEST_WAIT_S = 60
 PAID = """prompt_tokens integer not null, completion_tokens integer not null,
     cached_tokens integer not null, cost_usd real"""
 TABLES = (
@@ -116,7 +115,7 @@ def connect(path: Path) -> sqlite3.Connection:
                 f"{str(path)!r} has store format {_version(connection)}, this version reads "
                 f"{FORMAT}: upgrade echo-hf, or move the file away to ask the model again"
             )
-        _write_ahead(connection)
+        _tune(connection)
     except BaseException:
         connection.close()
         raise
@@ -140,16 +139,7 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("commit")
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    until = time.monotonic() + LONGEST_WAIT_S
-    while True:
-        try:
-            connection.execute("pragma journal_mode = wal")
-            break
-        except sqlite3.OperationalError:
-            # This switch alone does not wait for other processes by itself.
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.01)
+def _tune(connection: sqlite3.Connection) -> None:
+    write_ahead(connection)
     connection.execute("pragma synchronous = normal")
     connection.execute("pragma wal_autocheckpoint = 16384")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from echo_hf.errors import RunError
+from echo_hf.sqlite_file import LONGEST_WAIT_S, write_ahead
 
 # Tells the file from other programs' databases: "echo" in ASCII.
 APPLICATION = 0x6563686F
 FORMAT = 1
-LONGEST_WAIT_S = 60
 TABLES = (
     """create table event (
     id integer primary key autoincrement, app text not null, subject text not null,
@@ -110,7 +109,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
     if connection.execute("select count(*) from sqlite_master").fetchone()[0] == 0:
-        _write_ahead(connection)
+        write_ahead(connection)
     connection.execute("begin immediate")
     if not _number(connection, "user_version"):  # else another process was faster
         if connection.execute("select count(*) from sqlite_master").fetchone()[0]:
@@ -120,16 +119,3 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"pragma application_id = {APPLICATION}")
         connection.execute(f"pragma user_version = {FORMAT}")
     connection.execute("commit")
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    until = time.monotonic() + LONGEST_WAIT_S
-    while True:
-        try:
-            connection.execute("pragma journal_mode = wal")
-            return
-        except sqlite3.OperationalError:
-            # This switch alone does not wait for other processes by itself.
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.01)

@@ -1,0 +1,40 @@
+"""What every SQLite file of a run needs from its connection."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+LONGEST_WAIT_S = 60
+PAUSE_S = 0.01
+
+
+def write_ahead(connection: sqlite3.Connection) -> None:
+    """Lets a file be read while it is written, waiting for other processes that hold it.
+
+    Args:
+        connection: To the file, outside of a transaction.
+
+    Raises:
+        sqlite3.OperationalError: Others have held the file for a minute.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     connection = sqlite3.connect(Path(folder) / "file.sqlite")
+        ...     write_ahead(connection)
+        ...     print(connection.execute("pragma journal_mode").fetchone()[0])
+        ...     connection.close()
+        wal
+    """
+    until = time.monotonic() + LONGEST_WAIT_S
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+            return
+        except sqlite3.OperationalError:
+            # This switch alone does not wait for other processes by itself.
+            if time.monotonic() > until:
+                raise
+            time.sleep(PAUSE_S)
