@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from echo_hf.collect.crawl_ledger import CrawlLedger, Spent
+from echo_hf.collect.crawl_ledger import CrawlLedger
+from echo_hf.collect.crawl_spent import Spent
 from echo_hf.collect.crawl_tables import explained
 from echo_hf.reasons import CrawlEnd
 

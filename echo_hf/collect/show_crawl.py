@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from echo_hf.collect.crawl import CrawlProgress
+from echo_hf.collect.crawl_progress import CrawlProgress
 from echo_hf.collect.crawl_stats import CrawlStats
 from echo_hf.terminal import LONGEST_REMARK, Watch
 from echo_hf.thread_view import plain
