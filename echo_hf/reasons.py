@@ -288,7 +288,10 @@ class CrawlEnd(Reason):
         "key_refused",
         "the platform refuses the key, or what it may do; the next run goes on from here",
     )
-    OUT_OF_REACH = "out_of_reach", "one question after the other failed; the next run tries again"
+    OUT_OF_REACH = (
+        "out_of_reach",
+        "nobody could sign in, or one question after the other failed; the next run tries again",
+    )
 
 
 class RefreshEnd(Reason):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from echo_hf.collect.crawl import Crawl, uncovered
+from echo_hf.collect.crawl import Crawl
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
+from echo_hf.collect.crawl_plan import uncovered
 from echo_hf.collect.crawl_progress import CrawlWatcher
 from echo_hf.collect.crawl_stats import STATS, CrawlStats, crawl_stats, write_stats
 from echo_hf.collect.patience import LongWaitError, Patience

@@ -80,7 +80,7 @@ def found(one: CrawlStats) -> Iterator[str]:
     if one.missing:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in one.missing.items())
         yield f"posts that are named and not there: {reasons}"
-    states = ", ".join(f"{count:,} {state}" for state, count in one.questions.items())
+    states = ", ".join(f"{count:,} {state}" for state, count in one.questions.items()) or "none"
     spent = one.spent
     yield (
         f"questions: {states}; in all {spent.requests:,} requests, {spent.posts:,} posts as it "

@@ -51,10 +51,11 @@ def test_cursors_that_lead_in_a_circle_are_given_up(length: int, tmp_path: Path)
     """Each beginning of the question follows the circle once."""
 
     def page(cursor: str | None) -> Answer:
-        return Answer('{"posts": []}', str((int(cursor or 0) + 1) % length))
+        return Answer('{"posts": []}', str((int(cursor or 0) + 1) % length), posts=1)
 
     asked, stats = pages_asked(page, tmp_path)
 
+    assert stats.spent.requests == stats.spent.posts == asked
     assert asked <= MOST_BEGINNINGS * (length + 1)
     assert stats.end is CrawlEnd.NOTHING_LEFT
     assert stats.questions == {"refused": 1}
