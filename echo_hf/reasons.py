@@ -284,7 +284,14 @@ class CrawlEnd(Reason):
     EXPANSION_FULL = "expansion_full", "as many posts came by reply trees as expand.posts says"
     SOME_FAILED = "some_failed", "some questions failed and wait for the next run"
     TOLD_TO_WAIT = "told_to_wait", "the platform wants to be left alone for long; come back then"
-    OUT_OF_REACH = "out_of_reach", "one question after the other failed; the next run tries again"
+    KEY_REFUSED = (
+        "key_refused",
+        "the platform refuses the key, or what it may do; the next run goes on from here",
+    )
+    OUT_OF_REACH = (
+        "out_of_reach",
+        "nobody could sign in, or one question after the other failed; the next run tries again",
+    )
 
 
 class RefreshEnd(Reason):

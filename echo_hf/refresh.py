@@ -178,7 +178,7 @@ class _Round:
     def _ask(self, due: Sequence[str], result: Refreshed) -> None:
         name, gone = result.platform, 0
         try:
-            with cast("Platform", self.platform):
+            with self.patience.connected(cast("Platform", self.platform), self._waits):
                 for batch in _batches(due, self.platform.most_refreshed):
                     said = self._gone(batch)
                     self.record.keep(name, batch, said, datetime.datetime.now(datetime.UTC))
@@ -198,9 +198,12 @@ class _Round:
         asked = frozenset(batch)
         said = self.patience.until_done(
             lambda: platform.gone(batch),
-            lambda seconds: self.watch.waits(platform.name, seconds),
+            self._waits,
         )
         return {url: why for url, why in said.items() if url in asked}
+
+    def _waits(self, seconds: float) -> None:
+        self.watch.waits(self.platform.name, seconds)
 
 
 def _by_platform(folder: RunFolder) -> Groups:

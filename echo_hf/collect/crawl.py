@@ -9,25 +9,23 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Protocol
 
 from echo_hf.collect.crawl_answers import posts_in
 from echo_hf.collect.crawl_forget import without_posts
-from echo_hf.collect.crawl_ledger import CrawlLedger, Spent
+from echo_hf.collect.crawl_ledger import CrawlLedger
+from echo_hf.collect.crawl_plan import take_plan
+from echo_hf.collect.crawl_progress import CrawlProgress, CrawlWatcher
 from echo_hf.collect.crawl_question import Asked, QuestionState
 from echo_hf.collect.crawl_seen import Unexpanded
+from echo_hf.collect.crawl_trail import Trail
 from echo_hf.collect.patience import LongWaitError, Patience
-from echo_hf.collect.plan import planned
 from echo_hf.collect.platforms.base import (
     Answer,
     Platform,
-    Question,
     StaleCursorError,
     UnanswerableError,
-    Window,
 )
 from echo_hf.collect.search_config import Search
 from echo_hf.collect.sources.base import Post, Source
@@ -38,48 +36,8 @@ from echo_hf.reasons import CrawlEnd
 POSTS_AT_ONCE = 500
 MOST_BEGINNINGS = 5  # of a question whose cursors get lost
 MOST_TROUBLES = 3  # one after the other: then it is the platform, not the question
+MOST_IDLE = 20  # pages in a row of one question without a post that the one before had not
 LONGEST_ERROR = 200
-
-
-@dataclass
-class CrawlProgress:
-    """How far a run is.
-
-    Attributes:
-        platform: Who is asked.
-        requests: Pages that came in this run.
-        posts: Posts in them, as the platform counts them.
-        round: 0 while the plan is asked, then the round of replies.
-        waits: How often the platform wanted to be left alone.
-        waited_s: For how long, in all.
-        seconds: Since the beginning.
-        spent: What all runs have taken.
-    """
-
-    platform: str
-    requests: int = 0
-    posts: int = 0
-    round: int = 0
-    waits: int = 0
-    waited_s: float = 0.0
-    seconds: float = 0.0
-    spent: Spent = field(default_factory=lambda: Spent(0, 0, 0.0, 0, 0))
-
-
-class CrawlWatcher(Protocol):
-    """Told of a crawl as it goes on."""
-
-    def crawled(self, progress: CrawlProgress) -> None:
-        """A page is written down."""
-        ...
-
-    def waits(self, platform: str, seconds: float) -> None:
-        """The platform wants to be left alone for so long, and will be."""
-        ...
-
-    def noticed(self, remark: str) -> None:
-        """Something is not as one might take it to be; one line."""
-        ...
 
 
 @dataclass
@@ -113,6 +71,7 @@ class Crawl:
         self.progress = CrawlProgress(self._name, spent=self.ledger.spent(self._name))
         self._began = time.monotonic()
         self._troubles = 0
+        self._trail = Trail()
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
         """Asks until there is nothing left to ask, or a limit is reached.
@@ -128,9 +87,7 @@ class Crawl:
             EchoError: The platform cannot be asked at all, or the ledger cannot be used; what
                 came before is written down.
         """
-        self.ledger.try_again(self._name)
-        searches = (query.question for query in planned(self.search, released, now))
-        self.ledger.add_searches(self._name, uncovered(self.ledger, self._name, searches))
+        take_plan(self.ledger, self._name, self.search, released, now)
         while (end := self._ask_all()) is None:
             if not self._expand():
                 return self._ran_dry()
@@ -169,8 +126,6 @@ class Crawl:
     def _ask(self, asked: Asked) -> CrawlEnd | None:
         try:
             answer = self.patience.ask(self.platform, asked.question, asked.cursor, self._waits)
-            if answer.cursor is not None and answer.cursor == asked.cursor:
-                raise StaleCursorError  # it would lead here for ever
         except StaleCursorError:
             self._begin_again(asked)
         except UnanswerableError as error:
@@ -190,6 +145,8 @@ class Crawl:
         cost = priced if answer.cost_usd is None else answer.cost_usd
         posts = posts_in(answer.body, asked.question, self.source)
         self.ledger.keep(asked, self._without_forgotten(answer, posts), posts, cost)
+        if answer.cursor is not None:
+            self._look_ahead(asked, answer.cursor, posts)
         self._troubles = 0
         progress = self.progress
         progress.requests += 1
@@ -197,6 +154,14 @@ class Crawl:
         progress.spent = progress.spent.plus(asked, answer, cost)
         progress.seconds = time.monotonic() - self._began
         self.watch.crawled(progress)
+
+    def _look_ahead(self, asked: Asked, cursor: str, posts: list[Post]) -> None:
+        """Ends a question whose next page would bring nothing, for ever."""
+        if self._trail.leads_back(asked, cursor):
+            self._begin_again(asked)
+        elif self._trail.idle_pages(post.url for post in posts) >= MOST_IDLE:
+            said = f"{MOST_IDLE} pages in a row brought nothing new: some of its posts are missing"
+            self.ledger.put_aside(asked, QuestionState.REFUSED, said)
 
     def _without_forgotten(self, answer: Answer, posts: list[Post]) -> Answer:
         """A page without what somebody asked to have removed, before it is written down."""
@@ -251,30 +216,6 @@ class Crawl:
             if question.kind == "thread"
         }
         return self.ledger.expand(self._name, posts, questions, origins)
-
-
-def uncovered(
-    ledger: CrawlLedger, platform: str, searches: Iterator[Question]
-) -> Iterator[Question]:
-    """The part of each window that no earlier question has asked for.
-
-    A window that was cut at the time of an earlier run is not asked again: only what is new in it.
-
-    Args:
-        ledger: Of the crawl.
-        platform: Who is asked.
-        searches: Questions of the plan.
-
-    Yields:
-        Questions about what is left of their windows.
-    """
-    for search in searches:
-        end = ledger.covered(platform, search)
-        if search.window is None or end is None:
-            yield search
-        elif end < search.window.end:
-            rest = Window(end, search.window.end)
-            yield Question(search.kind, search.about, rest, search.language)
 
 
 def _one_line(error: Exception) -> str:

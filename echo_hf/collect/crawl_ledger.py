@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -33,6 +32,7 @@ from echo_hf.collect.crawl_seen import (
     tops,
     unexpanded,
 )
+from echo_hf.collect.crawl_spent import SPENT, Spent
 from echo_hf.collect.crawl_tables import connected, explained, packed, transaction
 from echo_hf.collect.platforms.base import Answer, Question
 from echo_hf.collect.sources.base import Post
@@ -50,45 +50,16 @@ TURN = """update questions set cursor = ?, state = ?, pages = pages + 1, request
 BEFORE = "delete from answers where question = ? and attempt < ?"
 AGAIN = "update questions set cursor = null, pages = 0, attempt = attempt + 1 where id = ?"
 ASIDE = "update questions set state = ?, error = ? where id = ?"
-REOPEN = "update questions set state = 'open' where platform = ? and state = 'troubled'"
+REOPEN = """update questions set state = 'open'
+    where platform = ? and state in ('troubled', 'unplanned')"""
+SEARCHES = f"""select {ASKED} from questions where platform = ? and state = 'open'
+    and kind = 'search'"""  # noqa: S608
 TROUBLED = "select 1 from questions where platform = ? and state = 'troubled' limit 1"
 UNFINISHED = """select count(*) from questions
     where platform = ? and state in ('open', 'troubled')"""
 COVERED = """select ends from questions where platform = ? and kind = 'search' and about = ?
     and language is ? and starts = ? and ends <= ? order by ends desc limit 1"""
 STATE = "select state from questions where platform = ? and key = ?"
-SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(sum(cost_usd), 0),
-    coalesce(sum(unpriced), 0), coalesce(sum(iif(kind = 'search', 0, posts)), 0)
-    from questions where platform = ?"""
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What asking a platform has taken so far, in all runs.
-
-    Attributes:
-        requests: Pages that came, those of questions that were asked again included.
-        posts: Posts as the platform counts them.
-        cost_usd: What is known to be spent.
-        unpriced: Pages whose price is unknown.
-        by_replies: Posts that did not come by a search, as the platform counts them.
-    """
-
-    requests: int
-    posts: int
-    cost_usd: float
-    unpriced: int
-    by_replies: int
-
-    def plus(self, asked: Asked, answer: Answer, cost_usd: float | None) -> Spent:
-        """The same after one more page."""
-        return Spent(
-            self.requests + 1,
-            self.posts + answer.posts,
-            self.cost_usd + (cost_usd or 0.0),
-            self.unpriced + (cost_usd is None),
-            self.by_replies + (answer.posts if asked.round else 0),
-        )
 
 
 class CrawlLedger:
@@ -160,9 +131,14 @@ class CrawlLedger:
             self.connection.execute(ASIDE, (state, error, asked.id))
 
     def try_again(self, platform: str) -> None:
-        """Opens the questions that failed in an earlier run."""
+        """Opens the questions that failed in an earlier run, or were not planned then."""
         with self._transaction():
             self.connection.execute(REOPEN, (platform,))
+
+    def open_searches(self, platform: str) -> list[Asked]:
+        """The searches with pages left to ask for."""
+        with explained(self.path):
+            return [asked_of(row) for row in self.connection.execute(SEARCHES, (platform,))]
 
     def has_troubled(self, platform: str) -> bool:
         """Whether questions failed and wait for the next run."""

@@ -23,6 +23,7 @@ class QuestionState(StrEnum):
     TROUBLED = "troubled"  # it failed in this run; the next one tries again
     REFUSED = "refused"  # it is never answered
     DONE = "done"
+    UNPLANNED = "unplanned"  # the config asks it no more; one that does again goes on with it
     NEEDLESS = "needless"  # other answers brought all that it would have
 
 

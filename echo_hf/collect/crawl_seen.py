@@ -42,9 +42,19 @@ INCOMPLETE = """(missing is not null or replies is null
         and below.parent_url = post.url))"""
 PLACE = f"""id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
     {INCOMPLETE}"""
+# A quote is no reply: what only quotes lead to waits until a term finds it, or a reply names it.
+ONLY_QUOTED = """(not found and exists (
+        select 1 from seen as quoting where quoting.platform = post.platform
+        and quoting.quoted_url = post.url)
+    and not exists (
+        select 1 from seen as below where below.platform = post.platform
+        and below.parent_url = post.url)
+    and not exists (
+        select 1 from seen as above where above.platform = post.platform
+        and above.url = post.parent_url))"""
 TO_EXPAND = f"""
 select {PLACE} from seen as post where platform = ? and expanded = 0 and round < ?
-order by id limit ?
+and not {ONLY_QUOTED} order by id limit ?
 """  # noqa: S608
 # A cycle has no top; to unite the same row twice ends it.
 TOP = f"""

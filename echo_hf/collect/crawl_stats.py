@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from echo_hf.collect.crawl_ledger import CrawlLedger, Spent
+from echo_hf.collect.crawl_ledger import CrawlLedger
+from echo_hf.collect.crawl_spent import Spent
 from echo_hf.collect.crawl_tables import explained
 from echo_hf.reasons import CrawlEnd
 
@@ -101,4 +102,6 @@ def write_stats(path: Path, stats: Iterable[CrawlStats]) -> None:
         one.platform: {**dataclasses.asdict(one), "missed_by_terms": one.missed_by_terms}
         for one in stats
     }
-    path.write_text(json.dumps(every, indent=1) + "\n", "utf-8")
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(json.dumps(every, indent=1) + "\n", "utf-8")
+    partial.replace(path)

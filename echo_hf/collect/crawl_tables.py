@@ -36,6 +36,7 @@ create table if not exists seen (
     round integer not null, expanded integer not null default 0, unique (platform, url)
 );
 create index if not exists by_parent on seen (platform, parent_url);
+create index if not exists by_quoted on seen (platform, quoted_url) where quoted_url is not null;
 create index if not exists by_post_id on seen (platform, post_id);
 create index if not exists to_expand on seen (platform, id) where expanded = 0;
 create table if not exists asked (
@@ -114,6 +115,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             "echo-hf, or move the file away to ask for the posts again"
         )
     connection.execute("pragma journal_mode = wal")
-    connection.execute("pragma synchronous = full")  # a page may have cost money
+    # Durable whatever ends the process. A loss of power may cost the last pages, not the file: they
+    # are asked for again, and no platform bills a post twice a day.
+    connection.execute("pragma synchronous = normal")
     connection.executescript(TABLES)
-    connection.execute(f"pragma user_version = {FORMAT}")
+    if not found:
+        connection.execute(f"pragma user_version = {FORMAT}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,7 +39,7 @@ class Patience:
     Attributes:
         attempts: How often a page is asked for that fails in a way that may pass.
         backoff_s: The first wait after such a failure; each next one is up to twice as long.
-        longest_wait_s: Longest time that a platform may tell the crawl to wait.
+        longest_wait_s: Longest time that a platform may tell the crawl to wait for one page.
         sleep: Waits for so many seconds.
     """
 
@@ -70,6 +71,22 @@ class Patience:
         """
         return self.until_done(lambda: platform.ask(question, cursor), waits)
 
+    @contextmanager
+    def connected(self, platform: Platform, waits: Waits) -> Iterator[Platform]:
+        """Connects, which some platforms limit as they do questions; lets go in the end.
+
+        Args:
+            platform: Who is to be asked.
+            waits: Told of each wait that the platform wants, in seconds, before it begins.
+
+        Yields:
+            The platform.
+        """
+        self.until_done(platform.__enter__, waits)
+        with ExitStack() as leaving:
+            leaving.push(platform)
+            yield platform
+
     def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
         """Calls until it is answered; as `ask`, for whatever a platform is asked.
 
@@ -91,13 +108,16 @@ class Patience:
         return done
 
     def _heeded(self, call: Callable[[], Given], waits: Waits) -> Given:
-        told = 0
+        told, waited = 0, 0.0
         while True:
             try:
                 return call()
             except RateLimitedError as error:
                 seconds = self._wait(error.seconds, told)
             told += 1
+            waited += seconds
+            if waited > self.longest_wait_s:  # a limit of a month, told as one of a moment
+                raise LongWaitError(seconds)
             waits(seconds)
             self.sleep(seconds)
 

@@ -54,6 +54,28 @@ def planned(search: Search, released: datetime.date, now: datetime.datetime) -> 
                     yield Query(number, Question("search", (term,), window, language), cut)
 
 
+def is_planned(question: Question, search: Search, released: datetime.date) -> bool:
+    """Whether a search still asks for what a question of an earlier run does.
+
+    Args:
+        question: The question.
+        search: The search.
+        released: The day on which the target was released.
+
+    Returns:
+        Whether its term, in its language, is searched for in its window.
+
+    Raises:
+        ConfigError: As for `phase_spans`.
+    """
+    return any(
+        question.about in [(term,) for term in phase.terms]
+        and question.language in (phase.languages or (None,))
+        and _holds(span, question.window)
+        for phase, span in zip(search.phases, phase_spans(search.phases, released), strict=True)
+    )
+
+
 def last_full_hour(now: datetime.datetime) -> datetime.datetime:
     """Where windows end that are not over yet.
 
@@ -64,6 +86,13 @@ def last_full_hour(now: datetime.datetime) -> datetime.datetime:
         The beginning of its hour, in UTC.
     """
     return now.astimezone(datetime.UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _holds(span: Span, window: Window | None) -> bool:
+    if window is None:
+        return True
+    ends = None if span.until is None else midnight(span.until)
+    return midnight(span.start) <= window.start and (ends is None or window.end <= ends)
 
 
 def _windows(phase: Phase, span: Span, now: datetime.datetime) -> Iterator[tuple[Window, bool]]:

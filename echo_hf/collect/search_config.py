@@ -145,6 +145,16 @@ def phase_spans(phases: Sequence[Phase], released: datetime.date, place: str = "
     return list(_spans(phases, released, place))
 
 
+def _after(start: datetime.date, days: int, where: str) -> datetime.date:
+    try:
+        return start + datetime.timedelta(days)
+    except OverflowError:
+        raise ConfigError(
+            f"{where}.days is {days}: expected a number that ends before the year 10000; leave it "
+            "out for a phase that goes on until now"
+        ) from None
+
+
 def _spans(phases: Sequence[Phase], released: datetime.date, place: str) -> Iterator[Span]:
     before: datetime.date | None = released
     for number, phase in enumerate(phases):
@@ -155,7 +165,7 @@ def _spans(phases: Sequence[Phase], released: datetime.date, place: str) -> Iter
                 f"{where} begins where the phase before ends, and that one has no end: give it "
                 "days or until, or this one a start"
             )
-        until = phase.until if phase.days is None else start + datetime.timedelta(phase.days)
+        until = phase.until if phase.days is None else _after(start, phase.days, where)
         if until is not None and until <= start:
             raise ConfigError(
                 f"{where}.until is {until.isoformat()}: expected a day after its start, "

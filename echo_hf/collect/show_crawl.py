@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from echo_hf.collect.crawl import CrawlProgress
+from echo_hf.collect.crawl_progress import CrawlProgress
 from echo_hf.collect.crawl_stats import CrawlStats
 from echo_hf.terminal import LONGEST_REMARK, Watch
 from echo_hf.thread_view import plain
@@ -80,7 +80,7 @@ def found(one: CrawlStats) -> Iterator[str]:
     if one.missing:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in one.missing.items())
         yield f"posts that are named and not there: {reasons}"
-    states = ", ".join(f"{count:,} {state}" for state, count in one.questions.items())
+    states = ", ".join(f"{count:,} {state}" for state, count in one.questions.items()) or "none"
     spent = one.spent
     yield (
         f"questions: {states}; in all {spent.requests:,} requests, {spent.posts:,} posts as it "

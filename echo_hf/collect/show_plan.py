@@ -40,17 +40,17 @@ def show_plan(
 
 
 def _by_term(queries: Sequence[PlannedQuery], search: Search) -> Table:
-    table = _table("phase", "term", "from", "until", "window", "languages")
+    table = _table("window", "in")
     for (phase, term), group in groupby(_sorted(queries), _phase_and_term):
         some, options = list(group), search.phases[phase]
-        languages = ", ".join(options.languages) or "all"
+        languages = " ".join(options.languages) or "all"
         told = (str(phase + 1), term, _start(some[0]), _end(some[-1]), options.window, languages)
         table.add_row(*map(Text, (*told, *_numbers(some))))
     return table
 
 
 def _each(queries: Sequence[PlannedQuery]) -> Table:
-    table = _table("phase", "term", "from", "until", "language")
+    table = _table("in")
     for one in queries:
         question = one.query.question
         told = (str(one.query.phase + 1), question.about[0], _start(one), _end(one))
@@ -59,9 +59,16 @@ def _each(queries: Sequence[PlannedQuery]) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(*columns, box=None, pad_edge=False)
+    """A table that loses no digit in 80 columns: terms, languages and times are folded."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("#", no_wrap=True)
+    table.add_column("term", overflow="fold")
+    for name in ("from", "until"):
+        table.add_column(name, min_width=len("2026-03-02"))
+    for name in columns:
+        table.add_column(name, max_width=max(len(name), len("en ja")))
     for name in NUMBERS:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     return table
 
 

@@ -336,10 +336,10 @@ def test_collection_is_fast(collect: Collect, record_table: Callable[..., pa.Tab
     """A simple post takes a few dozen microseconds; the bound is wide for busy machines."""
     one = post(text="a paper fox", author="mira_draws", engagement={"likes": 1})
     table = record_table("jsonl", [one] * 5000)
-    started = time.perf_counter()
+    started = time.process_time()
     collect(table)
 
-    assert time.perf_counter() - started < 5000 * 400e-6
+    assert time.process_time() - started < 5000 * 400e-6
 
 
 def test_a_failed_picture_keeps_its_place(tmp_path: Path, collect_file: Callable[..., Any]) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from echo_hf.collect.crawl import Crawl, uncovered
+from echo_hf.collect.crawl import Crawl
 from echo_hf.collect.crawl_answers import stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
+from echo_hf.collect.crawl_plan import uncovered
 from echo_hf.collect.crawl_run import crawl_posts
 from echo_hf.collect.plan import planned
 from echo_hf.collect.platforms.base import Answer, Question, Tariff, Window

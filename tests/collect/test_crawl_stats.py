@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from echo_hf.collect.crawl import CrawlProgress
-from echo_hf.collect.crawl_ledger import Spent
+from echo_hf.collect.crawl_progress import CrawlProgress
+from echo_hf.collect.crawl_spent import Spent
 from echo_hf.collect.show_crawl import CrawlWatch, asked, found, show_crawled
 from echo_hf.errors import SourceError
 from echo_hf.run import run_until

@@ -239,7 +239,7 @@ def test_merging_is_fast() -> None:
     row = {**EMPTY, "keywords": ["a"], "pictures": [picture("s", "p")], "text": "a" * 80}
     one = table({**row, "url": "u"})
     posts = one.take(pa.array([0] * len(urls))).set_column(0, "url", pa.array(urls))
-    started = time.perf_counter()
+    started = time.process_time()
     assert merge_posts(posts).num_rows == len(urls)
 
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -70,3 +70,36 @@ def test_it_does_not_wait_for_ever(seconds: float) -> None:
         asked(RateLimitedError(seconds))
 
     assert str(caught.value.seconds) == str(seconds)
+
+
+def test_a_limit_that_does_not_end_is_for_the_next_run() -> None:
+    """A quota of a month that is told as one of two seconds, again and again."""
+    with pytest.raises(LongWaitError):
+        asked(*[RateLimitedError(2.0)] * 1000, longest_wait_s=100.0)
+
+
+class Guarded(Simulated):
+    """A platform that lets nobody in before the script is at its end."""
+
+    def __init__(self, *script: Exception) -> None:
+        super().__init__()
+        self.script = list(script)
+        self.left = 0
+
+    def __enter__(self) -> Guarded:
+        if self.script:
+            raise self.script.pop(0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.left += 1
+
+
+def test_signing_in_is_as_patient_as_asking() -> None:
+    """Limits are waited for, what may pass is tried again, and the connection is let go of."""
+    told: list[float] = []
+    platform = Guarded(RateLimitedError(7.0), OSError("reset"))
+    with Patience(backoff_s=0.001, sleep=lambda _: None).connected(platform, told.append) as given:
+        assert (given, platform.left) == (platform, 0)
+
+    assert (told, platform.left) == ([7.0], 1)

@@ -44,12 +44,19 @@ def plan(
     return list(found), said
 
 
-def shown(queries: list[PlannedQuery], config: Config, *, every: bool = False) -> str:
+def shown(
+    queries: list[PlannedQuery], config: Config, *, every: bool = False, width: int = 160
+) -> str:
     """What a terminal shows of it."""
-    console = Console(file=io.StringIO(), width=160)
+    console = Console(file=io.StringIO(), width=width)
     searches = {one.source: one.search for one in config.posts if one.search}
     show_plan(console, queries, searches, every=every)
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+def squeezed(text: str) -> list[str]:
+    """Its lines, with single spaces."""
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def test_a_plan_counts_posts_where_that_is_free(serve: Serve, tmp_path: Path) -> None:
@@ -132,11 +139,11 @@ def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path
     queries, _ = plan(config, tmp_path, Dear)
     lines, every = shown(queries, config), shown(queries, config, every=True)
 
-    assert "2026-03-02  2026-03-10  1d      all              8     0      -" in lines
+    assert "1 lumen 2026-03-02 2026-03-10 1d all 8 0 - ≥ 8 -" in squeezed(lines)
     assert "asking ends at 1,000 posts or $2.50, replies included" in lines
     assert "then replies and ancestors, in 3 rounds at most" in lines
-    assert sum("  lumen   " in line for line in lines.splitlines()) == 2
-    assert sum("  lumen   " in line for line in every.splitlines()) == 10
+    assert sum(" lumen 2026" in line for line in squeezed(lines)) == 2
+    assert sum(" lumen 2026" in line for line in squeezed(every)) == 10
 
 
 def test_a_plan_is_written_as_json(serve: Serve, tmp_path: Path) -> None:
@@ -160,3 +167,23 @@ def test_a_plan_is_written_as_json(serve: Serve, tmp_path: Path) -> None:
         "requests": 1,
         "usd": None,
     }
+
+
+@pytest.mark.parametrize(("every", "rows"), [(False, 1), (True, 100)])
+def test_a_narrow_terminal_cuts_nothing_off(
+    every: bool, rows: int, serve: Serve, tmp_path: Path
+) -> None:
+    """Terms and languages are folded; days and numbers stand there whole."""
+    serve(World.of(10, seed=9))
+    languages = ["en", "ja", "zh", "ko", "es"]
+    phase = {"days": 20, "window": "1d", "terms": ["a-long-term to search"], "languages": languages}
+    config = config_of(phases=[phase])
+    text = shown(plan(config, tmp_path, Dear)[0], config, every=every, width=80)
+    (header,) = (line.split() for line in text.splitlines() if line.startswith("#"))
+    first = [line for line in text.splitlines() if line.startswith("1 ")]
+
+    assert "…" not in text
+    assert header[-5:] == ["queries", "done", "posts", "requests", "cost"]
+    assert len(first) == rows
+    assert all(line.count("2026-03-") == 2 for line in first)
+    assert first[0].split()[-4:] == ["-", "≥", str(100 // rows), "-"]

@@ -107,6 +107,8 @@ def test_phases_follow_each_other() -> None:
         ({"phases": [PHASE], "budget": {"usd": 0}}, "greater than 0"),
         ({"phases": [PHASE], "budget": {"usd": float("inf")}}, "finite"),
         ({"phases": [PHASE], "expand": {"rounds": -1}}, "greater than or equal to 0"),
+        ({"phases": [{**PHASE, "days": 10**10}]}, "phases.0.days is 10000000000: expected"),
+        ({"phases": [{**PHASE, "days": 10**7}]}, "phases.0.days is 10000000: expected"),
         ({"phases": [PHASE], "token": "abc"}, "unknown key in posts.0.search 'token'"),
     ],
     ids=str,

@@ -76,7 +76,7 @@ class Bluesky:
             return self._search(question, SearchPlace.read(cursor, question.window))
         if question.kind == "posts":
             body = self._posts(question.about)
-            return Answer(body, None, _count(json_object(self.name, body)), 0.0)
+            return Answer(body, None, _count(body), 0.0)
         return self._thread(question.about[0])
 
     def around(self, posts: Sequence[Post]) -> list[Question]:
@@ -119,10 +119,10 @@ class Bluesky:
         if answer.status_code == 400 and place.theirs is not None:
             raise StaleCursorError
         body = self._good(answer)
-        page = json_object(self.name, body)
+        page = json_object(self.name, body, posts=list)
         times = _times(Fields(page).objects("posts"))
         after = place.next(Fields(page).text("cursor"), times, window)
-        return Answer(body, after.written() if after else None, _count(page), 0.0)
+        return Answer(body, after.written() if after else None, len(page["posts"]), 0.0)
 
     def _thread(self, uri: str) -> Answer:
         from atproto import models
@@ -135,13 +135,16 @@ class Bluesky:
             # The error names its post nowhere but in words.
             return Answer(json.dumps({"thread": {"uri": uri, "notFound": True}}), None, 0, 0.0)
         body = self._good(answer)
+        json_object(self.name, body, thread=dict)
         return Answer(body, None, len(read_posts(self.name, body)), 0.0)
 
     def _posts(self, uris: Sequence[str]) -> str:
         from atproto import models
 
         asked = models.AppBskyFeedGetPosts.Params(uris=list(uris))
-        return self._good(self._get("getPosts", asked))
+        body = self._good(self._get("getPosts", asked))
+        json_object(self.name, body, posts=list)  # without it, every post would seem to be gone
+        return body
 
     def _get(self, name: str, asked: Any) -> httpx.Response:
         nsid = f"app.bsky.feed.{name}"
@@ -175,9 +178,8 @@ def _written(time: datetime.datetime) -> str:
     return time.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _count(page: Any) -> int:
-    posts = page.get("posts")
-    return len(posts) if isinstance(posts, list) else 0
+def _count(body: str) -> int:
+    return len(json_object("bluesky", body, posts=list)["posts"])
 
 
 def _times(posts: Sequence[Any]) -> Iterator[datetime.datetime]:

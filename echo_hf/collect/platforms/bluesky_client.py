@@ -95,22 +95,23 @@ class BlueskyClient:
         if answer.status_code == 400:
             answer.status_code = 401  # an account that is none: nothing to do with a question
         self.check(answer)
+        json_object("bluesky", body_of(answer), accessJwt=str, refreshJwt=str)
         self._check_home()
 
     def _heard(self, call: Callable[[Client], object]) -> httpx.Response | None:
         """The answer to a call; null where the session is so broken that none was made."""
-        from atproto.exceptions import NetworkError
+        import httpx
 
         self._last = None
         try:
             call(self._client)
-        except NetworkError as error:
-            if self._last is None:
-                said = quiet(f"{type(error.__cause__).__name__} {error.__cause__}")
-                raise ConnectionError(f"'bluesky' is out of reach: {said}") from None
         # What the library makes of an answer is not needed: our own reader judges it.
-        except Exception:  # noqa: S110
-            pass
+        except Exception as error:
+            # The last answer may be one to something else, such as a session that was prolonged.
+            for lost in (error, error.__cause__):
+                if isinstance(lost, httpx.TransportError):
+                    said = quiet(f"{type(lost).__name__} {lost}")
+                    raise ConnectionError(f"'bluesky' is out of reach: {said}") from None
         return self._last
 
     def _check_home(self) -> None:

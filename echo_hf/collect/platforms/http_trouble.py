@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from pydantic import SecretStr
@@ -57,6 +58,8 @@ def check_answer(
         raise PlatformError(
             f"{platform!r} refuses {held}, or what it may do: {said}; see docs/platforms.md"
         )
+    if 300 <= status < 400:
+        said = f"{said}, which leads elsewhere: expected the address that it leads to"
     if 400 <= status < 500 and status not in MAY_PASS:
         raise UnanswerableError(f"{platform!r} does not answer this: {said}")
     raise ConnectionError(f"{platform!r} answered {said}")
@@ -76,36 +79,55 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float:
         30.0
     """
     lower = {name.lower(): value for name, value in headers.items()}
-    if lower.get("x-rate-limit-remaining", "0") not in ("0", ""):
-        return TOO_SOON_S  # not the limit itself: two requests came too close together
     told = retry_after(lower)
+    if told is None and lower.get("x-rate-limit-remaining", "0") not in ("0", ""):
+        told = TOO_SOON_S  # not the limit itself: two requests came too close together
     if told is None:
         ends = (_moment(lower[name]) for name in RESETS if name in lower)
         end = next((one for one in ends if one is not None), None)
-        told = UNKNOWN_WAIT_S if end is None else end - time.time() + 1
+        told = UNKNOWN_WAIT_S if end is None else end - _now(lower) + 1
     return max(1.0, told)
 
 
-def json_object(platform: str, body: str) -> Json:
+def json_object(platform: str, body: str, **parts: type) -> Json:
     """An answer that has to be a JSON object.
 
     Args:
         platform: Name of the platform.
         body: Of the answer.
+        parts: What has to stand in it, and of which type that has to be.
 
     Returns:
         The object.
 
     Raises:
-        ConnectionError: It is something else, such as the page of a proxy.
+        ConnectionError: It is something else, such as the page of a proxy, or a trouble that is
+            told as a success.
     """
-    try:
-        read = deep_loads(body)
-    except ValueError:
-        read = None
+    read = json_of(body)
     if not isinstance(read, dict):
         raise ConnectionError(f"{platform!r} answered something else than a JSON object")
+    for name, kind in parts.items():
+        if not isinstance(read.get(name), kind):
+            said = quiet(" ".join(["answered without", repr(name), *_words(body)]))
+            raise ConnectionError(f"{platform!r} {said}")
     return read
+
+
+def json_of(body: str) -> object:
+    """What a JSON text holds; null for a text that is none."""
+    try:
+        return deep_loads(body)
+    except ValueError:
+        return None
+
+
+def _now(headers: Mapping[str, str]) -> float:
+    """The time by the server's own clock, which the reset is told by; this machine's without it."""
+    try:
+        return parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (ValueError, OverflowError):
+        return time.time()
 
 
 def _moment(text: str) -> float | None:
@@ -124,10 +146,7 @@ def _moment(text: str) -> float | None:
 
 
 def _words(body: str) -> Iterator[str]:
-    try:
-        read = deep_loads(body)
-    except ValueError:
-        return
+    read = json_of(body)
     errors = read.get("errors") if isinstance(read, dict) else None
     for one in [read, *(errors if isinstance(errors, list) else [])]:
         if isinstance(one, dict):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from echo_hf.collect.platforms.access import quiet
+
 if TYPE_CHECKING:
     import requests
 
@@ -31,13 +33,15 @@ class LastResponse:
             wrote into it: that is for our own readers to judge.
 
         Raises:
-            OSError: None came.
+            OSError: None came, or not the whole of it.
         """
         self._last = None
         try:
             call()
-        except Exception:
+        except Exception as error:
             if self._last is None:
+                if isinstance(error, OSError):
+                    raise ConnectionError(f"out of reach: {_first_cause(error)}") from None
                 raise
         if self._last is None:
             raise ConnectionError("nobody was asked")
@@ -45,3 +49,10 @@ class LastResponse:
 
     def _heard(self, response: requests.Response, *_: Any, **__: Any) -> None:
         self._last = response
+
+
+def _first_cause(error: BaseException) -> str:
+    """What was wrong in the first place; what is raised of it repeats the whole address."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    return quiet(f"{type(error).__name__} {error}")

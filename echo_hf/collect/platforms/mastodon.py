@@ -10,13 +10,12 @@ import datetime
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qs, urlsplit
 
-from echo_hf.collect.deep_json import deep_loads
 from echo_hf.collect.platforms.access import check_package, key_of
 from echo_hf.collect.platforms.base import Answer, Question, Tariff, UnanswerableError
-from echo_hf.collect.platforms.http_trouble import check_answer
+from echo_hf.collect.platforms.http_trouble import check_answer, json_object, json_of
 from echo_hf.collect.platforms.last_response import LastResponse
 from echo_hf.collect.platforms.reading import missing_among, read_posts
 from echo_hf.collect.platforms.search_words import search_words
@@ -73,6 +72,7 @@ class Mastodon:
         )
         # Given to the constructor, it would be looked for as a file first.
         client.access_token = self._keys[TOKEN].get_secret_value()
+        client.session.max_redirects = 0  # the key is for this server alone
         self._last = LastResponse(client.session)
         self._client = client
         return self
@@ -143,7 +143,7 @@ class Mastodon:
             )
         )
         body = self._good(answer)
-        count = _count(body)
+        count = len(json_object(self.name, body, statuses=list)["statuses"])
         return Answer(body, str(offset + PAGE) if count else None, count, 0.0)
 
     def _tag(self, question: Question, cursor: str | None) -> Answer:
@@ -154,7 +154,10 @@ class Mastodon:
             )
         )
         body = self._good(answer)
-        return Answer(body, _older(answer), _count(body), 0.0)
+        statuses = json_of(body)
+        if not isinstance(statuses, list):
+            raise ConnectionError("'mastodon' answered something else than a list of statuses")
+        return Answer(body, _older(answer), len(statuses), 0.0)
 
     def _thread(self, about: str) -> Answer:
         number, _, url = about.partition(" ")
@@ -163,6 +166,7 @@ class Mastodon:
         if answer.status_code in GONE:
             return Answer(f'{{"about": {here}}}', None, 0, 0.0)
         body = self._good(answer)
+        json_object(self.name, body, ancestors=list, descendants=list)
         # The answer does not say what it stands around: without it no reply would have a parent.
         count = len(read_posts(self.name, body))
         return Answer(f'{{"about": {here}, "context": {body}}}', None, count, 0.0)
@@ -176,8 +180,6 @@ class Mastodon:
     def _good(self, answer: requests.Response) -> str:
         body = answer.content.decode("utf-8", "replace")
         check_answer(self.name, answer.status_code, answer.headers, body, self._keys)
-        if not isinstance(_decoded(body), dict | list):
-            raise ConnectionError("'mastodon' answered something else than JSON")
         return body
 
 
@@ -201,16 +203,3 @@ def _ends(question: Question) -> tuple[datetime.datetime | None, datetime.dateti
 def _older(answer: requests.Response) -> str | None:
     link = answer.links.get("next", {}).get("url", "")
     return next(iter(parse_qs(urlsplit(link).query).get("max_id", [])), None)
-
-
-def _count(body: str) -> int:
-    read: Any = _decoded(body)
-    statuses = read.get("statuses") if isinstance(read, dict) else read
-    return len(statuses) if isinstance(statuses, list) else 0
-
-
-def _decoded(body: str) -> object:
-    try:
-        return deep_loads(body)
-    except ValueError:
-        return None

@@ -102,9 +102,10 @@ class X:
         """Asks for one page; what it costs is in the answer."""
         if question.kind == "posts":
             ids = list(question.about)
-            body = self._body(lambda client: client.get_tweets(ids, **FIELDS))
+            body = self._looked_up(lambda client: client.get_tweets(ids, **FIELDS))
         else:
             body = self._found(question, cursor)
+            json_object(self.name, body, meta=dict)
         return _answer(body)
 
     def around(self, posts: Sequence[Post]) -> list[Question]:
@@ -125,19 +126,23 @@ class X:
         """
         total = 0
         token: str | None = None
+        used: set[str] = set()
         while True:
             meta = self._counted(question, token)
             total += meta.count("total_tweet_count") or 0
             token = meta.text("next_token")
             if token is None:
                 return total
+            if token in used:
+                raise ConnectionError("'x' counts the same days again and again")
+            used.add(token)
 
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
         """Which posts X no longer shows; it costs as much as collecting those that are there."""
         ids = [post_id_of(url) for url in urls if platform_of(url) == self.name]
         if not ids:
             return {}
-        body = self._body(lambda client: client.get_tweets(ids))
+        body = self._looked_up(lambda client: client.get_tweets(ids))
         return missing_among(read_posts(self.name, body), urls)
 
     def _found(self, question: Question, cursor: str | None) -> str:
@@ -146,10 +151,13 @@ class X:
         more = {"next_token": cursor} if cursor else {}
         asked = {**FIELDS, **_window(question), **more, "max_results": PAGE}
         if archive == "recent":
-            return self._body(lambda client: client.search_recent_tweets(query, **asked))
+            return self._body(lambda client: client.search_recent_tweets(query, **asked), cursor)
+        self._pause()
+        return self._body(lambda client: client.search_all_tweets(query, **asked), cursor)
+
+    def _pause(self) -> None:
         time.sleep(max(0.0, self._archive_asked + ARCHIVE_PAUSE_S - time.monotonic()))
         self._archive_asked = time.monotonic()
-        return self._body(lambda client: client.search_all_tweets(query, **asked))
 
     def _counted(self, question: Question, token: str | None) -> Fields:
         query = x_query(question, self._operators)
@@ -158,17 +166,25 @@ class X:
         if archive_of(question, query, _now()) == "recent":
             body = self._body(lambda client: client.get_recent_tweets_count(query, **asked))
         else:
+            self._pause()
             body = self._body(lambda client: client.get_all_tweets_count(query, **asked))
-        return Fields(Fields(json_object("x", body)).object("meta"))
+        return Fields(json_object(self.name, body, meta=dict)["meta"])
 
-    def _body(self, call: Callable[[tweepy.Client], object]) -> str:
+    def _looked_up(self, call: Callable[[tweepy.Client], object]) -> str:
+        body = self._body(call)
+        page = json_object(self.name, body)
+        if "data" not in page and not any(map(_is_about_a_post, Fields(page).objects("errors"))):
+            json_object(self.name, body, data=list)
+        return body
+
+    def _body(self, call: Callable[[tweepy.Client], object], cursor: str | None = None) -> str:
         """The answer to a call as it came."""
         if self._client is None or self._last is None:
             raise PlatformError("'x' is not connected: use it as a context manager")
         client = self._client
         response = self._last.of(lambda: call(client))
         body = response.content.decode("utf-8", "replace")
-        if response.status_code == 400 and "next_token" in body:
+        if cursor is not None and response.status_code == 400 and "next_token" in body:
             raise StaleCursorError
         check_answer(self.name, response.status_code, response.headers, body, self._keys)
         return body
@@ -182,6 +198,10 @@ def _answer(body: str) -> Answer:
     posts = (len(data) if isinstance(data, list) else int(data is not None)) + len(beside)
     cost = posts * USD_PER_POST + len(includes.objects("users")) * USD_PER_USER
     return Answer(body, Fields(page.object("meta")).text("next_token"), posts, round(cost, 6))
+
+
+def _is_about_a_post(error: Mapping[str, Any]) -> bool:
+    return "resource_id" in error or "value" in error
 
 
 def _window(question: Question) -> dict[str, datetime.datetime]:

@@ -280,6 +280,7 @@ def test_an_account_on_an_unsafe_server_is_refused(
         (502, {"error": "UpstreamFailure"}, ConnectionError, "502"),
         (500, b"<html>", ConnectionError, "500"),
         (200, b"<html>", ConnectionError, "JSON"),
+        (200, {"error": "UpstreamFailure"}, ConnectionError, "'posts' UpstreamFailure"),
     ],
 )
 def test_troubles_are_told_by_what_helps(
@@ -296,6 +297,45 @@ def test_troubles_are_told_by_what_helps(
         bluesky.ask(QUESTION)
 
     assert words in said(trouble)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"", {}, {"error": "UpstreamFailure"}, [], {"posts": 1}]
+)
+def test_what_is_no_answer_loses_no_post(body: Any, bluesky: Bluesky, home: ReplayServer) -> None:
+    """A tree is not taken for empty, and no post for deleted, because of somebody's proxy."""
+    for path in (THREAD, POSTS):
+        home.gives(path, Reply(body))
+    for ask in (
+        lambda: bluesky.ask(Question("thread", (URI("a"),))),
+        lambda: bluesky.ask(Question("posts", (URI("a"),))),
+        lambda: bluesky.gone([ADDRESS("a")]),
+    ):
+        with pytest.raises(ConnectionError, match="answered"):
+            ask()
+
+
+@pytest.mark.extras
+def test_a_connection_that_breaks_within_an_answer_is_tried_again(
+    bluesky: Bluesky, home: ReplayServer
+) -> None:
+    """Half an answer is a trouble of the network, not of the session."""
+    home.gives(SEARCH, Reply(b"{", headers={"Content-Length": "999", "Connection": "close"}))
+    with pytest.raises(ConnectionError, match="out of reach"):
+        bluesky.ask(QUESTION)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("body", [b"<html>", {}, {"accessJwt": 5, "refreshJwt": "a"}])
+def test_a_session_that_is_none_is_no_sign_in(
+    body: Any, server: ReplayServer, keys: dict[str, str]
+) -> None:
+    """It is tried again, as any answer that is none."""
+    pytest.importorskip("atproto", reason="needs atproto: see `make test-extras`")
+    server.gives(BEGIN, Reply(body))
+    with pytest.raises(ConnectionError, match="answered"):
+        Bluesky(server.url).__enter__()
 
 
 @pytest.mark.extras

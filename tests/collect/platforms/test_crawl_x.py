@@ -9,7 +9,7 @@ import pytest
 
 from echo_hf.collect.crawl_run import crawl_posts
 from echo_hf.collect.platforms.x import X
-from echo_hf.config import parse_config
+from echo_hf.config import Config, parse_config
 from echo_hf.reasons import CrawlEnd
 from echo_hf.run import run_until
 from echo_hf.run_folder import RunFolder
@@ -38,26 +38,27 @@ def page(*posts: dict[str, Any], after: str | None = None, **rest: Any) -> dict[
     return {"data": list(posts), "meta": {"next_token": after} if after else {}, **rest}
 
 
+def config_of(days: int) -> Config:
+    """A config that searches the first days after the release for one term."""
+    phase = {"days": days, "window": "1d", "terms": ["gpt"]}
+    return parse_config(
+        {
+            "name": "crawled",
+            "target": {"name": "A", "developer": "B", "released": "2025-03-25"},
+            "posts": [{"source": "x", "search": {"phases": [phase]}}],
+            "engines": {"text": {"kind": "rules"}},
+        },
+        "c.yaml",
+    )
+
+
 @pytest.mark.extras
 def test_a_search_its_ancestors_and_its_conversation_become_posts(
     server: ReplayServer, keys: dict[str, str], tmp_path: Path
 ) -> None:
     """Two pages of a search, a look-up of what stands above, one conversation, each asked once."""
     pytest.importorskip("tweepy", reason="needs tweepy: see `make test-extras`")
-    config = parse_config(
-        {
-            "name": "crawled",
-            "target": {"name": "A", "developer": "B", "released": "2025-03-25"},
-            "posts": [
-                {
-                    "source": "x",
-                    "search": {"phases": [{"days": 1, "window": "1d", "terms": ["gpt"]}]},
-                }
-            ],
-            "engines": {"text": {"kind": "rules"}},
-        },
-        "c.yaml",
-    )
+    config = config_of(days=1)
     gone = {"resource_type": "tweet", "resource_id": "300", "title": "Not Found Error"}
     server.gives(
         ALL,
@@ -91,3 +92,26 @@ def test_a_search_its_ancestors_and_its_conversation_become_posts(
     assert [query["ids"] for query in server.queries(LOOKUP)] == [["100,300"]]
     ledger = (folder.root / "collected.sqlite").read_bytes()
     assert not any(key.encode() in ledger for key in keys.values())
+
+
+@pytest.mark.extras
+def test_what_is_only_quoted_is_kept_and_its_replies_are_not_paid_for(
+    server: ReplayServer, keys: dict[str, str], tmp_path: Path
+) -> None:
+    """A quote is no reply; once a reply names the quoted post, it is part of a tree."""
+    pytest.importorskip("tweepy", reason="needs tweepy: see `make test-extras`")
+    quoting = {**post(9, 9), "referenced_tweets": [{"type": "quoted", "id": "5"}]}
+    beside = {"tweets": [post(5, 5, replies=9000)]}
+    first = page(quoting, includes=beside)
+    server.gives(ALL, first, page(post(6, 5, above=5)), page(post(6, 5, above=5)))
+
+    one, two = config_of(days=1), config_of(days=2)
+    folder = RunFolder(tmp_path / "crawled")
+    (stats,) = crawl_posts(one, folder, Listener(), make=lambda _: X(server.url))
+    before = [query["query"][0] for query in server.queries(ALL)]
+    crawl_posts(two, folder, Listener(), make=lambda _: X(server.url))
+    after = [query["query"][0] for query in server.queries(ALL)]
+
+    assert (stats.by_terms, stats.by_replies) == (1, 1)
+    assert before == ["gpt -is:retweet"]
+    assert after[1:] == ["gpt -is:retweet", "conversation_id:5"]

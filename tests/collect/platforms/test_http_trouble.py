@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from email.utils import formatdate
 
 import pytest
 from pydantic import SecretStr
 
 from echo_hf.collect.platforms.base import UnanswerableError
-from echo_hf.collect.platforms.http_trouble import check_answer, seconds_to_wait
+from echo_hf.collect.platforms.http_trouble import check_answer, json_object, seconds_to_wait
 from echo_hf.errors import PlatformError
 
 KEYS = {"THE_KEY": SecretStr("s3cr3t")}
@@ -83,3 +84,30 @@ def test_a_wait_is_as_long_as_the_platform_says(
     }
 
     assert least <= seconds_to_wait(told) <= most
+
+
+@pytest.mark.parametrize("skew_s", [-9000, 9000])
+def test_a_reset_is_read_by_the_servers_own_clock(skew_s: int) -> None:
+    """Whether this machine's is hours behind or before."""
+    there = int(time.time()) + skew_s
+    headers = {"Date": formatdate(there, usegmt=True), "x-rate-limit-reset": str(there + 100)}
+
+    assert seconds_to_wait(headers) == 101
+
+
+def test_what_is_told_in_seconds_counts_more_than_what_is_left() -> None:
+    """Another limit than the one that the rest is of may be reached."""
+    assert seconds_to_wait({"x-rate-limit-remaining": "9", "Retry-After": "700"}) == 700
+    assert seconds_to_wait({"x-rate-limit-remaining": "9"}) == 2
+
+
+@pytest.mark.parametrize("body", ['{"posts": {}}', '{"error": "key"}', "[]", "", "[" * 100_000])
+def test_an_answer_without_what_it_has_to_hold_is_none(body: str) -> None:
+    """Whatever stands there instead."""
+    with pytest.raises(ConnectionError, match="answered"):
+        json_object("x", body, posts=list)
+
+
+def test_an_answer_with_what_it_has_to_hold_is_read() -> None:
+    """As it is."""
+    assert json_object("x", '{"posts": [1]}', posts=list) == {"posts": [1]}

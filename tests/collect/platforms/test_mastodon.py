@@ -319,3 +319,30 @@ def test_around_is_the_thread_of_each_that_the_server_has_a_number_for() -> None
 
     assert Mastodon().around(posts) == [Question("thread", (f"77 {url}",))]
     assert json.loads(Mastodon().around(posts)[0].key)[1] == [f"77 {url}"]
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("body", [b"<html>", {}, {"error": "Unavailable"}, {"statuses": 5}, 5])
+def test_what_is_no_answer_is_tried_again(
+    body: Any, mastodon: Mastodon, server: ReplayServer
+) -> None:
+    """A window is not taken for empty because of a trouble that is told as a success."""
+    for path in (SEARCH, TAG("fox"), STATUS("7/context")):
+        server.gives(path, Reply(body))
+    for question in (
+        Question("search", ("fox",), DAY),
+        Question("search", ("#fox",), DAY),
+        Question("thread", ("7 https://mastodon.example/@mira/7",)),
+    ):
+        with pytest.raises(ConnectionError, match="answered"):
+            mastodon.ask(question)
+
+
+@pytest.mark.extras
+def test_nobody_is_sent_elsewhere(mastodon: Mastodon, server: ReplayServer) -> None:
+    """An answer that leads to another address, be it in the local network, is not followed."""
+    server.gives(SEARCH, Reply(b"", 302, {"Location": f"{server.url}/inside"}))
+    with pytest.raises(ConnectionError, match="302, which leads elsewhere"):
+        mastodon.ask(Question("search", ("fox",), DAY))
+
+    assert [request.path for request in server.asked] == [SEARCH]

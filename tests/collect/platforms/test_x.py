@@ -28,7 +28,7 @@ from echo_hf.errors import PlatformError
 from tests.collect.platforms.replaying import ReplayServer, Reply
 
 RECENT, ALL = "/2/tweets/search/recent", "/2/tweets/search/all"
-LOOKUP = "/2/tweets"
+LOOKUP, COUNTS = "/2/tweets", "/2/tweets/counts/all"
 ADDRESS = "https://x.com/i/status/{}".format
 OLD = Window(
     datetime.datetime(2025, 3, 25, tzinfo=datetime.UTC),
@@ -196,12 +196,13 @@ def test_a_limit_is_waited_for_as_told(
         (403, {"title": "Client Forbidden", "detail": "a\nb"}, PlatformError, "a b"),
         (401, {"detail": "no such key: x-key-of-nobody"}, PlatformError, "[key]"),
         (400, {"errors": [{"message": "bad query"}]}, UnanswerableError, "bad query"),
-        (400, {"errors": [{"parameters": {"next_token": ["q"]}}]}, StaleCursorError, ""),
+        (400, {"errors": [{"message": "not one of [query,next_token]"}]}, UnanswerableError, "one"),
         (400, [1], UnanswerableError, "400"),
         (503, {"title": "Service Unavailable"}, ConnectionError, "503"),
         (500, b"<html>", ConnectionError, "500"),
         (200, b"<html>", ConnectionError, "JSON"),
         (200, [], ConnectionError, "JSON"),
+        (200, {"errors": [{"title": "Service Unavailable"}]}, ConnectionError, "Unavailable"),
     ],
 )
 def test_troubles_are_told_by_what_helps(
@@ -218,6 +219,36 @@ def test_troubles_are_told_by_what_helps(
         x.ask(Question("search", ("4o",), young()))
 
     assert words in said(trouble)
+
+
+@pytest.mark.extras
+def test_only_a_cursor_that_was_sent_can_be_stale(x: X, server: ReplayServer) -> None:
+    """The window is then asked again whole."""
+    server.gives(RECENT, Reply({"errors": [{"parameters": {"next_token": ["q"]}}]}, 400))
+    with pytest.raises(StaleCursorError):
+        x.ask(Question("search", ("4o",), young()), "q")
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("body", [{}, {"errors": [{"title": "Service Unavailable"}]}])
+def test_a_lookup_that_says_nothing_of_its_posts_is_tried_again(
+    body: Any, x: X, server: ReplayServer
+) -> None:
+    """Otherwise they would count as asked for, and never come."""
+    server.gives(LOOKUP, body)
+    for ask in (lambda: x.ask(Question("posts", ("7",))), lambda: x.gone([ADDRESS(7)])):
+        with pytest.raises(ConnectionError, match="'data'"):
+            ask()
+
+
+@pytest.mark.extras
+def test_a_count_that_goes_in_circles_ends(x: X, server: ReplayServer) -> None:
+    """Each call costs money."""
+    server.gives(COUNTS, {"meta": {"total_tweet_count": 1, "next_token": "a"}})
+    with pytest.raises(ConnectionError, match="again and again"):
+        x.estimate(Question("search", ("4o",), OLD))
+
+    assert len(server.asked) == 2
 
 
 @pytest.mark.extras
