@@ -34,6 +34,7 @@ from echo_hf.curate.hazards import ANY, NAMED, REMOVED, Hazard
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.evaluated import Evaluated
 from echo_hf.judging.config_files import with_files
+from echo_hf.systems.config_files import config_place
 from echo_hf.yaml_file import read_yaml
 
 
@@ -275,7 +276,8 @@ def load_config(path: Path | str) -> Config:
     """Reads a config file.
 
     Args:
-        path: A YAML file; the paths in it are relative to its folder.
+        path: A YAML file; the paths in it are relative to its folder. `eval_configs/...` that is
+            not there is the one that echo-hf brings.
 
     Returns:
         The config, its paths made absolute.
@@ -283,7 +285,7 @@ def load_config(path: Path | str) -> Config:
     Raises:
         ConfigError: The file cannot be read, is not YAML, or holds an unknown key or a bad value.
     """
-    path = Path(path)
+    path = config_place(Path(path))
     folder = path.resolve().parent
     data = with_files(read_yaml(path, "config", "eval_configs/quickstart.yaml"), folder)
     return located(parse_config(data, str(path)), folder)

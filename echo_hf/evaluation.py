@@ -14,6 +14,7 @@ from echo_hf.errors import ConfigError, RunError
 from echo_hf.evaluated import Evaluated, Evaluation
 from echo_hf.judging.config_files import with_files
 from echo_hf.run_folder import RunFolder
+from echo_hf.systems.config_files import config_place
 from echo_hf.yaml_file import read_yaml
 
 BENCHMARK = "benchmark"
@@ -27,7 +28,8 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
 
     Args:
         path: A YAML file, with `posts` for a benchmark of one's own, or with `benchmark` for one
-            that is there already.
+            that is there already. `eval_configs/...` that is not there is the one that echo-hf
+            brings.
 
     Returns:
         The config, its paths made absolute.
@@ -35,7 +37,7 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
     Raises:
         ConfigError: It is missing, is not YAML, or holds an unknown key or a bad value.
     """
-    path = Path(path)
+    path = config_place(Path(path))
     folder = path.resolve().parent
     data = with_files(read_yaml(path, "config", EXAMPLE), folder)
     if isinstance(data, dict) and not {BENCHMARK, POSTS} & data.keys():

@@ -5,7 +5,7 @@
 `dataset_card/tables.md` lists every table and column, with the names used by the paper's table D.1
 and by the official dataset. `docs/systems.md` lists the parameters of each adapter.
 `dataset_card/README.md` is the card of the bundled benchmark. The README shows what the quickstart
-and `check-engine` print, without the times.
+prints, without the times, and `docs/check_engine.md` what `check-engine` does.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def tables_page() -> str:
 
 
 def quickstart_pages() -> dict[Path, str]:
-    """The README with what the quickstart prints, and the card of what it builds."""
+    """The pages with what the quickstart and `check-engine` print, and the card of the first."""
     # From inside the folder, so that commands are printed as for whoever changes no option.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         out, runs = io.StringIO(), RUNS
@@ -146,10 +146,18 @@ def quickstart_pages() -> dict[Path, str]:
         printed = out.getvalue().replace(f"{ROOT}/", "")
     printed = re.sub(r" +\d+\.\d s$", "", printed, flags=re.MULTILINE)
     printed = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
-    readme = (ROOT / "README.md").read_text("utf-8")
-    for name, text in (("quickstart", printed), ("check-engine", checked)):
-        readme = replaced(readme, name, f"```text\n{text}\n```")
-    return {ROOT / "README.md": readme, ROOT / "dataset_card" / "README.md": card}
+    return {
+        ROOT / "README.md": with_output(ROOT / "README.md", "quickstart", printed),
+        ROOT / "docs" / "check_engine.md": with_output(
+            ROOT / "docs" / "check_engine.md", "check-engine", checked
+        ),
+        ROOT / "dataset_card" / "README.md": card,
+    }
+
+
+def with_output(page: Path, name: str, text: str) -> str:
+    """A page with what a command prints now."""
+    return replaced(page.read_text("utf-8"), name, f"```text\n{text}\n```")
 
 
 def systems_page() -> str:

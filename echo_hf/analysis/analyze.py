@@ -88,12 +88,19 @@ def _opened(
 ) -> tuple[Source, AnalysisOptions, Protocol]:
     if not isinstance(config, Evaluated):
         given = str(config)
-        if Path(given).is_dir() or (not Path(given).exists() and ON_HUB.fullmatch(given)):
+        if _names_release(given):
             return _released(given, runs), AnalysisOptions(), "corrected"
         config = load_evaluation(config)
     folder = evaluation_folder(config, runs)
     source = read_source(config.name, benchmark_of(config, folder), folder)
     return source, config.analysis, config.protocol
+
+
+def _names_release(given: str) -> bool:
+    if Path(given).exists():
+        return Path(given).is_dir()
+    # A misspelt config is not asked for on the Hub.
+    return Path(given).suffix not in {".yaml", ".yml"} and bool(ON_HUB.fullmatch(given))
 
 
 def _released(reference: str, runs: Path | str) -> Source:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from echo_hf.run import RUNS, build
 from echo_hf.run_folder import RunFolder
 from echo_hf.scoring.board import show_scores
 from echo_hf.scoring.score import score
+from echo_hf.systems.config_files import shipped_configs
 from echo_hf.terminal import Watch
 from echo_hf.thread_view import thread_beside_samples
 
@@ -43,9 +43,7 @@ what to do next
 
 def shipped_config() -> Path:
     """The config of the bundled corpus, in a checkout as well as in an installed package."""
-    package = Path(str(files("echo_hf")))
-    installed = package / "eval_configs" / CONFIG
-    return installed if installed.exists() else package.parent / "eval_configs" / CONFIG
+    return shipped_configs() / CONFIG
 
 
 def show(console: Console, runs: Path) -> None:

@@ -65,6 +65,21 @@ def shipped_configs() -> Path:
     return installed if installed.is_dir() else package.parent / "eval_configs"
 
 
+def config_place(path: Path) -> Path:
+    """Where the config is that a person names.
+
+    Args:
+        path: What the person says.
+
+    Returns:
+        The path; for `eval_configs/...` that is not there, the config that echo-hf brings, if any.
+    """
+    shipped = shipped_configs()
+    own = path.exists() or path.parts[:1] != (shipped.name,) or ".." in path.parts
+    brought = shipped.parent / path
+    return path if own or not brought.is_file() else brought
+
+
 def place_of(name: str, folder: Path) -> Path:
     """Where the file is that a config names.
 

@@ -17,7 +17,7 @@ from echo_hf.analysis.analyze import analyze
 from echo_hf.analysis.figures import Estimate
 from echo_hf.analysis.result import FILE, Analysis
 from echo_hf.cli import app
-from echo_hf.errors import RunError, SourceError
+from echo_hf.errors import ConfigError, RunError, SourceError
 from echo_hf.removal import forget
 from echo_hf.tables import RATINGS
 from tests.scoring import run_for_tests as runs
@@ -127,6 +127,23 @@ def test_what_is_forgotten_leaves_the_analysis(built: Path, tmp_path: Path) -> N
     posts = pq.read_table(path.parent / "stages" / "collect" / "kept.parquet", columns=["url"])
     forget([posts["url"][0].as_py()], config, runs=config.parent / "runs")
     assert not path.exists()
+
+
+@pytest.mark.parametrize("given", ["configs/absent.yaml", "configs/absent.yml"])
+def test_a_misspelt_config_is_not_asked_for_on_the_hub(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name with one slash looks like a repository, but what ends in YAML is a config."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=f"no config '{given}'"):
+        analyze(given)
+
+
+def test_a_brought_config_is_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From any folder: what is missing is its run."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="no benchmark in 'runs/gpt-4o-2025-03/release'"):
+        analyze("eval_configs/gpt4o_release.yaml")
 
 
 class TestFile:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from echo_hf.config import load_config
 from echo_hf.errors import ConfigError
 from echo_hf.evaluation import load_evaluation
 from echo_hf.systems.config_files import (
+    config_place,
     read_system,
     shipped_configs,
     shipped_systems,
@@ -104,3 +106,41 @@ def test_a_file_is_what_its_config_dumps(tmp_path: Path) -> None:
     )
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(config.model_dump(mode="json")))
     assert read_system(tmp_path / "a.yaml") == config
+
+
+def test_a_brought_config_is_found_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name in the documentation works where there is no checkout, for both kinds of readers."""
+    monkeypatch.chdir(tmp_path)
+    assert load_config("eval_configs/gpt4o_release.yaml").name == "gpt-4o-2025-03"
+    assert load_evaluation("eval_configs/quickstart.yaml").name == "quickstart"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "quickstart.yaml",
+        "eval_configs/absent.yaml",
+        "eval_configs",
+        "eval_configs/../eval_configs/quickstart.yaml",
+    ],
+)
+def test_nothing_else_is_looked_for_among_what_is_brought(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that is no name of a brought config stays what it was."""
+    monkeypatch.chdir(tmp_path)
+    assert config_place(Path(named)) == Path(named)
+
+
+def test_a_config_of_ones_own_comes_before_the_brought_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file at the very path that was named is never passed over."""
+    monkeypatch.chdir(tmp_path)
+    own = Path("eval_configs/quickstart.yaml")
+    own.parent.mkdir()
+    own.write_text("[]")
+    with pytest.raises(ConfigError, match="expected a mapping"):
+        load_config(own)
