@@ -142,7 +142,7 @@ def _seen(data: RunData, folder: Path | None) -> Pictures:
     wanted = _wanted(data)
     sums: dict[tuple[str, str], ColourSum] = {}
     thumbnails, problems = {}, {}
-    for one in looked_at(data.digests, data.pictures, folder):
+    for one in looked_at(data.digests, data.pictures, folder, wanted):
         if one.thumbnail is None:
             problems[one.digest] = one.problem or "unknown"
         else:

@@ -168,7 +168,7 @@ def test_a_single_file_holds_its_pictures(scored: Path) -> None:
     written = report(scored, runs=scored.parent / "runs", single_file=True)
     assert not (written.path.parent / "thumbs").exists()
     sources = [one[0] for one in _gallery(written)["pictures"]]
-    assert all(source.startswith("data:image/webp;base64,") for source in sources)
+    assert all(source.startswith("data:image/jpeg;base64,") for source in sources)
 
 
 def test_a_single_file_has_a_limit(tmp_path: Path) -> None:
