@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from echo_hf.errors import RunError
 from echo_hf.evaluated import Evaluated
@@ -26,11 +29,14 @@ from echo_hf.report.sections.highlights import highlights
 from echo_hf.report.sections.metrics import metrics
 from echo_hf.report.sections.provenance import provenance
 from echo_hf.report.sections.tasks import tasks
+from echo_hf.report.thumbnails import FOLDER as THUMBNAILS
 from echo_hf.report.thumbnails import Looked, Thumbnails, looked_at
 from echo_hf.run import RUNS
 from echo_hf.swap import replaced_whole
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
+NAMES = (PAGE, BOARD, FIGURES, THUMBNAILS)
+LOCK = ".report.lock"
 MOST_IN_ONE_FILE = 200
 
 
@@ -82,13 +88,15 @@ def report(
         What was written.
 
     Raises:
-        RunError: There are no figures yet, a file cannot be read, or there are too many samples
-            for a single file.
+        RunError: There are no figures yet, a file cannot be read, another process writes the
+            same report, or there are too many samples for a single file.
+        ReleaseError: The folder is a file, or holds what is no part of a report.
         EchoError: The config or the benchmark cannot be read.
     """
     data = read_run_data(config, runs)
-    folder = data.pictures.root.parent / FOLDER
-    return write_report(data, folder, single_file=single_file)
+    root = data.pictures.root.parent
+    with _alone(root):
+        return write_report(data, root / FOLDER, single_file=single_file)
 
 
 def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> Report:
@@ -96,7 +104,7 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
 
     Args:
         data: The run.
-        folder: The report's folder; what is there is replaced as a whole.
+        folder: The report's folder; a report that is there is replaced as a whole.
         single_file: As for `report`.
 
     Returns:
@@ -104,13 +112,14 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
 
     Raises:
         RunError: There are too many samples for a single file.
+        ReleaseError: The folder is a file, or holds what is no part of a report.
     """
     if single_file and len(data.samples) > MOST_IN_ONE_FILE:
         raise RunError(
             f"{count(len(data.samples))} samples in a single file: expected at most "
             f"{MOST_IN_ONE_FILE}; leave out --single-file, and pass on the folder"
         )
-    with replaced_whole(folder) as partial:
+    with replaced_whole(folder, NAMES) as partial:
         seen = _seen(data, None if single_file else partial)
         (partial / PAGE).write_text(_page(data, seen), "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
@@ -118,6 +127,22 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
         for name, drawing in figures(data).items():
             (partial / FIGURES / f"{name}.svg").write_text(drawing, "utf-8")
     return Report(folder / PAGE, len(data.samples), len(seen.thumbnails), seen.problems)
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    lock = FileLock(root / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise RunError(
+            f"another process writes the report of {str(root)!r}: wait for it, and run `echo-hf "
+            "report` again"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _page(data: RunData, seen: Pictures) -> str:
