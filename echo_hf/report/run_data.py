@@ -107,15 +107,17 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
     outputs, ratings = outputs_of(tables.outputs), ratings_of(tables.ratings)
     agreement = read_figures(folder.root / AGREEMENT_FILE, AgreementFile, "agree")
     identity = Identity.model_validate(benchmark.identity())
+    samples = samples_of(benchmark, tables.tasks, folder.pictures)
+    unscored = {sample.split for sample in samples} - set(results.details)
     return RunData(
         name=config.name,
         target=_target(config, benchmark),
         results=results,
-        stale=identity.digests != results.benchmark.digests,
+        stale=bool(unscored) or identity.digests != results.benchmark.digests,
         agreement=agreement,
         failures=failures_of(folder.root, results, agreement),
         analysis=read_figures(folder.root / ANALYSIS_FILE, Analysis, "analyze"),
-        samples=samples_of(benchmark, tables.tasks, folder.pictures),
+        samples=samples,
         outputs=outputs,
         ratings=ratings,
         systems=systems_of(results, outputs),

@@ -186,6 +186,15 @@ def test_figures_of_another_benchmark_are_named(scored: Path) -> None:
     assert "another state" in _words(report(scored, runs=scored.parent / "runs"))
 
 
+def test_a_split_without_figures_is_named(scored: Path) -> None:
+    """Where figures of a split are gone, the page says that they are of another state."""
+    path = scored.parent / "runs" / "evaluation" / "results.json"
+    results = json.loads(path.read_text("utf-8"))
+    del results["details"]["text_to_image"]
+    path.write_text(json.dumps(results), "utf-8")
+    assert "another state" in _words(report(scored, runs=scored.parent / "runs"))
+
+
 def test_a_run_without_figures(tmp_path: Path) -> None:
     """There is nothing to report before anything was scored."""
     config = run.run(tmp_path, {}, NAMES)
