@@ -13,6 +13,7 @@ from echo_hf.errors import RunError
 from echo_hf.evaluated import Evaluated
 from echo_hf.report.board_markdown import board_markdown
 from echo_hf.report.colours import ColourSum, MeanColours
+from echo_hf.report.eval_results import eval_results
 from echo_hf.report.figures import figures
 from echo_hf.report.gallery_data import gallery_data
 from echo_hf.report.markup import Markup
@@ -35,7 +36,8 @@ from echo_hf.run import RUNS
 from echo_hf.swap import replaced_whole
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
-NAMES = (PAGE, BOARD, FIGURES, THUMBNAILS)
+HUB = "eval.yaml"
+NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS)
 LOCK = ".report.lock"
 MOST_IN_ONE_FILE = 200
 
@@ -123,6 +125,8 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
         seen = _seen(data, None if single_file else partial)
         (partial / PAGE).write_text(_page(data, seen), "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
+        if (told := eval_results(data)) is not None:
+            (partial / HUB).write_text(told, "utf-8")
         (partial / FIGURES).mkdir()
         for name, drawing in figures(data).items():
             (partial / FIGURES / f"{name}.svg").write_text(drawing, "utf-8")
