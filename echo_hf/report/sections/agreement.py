@@ -109,10 +109,13 @@ def tau_table(found: Compared, failures: Failed) -> Markup:
     rows = [
         [
             judge_name(name, failures) if name in judges else name_of(name),
-            *(_tau(taus.get((name, other)), name, other) for other in names[:-1]),
+            *(
+                _tau(taus.get((name, other)) if before < at else None, name, other)
+                for before, other in enumerate(names[:-1])
+            ),
         ]
-        for name in names[1:]
-        if name in judges or len(raters) > 1
+        for at, name in enumerate(names)
+        if at and (name in judges or len(raters) > 1)
     ]
     return table("Kendall's tau-b (*** p < 0.001, ** p < 0.05)", columns, [rows], "heatmap")
 

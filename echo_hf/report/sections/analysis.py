@@ -102,8 +102,11 @@ def _tasks(found: Tasks) -> Markup:
         ]
         for one in found.counts
     ]
-    rates = [_rates(split, found.rates) for split in dict.fromkeys(r.split for r in found.rates)]
-    return joined(table("Samples by task", columns, [rows]), rates)
+    splits = dict.fromkeys(one.split for one in found.rates)
+    rates = [element("div", _rates(split, found.rates)) for split in splits]
+    return joined(
+        table("Samples by task", columns, [rows]), element("div", rates, class_="columns")
+    )
 
 
 def _rates(split: str, every: Iterable[TaskRate]) -> Markup:
@@ -127,7 +130,7 @@ def _rate(one: TaskRate, system: str) -> Markup:
 
 def _failures(found: Failures) -> Markup:
     shown = found.keywords[:MOST_ROWS]
-    scale = round_scale(one.comments for one in shown)
+    scale = round_scale((one.comments for one in shown), whole=True)
     columns = (
         Column("What failed", "name"),
         Column(axis(scale), "plot", "comments, drawn"),
@@ -206,7 +209,7 @@ def _activity(found: Activity) -> Markup:
 
 
 def _funnel(found: tuple[FunnelStep, ...]) -> Markup:
-    scale = round_scale(max(one.rows_in, one.kept) for one in found)
+    scale = round_scale((max(one.rows_in, one.kept) for one in found), whole=True)
     columns = (
         Column("Stage", "name"),
         Column(axis(scale), "plot", "rows that go on, drawn"),
