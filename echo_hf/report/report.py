@@ -37,7 +37,9 @@ from echo_hf.swap import replaced_whole
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 HUB = "eval.yaml"
-NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS)
+# Who opens the folder in a window may leave a note there without knowing.
+WINDOWS = (".DS_Store", "Thumbs.db", "desktop.ini")
+NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS, *WINDOWS)
 LOCK = ".report.lock"
 MOST_IN_ONE_FILE = 200
 

@@ -167,6 +167,15 @@ def test_what_else_lies_there_is_not_lost(scored: Path) -> None:
     assert (folder / "notes.md").read_text("utf-8") == "mine"
 
 
+@pytest.mark.parametrize("name", [".DS_Store", "Thumbs.db", "desktop.ini"])
+def test_what_a_window_left_is_nobody_s(scored: Path, name: str) -> None:
+    """Looking into the folder does not keep it from being replaced."""
+    folder = report(scored, runs=scored.parent / "runs").path.parent
+    (folder / name).write_bytes(b"\0")
+    report(scored, runs=scored.parent / "runs")
+    assert not (folder / name).exists()
+
+
 def test_one_writer_at_a_time(scored: Path) -> None:
     """While another process writes the report, this one says so and writes nothing."""
     runs = scored.parent / "runs"
