@@ -57,8 +57,8 @@ def check_replaceable(folder: Path, ours: Collection[str]) -> None:
     foreign = sorted(names - set(ours))
     if foreign:
         raise ReleaseError(
-            f"{str(folder)!r} holds {foreign[0]!r}, which is no part of a release and would be "
-            "lost: move it, or name another folder"
+            f"{str(folder)!r} holds {foreign[0]!r}, which is no part of it and would be lost: "
+            "move it, or name another folder"
         )
 
 

@@ -25,4 +25,4 @@ def test_report_names_the_page(tmp_path: Path) -> None:
     page = runs / "evaluation" / "report" / "index.html"
     assert done.exit_code == 0, done.output
     assert "1 sample, 1 picture" in done.output
-    assert "data:image/webp;base64," in page.read_text("utf-8")
+    assert "data:image/jpeg;base64," in page.read_text("utf-8")

@@ -104,6 +104,7 @@ class Compared(Part):
 
 
 class AgreementFile(Part):
-    """How far a run's judges agree with people."""
+    """How far a run's judges agree with people, and which of them had failed their audits."""
 
     merged: Compared
+    failed_audit: Mapping[str, tuple[str, ...]] = {}

@@ -50,7 +50,8 @@ def _split(data: RunData, split: str) -> Iterator[str]:
 
 def _judge(data: RunData, judge: str) -> str:
     failed = data.failures.get(judge)
-    return f"{_cell(judge)} (failed its audit: {', '.join(failed)})" if failed else _cell(judge)
+    said = f"{judge} (failed its audit: {', '.join(failed)})" if failed else judge
+    return _cell(said)
 
 
 def _cell(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 NOTHING = "–"
 Interval = tuple[float, float]
 
@@ -72,3 +74,15 @@ def plural(number_of: int, noun: str, more: str | None = None) -> str:
     """
     said = noun if number_of == 1 else more or f"{noun}s"
     return f"{count(number_of)} {said}"
+
+
+def listed(counts: Mapping[str, int], most: int = 12) -> str:
+    """Names with their counts, the largest count first.
+
+    Example:
+        >>> listed({"b": 1, "c": 2000, "a": 1}, most=2)
+        'c 2,000, a 1, ...'
+    """
+    pairs = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    said = [f"{name} {count(number_of)}" for name, number_of in pairs[:most]]
+    return ", ".join([*said, *(["..."] if len(pairs) > most else [])])

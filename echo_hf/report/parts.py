@@ -92,9 +92,9 @@ def judge_name(judge: str, failures: Mapping[str, Sequence[str]]) -> Markup:
     """
     failed = failures.get(judge)
     if not failed:
-        return name_of(judge)
+        return breakable(judge)
     said = f"failed its audit: {', '.join(failed)}"
-    return joined(name_of(judge), " ", element("span", said, class_="flag"))
+    return joined(breakable(judge), " ", element("span", said, class_="flag"))
 
 
 def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) -> Markup | None:

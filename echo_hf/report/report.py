@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from echo_hf.errors import RunError
 from echo_hf.evaluated import Evaluated
 from echo_hf.report.board_markdown import board_markdown
 from echo_hf.report.colours import ColourSum, MeanColours
+from echo_hf.report.eval_results import eval_results
 from echo_hf.report.figures import figures
 from echo_hf.report.gallery_data import gallery_data
 from echo_hf.report.markup import Markup
@@ -26,11 +30,17 @@ from echo_hf.report.sections.highlights import highlights
 from echo_hf.report.sections.metrics import metrics
 from echo_hf.report.sections.provenance import provenance
 from echo_hf.report.sections.tasks import tasks
+from echo_hf.report.thumbnails import FOLDER as THUMBNAILS
 from echo_hf.report.thumbnails import Looked, Thumbnails, looked_at
 from echo_hf.run import RUNS
 from echo_hf.swap import replaced_whole
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
+HUB = "eval.yaml"
+# Who opens the folder in a window may leave a note there without knowing.
+WINDOWS = (".DS_Store", "Thumbs.db", "desktop.ini")
+NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS, *WINDOWS)
+LOCK = ".report.lock"
 MOST_IN_ONE_FILE = 200
 
 
@@ -82,13 +92,15 @@ def report(
         What was written.
 
     Raises:
-        RunError: There are no figures yet, a file cannot be read, or there are too many samples
-            for a single file.
+        RunError: There are no figures yet, a file cannot be read, another process writes the
+            same report, or there are too many samples for a single file.
+        ReleaseError: The folder is a file, or holds what is no part of a report.
         EchoError: The config or the benchmark cannot be read.
     """
     data = read_run_data(config, runs)
-    folder = data.pictures.root.parent / FOLDER
-    return write_report(data, folder, single_file=single_file)
+    root = data.pictures.root.parent
+    with _alone(root):
+        return write_report(data, root / FOLDER, single_file=single_file)
 
 
 def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> Report:
@@ -96,7 +108,7 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
 
     Args:
         data: The run.
-        folder: The report's folder; what is there is replaced as a whole.
+        folder: The report's folder; a report that is there is replaced as a whole.
         single_file: As for `report`.
 
     Returns:
@@ -104,20 +116,39 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
 
     Raises:
         RunError: There are too many samples for a single file.
+        ReleaseError: The folder is a file, or holds what is no part of a report.
     """
     if single_file and len(data.samples) > MOST_IN_ONE_FILE:
         raise RunError(
             f"{count(len(data.samples))} samples in a single file: expected at most "
             f"{MOST_IN_ONE_FILE}; leave out --single-file, and pass on the folder"
         )
-    with replaced_whole(folder) as partial:
+    with replaced_whole(folder, NAMES) as partial:
         seen = _seen(data, None if single_file else partial)
         (partial / PAGE).write_text(_page(data, seen), "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
+        if (told := eval_results(data)) is not None:
+            (partial / HUB).write_text(told, "utf-8")
         (partial / FIGURES).mkdir()
         for name, drawing in figures(data).items():
             (partial / FIGURES / f"{name}.svg").write_text(drawing, "utf-8")
     return Report(folder / PAGE, len(data.samples), len(seen.thumbnails), seen.problems)
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    lock = FileLock(root / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise RunError(
+            f"another process writes the report of {str(root)!r}: wait for it, and run `echo-hf "
+            "report` again"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _page(data: RunData, seen: Pictures) -> str:
@@ -142,7 +173,7 @@ def _seen(data: RunData, folder: Path | None) -> Pictures:
     wanted = _wanted(data)
     sums: dict[tuple[str, str], ColourSum] = {}
     thumbnails, problems = {}, {}
-    for one in looked_at(data.digests, data.pictures, folder):
+    for one in looked_at(data.digests, data.pictures, folder, wanted):
         if one.thumbnail is None:
             problems[one.digest] = one.problem or "unknown"
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -14,13 +14,15 @@ from echo_hf.report.numbers import Interval
 
 BySystem = Mapping[str, float | None]
 Counts = Mapping[str, int]
+Failed = Mapping[str, tuple[str, ...]]
 Read = TypeVar("Read", bound=BaseModel)
+NAME = r"^\w{1,80}$"  # of a metric: it becomes the name of a file
 
 
 class Part(BaseModel):
-    """A part of a file of figures: immutable, and open to keys that are not shown."""
+    """A part of a file of figures: immutable, finite, and open to keys that are not shown."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
 
 class Rates(Part):
@@ -109,7 +111,7 @@ class Measurement(Part):
 class Metric(Part):
     """A metric of a system, measured or not."""
 
-    metric: str
+    metric: Annotated[str, Field(pattern=NAME)]
     system: str
     samples: tuple[str, ...] = ()
     counts: Counts = {}
@@ -165,6 +167,7 @@ class Results(Part):
         benchmark: Which benchmark they are of.
         protocol: Whose arithmetic the run follows.
         left_out: For each table, rows about other samples or older ones, by reason.
+        failed_audit: For each judge that had failed its audit, the honeypots that it failed on.
         results: One figure for each metric, protocol, split and system.
         details: What lies beside them, by split.
     """
@@ -172,6 +175,7 @@ class Results(Part):
     benchmark: Identity
     protocol: Literal["published", "corrected"]
     left_out: Mapping[str, Counts] = {}
+    failed_audit: Failed = {}
     results: Sequence[Result] = Field(default=())
     details: Mapping[str, Split]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from echo_hf.analysis.result import FILE as ANALYSIS_FILE
 from echo_hf.analysis.result import Analysis
-from echo_hf.auditing.audit_file import Failures, read_failures
+from echo_hf.auditing.audit_file import read_audits
 from echo_hf.benchmark import Benchmark
 from echo_hf.config import Config, Target
 from echo_hf.errors import ReleaseError, RunError
@@ -19,7 +19,7 @@ from echo_hf.hub.load import load_manifest
 from echo_hf.hub.run_tables import RESULTS_FILE
 from echo_hf.pictures import PictureStore
 from echo_hf.report.agreement_file import AgreementFile
-from echo_hf.report.results_file import Identity, Results, read_figures
+from echo_hf.report.results_file import Failed, Identity, Results, read_figures
 from echo_hf.report.samples import Output, Rating, Sample, outputs_of, ratings_of, samples_of
 from echo_hf.run_folder import RunFolder
 from echo_hf.scoring.agree import AGREEMENT_FILE
@@ -51,7 +51,7 @@ class RunData:
     results: Results
     stale: bool
     agreement: AgreementFile | None
-    failures: Failures
+    failures: Failed
     analysis: Analysis | None
     samples: tuple[Sample, ...]
     outputs: Mapping[tuple[str, str], Output]
@@ -105,22 +105,44 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
     benchmark = benchmark_of(config, folder)
     tables = read_run(benchmark, folder)
     outputs, ratings = outputs_of(tables.outputs), ratings_of(tables.ratings)
+    agreement = read_figures(folder.root / AGREEMENT_FILE, AgreementFile, "agree")
     identity = Identity.model_validate(benchmark.identity())
+    samples = samples_of(benchmark, tables.tasks, folder.pictures)
+    unscored = {sample.split for sample in samples} - set(results.details)
     return RunData(
         name=config.name,
         target=_target(config, benchmark),
         results=results,
-        stale=identity.digests != results.benchmark.digests,
-        agreement=read_figures(folder.root / AGREEMENT_FILE, AgreementFile, "agree"),
-        failures=read_failures(folder.root),
+        stale=bool(unscored) or identity.digests != results.benchmark.digests,
+        agreement=agreement,
+        failures=failures_of(folder.root, results, agreement),
         analysis=read_figures(folder.root / ANALYSIS_FILE, Analysis, "analyze"),
-        samples=samples_of(benchmark, tables.tasks, folder.pictures),
+        samples=samples,
         outputs=outputs,
         ratings=ratings,
         systems=systems_of(results, outputs),
         pictures=folder.pictures,
         settings=config.model_dump(mode="json", include={"systems", "judges", "applicability"}),
     )
+
+
+def failures_of(root: Path, results: Results, agreement: AgreementFile | None) -> Failed:
+    """The judges that failed their audits, by the last word on each of them.
+
+    Args:
+        root: The run's folder, which may hold audits that are newer than the figures.
+        results: The figures.
+        agreement: How far judges agree with people; null where nobody was asked.
+
+    Returns:
+        By judge the honeypots that it failed on.
+
+    Raises:
+        RunError: The audits cannot be read.
+    """
+    before = {**(agreement.failed_audit if agreement else {}), **results.failed_audit}
+    now = {judge: tuple(audit["failed"]) for judge, audit in read_audits(root).items()}
+    return {judge: failed for judge, failed in sorted({**before, **now}.items()) if failed}
 
 
 def systems_of(results: Results, outputs: Mapping[tuple[str, str], Output]) -> tuple[str, ...]:

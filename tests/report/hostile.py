@@ -30,7 +30,8 @@ def hostile_run(folder: Path) -> RunData:
     """A run in which everything that somebody wrote would do harm."""
     pictures = PictureStore(folder / "pictures")
     shown = pictures.put(picture((200, 20, 20)))
-    judge = f'<b onclick="{MARK}">judge'
+    # The second is a name that every object of a script knows.
+    judges = (f'<b onclick="{MARK}">judge', "constructor")
     samples = [_sample(at, text, shown) for at, text in enumerate(WORDS)]
     outputs = {
         (one.id, system): Output(shown, "ok") if at else Output(None, WORDS[1], WORDS[2], WORDS[0])
@@ -41,6 +42,7 @@ def hostile_run(folder: Path) -> RunData:
         one.id: [
             Rating(system, judge, "overall", 0, 3.0 + at, WORDS[at], "ok")
             for at, system in enumerate(SYSTEMS)
+            for judge in judges
         ]
         for one in samples
     }
@@ -51,7 +53,7 @@ def hostile_run(folder: Path) -> RunData:
         ratings,
         name=WORDS[4],
         systems=SYSTEMS,
-        failures={judge: (WORDS[0],)},
+        failures={judges[0]: (WORDS[0],)},
         settings={"note": WORDS[1]},
     )
 

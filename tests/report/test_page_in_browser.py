@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from echo_hf.pictures import PictureStore
+from echo_hf.report.charts.printed import printed_bars
 from echo_hf.report.report import write_report
 from echo_hf.report.samples import Output, Sample
 from tests.report.hostile import SYSTEMS as HOSTILE_SYSTEMS
@@ -196,3 +197,22 @@ CONTRAST = """() => {
   for (const at of [0, 10]) found[`h${at}`] = ratio("--on-strong", `--h${at}`);
   return found;
 }"""
+
+
+def test_names_in_print_are_whole(browser: Any, tmp_path: Path) -> None:
+    """The drawing is as large as the longest name of a system needs, at every place."""
+    names = ["a_system-with-a-long-name-2026-03", "b", "another_one-with-a-long-name-2026"]
+    drawing = tmp_path / "bars.svg"
+    drawing.write_text(printed_bars("Win rate", [(name, 0.5, None) for name in names]), "utf-8")
+    page = browser.new_page(viewport={"width": 900, "height": 600})
+    page.goto(drawing.as_uri())
+    outside = page.evaluate(
+        """() => {
+          const whole = document.documentElement.getBoundingClientRect();
+          return [...document.querySelectorAll("text")].filter((one) => {
+            const box = one.getBoundingClientRect();
+            return box.left < whole.left || box.right > whole.right || box.bottom > whole.bottom;
+          }).map((one) => one.textContent);
+        }"""
+    )
+    assert outside == []

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
-from echo_hf.errors import RunError
+from echo_hf.errors import EchoError, RunError
 from echo_hf.pictures import PictureStore
 from echo_hf.report.report import Report, report, write_report
 from echo_hf.report.samples import Output, Sample
@@ -134,12 +135,71 @@ def test_a_judge_that_failed_its_audit_is_flagged(scored: Path) -> None:
     assert _gallery(written)["failed"] == {"mira": ["blank"]}
 
 
+@pytest.mark.parametrize(
+    ("scored_as", "audited", "shown"),
+    [
+        (["blank"], None, ["blank"]),  # the audit was moved away
+        (["blank"], ["noise"], ["noise"]),  # audited again since
+        (["blank"], [], []),  # passed since
+    ],
+)
+def test_the_last_word_on_a_judge_counts(
+    scored: Path, scored_as: list[str], audited: list[str] | None, shown: list[str]
+) -> None:
+    """A flag of the figures stays until the judge is audited again."""
+    root = scored.parent / "runs" / "evaluation"
+    results = json.loads((root / "results.json").read_text("utf-8"))
+    results["failed_audit"] = {"mira": scored_as}
+    (root / "results.json").write_text(json.dumps(results), "utf-8")
+    if audited is not None:
+        audit = {"judges": {"mira": {"failed": audited}}}
+        (root / "audit.json").write_text(json.dumps(audit), "utf-8")
+    written = report(scored, runs=scored.parent / "runs")
+    assert _gallery(written)["failed"] == ({"mira": shown} if shown else {})
+
+
+def test_what_else_lies_there_is_not_lost(scored: Path) -> None:
+    """A folder that holds somebody's own file is left as it is."""
+    folder = report(scored, runs=scored.parent / "runs").path.parent
+    (folder / "notes.md").write_text("mine", "utf-8")
+    with pytest.raises(EchoError, match=r"holds 'notes\.md', .* move it, or name another"):
+        report(scored, runs=scored.parent / "runs")
+    assert (folder / "notes.md").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "Thumbs.db", "desktop.ini"])
+def test_what_a_window_left_is_nobody_s(scored: Path, name: str) -> None:
+    """Looking into the folder does not keep it from being replaced."""
+    folder = report(scored, runs=scored.parent / "runs").path.parent
+    (folder / name).write_bytes(b"\0")
+    report(scored, runs=scored.parent / "runs")
+    assert not (folder / name).exists()
+
+
+def test_one_writer_at_a_time(scored: Path) -> None:
+    """While another process writes the report, this one says so and writes nothing."""
+    runs = scored.parent / "runs"
+    before = report(scored, runs=runs).path.read_bytes()
+    with FileLock(runs / "evaluation" / ".report.lock"), pytest.raises(RunError, match="another"):
+        report(scored, runs=runs)
+    assert (runs / "evaluation" / "report" / "index.html").read_bytes() == before
+
+
 def test_figures_of_another_benchmark_are_named(scored: Path) -> None:
     """Where the benchmark has changed since it was scored, the page says so."""
     path = scored.parent / "runs" / "evaluation" / "results.json"
     results = json.loads(path.read_text("utf-8"))
     assert "another state" not in _words(report(scored, runs=scored.parent / "runs"))
     results["benchmark"]["digests"]["text_to_image"] = "0" * 64
+    path.write_text(json.dumps(results), "utf-8")
+    assert "another state" in _words(report(scored, runs=scored.parent / "runs"))
+
+
+def test_a_split_without_figures_is_named(scored: Path) -> None:
+    """Where figures of a split are gone, the page says that they are of another state."""
+    path = scored.parent / "runs" / "evaluation" / "results.json"
+    results = json.loads(path.read_text("utf-8"))
+    del results["details"]["text_to_image"]
     path.write_text(json.dumps(results), "utf-8")
     assert "another state" in _words(report(scored, runs=scored.parent / "runs"))
 
@@ -168,7 +228,7 @@ def test_a_single_file_holds_its_pictures(scored: Path) -> None:
     written = report(scored, runs=scored.parent / "runs", single_file=True)
     assert not (written.path.parent / "thumbs").exists()
     sources = [one[0] for one in _gallery(written)["pictures"]]
-    assert all(source.startswith("data:image/webp;base64,") for source in sources)
+    assert all(source.startswith("data:image/jpeg;base64,") for source in sources)
 
 
 def test_a_single_file_has_a_limit(tmp_path: Path) -> None:

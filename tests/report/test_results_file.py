@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,12 @@ def _rates(**rates: float | None) -> Rates:
     every = dict.fromkeys(rates)
     nothing = {"interval": every, "matrix": {}, "pairs": {}, "coverage": {}, "per_judge": {}}
     return Rates.model_validate({"win_rate": rates, **nothing, "definition": {}})
+
+
+def _with_metric(**values: object) -> bytes:
+    metric = {"metric": "color_shift", "system": "anole", **values}
+    details = {"a": {"samples": 1, "metrics": [metric]}}
+    return json.dumps({"benchmark": {}, "protocol": "corrected", "details": details}).encode()
 
 
 def test_the_best_comes_first() -> None:
@@ -36,6 +44,9 @@ def test_a_missing_file_is_null(tmp_path: Path) -> None:
         (b"{}", "benchmark"),
         (b'{"benchmark": {}, "protocol": "mine", "details": {}}', "protocol is 'mine'"),
         (b'{"benchmark": {}, "protocol": "corrected", "details": {"a": {}}}', "details.a.samples"),
+        (_with_metric(metric="../../outside"), "details.a.metrics.0.metric is '../../outside'"),
+        (_with_metric(result={"value": math.inf}), "details.a.metrics.0.result.value is 'inf'"),
+        (_with_metric(result={"per_sample": [math.nan]}), "result.per_sample.0 is 'nan'"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: bytes, said: str) -> None:

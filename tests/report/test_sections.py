@@ -162,6 +162,19 @@ def test_people_and_judges(tmp_path: Path) -> None:
     assert "mira reaches 33 % of that." in said
 
 
+def test_each_two_are_compared_once(tmp_path: Path) -> None:
+    """Two people with each other, and a judge with both and their consensus: four cells."""
+    page = str(agreement(run_data(tmp_path, SAMPLES, agreement=_agreement())))
+    assert len(re.findall(r'title="[^"]+: p [^"]+, \d+ samples"', page)) == 4
+
+
+def test_people_s_verdict_names_judges_that_failed(tmp_path: Path) -> None:
+    """The flag stands in the judge's row, and where its share of people's agreement is told."""
+    failed = {"mira": ("blank",)}
+    page = agreement(run_data(tmp_path, SAMPLES, agreement=_agreement(), failures=failed))
+    assert _words(page).count("mira failed its audit: blank") == 2
+
+
 @pytest.mark.parametrize(("p", "said"), [(0.0005, "***"), (0.01, "**"), (0.05, ""), (None, "")])
 def test_stars(p: float | None, said: str) -> None:
     """Three below 0.001, two below 0.05, as in the paper's figure."""

@@ -19,22 +19,30 @@ from tests.report.run_data_for_tests import picture
 
 @given(st.integers(1, 900), st.integers(1, 900))
 def test_a_copy_keeps_its_shape(width: int, height: int) -> None:
-    """No side is longer than asked or shorter than a pixel, and none grows."""
+    """A side becomes as many pixels as it has blocks, the smallest blocks that make it fit."""
     small = reduced(Image.new("RGB", (width, height)), 100)
-    part = min(1, 100 / max(width, height))
-    assert small.size == (max(1, round(width * part)), max(1, round(height * part)))
+    (block,) = {n for n in range(1, 10) if max(width, height) in range(100 * n - 99, 100 * n + 1)}
+    assert small.size == (-(-width // block), -(-height // block))
+
+
+def test_a_copy_is_the_mean_of_blocks() -> None:
+    """Each pixel of a copy is the mean of a block of pixels, within one level."""
+    levels = np.random.default_rng(0).integers(0, 256, (6, 9, 3), np.uint8)
+    small = np.asarray(reduced(Image.fromarray(levels), 3))
+    means = levels.reshape(2, 3, 3, 3, 3).mean((1, 3))
+    assert np.abs(small - means).max() < 1
 
 
 def test_copies_lie_beside_the_page(tmp_path: Path) -> None:
-    """A copy is a WebP named by the picture's digest, of its colour; its levels are counted."""
+    """A copy is a JPEG named by the picture's digest, of its colour; its levels are counted."""
     pictures = PictureStore(tmp_path / "pictures")
     digest = pictures.put(picture((10, 200, 30), (640, 320)))
-    (found,) = looked_at([digest], pictures, tmp_path)
+    (found,) = looked_at([digest], pictures, tmp_path, {digest})
     assert found.thumbnail is not None
-    assert found.thumbnail.source == f"thumbs/{digest[:20]}.webp"
+    assert found.thumbnail.source == f"thumbs/{digest[:20]}.jpg"
     assert (found.thumbnail.width, found.thumbnail.height) == (320, 160)
     with Image.open(tmp_path / found.thumbnail.source) as small:
-        assert small.format == "WEBP"
+        assert small.format == "JPEG"
         middle = np.asarray(small.convert("RGB"))[80, 160]
     assert np.abs(middle - np.array([10, 200, 30])).max() <= 6
     assert found.counts is not None
@@ -43,22 +51,22 @@ def test_copies_lie_beside_the_page(tmp_path: Path) -> None:
 
 
 def test_a_page_may_hold_its_pictures(tmp_path: Path) -> None:
-    """Without a folder, a copy is the same WebP as text, and nothing is written."""
+    """Without a folder, a copy is the same JPEG as text, and nothing is written."""
     pictures = PictureStore(tmp_path / "pictures")
     digest = pictures.put(picture((10, 200, 30)))
-    (held,) = looked_at([digest], pictures, None)
-    (lying,) = looked_at([digest], pictures, tmp_path)
+    (held,) = looked_at([digest], pictures, None, ())
+    (lying,) = looked_at([digest], pictures, tmp_path, {digest})
     assert held.thumbnail is not None
     assert lying.thumbnail is not None
     kind, text = held.thumbnail.source.split(",")
-    assert kind == "data:image/webp;base64"
+    assert kind == "data:image/jpeg;base64"
     assert base64.b64decode(text) == (tmp_path / lying.thumbnail.source).read_bytes()
 
 
 @pytest.mark.parametrize("digest", ["0" * 64, "../../etc/passwd", "<script>"])
 def test_pictures_that_are_not_there(tmp_path: Path, digest: str) -> None:
     """What the run does not hold, or what is no digest, is named and leads nowhere."""
-    (found,) = looked_at([digest], PictureStore(tmp_path / "pictures"), tmp_path)
+    (found,) = looked_at([digest], PictureStore(tmp_path / "pictures"), tmp_path, ())
     assert found.thumbnail is None
     assert found.problem == "the run does not hold it"
     assert list((tmp_path / "thumbs").iterdir()) == []
@@ -69,5 +77,5 @@ def test_pictures_that_cannot_be_shown(tmp_path: Path) -> None:
     pictures = PictureStore(tmp_path / "pictures")
     sink = io.BytesIO()
     Image.new("RGB", (1, 9)).save(sink, "PNG")
-    (found,) = looked_at([pictures.put(sink.getvalue())], pictures, tmp_path)
+    (found,) = looked_at([pictures.put(sink.getvalue())], pictures, tmp_path, ())
     assert (found.thumbnail, found.problem) == (None, "too_small")

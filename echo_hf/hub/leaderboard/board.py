@@ -79,7 +79,7 @@ def metrics_of(release: ScoredRelease, split: str, protocol: str) -> dict[str, t
         The systems of each metric, in alphabetical order.
     """
     found: dict[str, list[Line]] = {}
-    for figure in _figures(release, split, protocol):
+    for figure in release.figures_of(split, protocol):
         if figure["metric"] != METRIC:
             found.setdefault(str(figure["metric"]), []).append(_line(figure))
     return {
@@ -99,7 +99,7 @@ def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> B
     Returns:
         The board, with tiers where the release has the ratings they are computed from.
     """
-    figures = [each for each in _figures(release, split, protocol) if each["metric"] == METRIC]
+    figures = [each for each in release.figures_of(split, protocol) if each["metric"] == METRIC]
     definition = figures[0]["definition"] if figures else {}
     groups, note = _tiers(_ratings(release, split), protocol) if figures else ((), "")
     lines = [_line(each, _tier_of(str(each["system"]), groups)) for each in figures]
@@ -187,16 +187,10 @@ def may_stand_together(said: str) -> bool:
 
 def _setting(release: ScoredRelease, split: str, protocol: Protocol) -> list[Any]:
     """Systems and definition of a board's win rates, but for what judges failed on."""
-    rates = [each for each in _figures(release, split, protocol) if each["metric"] == METRIC]
+    rates = [each for each in release.figures_of(split, protocol) if each["metric"] == METRIC]
     return [
         {**each["definition"], "failed_audit": None, "system": each["system"]}
         for each in sorted(rates, key=lambda each: str(each["system"]))
-    ]
-
-
-def _figures(release: ScoredRelease, split: str, protocol: str) -> list[Figure]:
-    return [
-        each for each in release.figures if each["split"] == split and each["protocol"] == protocol
     ]
 
 

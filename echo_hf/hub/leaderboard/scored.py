@@ -50,6 +50,11 @@ class ScoredRelease:
     samples: Mapping[str, Seen] = field(default_factory=dict)
     problem: str | None = None
 
+    def figures_of(self, split: str, protocol: str) -> list[Figure]:
+        """The figures of one split by one protocol, in the order of the release."""
+        wanted = (split, protocol)
+        return [each for each in self.figures if (each["split"], each["protocol"]) == wanted]
+
 
 def read_scored(
     repo_id: str, *, known: Sequence[ScoredRelease] = (), api: HfApi | None = None

@@ -60,7 +60,7 @@
 
   const rating = ([system, judge, rubric, repeat, value, explanation, outcome]) => {
     const who = text(judge);
-    const failed = data.failed[who];
+    const failed = Object.hasOwn(data.failed, who) ? data.failed[who] : null;
     const flag = failed
       ? element("span", { class: "flag" }, `failed its audit: ${failed.join(", ")}`) : null;
     const kind = text(rubric) + (repeat ? `, repeat ${repeat}` : "");
@@ -108,7 +108,7 @@
     element("span", {}, sample.id));
 
   const article = (sample, chosen) => {
-    const title = `prompt-${sample.id}`;
+    const title = `prompt-${data.samples.indexOf(sample)}`;
     const prompt = element("h3", { class: "prompt clamped", dir: "auto", id: title }, sample.prompt);
     const systems = chosen < 0 ? data.systems.keys() : [chosen];
     const strip = element("ul",

@@ -9,10 +9,12 @@ import numpy as np
 from echo_hf.report.charts.scale import UNIT, Scale, round_scale
 from echo_hf.report.markup import Markup, element, joined, shortened
 
-LEFT, TOP, BOTTOM, RIGHT = 46, 34, 64, 12
+LEFT, TOP, RIGHT = 46, 34, 12
 HEIGHT = 190  # of the plot itself
 STEP, THICK = 54, 32  # from one system to the next, and how broad its mark is
-LONGEST = 22
+LONGEST = 32
+# Of a turned name, for each letter and below the axis.
+ACROSS, DOWN, BELOW = 5.0, 3.2, 24
 STYLE = (
     "text{font:10px Helvetica,Arial,sans-serif;fill:#222}"
     ".title{font-weight:bold;font-size:11px}"
@@ -81,7 +83,7 @@ def _bar(at: int, name: str, value: float, ends: tuple[float, float] | None) -> 
 
 
 def _whisker(at: int, low: float, high: float) -> Markup:
-    middle = LEFT + at * STEP + STEP / 2
+    middle = _middle(at)
     path = f"M{middle},{low:.2f}V{high:.2f}M{middle - 4},{low:.2f}h8M{middle - 4},{high:.2f}h8"
     return element("path", d=path, class_="line")
 
@@ -92,7 +94,7 @@ def _box(scale: Scale, at: int, values: Sequence[float]) -> Markup:
     )
     left = LEFT + at * STEP + (STEP - THICK) / 2
     rect = element("rect", x=left, y=third, width=THICK, height=first - third, class_="box")
-    middle = LEFT + at * STEP + STEP / 2
+    middle = _middle(at)
     path = f"M{middle},{low}V{first}M{middle},{third}V{high}M{left},{median}h{THICK}"
     return element("g", rect, element("path", d=path, class_="line"))
 
@@ -103,7 +105,10 @@ def _across(scale: Scale, value: float, systems: int, kind: str) -> Markup:
 
 
 def _document(title: str, names: Sequence[str], scale: Scale, marks: Markup) -> str:
-    width, height = LEFT + len(names) * STEP + RIGHT, TOP + HEIGHT + BOTTOM
+    named = [shortened(name, LONGEST) for name in names]
+    left = round(max([0.0, *(len(one) * ACROSS - _middle(at) for at, one in enumerate(named))]))
+    down = round(BELOW + DOWN * max(map(len, named), default=0))
+    width, height = left + LEFT + len(names) * STEP + RIGHT, TOP + HEIGHT + down
     drawn = element(
         "svg",
         element("title", title),
@@ -111,9 +116,9 @@ def _document(title: str, names: Sequence[str], scale: Scale, marks: Markup) -> 
         element("text", title, x=LEFT, y=16, class_="title"),
         [_tick(scale, tick, len(names)) for tick in scale.ticks],
         marks,
-        [_name(at, name) for at, name in enumerate(names)],
+        [_name(at, name) for at, name in enumerate(named)],
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {height}",
+        viewBox=f"{-left} 0 {width} {height}",
         width=width,
         height=height,
         role="img",
@@ -129,6 +134,10 @@ def _tick(scale: Scale, tick: float, systems: int) -> Markup:
 
 
 def _name(at: int, name: str) -> Markup:
-    x, y = LEFT + at * STEP + STEP / 2 + 4, TOP + HEIGHT + 14
+    x, y = _middle(at) + 4, TOP + HEIGHT + 14
     turned = f"rotate(-32 {x} {y})"
-    return element("text", shortened(name, LONGEST), x=x, y=y, text_anchor="end", transform=turned)
+    return element("text", name, x=x, y=y, text_anchor="end", transform=turned)
+
+
+def _middle(at: int) -> float:
+    return LEFT + at * STEP + STEP / 2

@@ -61,13 +61,16 @@ def percent(part: float) -> str:
     return f"{100 * part:.2f}".rstrip("0").rstrip(".") + "%"
 
 
-def round_scale(values: Iterable[float], *, ticks: int = 4, from_zero: bool = True) -> Scale:
+def round_scale(
+    values: Iterable[float], *, ticks: int = 4, from_zero: bool = True, whole: bool = False
+) -> Scale:
     """An axis with round numbers that reaches over all values.
 
     Args:
         values: Finite numbers; none for an axis from 0 to 1.
         ticks: About how many steps it has.
         from_zero: Whether it begins at 0 where all values are above.
+        whole: Whether only whole numbers are named, as for counts.
 
     Returns:
         The axis.
@@ -80,7 +83,7 @@ def round_scale(values: Iterable[float], *, ticks: int = 4, from_zero: bool = Tr
     low, high = (known[0], known[-1]) if known else (0.0, 1.0)
     if from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    step = _step((high - low) / ticks or max(abs(high), 1.0) / ticks)
+    step = _step((high - low) / ticks or max(abs(high), 1.0) / ticks, whole)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     last = max(last, first + 1)
     power = math.floor(math.log10(step) + 1e-9)
@@ -89,7 +92,9 @@ def round_scale(values: Iterable[float], *, ticks: int = 4, from_zero: bool = Tr
     return Scale(named[0], named[-1], named, digits)
 
 
-def _step(least: float) -> float:
+def _step(least: float, whole: bool) -> float:
     """The smallest round number that is no smaller."""
+    least = max(least, 1.0) if whole else least
     power = 10.0 ** math.floor(math.log10(least))
-    return next(power * step for step in STEPS if power * step >= least * (1 - 1e-9))
+    steps = (power * step for step in STEPS if not whole or (power * step).is_integer())
+    return next(step for step in steps if step >= least * (1 - 1e-9))

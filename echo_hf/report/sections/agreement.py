@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from echo_hf.report.agreement_file import Compared, PairTest, Tau
 from echo_hf.report.charts.marks import axis, dot, plot, point
@@ -10,6 +10,7 @@ from echo_hf.report.charts.scale import Scale
 from echo_hf.report.markup import Child, Markup, element, joined
 from echo_hf.report.numbers import interval, number, p_value, plural, share
 from echo_hf.report.parts import breakable, judge_name, name_of, note, section
+from echo_hf.report.results_file import Failed
 from echo_hf.report.run_data import RunData
 from echo_hf.report.tables import Column, Row, heat_cell, table
 from echo_hf.scores.people.procedure import PROCEDURES
@@ -46,8 +47,8 @@ def agreement(data: RunData) -> Markup | None:
             element("div", pair_table(found)),
             class_="beside",
         ),
-        note(_ceiling(found)),
-        _pearson(found),
+        note(_ceiling(found, data.failures)),
+        _pearson(found, data.failures),
         lead=ABOUT,
     )
 
@@ -88,7 +89,7 @@ def _rank_row(system: str, found: Compared, places: Scale) -> Row:
     )
 
 
-def tau_table(found: Compared, failures: Mapping[str, tuple[str, ...]]) -> Markup:
+def tau_table(found: Compared, failures: Failed) -> Markup:
     """Tau-b of judges and people, each with each (figure C.2).
 
     Args:
@@ -108,10 +109,13 @@ def tau_table(found: Compared, failures: Mapping[str, tuple[str, ...]]) -> Marku
     rows = [
         [
             judge_name(name, failures) if name in judges else name_of(name),
-            *(_tau(taus.get((name, other)), name, other) for other in names[:-1]),
+            *(
+                _tau(taus.get((name, other)) if before < at else None, name, other)
+                for before, other in enumerate(names[:-1])
+            ),
         ]
-        for name in names[1:]
-        if name in judges or len(raters) > 1
+        for at, name in enumerate(names)
+        if at and (name in judges or len(raters) > 1)
     ]
     return table("Kendall's tau-b (*** p < 0.001, ** p < 0.05)", columns, [rows], "heatmap")
 
@@ -202,23 +206,31 @@ def _friedman(found: Compared) -> str:
     )
 
 
-def _ceiling(found: Compared) -> str:
+def _ceiling(found: Compared, failures: Failed) -> list[Child]:
     judges = found.judges
     people = judges.people_with_others
-    said = [
+    said: list[Child] = [
         f"A person agrees with the consensus of the others at {number(people.value)} "
         f"({interval(people.interval)})."
     ]
     for judge, one in judges.share_of_ceiling.items():
         if one.share is not None:
-            said.append(f"{judge} reaches {share(one.share)} of that.")
-    return " ".join(said)
+            said += [" ", judge_name(judge, failures), f" reaches {share(one.share)} of that."]
+    return said
 
 
-def _pearson(found: Compared) -> Markup | None:
-    lines = [
-        f"{judge} and {other}: {number(one.r)} over {plural(one.outputs, 'output')}"
+def _pearson(found: Compared, failures: Failed) -> Markup | None:
+    pairs = [
+        (judge, other, one)
         for judge, row in found.judges.pearson.items()
         for other, one in row.items()
     ]
-    return note("Pearson's r of judges' ratings. " + "; ".join(lines) + ".") if lines else None
+    lines = [
+        joined(
+            "; " if at else None,
+            *(judge_name(judge, failures), " and ", judge_name(other, failures)),
+            f": {number(one.r)} over {plural(one.outputs, 'output')}",
+        )
+        for at, (judge, other, one) in enumerate(pairs)
+    ]
+    return note("Pearson's r of judges' ratings. ", lines, ".") if lines else None

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from echo_hf.analysis.figures import Estimate, Part
+from echo_hf.analysis.figures import Part
 from echo_hf.analysis.result import (
     Activity,
-    EmbeddingMap,
     Example,
     FailureKeyword,
     Failures,
     FunnelStep,
     Interaction,
-    SetDiversity,
-    SetDuplicates,
-    SetLanguages,
-    SetLengths,
-    SetPerplexity,
     TaskRate,
     Tasks,
     WordCloud,
 )
 from echo_hf.report.charts.days import days
-from echo_hf.report.charts.marks import axis, bar, plot, point
-from echo_hf.report.charts.scale import Scale, round_scale
-from echo_hf.report.charts.scatter import scatter
-from echo_hf.report.markup import Child, Markup, element, joined, link
-from echo_hf.report.numbers import count, interval, number, plural, share
+from echo_hf.report.charts.marks import axis, bar, plot
+from echo_hf.report.charts.scale import round_scale
+from echo_hf.report.markup import Markup, element, joined, link
+from echo_hf.report.numbers import count, listed, number, plural, share
 from echo_hf.report.parts import breakable, folded, name_of, note, section, titled
 from echo_hf.report.run_data import RunData
-from echo_hf.report.tables import Column, Row, heat_cell, table
+from echo_hf.report.sections.prompt_sets import (
+    diversity,
+    embedding_map,
+    languages,
+    lengths,
+    near_duplicates,
+    perplexity,
+)
+from echo_hf.report.tables import Column, heat_cell, table
 
 Found = TypeVar("Found")
 MOST_ROWS = 20
@@ -55,13 +56,13 @@ def analysis(data: RunData) -> Markup | None:
         "analysis",
         "Prompts and feedback",
         _cards(
-            _shown("Diversity of prompts", found.diversity, _diversity),
-            _shown("Perplexity of prompts", found.perplexity, _perplexity),
-            _shown("Lengths", found.lengths, _lengths),
-            _shown("Near-duplicates", found.near_duplicates, _duplicates),
+            _shown("Diversity of prompts", found.diversity, diversity),
+            _shown("Perplexity of prompts", found.perplexity, perplexity),
+            _shown("Lengths", found.lengths, lengths),
+            _shown("Near-duplicates", found.near_duplicates, near_duplicates),
         ),
-        _shown("Languages", found.languages, _languages),
-        _shown("Prompts beside those of other benchmarks", found.embedding_map, _map),
+        _shown("Languages", found.languages, languages),
+        _shown("Prompts beside those of other benchmarks", found.embedding_map, embedding_map),
         _shown("Tasks that other benchmarks lack", found.tasks, _tasks),
         _shown("Failures that people speak of", found.failures, _failures),
         _shown("The same in words", found.word_cloud, _cloud),
@@ -84,122 +85,6 @@ def _shown(title: str, part: Part[Found], draw: Callable[[Found], Markup]) -> Ma
     return joined(heading, draw(part.found))
 
 
-def estimate_table(caption: str, head: str, rows: Sequence[tuple[str, Estimate, Child]]) -> Markup:
-    """Numbers with intervals, one a prompt set.
-
-    Args:
-        caption: What is shown.
-        head: What stands beside each.
-        rows: Name, number, and what stands beside it.
-
-    Returns:
-        The table.
-    """
-    known = [one.value for _, one, _ in rows if one.value is not None]
-    scale = round_scale([*known, *(one.high for _, one, _ in rows if one.high is not None)])
-    columns = (
-        Column("Prompts", "name"),
-        Column(axis(scale), "plot", "drawn"),
-        Column("Value"),
-        Column("95 %", optional=True),
-        Column(head),
-    )
-    return table(caption, columns, [[_estimate_row(scale, *row) for row in rows]])
-
-
-def _estimate_row(scale: Scale, name: str, one: Estimate, beside: Child) -> Row:
-    ends = None if one.low is None or one.high is None else (one.low, one.high)
-    digits = 0 if scale.high >= 100 else 1
-    return (
-        name_of(name),
-        plot(point(scale, one.value, ends), scale=scale),
-        element("b", number(one.value, digits)),
-        interval(ends, digits),
-        beside,
-    )
-
-
-def _ratio(one: Estimate | None) -> str:
-    return "–" if one is None or one.value is None else f"{number(one.value, 2)}x"
-
-
-def _diversity(found: tuple[SetDiversity, ...]) -> Markup:
-    at = found[0].at if found else 0
-    caption = f"Different first bigrams in {count(at)} prompts drawn at random"
-    rows = [(one.name, one.expected, _ratio(one.ratio)) for one in found]
-    remark = "Ratio: the benchmark's number through that of the set, at the size of the smaller."
-    return joined(estimate_table(caption, "Ratio", rows), note(remark))
-
-
-def _perplexity(found: tuple[SetPerplexity, ...]) -> Markup:
-    rows = [(one.name, one.token_level, _ratio(one.ratio)) for one in found]
-    caption = "Perplexity, lower is more like other text"
-    remark = "Ratio: the perplexity of the set through that of the benchmark."
-    return joined(estimate_table(caption, "Ratio", rows), note(remark))
-
-
-def _plain(caption: str, heads: Sequence[str], rows: Iterable[Row]) -> Markup:
-    columns = [Column(head, "number" if at else "name") for at, head in enumerate(heads)]
-    return table(caption, columns, [rows])
-
-
-def _lengths(found: tuple[SetLengths, ...]) -> Markup:
-    rows = [
-        [
-            name_of(one.name),
-            *(
-                f"{number(q.median, 0)} ({number(q.low, 0)} – {number(q.high, 0)})" if q else "–"
-                for q in (one.words, one.characters)
-            ),
-        ]
-        for one in found
-    ]
-    return _plain("Median and quartiles of prompts", ("Prompts", "Words", "Characters"), rows)
-
-
-def _duplicates(found: tuple[SetDuplicates, ...]) -> Markup:
-    rows = [
-        [name_of(one.name), count(one.in_clusters), share(one.share), count(one.clusters)]
-        for one in found
-    ]
-    heads = ("Prompts", "Nearly the same as another", "Share", "Groups")
-    return _plain("Prompts that are nearly the same", heads, rows)
-
-
-def _languages(found: tuple[SetLanguages, ...]) -> Markup:
-    rows = [[name_of(one.name), _listed(one.prompts)] for one in found]
-    columns = (Column("Prompts", "name"), Column("Languages", "text"))
-    return table("Languages of prompts", columns, [rows])
-
-
-def _listed(counts: Mapping[str, int], most: int = 12) -> str:
-    pairs = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    said = [f"{name} {count(number_of)}" for name, number_of in pairs[:most]]
-    return ", ".join([*said, *(["..."] if len(pairs) > most else [])])
-
-
-def _map(found: EmbeddingMap) -> Markup:
-    groups: dict[str, list[tuple[float, float]]] = {}
-    for one in found.points:
-        groups.setdefault(one.prompt_set, []).append((one.x, one.y))
-    ordered = dict(reversed(groups.items()))  # the benchmark on top
-    keys = [
-        element("li", element("i", class_=f"key p{at % 8}"), name_of(name), class_="small")
-        for at, name in enumerate(ordered)
-    ]
-    label = "prompts of each set in the plane of the two main directions of their embeddings"
-    rows = [
-        [name_of(one.prompt), number(one.distance, 2), name_of(one.nearest_prompt)]
-        for one in found.most_novel[:MOST_ROWS]
-    ]
-    columns = (Column("Prompt", "text"), Column("Distance"), Column("Nearest", "text"))
-    novel = table("Prompts that are farthest from every reference", columns, [rows])
-    return joined(
-        element("figure", scatter(ordered, label), element("ul", keys, class_="keys")),
-        folded("The most novel prompts", novel) if rows else None,
-    )
-
-
 def _tasks(found: Tasks) -> Markup:
     scale = round_scale(one.share for one in found.counts)
     columns = (
@@ -217,8 +102,11 @@ def _tasks(found: Tasks) -> Markup:
         ]
         for one in found.counts
     ]
-    rates = [_rates(split, found.rates) for split in dict.fromkeys(r.split for r in found.rates)]
-    return joined(table("Samples by task", columns, [rows]), rates)
+    splits = dict.fromkeys(one.split for one in found.rates)
+    rates = [element("div", _rates(split, found.rates)) for split in splits]
+    return joined(
+        table("Samples by task", columns, [rows]), element("div", rates, class_="columns")
+    )
 
 
 def _rates(split: str, every: Iterable[TaskRate]) -> Markup:
@@ -242,7 +130,7 @@ def _rate(one: TaskRate, system: str) -> Markup:
 
 def _failures(found: Failures) -> Markup:
     shown = found.keywords[:MOST_ROWS]
-    scale = round_scale(one.comments for one in shown)
+    scale = round_scale((one.comments for one in shown), whole=True)
     columns = (
         Column("What failed", "name"),
         Column(axis(scale), "plot", "comments, drawn"),
@@ -264,7 +152,7 @@ def _failures(found: Failures) -> Markup:
     more = f"{plural(left, 'keyword')} more. " if left else ""
     return joined(
         table("Comments by what failed", columns, [rows]),
-        note(f"{more}Verdicts: {_listed(found.verdicts)}."),
+        note(f"{more}Verdicts: {listed(found.verdicts)}."),
         folded("In people's words", [_examples(one) for one in shown if one.examples]),
     )
 
@@ -316,12 +204,12 @@ def _activity(found: Activity) -> Markup:
         return note(f"No post has a time.{undated}")
     first, last = found.days[0], found.days[-1]
     label = f"posts a day from {first.date} to {last.date}"
-    said = f"Search terms: {_listed(found.keywords)}.{undated}"
+    said = f"Search terms: {listed(found.keywords)}.{undated}"
     return joined(days([one.posts for one in found.days], first.date, last.date, label), note(said))
 
 
 def _funnel(found: tuple[FunnelStep, ...]) -> Markup:
-    scale = round_scale(max(one.rows_in, one.kept) for one in found)
+    scale = round_scale((max(one.rows_in, one.kept) for one in found), whole=True)
     columns = (
         Column("Stage", "name"),
         Column(axis(scale), "plot", "rows that go on, drawn"),
@@ -335,7 +223,7 @@ def _funnel(found: tuple[FunnelStep, ...]) -> Markup:
             plot(bar(scale, one.rows_in, "ghost"), bar(scale, one.kept), scale=scale),
             f"{count(one.rows_in)} {one.reads}",
             f"{count(one.kept)} {one.makes}",
-            _listed(one.lost) or "–",
+            listed(one.lost) or "–",
         ]
         for one in found
     ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from echo_hf.reasons import Unscored
-from echo_hf.report.charts.marks import axis, plot, point, span
-from echo_hf.report.charts.scale import UNIT, Scale
+from echo_hf.report.charts.marks import axis, plot, point
+from echo_hf.report.charts.scale import UNIT
 from echo_hf.report.markup import Markup, element, joined
 from echo_hf.report.numbers import NOTHING, interval, number, plural, share
 from echo_hf.report.parts import (
@@ -21,6 +21,7 @@ from echo_hf.report.parts import (
 )
 from echo_hf.report.results_file import Rates, Split, WinRates
 from echo_hf.report.run_data import RunData
+from echo_hf.report.sections.robustness import robustness, side_by_side
 from echo_hf.report.tables import Column, Row, heat_cell, table
 
 MEANINGS = {str(one): one.meaning for one in Unscored}
@@ -58,7 +59,15 @@ def _split(data: RunData, name: str) -> Markup:
             element("div", judge_table(rates, data)),
             class_="beside",
         ),
-        folded("How sure is the order?", _robustness(split, rates)),
+        folded("How sure is the order?", _how_sure(split, rates, data)),
+    )
+
+
+def _how_sure(split: Split, rates: Rates, data: RunData) -> Markup:
+    asked = split.pairwise if split.pairwise and split.pairwise.judges else None
+    return joined(
+        robustness(rates, split.win_rate) if split.win_rate else None,
+        side_by_side(asked, data.failures) if asked else None,
     )
 
 
@@ -75,7 +84,7 @@ def tiers_of(rates: Rates, found: WinRates) -> list[list[str]]:
     every = list(rates.order)
     if not any(rates.interval.values()):
         return [every]
-    tiers = [list(tier) for tier in found.tiers.tiers]
+    tiers = [[system for system in tier if system in every] for tier in found.tiers.tiers]
     named = {system for tier in tiers for system in tier}
     others = [system for system in every if system not in named]
     return [tier for tier in (*tiers, others) if tier]
@@ -121,11 +130,12 @@ def _system_row(system: str, rates: Rates, tier: str) -> Row:
 
 def _notes(rates: Rates, found: WinRates) -> Markup:
     definition = rates.definition
-    kind = (definition.get("interval") or {}).get("kind", "no interval")
+    drawn = definition.get("interval")
+    kind = drawn.get("kind") if isinstance(drawn, Mapping) else None
     said = [
         f"Protocol {definition.get('protocol')}: vote by {definition.get('vote')}, mean over "
         f"{definition.get('average')}, missing outputs: {definition.get('missing')}. "
-        f"Interval: {kind}. Tiers: {found.tiers.definition.get('test', 'not tested')}.",
+        f"Interval: {kind or 'none'}. Tiers: {found.tiers.definition.get('test', 'not tested')}.",
         *_why_not(rates),
     ]
     return joined([note(one) for one in said])
@@ -190,78 +200,3 @@ def judge_table(rates: Rates, data: RunData) -> Markup:
 def _by_judge(system: str, judge: str, rates: Mapping[str, Mapping[str, float | None]]) -> Markup:
     value = rates[judge].get(system)
     return heat_cell(value, value, number(value, 2), f"{system} by {judge}: {number(value)}")
-
-
-def _robustness(split: Split, rates: Rates) -> Markup:
-    found = split.win_rate
-    if found is None:
-        return Markup()
-    places = Scale(0.5, len(rates.win_rate) + 0.5, tuple(range(1, len(rates.win_rate) + 1)))
-    columns = (
-        Column("System", "name"),
-        Column(axis(places), "plot", "best and worst place, drawn"),
-        Column("Places"),
-        Column(axis(UNIT), "plot", "bounds of the win rate, drawn", optional=True),
-        Column("Bounds"),
-    )
-    rows = [_robust_row(system, found, places) for system in rates.order]
-    flips = found.sensitivity.flips
-    pairs = len(rates.win_rate) * (len(rates.win_rate) - 1) // 2
-    return joined(
-        table("How much hangs on the rule, and on what is missing", columns, [rows]),
-        note(
-            f"Places: best and worst over {plural(len(found.sensitivity.boards), 'rule')} of "
-            "voting, ties and averaging. ",
-            f"Pairs that two rules put in opposite orders: {_named(flips)}. ",
-            "Bounds: the win rate if all that is missing were lost, and if all were won; "
-            f"{len(found.bounds.certain)} of {pairs} pairs keep their order whatever is missing.",
-        ),
-        _pairwise(split),
-    )
-
-
-def _robust_row(system: str, found: WinRates, places: Scale) -> Row:
-    ranks, ends = found.sensitivity.rank_range.get(system), found.bounds.bounds.get(system)
-    said = NOTHING
-    if ranks is not None:
-        said = str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]} – {ranks[1]}"
-    return (
-        name_of(system),
-        plot(_extent(places, ranks), scale=places),
-        said,
-        plot(_extent(UNIT, ends), scale=UNIT, at=0.5),
-        interval(ends),
-    )
-
-
-def _extent(scale: Scale, ends: tuple[float, float] | None) -> Markup:
-    if ends is None:
-        return Markup()
-    if ends[0] == ends[1]:
-        return point(scale, ends[0], None)
-    return span(scale, *ends, "extent")
-
-
-def _named(pairs: Sequence[tuple[str, str]]) -> str:
-    return "; ".join(f"{one} and {other}" for one, other in pairs) or "none"
-
-
-def _pairwise(split: Split) -> Markup | None:
-    if split.pairwise is None or not split.pairwise.judges:
-        return None
-    columns = [
-        Column(head, "name" if not at else "number")
-        for at, head in enumerate(
-            ("Judge", "Pairs", "Same winner in both orders", "Same place", "As it rated")
-        )
-    ]
-    rows = [
-        [
-            name_of(judge),
-            str(one.pairs),
-            *(number(part.value, 2) for part in (one.consistent, one.follows_position)),
-            number(one.agreement.value, 2),
-        ]
-        for judge, one in split.pairwise.judges.items()
-    ]
-    return table("Two outputs side by side, in both orders", columns, [rows])

@@ -51,8 +51,11 @@ def _facts(data: RunData) -> Iterator[tuple[str, Child]]:
     if data.target is not None:
         yield "Target", [name_of(data.target.name), " by ", name_of(data.target.developer)]
         yield "Released", data.target.released.isoformat()
-    if data.results.benchmark.on_hub:
-        yield "Benchmark", name_of(data.results.benchmark.on_hub)
+    activity = data.analysis.activity.found if data.analysis else None
+    if activity and activity.days:
+        yield "Posts", f"{activity.days[0].date} – {activity.days[-1].date}"
+    if known := data.results.benchmark.on_hub or data.results.benchmark.name:
+        yield "Benchmark", name_of(known)
     for split in data.splits:
         digest = (data.results.benchmark.digests or {}).get(split, "")
         yield (

@@ -30,7 +30,7 @@ def tasks(data: RunData) -> Markup:
 
 def _table(data: RunData, split: str) -> Markup:
     counts = Counter(sample.task or UNKNOWN for sample in data.of_split(split))
-    scale = round_scale(counts.values())
+    scale = round_scale(counts.values(), whole=True)
     columns = (
         Column("Task", "name"),
         Column(axis(scale), "plot", "samples, drawn"),

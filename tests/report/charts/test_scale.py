@@ -38,6 +38,15 @@ def test_round_ticks(values: list[float], ticks: tuple[float, ...], digits: int)
     assert scale.digits == digits
 
 
+@pytest.mark.parametrize(
+    ("counts", "ticks"),
+    [([2, 1], (0, 1, 2)), ([1], (0, 1)), ([9], (0, 5, 10)), ([88], (0, 25, 50, 75, 100))],
+)
+def test_counts_have_whole_ticks(counts: list[float], ticks: tuple[float, ...]) -> None:
+    """There is no half of a sample."""
+    assert round_scale(counts, whole=True).ticks == ticks
+
+
 @given(NUMBERS)
 def test_every_number_is_on_its_axis(values: list[float]) -> None:
     """An axis holds all its numbers, has at most seven ticks, and names them apart."""

@@ -1,0 +1,1 @@
+"""A run that nobody made, to measure its report."""
