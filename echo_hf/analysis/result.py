@@ -119,9 +119,9 @@ class SetPerplexity(Figures):
 
     Attributes:
         name: Of the set.
-        prompts: Prompts with at least one scored token.
+        prompts: Prompts with at least one scored token, and a finite perplexity.
         tokens: Scored tokens.
-        left_out: Prompts without a scored token, by reason.
+        left_out: Prompts without a perplexity, by reason.
         token_level: exp of the mean negative log-likelihood over all tokens.
         prompt_level: Mean over prompts of each one's own perplexity.
         median: Median over prompts of each one's own perplexity.
