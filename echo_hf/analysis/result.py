@@ -186,12 +186,14 @@ class Tasks(Figures):
         kinds: Samples by kind: task, probe, unknown.
         rates: By split and task; empty where nothing is rated.
         no_rates: Why there are none, in one line.
+        no_references: Why the tasks of references are not known, in one line; null where they are.
     """
 
     counts: tuple[TaskCount, ...]
     kinds: Counts
     rates: tuple[TaskRate, ...]
     no_rates: str | None
+    no_references: str | None = None
 
 
 class Point(Figures):

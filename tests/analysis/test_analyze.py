@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -83,6 +84,46 @@ def test_a_release_alone_is_analyzed(built: Path, tmp_path: Path) -> None:
     assert alone.funnel == whole.funnel
     assert alone.samples == whole.samples
     assert (tmp_path / "quickstart" / FILE).exists()
+
+
+def test_a_release_does_not_take_the_place_of_a_run(built: Path, tmp_path: Path) -> None:
+    """A copy from elsewhere has the run's name, not its posts; the run's own release has them."""
+    folder = built.parent / "runs"
+    path = analyze(built, runs=folder).path
+    before = path.read_bytes()
+    copy = shutil.copytree(folder / "quickstart" / "release", tmp_path / "copy")
+    with pytest.raises(RunError, match="is the run of a config"):
+        analyze(str(copy), runs=folder)
+    assert path.read_bytes() == before
+    own = analyze(str(folder / "quickstart" / "release"), runs=folder).analysis
+    assert own.activity.found is not None
+
+
+@pytest.mark.parametrize("times", [["once"], [None]], ids=["text", "another column"])
+def test_posts_of_another_shape_are_named(built: Path, tmp_path: Path, times: list[str]) -> None:
+    """A table of an older version is one line, not an error of whatever reads it first."""
+    config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
+    path = config.parent / "runs" / "quickstart" / "stages" / "collect" / "kept.parquet"
+    name = "timestamp" if times[0] else "time"
+    rows = {"url": ["https://example.org/1"], name: times, "keywords": [["echo"]]}
+    pq.write_table(pa.table(rows), path)
+    with pytest.raises(RunError, match="run `echo-hf collect` again") as refused:
+        analyze(config, runs=config.parent / "runs")
+    assert len(str(refused.value)) < 600
+    assert "\n" not in str(refused.value)
+
+
+def test_tasks_stand_without_those_of_references(built: Path, tmp_path: Path) -> None:
+    """An engine that cannot be asked takes neither the samples' tasks nor win rates away."""
+    config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
+    given = yaml.safe_load(config.read_text("utf-8"))
+    given["analysis"]["task_engine"] = {"kind": "rules", "no_such_option": 1}
+    config.write_text(yaml.safe_dump(given), "utf-8")
+    found = analyze(config, runs=config.parent / "runs").analysis.tasks.found
+    assert found is not None
+    assert found.counts
+    assert all(not one.in_references and not one.absent_from for one in found.counts)
+    assert "no_such_option" in str(found.no_references)
 
 
 def test_the_verb_prints_short_tables(built: Path) -> None:

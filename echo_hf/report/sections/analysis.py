@@ -218,7 +218,8 @@ def _tasks(found: Tasks) -> Markup:
         for one in found.counts
     ]
     rates = [_rates(split, found.rates) for split in dict.fromkeys(r.split for r in found.rates)]
-    return joined(table("Samples by task", columns, [rows]), rates)
+    untold = found.no_references and note(f"No task of other benchmarks: {found.no_references}.")
+    return joined(table("Samples by task", columns, [rows]), untold, rates)
 
 
 def _rates(split: str, every: Iterable[TaskRate]) -> Markup:
