@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -165,9 +166,12 @@ def test_what_is_forgotten_leaves_the_analysis(built: Path, tmp_path: Path) -> N
     """The file holds words of posts: it goes with the post."""
     config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
     path = analyze(config, runs=config.parent / "runs").path
+    half = path.with_name(f".{path.name}.of_a_killed_process")
+    half.write_text("words of a post", "utf-8")
     posts = pq.read_table(path.parent / "stages" / "collect" / "kept.parquet", columns=["url"])
     forget([posts["url"][0].as_py()], config, runs=config.parent / "runs")
     assert not path.exists()
+    assert not half.exists()
 
 
 class TestFile:
@@ -197,6 +201,16 @@ class TestFile:
     def test_a_file_that_is_not_there_is_null(self, tmp_path: Path) -> None:
         """A run without an analysis is no error."""
         assert read_analysis(tmp_path / FILE) is None
+
+    def test_two_at_once_leave_one_whole_file(self, tmp_path: Path) -> None:
+        """Neither writes into the other's half, and nothing else is left behind."""
+        done = analyze(runs.run(tmp_path, {}, ["one"]), runs=tmp_path / "runs")
+        path = tmp_path / "two" / FILE
+        path.parent.mkdir()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: write_analysis(path, done.analysis), range(200)))
+        assert read_analysis(path) == done.analysis
+        assert list(path.parent.iterdir()) == [path]
 
     def test_writing_again_replaces_it_whole(self, tmp_path: Path) -> None:
         """No half of the old file is left behind the new one."""
