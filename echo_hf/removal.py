@@ -45,6 +45,7 @@ DERIVED_FILES = (
     "responses.parquet",
     "results.json",
     "analysis.json",
+    ".analysis.json.*",
     "keywords.json",
     "keywords.svg",
 )
@@ -193,8 +194,8 @@ def _delete_derived(root: Path) -> None:
         for folder in (root / name, *root.glob(f".{name}.*")):
             if folder.exists():
                 shutil.rmtree(folder)  # an error is told: silence would be a promise not kept
-    for name in DERIVED_FILES:
-        (root / name).unlink(missing_ok=True)
+    for file in (file for name in DERIVED_FILES for file in root.glob(name)):
+        file.unlink(missing_ok=True)
 
 
 def _posts(folder: RunFolder) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,7 +13,7 @@ from echo_hf.errors import RunError
 
 
 def write_analysis(path: Path, analysis: Analysis) -> Path:
-    """Writes an analysis; a killed process leaves the old file or the new.
+    """Writes an analysis; a killed process leaves the old file or the new, and so do two at once.
 
     Args:
         path: The file.
@@ -28,9 +29,12 @@ def write_analysis(path: Path, analysis: Analysis) -> Path:
         ensure_ascii=False,
         allow_nan=False,
     )
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text + "\n", "utf-8")
-    return partial.replace(path)
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # `forget` knows this name
+    try:
+        partial.write_text(text + "\n", "utf-8")
+        return partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def read_analysis(path: Path) -> Analysis | None:

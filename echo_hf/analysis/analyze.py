@@ -32,7 +32,7 @@ from echo_hf.analysis.tasks import TaskPart, tasks
 from echo_hf.analysis.word_cloud import word_cloud
 from echo_hf.benchmark import Benchmark
 from echo_hf.config import Target
-from echo_hf.errors import EngineError, MissingExtraError
+from echo_hf.errors import EngineError, MissingExtraError, RunError
 from echo_hf.evaluated import Evaluated
 from echo_hf.evaluation import ON_HUB, benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.hub.manifest import toolkit_version
@@ -41,6 +41,7 @@ from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
 from echo_hf.scores.rule import Protocol
 
+CONFIG = "config.yaml"
 Say = Callable[[str], None]
 ANY_TARGET = Target(name="an image model", developer="its maker", released=datetime.date.min)
 
@@ -107,6 +108,11 @@ def _released(reference: str, runs: Path | str) -> Source:
     manifest = manifest_of(reference)
     name = manifest.name if manifest else reference.partition("@")[0].rpartition("/")[2]
     folder = RunFolder(Path(runs) / name)
+    if (folder.root / CONFIG).exists() and Path(reference).resolve() != folder.release.resolve():
+        raise RunError(
+            f"{str(folder.root)!r} is the run of a config, with posts and ratings of its own: "
+            f"analyze that config, or give another folder for {reference!r} (--runs)"
+        )
     folder.root.mkdir(parents=True, exist_ok=True)
     return read_source(name, Benchmark(reference), folder)
 
@@ -165,12 +171,12 @@ def _tasks(
 ) -> TaskPart:
     if not source.samples:
         return TaskPart(reason=NotAnalyzed.NO_PROMPTS, detail=NotAnalyzed.NO_PROMPTS.meaning)
+    counts: dict[str, Counter[str]] = {}
+    untold = None
     try:
         counts = _reference_tasks(source, options, references)
-    except EngineError as error:
-        return TaskPart(reason=NotAnalyzed.MODEL_UNAVAILABLE, detail=str(error))
-    except MissingExtraError as error:
-        return TaskPart(reason=NotAnalyzed.MISSING_EXTRA, detail=str(error))
+    except (EngineError, MissingExtraError) as error:
+        untold = str(error)
     rates, no_rates = rates_of_run(
         source.benchmark,
         source.folder,
@@ -180,7 +186,9 @@ def _tasks(
         seed=options.seed,
     )
     engine = options.task_engine.model_dump() if options.task_engine else None
-    return tasks(source.samples, counts, rates, no_rates, engine)
+    return tasks(
+        source.samples, counts, rates, no_rates=no_rates, no_references=untold, engine=engine
+    )
 
 
 def _reference_tasks(

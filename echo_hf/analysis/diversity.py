@@ -13,8 +13,10 @@ from echo_hf.analysis.rarefaction import Rarefied, rarefied
 from echo_hf.analysis.ratio import ratio
 from echo_hf.analysis.result import SetDiversity
 from echo_hf.analysis.words import UnsegmentedError, first_bigram, word_definition
+from echo_hf.errors import MissingExtraError
 from echo_hf.reasons import NotAnalyzed, Unscored
 
+EXTRA = "analysis"
 MOST_COMMON = 10
 Diversities = Part[tuple[SetDiversity, ...]]
 
@@ -74,7 +76,7 @@ def diversity(sets: Sequence[PromptSet], *, at: int | None = None) -> Diversitie
     """
     found = [first_bigrams(one.prompts) for one in sets]
     if not found or not found[0].counts:
-        return Diversities(reason=NotAnalyzed.NO_PROMPTS, detail=NotAnalyzed.NO_PROMPTS.meaning)
+        return _no_bigrams(found[0].left_out if found else Counter())
     sizes = [one.counts.total() for one in found if one.counts]
     size = min(sizes) if at is None else at
     own, *_ = found
@@ -83,6 +85,15 @@ def diversity(sets: Sequence[PromptSet], *, at: int | None = None) -> Diversitie
         for one, bigrams in zip(sets, found, strict=True)
     )
     return Diversities(found=figures, definition=_definition(size))
+
+
+def _no_bigrams(left_out: Counter[NotAnalyzed]) -> Diversities:
+    """Why no prompt of the benchmark has a first bigram: what to install comes first."""
+    if left_out[NotAnalyzed.UNSEGMENTED]:
+        detail = str(MissingExtraError("words where no spaces are written", EXTRA))
+        return Diversities(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)
+    reason = NotAnalyzed.FEW_WORDS if left_out else NotAnalyzed.NO_PROMPTS
+    return Diversities(reason=reason, detail=reason.meaning)
 
 
 def _figures(name: str, found: FirstBigrams, own: FirstBigrams | None, at: int) -> SetDiversity:
@@ -123,7 +134,12 @@ def _ratio(own: FirstBigrams, other: FirstBigrams, size: int) -> Estimate:
     mine, theirs = _at(own, size), _at(other, size)
     if mine is None or theirs is None:
         return Estimate(value=None, reason=NotAnalyzed.NO_PROMPTS)
-    return ratio(mine.expected, mine.error, theirs.expected, theirs.error)
+    found = ratio(mine.expected, mine.error, theirs.expected, theirs.error)
+    if found.low is None or found.high is None:
+        return found
+    # One set has at most `size` different ones, the other at least one.
+    ends = {"low": max(found.low, 1 / size), "high": min(found.high, float(size))}
+    return found.model_copy(update=ends)
 
 
 def _ranked(counts: Counter[tuple[str, str]]) -> list[tuple[tuple[str, str], int]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 from echo_hf.reasons import NotAnalyzed, Unscored
 
 Found = TypeVar("Found")
+Counts = Mapping[str, NonNegativeInt]
 
 
 class Figures(BaseModel):

@@ -7,10 +7,11 @@ another post, of success or of both.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from echo_hf.analysis.failures import Comment, comments_of, example, shortened
+from echo_hf.analysis.failures import comments_of, example, shortened
 from echo_hf.analysis.figures import Part
 from echo_hf.analysis.post_times import PostTimes
 from echo_hf.analysis.result import Interaction, Probe, Workaround
@@ -48,20 +49,22 @@ def _workarounds(sample: Sample, times: PostTimes) -> Iterator[Workaround]:
     comments = list(comments_of(sample))
     if all(times.of(one.url) for one in comments):
         comments.sort(key=lambda one: times.order(one.url)[:2])
-    for at, comment in enumerate(comments):
-        failed = _failed_before(comments[:at], comment)
-        if comment.verdict in WORKED and failed:
+    said_by: dict[str, set[str | None]] = defaultdict(set)  # posts by the failure that they name
+    for comment in comments:
+        failed = _named_by_others(said_by, comment.url) if comment.verdict in WORKED else ()
+        if failed:
             yield Workaround(
                 id=sample["id"],
                 prompt=_first_words(sample),
                 failed=failed,
                 comment=example(comment.url, comment.text, times),
             )
+        if comment.form and comment.keyword:
+            said_by[comment.keyword].add(comment.url)
 
 
-def _failed_before(earlier: Sequence[Comment], comment: Comment) -> tuple[str, ...]:
-    named = (one.keyword for one in earlier if one.form and one.url != comment.url)
-    return tuple(dict.fromkeys(filter(None, named)))
+def _named_by_others(said_by: Mapping[str, set[str | None]], url: str | None) -> tuple[str, ...]:
+    return tuple(keyword for keyword, posts in said_by.items() if len(posts) > (url in posts))
 
 
 def _probe(sample: Sample, times: PostTimes) -> Probe:

@@ -16,7 +16,7 @@ from echo_hf.reasons import NotAnalyzed
 
 EXTRA = "analysis"
 RUN = 3  # words
-CHARACTERS = 5  # of a text whose words cannot be told
+CHARACTERS = 5  # of a text whose words cannot be told, or that has none
 PERMUTATIONS = 128
 MISSED = 1e-4  # most of the pairs at the threshold that MinHash may miss: nobody compares those
 Shingles = frozenset[str]
@@ -24,7 +24,7 @@ Duplicates = Part[tuple[SetDuplicates, ...]]
 
 
 def shingles(prompt: str) -> Shingles:
-    """The runs of three words of a prompt; of five characters where words cannot be told.
+    """The runs of three words of a prompt; of five characters where it has none that can be told.
 
     Args:
         prompt: The prompt.
@@ -35,13 +35,21 @@ def shingles(prompt: str) -> Shingles:
     Example:
         >>> sorted(shingles("A photo of a cat"))
         ['a photo of', 'of a cat', 'photo of a']
+        >>> shingles("?!"), shingles("...")
+        (frozenset({'?!'}), frozenset({'...'}))
     """
-    try:
-        pieces, size, between = list(words(prompt)), RUN, " "
-    except UnsegmentedError:
+    pieces, size, between = _words(prompt), RUN, " "
+    if not pieces:
         pieces, size, between = list("".join(prompt.casefold().split())), CHARACTERS, ""
     last = max(len(pieces) - size, 0)
     return frozenset(between.join(pieces[at : at + size]) for at in range(last + 1))
+
+
+def _words(prompt: str) -> list[str]:
+    try:
+        return list(words(prompt))
+    except UnsegmentedError:
+        return []
 
 
 def jaccard(one: Shingles, other: Shingles) -> float:
@@ -94,11 +102,13 @@ def near_duplicates(
         detail = str(MissingExtraError("near-duplicates", EXTRA))
         return Duplicates(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)
     found = tuple(_of_set(one, similarity, seed) for one in sets)
+    number, rows = bands(similarity)
+    missed = (1 - similarity**rows) ** number
     definition = {
         "similarity": similarity,
         "measure": f"Jaccard of runs of {RUN} words, exact for candidates",
-        "candidates": f"MinHash of {PERMUTATIONS} permutations, at most {MISSED:g} missed",
-        "bands_and_rows": bands(similarity),
+        "candidates": f"MinHash of {PERMUTATIONS} permutations, {missed:.0e} of pairs at it missed",
+        "bands_and_rows": [number, rows],
         "seed": seed,
     }
     return Duplicates(found=found, definition=definition)

@@ -142,15 +142,16 @@ def _drawn(losses: Sequence[Loss], draws: int, seed: int) -> _Drawn | None:
         return None
     nll = np.array([one.nll for one in losses])
     tokens = np.array([one.tokens for one in losses], dtype=np.float64)
-    own = np.array([one.perplexity for one in losses])
+    # Each prompt's part of the mean: their sum may be more than a float holds.
+    parts = np.array([one.perplexity for one in losses]) / len(losses)
     some = list(drawn_weights(len(losses), draws, seed))
     empty = np.empty(0)
     return _Drawn(
         size=len(losses),
         token=float(np.exp(nll.sum() / tokens.sum())),
-        prompt=float(own.mean()),
+        prompt=float(parts.sum()),
         tokens=np.concatenate([empty, *(np.exp((w @ nll) / (w @ tokens)) for w in some)]),
-        prompts=np.concatenate([empty, *((w @ own) / len(losses) for w in some)]),
+        prompts=np.concatenate([empty, *(w @ parts for w in some)]),
     )
 
 

@@ -18,7 +18,6 @@ class PromptSet:
         name: What tables and plots call it.
         prompts: The prompts, white space at their ends left out, none of them empty.
         ids: What each is called: a sample's id, or its place in the set from 0.
-        languages: The language that a prompt's own file names; empty where it names none.
         left_out: How many rows are no prompts, by reason.
         source: Where they come from.
     """
@@ -26,7 +25,6 @@ class PromptSet:
     name: str
     prompts: tuple[str, ...]
     ids: tuple[str, ...]
-    languages: tuple[str | None, ...] = ()
     left_out: Mapping[NotAnalyzed, int] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
 

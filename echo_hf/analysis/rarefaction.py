@@ -23,6 +23,7 @@ class Rarefied:
     """Different kinds in a subsample.
 
     Attributes:
+        size: Of the subsample.
         expected: Mean number over all subsamples without replacement.
         deviation: Standard deviation of the number over these subsamples.
         error: Standard error of `expected` as an estimate of what another sample of that size
@@ -30,15 +31,16 @@ class Rarefied:
             equation 5); unlike `deviation` it is not zero when the subsample is all there is.
     """
 
+    size: int
     expected: float
     deviation: float
     error: float
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Lower and upper end at 95 % for another such sample; not below 0."""
+        """Lower and upper end at 95 % for another such sample: from 0 to its size."""
         reach = QUANTILE * self.error
-        return max(self.expected - reach, 0.0), self.expected + reach
+        return max(self.expected - reach, 0.0), min(self.expected + reach, float(self.size))
 
 
 def rarefied(counts: Iterable[int], size: int) -> Rarefied:
@@ -73,7 +75,8 @@ def rarefied(counts: Iterable[int], size: int) -> Rarefied:
     own = (missed - missed**2 - np.diagonal(both) + missed**2) * kinds
     variance = float(covariance.sum() + own.sum())
     error = ((1 - missed) ** 2 * kinds).sum() - expected**2 / _all_kinds(alike, total)
-    return Rarefied(expected, math.sqrt(max(variance, 0.0)), math.sqrt(max(float(error), 0.0)))
+    deviation, spread = math.sqrt(max(variance, 0.0)), math.sqrt(max(float(error), 0.0))
+    return Rarefied(size, expected, deviation, spread)
 
 
 def _unseen(total: int, size: int) -> NDArray[np.float64]:

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from echo_hf.analysis.failures import shortened
 from echo_hf.analysis.options import Format, Reference
 from echo_hf.analysis.prompt_set import PromptSet, prompt_set
 from echo_hf.errors import HubError, SourceError, unknown
 from echo_hf.metrics.extras import said
 
+LONGEST_ROW = 80
 DELIMITERS: Mapping[Format, str] = {"csv": ",", "tsv": "\t"}
 
 
@@ -65,12 +67,25 @@ def _texts(content: bytes, form: Format, column: str | None, file: Path) -> Iter
             f"reference {str(file)!r} is not UTF-8 (byte {error.start}): save it as UTF-8"
         ) from None
     if form == "text":
-        yield from (line for line in text.splitlines() if line.strip())
+        yield from (line for line in lines(text) if line.strip())
         return
     if column is None:
         raise SourceError(f"reference {str(file)!r} is {form}: expected the column of its prompts")
-    rows = _objects(text, file) if form == "jsonl" else table_rows(text, DELIMITERS[form])
+    try:
+        rows = _objects(text, file) if form == "jsonl" else table_rows(text, DELIMITERS[form])
+    except ValueError as error:
+        raise SourceError(f"reference {str(file)!r}: {error}") from None
     yield from _column(rows, column, file)
+
+
+def lines(text: str) -> list[str]:
+    r"""The lines of a text, which end as files end them, and at no other sign of Unicode's.
+
+    Example:
+        >>> lines("one\u2028still one\r\ntwo")
+        ['one\u2028still one', 'two']
+    """
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _column(rows: Iterable[Mapping[str, Any]], column: str, file: Path) -> Iterator[object]:
@@ -102,8 +117,9 @@ def _objects(text: str, file: Path) -> Iterator[Mapping[str, Any]]:
 def table_rows(text: str, delimiter: str) -> list[dict[str, str]]:
     r"""Rows of a table whose first line names its columns.
 
-    Quotes enclose cells where the whole file keeps to that rule; where one cell breaks it, quotes
-    are characters like any other in all of them, so that no stray one swallows the lines after it.
+    Quotes enclose cells where the whole file keeps to that rule. Where one cell breaks it, quotes
+    between tabs are characters like any other in all of them, so that no stray one swallows the
+    lines after it; between commas nothing else would say what a cell is.
 
     Args:
         text: The table.
@@ -111,6 +127,10 @@ def table_rows(text: str, delimiter: str) -> list[dict[str, str]]:
 
     Returns:
         Cells by column; a short row lacks its last ones.
+
+    Raises:
+        ValueError: A row has more cells than there are columns, or a quote between commas is not
+            closed.
 
     Example:
         >>> table_rows('id,prompt\n1,"a cat, a dog"\n', ",")
@@ -120,10 +140,21 @@ def table_rows(text: str, delimiter: str) -> list[dict[str, str]]:
     """
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except csv.Error:
-        rows = [line.split(delimiter) for line in text.splitlines()]
+    except csv.Error as error:
+        if delimiter == DELIMITERS["csv"]:
+            raise ValueError(
+                f"{error}: expected quotes round a whole cell, and doubled within it"
+            ) from None
+        rows = [line.split(delimiter) for line in lines(text) if line]
     rows = [row for row in rows if row]
     header = [name.strip() for name in rows[0]] if rows else []
+    for row in rows[1:]:
+        if len(row) > len(header):
+            raise ValueError(
+                f"{len(row)} cells in {shortened(delimiter.join(row), LONGEST_ROW)!r}: expected "
+                f"{len(header)} as in the first line, and quotes round a cell that holds "
+                f"{delimiter!r}"
+            )
     return [dict(zip(header, row, strict=False)) for row in rows[1:]]
 
 

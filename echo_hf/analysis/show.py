@@ -47,6 +47,10 @@ def show_analysis(console: Console, done: Analyzed) -> None:
         if part.reason is not None:
             said = f"no {name}, {part.reason}: {plain(part.detail, 300)}"
             console.print(Text(said, "yellow"), soft_wrap=True)
+    tasks = done.analysis.tasks.found
+    if tasks and tasks.no_references:
+        said = f"no tasks of references: {plain(tasks.no_references, 300)}"
+        console.print(Text(said, "yellow"), soft_wrap=True)
     console.print(Text(f"analysis: {done.path}"), soft_wrap=True)
 
 

@@ -18,9 +18,12 @@ from echo_hf.errors import ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.manifest import Manifest
 from echo_hf.run_folder import RunFolder
+from echo_hf.tables import POSTS
 
 COLUMNS = ("id", "prompt", "task", "kind", "post_urls", "community_feedback")
 POST_COLUMNS = ("url", "timestamp", "keywords")
+POST_SCHEMA = pa.schema([POSTS.schema.field(name) for name in POST_COLUMNS])
+LONGEST_SAID = 200
 Sample = Mapping[str, Any]
 
 
@@ -111,7 +114,9 @@ def _posts(path: Path) -> pa.Table | None:
     if not path.exists():
         return None
     try:
-        return pq.read_table(path, columns=list(POST_COLUMNS))
-    except (OSError, pa.ArrowException) as error:
+        return pq.read_table(path, columns=list(POST_COLUMNS)).cast(POST_SCHEMA)
+    except (OSError, pa.ArrowException, ValueError) as error:
         said = " ".join(str(error).split())
-        raise RunError(f"cannot read {str(path)!r} ({said}): run `echo-hf collect` again") from None
+        raise RunError(
+            f"cannot read {str(path)!r} ({said[:LONGEST_SAID]}): run `echo-hf collect` again"
+        ) from None

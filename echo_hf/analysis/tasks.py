@@ -18,7 +18,9 @@ def tasks(
     samples: Sequence[Sample],
     references: Mapping[str, Counter[str]],
     rates: Sequence[TaskRate] = (),
+    *,
     no_rates: str | None = None,
+    no_references: str | None = None,
     engine: Mapping[str, Any] | None = None,
 ) -> TaskPart:
     """Counts samples by task, and says which tasks reference sets lack.
@@ -28,6 +30,7 @@ def tasks(
         references: For each reference set, prompts by task.
         rates: Win rates by split and task.
         no_rates: Why there are none.
+        no_references: Why the references' tasks are not known.
         engine: Who told the references' tasks; null for plain rules.
 
     Returns:
@@ -47,6 +50,7 @@ def tasks(
         kinds=dict(sorted(kinds.items())),
         rates=tuple(rates),
         no_rates=no_rates,
+        no_references=no_references,
     )
     return TaskPart(found=found, definition=_definition(engine))
 

@@ -18,6 +18,7 @@ from echo_hf.reasons import NotAnalyzed
 EXTRA = "analysis"
 WIDTH, HEIGHT = 960, 480
 MOST_WORDS = 150
+LONGEST_WORD = 100  # characters: trying sizes for a whole text takes minutes, and finds none
 LABEL = "Failures that people speak of, the most frequent the largest"
 SVG = "http://www.w3.org/2000/svg"
 CloudPart = Part[WordCloud]
@@ -56,13 +57,15 @@ def word_cloud(
 def _cloud(keywords: Sequence[FailureKeyword], font: Path | None, seed: int) -> CloudPart:
     layout = _layout(font, seed)
     glyphs = _glyphs(Path(layout.font_path))
-    sizes = {one.keyword: one.comments for one in keywords if glyphs.issuperset(one.keyword)}
+    written = [one for one in keywords if glyphs.issuperset(one.keyword)]
+    sizes = {one.keyword: one.comments for one in written if len(one.keyword) <= LONGEST_WORD}
     if not sizes:
-        return CloudPart(reason=NotAnalyzed.NO_GLYPHS, detail=NotAnalyzed.NO_GLYPHS.meaning)
+        reason = NotAnalyzed.NO_SPACE if written else NotAnalyzed.NO_GLYPHS
+        return CloudPart(reason=reason, detail=reason.meaning)
     layout.generate_from_frequencies(sizes)
     shown = len(layout.layout_)
-    left_out = {NotAnalyzed.NO_GLYPHS: len(keywords) - len(sizes)}
-    left_out[NotAnalyzed.NO_SPACE] = len(sizes) - shown
+    left_out = {NotAnalyzed.NO_GLYPHS: len(keywords) - len(written)}
+    left_out[NotAnalyzed.NO_SPACE] = len(written) - shown
     definition = {
         "by": f"wordcloud {version('wordcloud')}",
         "font": Path(layout.font_path).name,
@@ -89,12 +92,14 @@ def _layout(font: Path | None, seed: int) -> Any:
 
 
 def _glyphs(font: Path) -> frozenset[str]:
-    """The characters that a font can write."""
+    """The characters that a font can write; of those without a picture only the space."""
     from fontTools.ttLib import TTFont
 
+    if not font.is_file():
+        raise BadFontError(f"no font {font.name!r}: expected a file, relative to the config")
     try:
         with TTFont(font, fontNumber=0) as opened:
-            return frozenset(map(chr, opened.getBestCmap() or {})) | {" "}
+            return frozenset(filter(str.isprintable, map(chr, opened.getBestCmap() or {}))) | {" "}
     except Exception as error:  # whatever is in a file that is no font
         raise BadFontError(f"cannot read font {font.name!r} ({said(error)})") from error
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -85,6 +87,46 @@ def test_a_release_alone_is_analyzed(built: Path, tmp_path: Path) -> None:
     assert (tmp_path / "quickstart" / FILE).exists()
 
 
+def test_a_release_does_not_take_the_place_of_a_run(built: Path, tmp_path: Path) -> None:
+    """A copy from elsewhere has the run's name, not its posts; the run's own release has them."""
+    folder = built.parent / "runs"
+    path = analyze(built, runs=folder).path
+    before = path.read_bytes()
+    copy = shutil.copytree(folder / "quickstart" / "release", tmp_path / "copy")
+    with pytest.raises(RunError, match="is the run of a config"):
+        analyze(str(copy), runs=folder)
+    assert path.read_bytes() == before
+    own = analyze(str(folder / "quickstart" / "release"), runs=folder).analysis
+    assert own.activity.found is not None
+
+
+@pytest.mark.parametrize("times", [["once"], [None]], ids=["text", "another column"])
+def test_posts_of_another_shape_are_named(built: Path, tmp_path: Path, times: list[str]) -> None:
+    """A table of an older version is one line, not an error of whatever reads it first."""
+    config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
+    path = config.parent / "runs" / "quickstart" / "stages" / "collect" / "kept.parquet"
+    name = "timestamp" if times[0] else "time"
+    rows = {"url": ["https://example.org/1"], name: times, "keywords": [["echo"]]}
+    pq.write_table(pa.table(rows), path)
+    with pytest.raises(RunError, match="run `echo-hf collect` again") as refused:
+        analyze(config, runs=config.parent / "runs")
+    assert len(str(refused.value)) < 600
+    assert "\n" not in str(refused.value)
+
+
+def test_tasks_stand_without_those_of_references(built: Path, tmp_path: Path) -> None:
+    """An engine that cannot be asked takes neither the samples' tasks nor win rates away."""
+    config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
+    given = yaml.safe_load(config.read_text("utf-8"))
+    given["analysis"]["task_engine"] = {"kind": "rules", "no_such_option": 1}
+    config.write_text(yaml.safe_dump(given), "utf-8")
+    found = analyze(config, runs=config.parent / "runs").analysis.tasks.found
+    assert found is not None
+    assert found.counts
+    assert all(not one.in_references and not one.absent_from for one in found.counts)
+    assert "no_such_option" in str(found.no_references)
+
+
 def test_the_verb_prints_short_tables(built: Path) -> None:
     """Sets, tasks, failures, and one line for each part without figures."""
     shown = CliRunner().invoke(app, ["analyze", str(built), "--runs", str(built.parent / "runs")])
@@ -124,9 +166,12 @@ def test_what_is_forgotten_leaves_the_analysis(built: Path, tmp_path: Path) -> N
     """The file holds words of posts: it goes with the post."""
     config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
     path = analyze(config, runs=config.parent / "runs").path
+    half = path.with_name(f".{path.name}.of_a_killed_process")
+    half.write_text("words of a post", "utf-8")
     posts = pq.read_table(path.parent / "stages" / "collect" / "kept.parquet", columns=["url"])
     forget([posts["url"][0].as_py()], config, runs=config.parent / "runs")
     assert not path.exists()
+    assert not half.exists()
 
 
 @pytest.mark.parametrize("given", ["configs/absent.yaml", "configs/absent.yml"])
@@ -173,6 +218,16 @@ class TestFile:
     def test_a_file_that_is_not_there_is_null(self, tmp_path: Path) -> None:
         """A run without an analysis is no error."""
         assert read_analysis(tmp_path / FILE) is None
+
+    def test_two_at_once_leave_one_whole_file(self, tmp_path: Path) -> None:
+        """Neither writes into the other's half, and nothing else is left behind."""
+        done = analyze(runs.run(tmp_path, {}, ["one"]), runs=tmp_path / "runs")
+        path = tmp_path / "two" / FILE
+        path.parent.mkdir()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: write_analysis(path, done.analysis), range(200)))
+        assert read_analysis(path) == done.analysis
+        assert list(path.parent.iterdir()) == [path]
 
     def test_writing_again_replaces_it_whole(self, tmp_path: Path) -> None:
         """No half of the old file is left behind the new one."""

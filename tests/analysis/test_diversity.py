@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,15 @@ def test_a_template_has_no_interval() -> None:
     assert found.most_common == (("a photo", 20),)
 
 
+def test_a_ratio_is_at_most_the_number_of_prompts() -> None:
+    """Thirty that all differ against one that never does: no other thirty are 42 times as many."""
+    own = prompt_set("benchmark", [f"word{at} x" for at in range(30)])
+    _, other = diversity([own, prompt_set("same", ["a photo"] * 30)]).found or ()
+    assert other.ratio is not None
+    assert other.ratio.low is not None
+    assert (other.ratio.low < 30, other.ratio.value, other.ratio.high) == (True, 30, 30)
+
+
 def test_a_set_that_is_too_small_has_no_number_at_that_size() -> None:
     """At 3 prompts, a set of 2 has none, and the ratio is taken at 2."""
     sets = [prompt_set("benchmark", ["a b", "c d", "e f"]), prompt_set("two", ["a b", "a b"])]
@@ -108,6 +118,20 @@ def test_without_prompts_there_is_a_reason() -> None:
     """A benchmark whose words are left out has no diversity."""
     part = diversity([prompt_set("benchmark", [None]), prompt_set("two", ["a b"])])
     assert (part.found, part.reason) == (None, NotAnalyzed.NO_PROMPTS)
+
+
+def test_prompts_of_one_word_alone_are_named_as_the_reason() -> None:
+    """There are prompts, and it is not said that there are none."""
+    part = diversity([prompt_set("benchmark", ["bond", "cat"])])
+    assert (part.found, part.reason) == (None, NotAnalyzed.FEW_WORDS)
+
+
+@pytest.mark.skipif(find_spec("icu4py") is not None, reason="icu4py is installed here")
+def test_what_cuts_words_is_named_where_it_is_missing() -> None:
+    """A benchmark in Chinese has prompts; the package that finds their words is to be installed."""
+    part = diversity([prompt_set("benchmark", ["将照片里的两个人转换成", "x"])])
+    assert (part.found, part.reason) == (None, NotAnalyzed.MISSING_EXTRA)
+    assert "echo-hf[analysis]" in (part.detail or "")
 
 
 def test_an_empty_reference_has_no_ratio() -> None:

@@ -31,6 +31,19 @@ def test_a_success_after_a_failure_may_be_a_workaround() -> None:
     assert (one.comment.post_url, one.failed) == ("u3", ("wrong maze",))
 
 
+def test_failures_that_others_named_come_in_their_order() -> None:
+    """A keyword of one's own counts once somebody else has named it, too."""
+    said = [
+        ("u2", "failure", "blur"),
+        ("u1", "mixed", "hands"),
+        ("u1", "failure", "blur"),
+        ("u2", "success", None),
+    ]
+    found = interaction([sample("a", said)], PostTimes()).found
+    assert found is not None
+    assert [one.failed for one in found.workarounds] == [("blur",), ("blur", "hands")]
+
+
 def test_probes_are_the_samples_of_that_kind() -> None:
     """With their words and how many comments they have."""
     samples = [

@@ -65,6 +65,12 @@ def test_prompts_without_a_number_are_counted_out() -> None:
     assert found.prompts == 1
 
 
+def test_the_mean_of_immense_perplexities_is_a_number() -> None:
+    """Each is one that a float holds, though their sum is none."""
+    (found,) = perplexities(["own"], [[Loss(709.0, 1)] * 12], draws=20)
+    assert found.prompt_level.value == pytest.approx(math.exp(709))
+
+
 def test_a_set_without_numbers_says_so() -> None:
     """Neither a value nor a ratio, and the other sets have theirs."""
     own, other = perplexities(["own", "other"], [[None], [Loss(4.0, 2)]], draws=10)

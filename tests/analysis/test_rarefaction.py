@@ -40,11 +40,17 @@ def test_a_large_set_equals_drawing() -> None:
 
 def test_all_members_show_all_kinds() -> None:
     """A subsample of everything shows every kind without doubt; another sample may show others."""
-    found = rarefied([5, 2, 1, 1], 9)
+    found = rarefied([5, 2, 1, 1], 9)  # whose interval stays below 9
     assert (found.expected, found.deviation) == (pytest.approx(4), pytest.approx(0, abs=1e-7))
     # By hand: 4 seen, f1 = 2, f2 = 1, Chao1 = 4 + 8/9 * 4/2; variance = 4 - 16 / Chao1.
     assert found.error == pytest.approx((4 - 16 / (4 + 8 / 9 * 2)) ** 0.5)
     assert found.interval == pytest.approx((4 - 1.959964 * found.error, 4 + 1.959964 * found.error))
+
+
+def test_no_sample_shows_more_kinds_than_it_has_members() -> None:
+    """Of 30 members that are all different, others may be alike, but never more than 30."""
+    low, high = rarefied([1] * 30, 30).interval
+    assert low < 30 == high
 
 
 def test_a_single_kind_is_certain() -> None:

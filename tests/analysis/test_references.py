@@ -35,6 +35,14 @@ def test_every_format_gives_the_same_prompts(tmp_path: Path, name: str, text: st
     assert found.source["files"] == {name: hashlib.sha256(text.encode()).hexdigest()}
 
 
+def test_a_line_ends_where_files_end_it(tmp_path: Path) -> None:
+    """Unicode's own line separators stand within prompts that people copied."""
+    text = "a cat\u2028and a dog\r\na\x0bb\x85c\rthe last\n"
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    found = read_reference(Reference(name="some", path=tmp_path / "a.txt"))
+    assert found.prompts == ("a cat\u2028and a dog", "a\x0bb\x85c", "the last")
+
+
 def test_several_files_are_one_set(tmp_path: Path) -> None:
     """In the order of the config."""
     for name in ("b.txt", "a.txt"):
@@ -62,6 +70,10 @@ def test_rows_without_a_prompt_are_counted(tmp_path: Path) -> None:
         ("a.jsonl", b'{"prompt": "a"}\n[1]\n', "line 2 is no JSON object"),
         ("a.jsonl", b"[" * 100_000, "line 1 is no JSON object"),
         ("a.txt", b"a cat\n\xff\xfe", "not UTF-8 (byte 6)"),
+        ("a.csv", b"prompt,n\na cat, a dog,1\n", "3 cells in 'a cat, a dog,1': expected 2"),
+        ("a.csv", b'prompt\n"a cat, a dog\n', "expected quotes round a whole cell"),
+        ("a.csv", b'prompt\n"a" cat, a dog\n', "expected quotes round a whole cell"),
+        ("a.tsv", b"prompt\na cat\ta dog\n", "2 cells"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, said: str) -> None:

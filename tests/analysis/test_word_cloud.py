@@ -70,7 +70,40 @@ def test_a_font_that_is_none_is_named(tmp_path: Path) -> None:
     for name in ("none.ttf", "gone.ttf"):
         part = word_cloud(KEYWORDS, font=tmp_path / name)
         assert (part.found, part.reason) == (None, NotAnalyzed.BAD_FONT)
-        assert part.detail
+        assert name in str(part.detail)
+        assert str(tmp_path) not in str(part.detail)
+
+
+@pytest.mark.extras
+@pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
+def test_a_text_in_place_of_a_keyword_finds_no_space() -> None:
+    """No size is tried for it; the others are shown."""
+    part = word_cloud([*KEYWORDS[:1], _keyword("x" * 100_000, 3)])
+    assert part.found is not None
+    assert (part.found.words, part.found.left_out) == (1, {"no_space": 1})
+    assert word_cloud([_keyword("x" * 101, 3)]).reason is NotAnalyzed.NO_SPACE
+
+
+@pytest.mark.extras
+@pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
+def test_a_control_character_that_a_font_knows_is_not_written(tmp_path: Path) -> None:
+    """XML can hold none: the keyword is counted, and the picture is still one."""
+    font = _with_control_characters(tmp_path / "own.ttf")
+    part = word_cloud([*KEYWORDS[:1], _keyword("a\x0b\x00b", 3)], font=font)
+    assert part.found is not None
+    assert part.found.left_out == {"no_glyphs": 1}
+
+
+def _with_control_characters(path: Path) -> Path:
+    """The library's own font, with pictures for characters that have none."""
+    import wordcloud
+    from fontTools.ttLib import TTFont
+
+    with TTFont(Path(wordcloud.__file__).with_name("DroidSansMono.ttf")) as font:
+        for table in font["cmap"].tables:
+            table.cmap |= {0: "a", 11: "a"}
+        font.save(path)
+    return path
 
 
 def test_without_keywords_there_is_a_reason() -> None:

@@ -104,8 +104,11 @@ def _tasks(found: Tasks) -> Markup:
     ]
     splits = dict.fromkeys(one.split for one in found.rates)
     rates = [element("div", _rates(split, found.rates)) for split in splits]
+    untold = found.no_references and note(f"No task of other benchmarks: {found.no_references}.")
     return joined(
-        table("Samples by task", columns, [rows]), element("div", rates, class_="columns")
+        table("Samples by task", columns, [rows]),
+        untold,
+        element("div", rates, class_="columns"),
     )
 
 
