@@ -167,7 +167,7 @@ class _Round:
             result.end = RefreshEnd.CANNOT_SAY
         elif due:
             price = self.platform.tariff.usd_per_post
-            paid = due if not price else due[: int(budget_usd / price + 1e-9)]
+            paid = due if not price else due[: int(min(budget_usd / price + 1e-9, len(due)))]
             result.end = RefreshEnd.ALL_ASKED if len(paid) == len(due) else RefreshEnd.NOT_PAID
             if paid:
                 self._ask(paid, result)
