@@ -22,6 +22,7 @@ from echo_hf.config import Config
 from echo_hf.errors import PlatformError, RunError
 from echo_hf.reasons import Missing, RefreshEnd
 from echo_hf.refresh import Refresh, refresh
+from echo_hf.refresh_view import said
 from echo_hf.removal import forget
 from echo_hf.run import run_until
 from echo_hf.run_folder import RunFolder
@@ -52,6 +53,14 @@ class Dear(Honest):
     """The same for a cent a post."""
 
     tariff = Tariff(usd_per_post=0.01)
+
+
+class Local(Honest):
+    """The same, which knows some of its posts alone."""
+
+    def can_tell(self, url: str) -> bool:
+        """Those with an even number."""
+        return int(url.rpartition("p")[2]) % 2 == 0
 
 
 @dataclass
@@ -170,6 +179,18 @@ def test_limits_are_waited_for(serve: Serve, runs: Path, crawled: Crawled) -> No
     hasty = Patience(attempts=1, longest_wait_s=0.001)
     (left,) = asked(config, runs, patience=hasty, older_than=NOW).platforms
     assert (left.end, left.asked + left.left) == (RefreshEnd.LATER, len(urls))
+
+
+def test_what_a_platform_cannot_tell_counts_as_unknown(crawled: Crawled, runs: Path) -> None:
+    """And not as asked about: the next refresh says so again."""
+    _, config, urls = crawled
+    even = sum(int(name.removeprefix("p")) % 2 == 0 for name in names(urls))
+    for asked_now in (even, 0):
+        (one,) = asked(config, runs, platform=Local).platforms
+
+        assert (one.asked, one.fresh) == (asked_now, even - asked_now)
+        assert (one.unknown, one.left) == (len(urls) - even, 0)
+        assert f"{len(urls) - even:,} it can say nothing about" in "".join(said(one))
 
 
 def test_nobody_is_paid_unasked(crawled: Crawled, runs: Path) -> None:
