@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from echo_hf.collect.crawl_question import ASKED, Asked, QuestionState, asked_of, names
@@ -59,14 +60,17 @@ def forget_names(path: Path, urls: Iterable[str]) -> None:
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 
 
+@dataclass(frozen=True)
 class _Theirs:
-    """Tells the identifiers of forgotten posts from others."""
+    """Tells the identifiers of forgotten posts from others.
 
-    def __init__(
-        self, stand_ins: Mapping[str, str], post_ids: Mapping[tuple[str, str], str]
-    ) -> None:
-        self.stand_ins = stand_ins
-        self.post_ids = post_ids
+    Attributes:
+        stand_ins: By address what takes its place.
+        post_ids: Addresses by platform and what it calls the post.
+    """
+
+    stand_ins: Mapping[str, str]
+    post_ids: Mapping[tuple[str, str], str]
 
     def stand_in(self, platform: str, identifier: str) -> str | None:
         """What takes the place of an identifier, null when it is nobody's of them."""
@@ -74,7 +78,9 @@ class _Theirs:
         if platform == "x":
             addresses.append(x_status_url(identifier))
         addresses.append(self.post_ids.get((platform, identifier)))
-        return next((self.stand_ins[one] for one in addresses if one in self.stand_ins), None)
+        return next(
+            (self.stand_ins[one] for one in addresses if one and one in self.stand_ins), None
+        )
 
 
 def _post_ids(connection: sqlite3.Connection, urls: Iterable[str]) -> dict[tuple[str, str], str]:
