@@ -19,12 +19,18 @@ from echo_hf.collect.tombstones import STAND_IN, hashed
 from echo_hf.collect.urls import canonical_url, x_status_url
 from echo_hf.reasons import Missing
 
-SEEN = f"""update or replace seen set url = :name, post_id = :name, author = null,
+# The addresses and what takes their place, so that each table is read once for all of them.
+GONE = "create temp table gone (url text primary key, name text not null) without rowid"
+NAME = "(select name from gone where gone.url = seen.{})".format
+SEEN = f"""update or replace seen set url = {NAME("url")}, post_id = {NAME("url")}, author = null,
     parent_url = null, quoted_url = null, replies = 0, missing = '{Missing.REMOVED}', found = 0,
-    expanded = 1 where url = :url"""  # noqa: S608
-ANSWERS = "update seen set parent_url = :name where parent_url = :url"
-QUOTES = "update seen set quoted_url = :name where quoted_url = :url"
-POST_IDS = "select platform, post_id from seen where url = ? and post_id is not null"
+    expanded = 1 where url in (select url from gone)"""  # noqa: S608
+ANSWERS, QUOTES = (
+    f"update seen set {one} = {NAME(one)} where {one} in (select url from gone)"  # noqa: S608
+    for one in ("parent_url", "quoted_url")
+)
+POST_IDS = """select platform, post_id, url from seen
+    where post_id is not null and url in (select url from gone)"""
 EVERY_ASKED = "select platform, kind, identifier from asked"
 NOT_ASKED = "delete from asked where platform = ? and kind = ? and identifier = ?"
 QUESTIONS = f"select questions.state, {ASKED} from questions where kind <> 'search'"  # noqa: S608
@@ -50,13 +56,15 @@ def forget_names(path: Path, urls: Iterable[str]) -> None:
     stand_ins = {url: STAND_IN + hashed(url) for url in urls}
     with closing(connected(path)) as connection, explained(path):
         connection.execute("pragma secure_delete = on")
+        connection.execute("pragma temp_store = memory")
+        connection.execute(GONE)
+        connection.executemany("insert into gone values (?, ?)", stand_ins.items())
         with transaction(connection):
-            theirs = _Theirs(stand_ins, _post_ids(connection, stand_ins))
+            theirs = _Theirs(stand_ins, _post_ids(connection))
             _forget_asked(connection, theirs)
             _forget_questions(connection, theirs)
-            for url, name in stand_ins.items():
-                for change in (SEEN, ANSWERS, QUOTES):
-                    connection.execute(change, {"url": url, "name": name})
+            for change in (SEEN, ANSWERS, QUOTES):
+                connection.execute(change)
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 
 
@@ -83,13 +91,10 @@ class _Theirs:
         )
 
 
-def _post_ids(connection: sqlite3.Connection, urls: Iterable[str]) -> dict[tuple[str, str], str]:
-    """What platforms call posts, and their addresses."""
-    return {
-        (platform, post_id): url
-        for url in urls
-        for platform, post_id in connection.execute(POST_IDS, (url,))
-    }
+def _post_ids(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """What platforms call the posts, and their addresses."""
+    found = connection.execute(POST_IDS)
+    return {(platform, post_id): url for platform, post_id, url in found}
 
 
 def _forget_asked(connection: sqlite3.Connection, theirs: _Theirs) -> None:
