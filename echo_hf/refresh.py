@@ -177,6 +177,10 @@ class _Round:
         result.gone = self.record.gone(urls)
         return result
 
+    def _can_tell(self, url: str) -> bool:
+        can_tell = getattr(self.platform, "can_tell", None)
+        return can_tell is None or bool(can_tell(url))
+
     def _ask(self, due: Sequence[str], result: Refreshed) -> None:
         name, gone = result.platform, 0
         try:
@@ -205,10 +209,6 @@ class _Round:
             lambda seconds: self.watch.waits(platform.name, seconds),
         )
         return {url: why for url, why in said.items() if url in asked}
-
-    def _can_tell(self, url: str) -> bool:
-        can_tell = getattr(self.platform, "can_tell", None)
-        return can_tell is None or bool(can_tell(url))
 
 
 def _by_platform(folder: RunFolder) -> Groups:
