@@ -316,7 +316,9 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _end(said: str, code: int) -> None:
-    print(f"echo-hf: {said}", file=sys.stderr)
+    # Names in a stranger's file may hold what moves a cursor, or turns a line around.
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
+    print(f"echo-hf: {line}", file=sys.stderr)
     sys.exit(code)
 
 

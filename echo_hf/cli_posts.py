@@ -13,6 +13,7 @@ from echo_hf.cli_console import terminal
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
 Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
 DEFAULT_RUNS = Path("runs")
+MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
 
 
 def keywords(config: ConfigFile, runs: Runs = DEFAULT_RUNS) -> None:
@@ -33,7 +34,11 @@ def refresh(
     ] = None,
     older_than: Annotated[
         float,
-        typer.Option(min=0, help="HOURS: leave out posts that were asked about in this time."),
+        typer.Option(
+            min=0,
+            max=MOST_HOURS,
+            help="HOURS: leave out posts that were asked about in this time.",
+        ),
     ] = 24.0,
     budget: Annotated[
         float, typer.Option(min=0, help="USD: most that platforms may charge for it.")

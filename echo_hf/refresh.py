@@ -56,6 +56,7 @@ class Refreshed:
         asked: About how many it was asked now.
         fresh: About how many it had been asked a short time ago.
         left: How many are still to be asked about.
+        unknown: How many it can say nothing about, such as those of another server.
         end: Why no more were asked about.
         gone: Why each of those is gone that are, by address; what it said before counts, too.
         cost_usd: What asking costs by its price, null where that is unknown.
@@ -69,6 +70,7 @@ class Refreshed:
     end: RefreshEnd = RefreshEnd.ALL_ASKED
     gone: dict[str, Missing] = field(default_factory=dict)
     cost_usd: float | None = None
+    unknown: int = 0
 
     @property
     def reasons(self) -> dict[Missing, int]:
@@ -167,7 +169,7 @@ class _Round:
             result.end = RefreshEnd.CANNOT_SAY
         elif due:
             price = self.platform.tariff.usd_per_post
-            paid = due if not price else due[: int(budget_usd / price + 1e-9)]
+            paid = due if not price else due[: int(min(budget_usd / price + 1e-9, len(due)))]
             result.end = RefreshEnd.ALL_ASKED if len(paid) == len(due) else RefreshEnd.NOT_PAID
             if paid:
                 self._ask(paid, result)
@@ -175,14 +177,20 @@ class _Round:
         result.gone = self.record.gone(urls)
         return result
 
+    def _can_tell(self, url: str) -> bool:
+        can_tell = getattr(self.platform, "can_tell", None)
+        return can_tell is None or bool(can_tell(url))
+
     def _ask(self, due: Sequence[str], result: Refreshed) -> None:
         name, gone = result.platform, 0
         try:
             with self.patience.connected(cast("Platform", self.platform), self._waits):
                 for batch in _batches(due, self.platform.most_refreshed):
                     said = self._gone(batch)
-                    self.record.keep(name, batch, said, datetime.datetime.now(datetime.UTC))
-                    result.asked += len(batch)
+                    told = [url for url in batch if self._can_tell(url)]
+                    self.record.keep(name, told, said, datetime.datetime.now(datetime.UTC))
+                    result.asked += len(told)
+                    result.unknown += len(batch) - len(told)
                     result.left -= len(batch)
                     gone += len(said)
                     self.watch.refreshed(name, result.asked, len(due), gone)

@@ -59,6 +59,8 @@ def said(one: Refreshed) -> Iterator[str]:
     )
     for reason, count in one.reasons.items():
         yield f"  {count:,} {reason}: {reason.meaning}"
+    if one.unknown:
+        yield f"  {one.unknown:,} it can say nothing about: they are another server's"
     if one.end != RefreshEnd.ALL_ASKED:
         yield f"  {one.left:,} left: {one.end.meaning}"
 

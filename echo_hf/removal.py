@@ -108,7 +108,8 @@ def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str
             answers = store.forget(forgotten)
         if not held.posts and not answers:
             # Nothing was made of them here: what was made of others stays.
-            return Removal(forgotten, 0, forgotten, (), 0, 0, ())
+            pages = forget_answers(folder.root / COLLECTED, forgotten)
+            return Removal(forgotten, 0, forgotten, (), 0, 0, (), pages)
         remove_rows(folder.root, held.samples)
         pictures = _sweep(folder, held.shown | pictures_named(folder.root))
         _clear_ledger(folder.root / LEDGER, held.addresses)

@@ -131,6 +131,22 @@ def test_a_missing_config_is_one_line(tmp_path: Path) -> None:
     assert "'nope.yaml'" in done.stderr
 
 
+def test_a_mistake_moves_no_cursor_and_turns_no_line(tmp_path: Path) -> None:
+    """A name in a stranger's table is shown with escapes in the place of what does such things."""
+    (tmp_path / "a.csv").write_text("l\x1b[2Jink\u202e,text\nhttps://a.example/1,a\n", "utf-8")
+    columns = "{url: link}"
+    (tmp_path / "c.yaml").write_text(
+        "name: a\ntarget: {name: A, developer: B, released: 2025-03-25}\n"
+        f"posts: [{{source: table, path: a.csv, columns: {columns}}}]\n"
+        "engines: {text: {kind: rules}}\n"
+    )
+    done = echo_hf("collect", "c.yaml", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "known: l\\x1b[2Jink\\u202e, text\n" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_engines_are_listed(tmp_path: Path) -> None:
     """The names a config may use are one a line."""
     listed = echo_hf("engines", cwd=tmp_path).stdout

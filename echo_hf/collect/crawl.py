@@ -144,7 +144,8 @@ class Crawl:
         priced = None if price is None else price * answer.posts
         cost = priced if answer.cost_usd is None else answer.cost_usd
         posts = posts_in(answer.body, asked.question, self.source)
-        self.ledger.keep(asked, self._without_forgotten(answer, posts), posts, cost)
+        shown = map(self.forgotten.cleared, posts) if self.forgotten.hashes else posts
+        self.ledger.keep(asked, self._without_forgotten(answer, posts), shown, cost)
         if answer.cursor is not None:
             self._look_ahead(asked, answer.cursor, posts)
         self._troubles = 0

@@ -6,13 +6,13 @@ import datetime
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from echo_hf.collect.crawl_question import ASKED, Asked, asked_of
-from echo_hf.collect.crawl_tables import connected, explained, packed, transaction, unpacked
+from echo_hf.collect.crawl_tables import connected, explained, packed, unpacked
 from echo_hf.collect.platforms.base import Question
 from echo_hf.collect.sources.base import Post, Source
 
@@ -149,26 +149,6 @@ def rewrite_answers(path: Path, change: Callable[[StoredAnswer], str | None]) ->
                 connection.execute("update answers set body = ? where id = ?", (packed(text), row))
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
     return count
-
-
-def forget_seen(path: Path, urls: Iterable[str]) -> None:
-    """Deletes posts from the list of those that a crawl has seen, from the file's bytes as well.
-
-    Args:
-        path: The file of the ledger; one that does not exist is left so.
-        urls: Their canonical addresses.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
-    if not path.exists():
-        return
-    with closing(connected(path)) as connection, explained(path):
-        connection.execute("pragma secure_delete = on")
-        with transaction(connection):
-            for url in urls:
-                connection.execute("delete from seen where url = ?", (url,))
-        connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 
 
 def _said(question: Question) -> str:

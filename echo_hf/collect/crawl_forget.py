@@ -12,12 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from echo_hf.collect.crawl_answers import (
-    StoredAnswer,
-    forget_seen,
-    posts_in,
-    rewrite_answers,
-)
+from echo_hf.collect.crawl_answers import StoredAnswer, posts_in, rewrite_answers
+from echo_hf.collect.crawl_unnamed import forget_names
 from echo_hf.collect.deep_dump import deep_dumps
 from echo_hf.collect.deep_json import deep_loads
 from echo_hf.collect.platforms.base import Question
@@ -40,7 +36,7 @@ Json = dict[str, Any]
 
 
 def forget_answers(path: Path, urls: Iterable[str]) -> int:
-    """Takes posts out of the stored pages of a crawl, and out of what it has seen.
+    """Takes posts out of the stored pages of a crawl, and their names out of its ledger.
 
     Args:
         path: The file of its ledger; one that does not exist is left so.
@@ -58,7 +54,7 @@ def forget_answers(path: Path, urls: Iterable[str]) -> int:
         return without_posts(answer.body, answer.asked.platform, forgotten)
 
     changed = rewrite_answers(path, change)
-    forget_seen(path, forgotten)
+    forget_names(path, forgotten)
     return changed
 
 

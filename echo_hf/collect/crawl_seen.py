@@ -13,6 +13,7 @@ from typing import Any
 
 from echo_hf.collect.platforms.base import Question
 from echo_hf.collect.sources.base import Post
+from echo_hf.collect.tombstones import STAND_IN
 from echo_hf.collect.urls import post_id_of
 from echo_hf.reasons import Missing
 
@@ -185,7 +186,8 @@ def not_asked_before(
     left = tuple(
         one
         for one in dict.fromkeys(question.about)
-        if not (question.kind == "posts" and _is_held(connection, platform, one))
+        if STAND_IN not in one  # nobody is asked about a forgotten post
+        and not (question.kind == "posts" and _is_held(connection, platform, one))
         and connection.execute(ASKED, (platform, question.kind, one)).rowcount
     )
     return Question(question.kind, left, question.window, question.language) if left else None

@@ -12,7 +12,7 @@ TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)(?=[\s/>])", re.ASCII | re.IGNORECASE)
 LINK = re.compile(r"""\bhref\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.ASCII | re.IGNORECASE)
 # Python refuses to read a number of thousands of digits; no character has more than seven.
 ENDLESS = re.compile(r"&#[0-9]{8,};?", re.ASCII)
-BEFORE_LINE_END = re.compile(r" *\n")
+BEFORE_LINE_END = re.compile(r"(?<! ) +\n")  # begins at a run's first blank: no run is read twice
 BLANK_LINES = re.compile(r"\n{3,}")
 LINE_BREAKS = frozenset({"br", "li", "tr", "div", "blockquote"})
 PARAGRAPHS = frozenset({"p", "ul", "ol", "pre", "table", "h1", "h2", "h3"})

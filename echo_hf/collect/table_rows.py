@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,8 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from echo_hf.collect.csv_rows import csv_rows, delimiter_of
 from echo_hf.collect.post_file import opened
 from echo_hf.collect.sources.base import json_documents
 from echo_hf.errors import ConfigError, SourceError, unknown
@@ -36,7 +37,7 @@ def table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Row | 
 
     Raises:
         ConfigError: The table has no such column, or two of that name.
-        SourceError: Its name says no kind of table.
+        SourceError: Its name says no kind of table, or it is no text with a header.
         OSError: It cannot be read; a damaged Parquet file is an `ArrowException`.
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
@@ -46,21 +47,41 @@ def table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Row | 
     if suffix not in DELIMITERS and suffix not in JSON_SUFFIXES:
         expected = ", ".join((*DELIMITERS, *JSON_SUFFIXES, PARQUET))
         raise SourceError(f"{str(path)!r} is no table by its name: expected one of {expected}")
-    with opened(path) as lines:
-        if suffix in JSON_SUFFIXES:
+    if suffix in JSON_SUFFIXES:
+        with opened(path) as lines:
             yield from _json(path, lines, columns)
-        else:
+    else:
+        with opened(path, errors="surrogateescape") as lines:
             yield from _delimited(path, lines, columns, DELIMITERS[suffix])
 
 
 def _parquet(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    wanted = list(dict.fromkeys(columns))
     with path.open("rb") as file, pq.ParquetFile(file) as table:
         _check(path, columns, table.schema_arrow.names)
         number = 0
-        for batch in table.iter_batches(BATCH, columns=list(dict.fromkeys(columns))):
-            for row in batch.to_pylist():
+        for batch in table.iter_batches(BATCH, columns=wanted):
+            for row in _rows(batch):
                 number += 1
                 yield f":{number}", row
+
+
+def _rows(batch: pa.RecordBatch) -> list[Row]:
+    try:
+        rows: list[Row] = batch.to_pylist()
+    except (ValueError, OverflowError):  # a time beyond Python's, a text that is no UTF-8
+        names = batch.schema.names
+        columns = [[_value(cell) for cell in column] for column in batch.columns]
+        rows = [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    return rows
+
+
+def _value(cell: pa.Scalar) -> Any:
+    """A cell as Python has it; an object, which no field takes, where Python has no such value."""
+    try:
+        return cell.as_py()
+    except (ValueError, OverflowError) as error:
+        return {str(cell.type): str(error)}
 
 
 def _json(
@@ -94,27 +115,52 @@ def _values(lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
 def _delimited(
     path: Path, lines: Iterable[str], columns: Sequence[str], delimiters: Sequence[str]
 ) -> Iterator[tuple[str, Row | str]]:
-    rest = iter(lines)
-    first = next((line for line in rest if line.strip()), "")
-    # Some programs write semicolons and call it CSV.
-    delimiter = next((one for one in delimiters if one in first), delimiters[0])
-    reader = csv.reader(chain([first], rest), delimiter=delimiter)
-    header = [name.strip() for name in next(reader, [])]
-    _check(path, columns, header)
-    at = {name: header.index(name) for name in columns}
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield f":{reader.line_num}", f"no row of a table: {error}"
-            continue
-        if cells and len(cells) != len(header):
-            said = f"{len(cells)} cells, the header has {len(header)}: {delimiter.join(cells)}"
-            yield f":{reader.line_num}", said
+    head = list(_until_filled(rest := iter(lines)))
+    first = head[-1] if head else ""
+    if "\x00" in first:
+        raise SourceError(f"{str(path)!r} is no UTF-8 text: save the table as UTF-8")
+    rows = csv_rows(chain(head, rest), delimiter_of(first, columns, delimiters))
+    names = _header(path, columns, (cells for _, cells in rows))
+    at = {name: names.index(name) for name in columns}
+    for number, cells in rows:
+        if isinstance(cells, str):
+            yield f":{number}", _no_row(cells)
+        elif cells and len(cells) != len(names):
+            said = f"{len(cells)} cells, the header has {len(names)}: {cells}"
+            yield f":{number}", _no_row(said)
         elif any(cell.strip() for cell in cells):
-            yield f":{reader.line_num}", {name: cells[place] for name, place in at.items()}
+            row = {name: cells[place] for name, place in at.items()}
+            wrong = next((cell for cell in row.values() if not _is_utf8(cell)), None)
+            yield f":{number}", row if wrong is None else _no_row(f"no UTF-8: {wrong!r}")
+
+
+def _until_filled(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        yield line
+        if line.strip():
+            return
+
+
+def _header(path: Path, columns: Sequence[str], rows: Iterator[Sequence[str]]) -> list[str]:
+    cells = next((one for one in rows if any(cell.strip() for cell in one)), [])
+    if isinstance(cells, str):
+        expected = "expected names of columns, and lines that end with a line feed"
+        raise SourceError(f"cannot read the header of {str(path)!r} ({cells[:80]}): {expected}")
+    names = [name.strip() for name in cells]
+    _check(path, columns, names)
+    return names
+
+
+def _no_row(said: str) -> str:
+    return json.dumps(said)  # a record, and no post
+
+
+def _is_utf8(cell: str) -> bool:
+    """Whether all bytes were; one that is not stands as half a character."""
+    try:
+        return cell.isascii() or bool(cell.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _check(path: Path, columns: Sequence[str], known: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from echo_hf.collect.search_config import Search, phase_spans
 
 DAILY = 14  # days, as in the paper; weeks follow
 WEEK = 7
-MOST_EDGES = 5_000  # a post of the year 9999 makes no hundred thousand windows
+MOST_EDGES = 5_000  # of a phase: a post of the year 9999 makes no hundred thousand windows
 
 
 class DayWindow(NamedTuple):
@@ -68,7 +68,7 @@ def planned_edges(searches: Sequence[Search], released: datetime.date, last: int
         for phase, span in zip(search.phases, spans, strict=True):
             start = (span.start - released).days
             end = last + 1 if span.until is None else (span.until - released).days
-            edges.update(range(start, max(end, start + 1), phase.length.days))
+            edges.update(range(start, max(end, start + 1), phase.length.days)[:MOST_EDGES])
             edges.add(max(end, start + 1))
     return _prolonged(sorted(edges), last) if edges else default_edges(last)
 

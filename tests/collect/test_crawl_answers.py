@@ -14,7 +14,6 @@ import pytest
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_answers import (
     answers_digest,
-    forget_seen,
     rewrite_answers,
     stored_answers,
 )
@@ -169,20 +168,9 @@ class TestChanging:
         assert rewrite_answers(path, lambda one: None if one.page else one.body) == 1
         assert [one.page for one in stored_answers(path, "x")] == [0]
 
-    def test_a_post_is_struck_from_those_that_were_seen(self, tmp_path: Path) -> None:
-        """Its address is in the file no more."""
-        path = tmp_path / LEDGER
-        kept(path, "x", SEARCH, page(1), page(2))
-        forget_seen(path, [f"{HOST}/0"])
-        data = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-
-        assert f"{HOST}/0".encode() not in data
-        assert f"{HOST}/1".encode() in data
-
     def test_where_nothing_was_collected_no_file_is_made(self, tmp_path: Path) -> None:
         """Looking leaves no trace."""
         path = tmp_path / LEDGER
-        forget_seen(path, ["a"])
 
         assert rewrite_answers(path, lambda one: one.body) == 0
         assert list(stored_answers(path, "x")) == []

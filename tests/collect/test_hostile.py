@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ BUNDLED = {"quickstart"}  # reads our own format, and no other file
 SOURCES = sorted(set(source_names()) - BUNDLED)
 Row = dict[str, Any]
 Joined = Callable[[str, Sequence[Said]], tuple[dict[str, Row], StageResult, list[Row]]]
+MARK = "in the place of this stands what nests"
 OVERRIDE = "\u202efox\u202c a\u0007b\u001b[31m\u200b\ufeffc"
 
 
@@ -152,3 +154,34 @@ class TestHostile:
             assert picture["sha256"] is None
         kept = any(picture["url"] for picture in post["pictures"])
         assert bool(read.notices["_reason"]) == (form_of(source).pictures and not kept)
+
+    @pytest.mark.parametrize("depth", [30, 900, 960, 980])
+    def test_a_field_that_nests_as_deep_as_python_goes(
+        self, collect: Collect, tmp_path: Path, source: str, depth: int
+    ) -> None:
+        """Any field of a post: each line is read or rejected, and the good one after them stays."""
+        form = form_of(source)
+        text = form.write([Said(1, parent=2, picture="https://p.example/a.png", replies=3)])
+        lines = [line for line in text.splitlines() if line.strip()]
+        marked = [mark for line in lines for mark in with_mark(json.loads(line))]
+        deep = "[" * depth + "]" * depth
+        bad = [json.dumps(one).replace(json.dumps(MARK), deep) for one in marked]
+        path = tmp_path / "posts.jsonl"
+        path.write_text("\n".join([*bad, form.write([Said(7)])]), "utf-8")
+        columns = Columns.model_validate(form.columns) if form.columns else None
+        read = run_stage(collect, read_records([Posts(source=source, path=path, columns=columns)]))
+
+        assert len(bad) > 5
+        assert form.url(7) in read.dataset["url"][:]
+        assert len(read.dataset) + sum(read.stats.rejected.values()) >= len(bad)
+
+
+def with_mark(value: Any) -> Iterator[Any]:
+    """A decoded JSON value, each time with a mark in the place of another part of it."""
+    yield MARK
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from ({**value, name: one} for one in with_mark(inner))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from ([*value[:at], one, *value[at + 1 :]] for one in with_mark(inner))

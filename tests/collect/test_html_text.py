@@ -47,7 +47,7 @@ def test_a_reader_sees_the_words_and_their_lines(html: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["<", "<a ", "<a b='", "<!--", "<p>", "</", "<![", "&", "<script>"]
+    "part", ["<", "<a ", "<a b='", "<!--", "<p>", "</", "<![", "&", "<script>", "&#32;"]
 )
 def test_a_flood_of_beginnings_is_read_like_any_text(part: str) -> None:
     """A hundred thousand of them end, and give no more than what stood there."""

@@ -159,10 +159,15 @@ def test_windows_are_those_of_the_plan() -> None:
     assert planned_edges([], RELEASED, 3) == default_edges(3) == list(range(15))
 
 
-@given(st.integers(-10, 4_000_000))
-def test_every_day_until_the_last_is_in_a_window(last: int) -> None:
-    """However late a post claims to be."""
-    edges = default_edges(last)
+ENDLESS = Search.model_validate(
+    {"phases": [{"terms": ["a"], "window": "2d", "days": 4}, {"terms": ["b"], "window": "1d"}]}
+)
+
+
+@given(st.integers(-10, 4_000_000), st.sampled_from([[], [ENDLESS]]))
+def test_every_day_until_the_last_is_in_a_window(last: int, searches: list[Search]) -> None:
+    """However late a post claims to be, and by a plan that has no end."""
+    edges = planned_edges(searches, RELEASED, last)
 
     assert edges == sorted(set(edges))
     assert edges[0] == 0

@@ -22,6 +22,7 @@ from echo_hf.config import Config
 from echo_hf.errors import PlatformError, RunError
 from echo_hf.reasons import Missing, RefreshEnd
 from echo_hf.refresh import Refresh, refresh
+from echo_hf.refresh_view import said
 from echo_hf.removal import forget
 from echo_hf.run import run_until
 from echo_hf.run_folder import RunFolder
@@ -52,6 +53,14 @@ class Dear(Honest):
     """The same for a cent a post."""
 
     tariff = Tariff(usd_per_post=0.01)
+
+
+class Local(Honest):
+    """The same, which knows some of its posts alone."""
+
+    def can_tell(self, url: str) -> bool:
+        """Those with an even number."""
+        return int(url.rpartition("p")[2]) % 2 == 0
 
 
 @dataclass
@@ -172,6 +181,18 @@ def test_limits_are_waited_for(serve: Serve, runs: Path, crawled: Crawled) -> No
     assert (left.end, left.asked + left.left) == (RefreshEnd.LATER, len(urls))
 
 
+def test_what_a_platform_cannot_tell_counts_as_unknown(crawled: Crawled, runs: Path) -> None:
+    """And not as asked about: the next refresh says so again."""
+    _, config, urls = crawled
+    even = sum(int(name.removeprefix("p")) % 2 == 0 for name in names(urls))
+    for asked_now in (even, 0):
+        (one,) = asked(config, runs, platform=Local).platforms
+
+        assert (one.asked, one.fresh) == (asked_now, even - asked_now)
+        assert (one.unknown, one.left) == (len(urls) - even, 0)
+        assert f"{len(urls) - even:,} it can say nothing about" in "".join(said(one))
+
+
 def test_nobody_is_paid_unasked(crawled: Crawled, runs: Path) -> None:
     """A platform that charges is asked about as many posts as the budget is for."""
     service, config, urls = crawled
@@ -183,7 +204,7 @@ def test_nobody_is_paid_unasked(crawled: Crawled, runs: Path) -> None:
     (some,) = asked(config, runs, platform=Dear, budget_usd=0.29).platforms
     assert (some.asked, some.left, some.end) == (29, len(urls) - 29, RefreshEnd.NOT_PAID)
     assert some.cost_usd == pytest.approx(0.29)
-    (rest,) = asked(config, runs, platform=Dear, budget_usd=10).platforms
+    (rest,) = asked(config, runs, platform=Dear, budget_usd=float("inf")).platforms
     assert (rest.asked, rest.fresh, rest.end) == (len(urls) - 29, 29, RefreshEnd.ALL_ASKED)
 
 

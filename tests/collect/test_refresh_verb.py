@@ -44,3 +44,13 @@ def test_it_asks_and_forgets_when_told_to(serve: Serve, tmp_path: Path) -> None:
     assert (folder.root / "stages").exists()
     assert "forgotten:" in says("--apply", "--however-many")
     assert not (folder.root / "stages").exists()
+
+
+@pytest.mark.parametrize("hours", ["-1", "nan", "inf", "1e300"])
+def test_hours_that_are_none_are_refused(tmp_path: Path, hours: str) -> None:
+    """Before any file is read."""
+    given = ["refresh", str(tmp_path / "none.yaml"), "--older-than", hours]
+    result = CliRunner().invoke(app, given, catch_exceptions=False)
+
+    assert result.exit_code == 2
+    assert "--older-than" in result.output

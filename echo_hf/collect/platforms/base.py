@@ -166,7 +166,11 @@ class Platform(Protocol):
 
 
 class Refreshing(Protocol):
-    """A platform that says which posts are no longer there to be read; one may be both."""
+    """A platform that says which posts are no longer there to be read; one may be both.
+
+    One that cannot tell of some addresses has a `can_tell(url)`, which says whether it can, while
+    it is connected: the others are not counted as asked about.
+    """
 
     name: str
     most_refreshed: int  # posts that one call, which is one request, may ask about

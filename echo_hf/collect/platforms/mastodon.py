@@ -104,6 +104,10 @@ class Mastodon:
         del question
         return None
 
+    def can_tell(self, url: str) -> bool:
+        """Whether a post is one of this server's own authors, by its address."""
+        return self._own_number(url) is not None
+
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
         """Which posts of this server's own authors are gone; of others it says nothing."""
         found: dict[str, Missing] = {}

@@ -147,9 +147,8 @@ def _plain(fields: Fields, name: str) -> str | None:
     text = fields.text(name)
     if text is None:
         return None
-    if not any(
-        str(fields.record.get(one)).startswith("<") for one in ("body_html", "selftext_html")
-    ):
+    written = (fields.record.get(one) for one in ("body_html", "selftext_html"))
+    if not any(isinstance(one, str) and one.startswith("<") for one in written):
         # Only who asks for `raw_json` gets these three as they were typed.
         text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     return text.strip()

@@ -207,10 +207,12 @@ def test_only_posts_of_its_own_authors_are_refreshed(
     server.gives(STATUS(10001), Reply({"error": "Record not found"}, 404))
     server.gives(STATUS(10002), Reply({"error": "Gone"}, 410))
     server.gives(STATUS(10003), {**status(10003), "uri": own[3], "visibility": "private"})
-    gone = mastodon.gone([*own, "https://elsewhere.example/users/mira/statuses/10001"])
+    other = "https://elsewhere.example/users/mira/statuses/10001"
+    gone = mastodon.gone([*own, other])
 
     assert gone == {own[1]: "not_found", own[2]: "deleted", own[3]: "protected"}
     assert len(server.asked) == 4
+    assert [mastodon.can_tell(url) for url in (own[0], other)] == [True, False]
 
 
 @pytest.mark.extras

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from echo_hf.collect.sources.base import Post
+from echo_hf.collect.sources.reddit import Reddit
+
 Json = dict[str, Any]
 Rows = list[Json]
 CollectLines = Callable[..., Rows]
@@ -263,3 +266,15 @@ def test_a_picture_in_a_comment(collect_lines: CollectLines) -> None:
     row = only(collect_lines, comment("c1", media_metadata=media))
 
     assert [one["url"] for one in row["pictures"]] == ["https://preview.redd.it/m1.png"]
+
+
+@pytest.mark.parametrize("name", ["selftext_html", "body_html", "media_metadata", "preview"])
+def test_a_field_that_nests_without_end_costs_no_post(name: str) -> None:
+    """Not even one that is only looked at."""
+    deep: list[Any] = []
+    for _ in range(10_000):
+        deep = [deep]
+    record = {"id": "abc", "title": "a fox", "selftext": "or &amp; two", name: deep}
+    read = [one for one in Reddit().posts(record, ()) if isinstance(one, Post)]
+
+    assert [one.text for one in read] == ["a fox\n\nor & two"]

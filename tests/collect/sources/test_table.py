@@ -215,7 +215,7 @@ def test_a_bad_row_costs_no_other(tmp_path: Path, collect: Collect) -> None:
     result = collected(collect, tmp_path / "a.csv", {"url": "link", "text": "text"})
 
     assert {row["url"] for row in result.dataset} == {"https://a.example/1", "https://a.example/2"}
-    assert dict(result.stats.rejected) == {"not_json": 4}
+    assert dict(result.stats.rejected) == {"not_a_post": 4}
 
 
 def test_lines_that_are_no_rows_are_rejected(tmp_path: Path, collect: Collect) -> None:

@@ -1,0 +1,221 @@
+"""Nothing in a crawl's ledger names a forgotten post, and nobody is asked about it again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
+from echo_hf.collect.crawl_question import Asked, QuestionState
+from echo_hf.collect.crawl_unnamed import forget_names
+from echo_hf.collect.platforms.base import Answer, Kind, Question
+from echo_hf.collect.platforms.x import X
+from echo_hf.collect.sources.base import Post
+from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones, read_tombstones
+from echo_hf.reasons import CrawlEnd
+from tests.collect.platforms.crawling import collected, config_of, crawled
+from tests.collect.platforms.serving import Serve
+from tests.collect.platforms.simulated import HOST, World
+
+NAMED = "select url, parent_url, quoted_url from seen"
+SEARCH = Question("search", ("fox",))
+ADDRESS = "https://x.com/i/status/{}".format
+GONE = "https://x.com/i/status/70000"
+STAND_IN = "urn:sha256:" + hashlib.sha256(GONE.encode()).hexdigest()
+
+
+def bytes_of(folder: Path) -> bytes:
+    """All that the files of a ledger hold; pages are packed."""
+    return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
+
+
+def asked_about(path: Path, platform: str, *questions: Question) -> None:
+    """Writes questions about posts down."""
+    with CrawlLedger(path) as ledger:
+        assert ledger.expand(platform, [], questions, {}) == len(questions)
+
+
+def answered(ledger: CrawlLedger, platform: str, posts: Iterable[Post], *cursors: str) -> Asked:
+    """Gives the next question a page with posts."""
+    asked = ledger.next_question(platform)
+    assert asked is not None
+    ledger.keep(asked, Answer("{}", *cursors), posts, 0.0)
+    return asked
+
+
+def expanded(ledger: CrawlLedger) -> list[Question]:
+    """What a crawl of X would ask about what it has seen, and has not asked."""
+    about = ledger.unexpanded("x", 100)
+    before = ledger.count_open("x")
+    new = ledger.expand("x", about, X().around([one.post for one in about]), {})
+    assert ledger.count_open("x") == before + new
+    rows = ledger.connection.execute("select kind, about from questions where state = 'open'")
+    return [Question(kind, (names,)) for kind, names in rows.fetchall()]
+
+
+def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(tmp_path: Path) -> None:
+    """Its own row, the reply's and the quotation's, a look-up of it and its conversation."""
+    path = tmp_path / LEDGER
+    posts = [
+        Post(GONE, author="mira_draws"),
+        Post(ADDRESS(70001), parent_url=GONE),
+        Post(ADDRESS(70002), quoted_url=GONE),
+    ]
+    with CrawlLedger(path) as ledger:
+        ledger.add_searches("x", [SEARCH])
+        answered(ledger, "x", posts)
+        assert len(expanded(ledger)) == 3 - 1  # two conversations; what is seen is not looked up
+        ledger.expand("x", [], [Question("posts", ("70000", "70003"))], {})
+    assert b"70000" in bytes_of(tmp_path)
+    forget_names(path, [GONE])
+    data = bytes_of(tmp_path)
+
+    assert b"70000" not in data
+    assert b"mira_draws" not in data
+    assert all(number in data for number in (b"70001", b"70002", b"70003"))
+    assert data.count(STAND_IN.encode()) >= 3
+
+
+def test_nobody_is_asked_about_it_when_its_reply_comes_again(tmp_path: Path) -> None:
+    """A later page shows the reply once more, as the crawl writes it down."""
+    path = tmp_path / LEDGER
+    add_tombstones(tmp_path / TOMBSTONES, [GONE])
+    forgotten = read_tombstones(tmp_path / TOMBSTONES)
+    replies = [Post(ADDRESS(number), parent_url=GONE) for number in (70001, 70002)]
+    with CrawlLedger(path) as ledger:
+        ledger.add_searches("x", [SEARCH])
+        answered(ledger, "x", replies[:1], "more")
+    forget_names(path, [GONE])
+    with CrawlLedger(path) as ledger:
+        answered(ledger, "x", map(forgotten.cleared, replies))
+
+        assert expanded(ledger) == []
+    assert b"70000" not in bytes_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("platform", "identifier", "url"),
+    [
+        ("x", "70000", GONE),
+        (
+            "bluesky",
+            "at://did:plc:fox/app.bsky.feed.post/3kfox",
+            "https://bsky.app/profile/did:plc:fox/post/3kfox",
+        ),
+        (
+            "mastodon",
+            "4711 https://social.example/users/mira/statuses/70000",
+            "https://social.example/users/mira/statuses/70000",
+        ),
+    ],
+)
+def test_every_platforms_identifiers_are_known(
+    tmp_path: Path, platform: str, identifier: str, url: str
+) -> None:
+    """By their address, as each platform writes it; its question is never asked."""
+    path = tmp_path / LEDGER
+    asked_about(path, platform, Question("thread", (identifier,)), Question("thread", ("other",)))
+    forget_names(path, [url])
+
+    assert identifier.encode() not in bytes_of(tmp_path)
+    with CrawlLedger(path) as ledger:
+        left = ledger.next_question(platform)
+        assert left is not None
+        assert left.question.about == ("other",)
+        assert ledger.count_open(platform) == 1
+
+
+def test_an_identifier_without_an_address_is_known_from_what_was_seen(tmp_path: Path) -> None:
+    """A platform of somebody's own calls its posts as it likes."""
+    path = tmp_path / LEDGER
+    with CrawlLedger(path) as ledger:
+        ledger.add_searches("mine", [SEARCH])
+        answered(ledger, "mine", [Post("https://a.example/one", post_id="zimtstern")])
+        ledger.expand("mine", [], [Question("replies", ("zimtstern",))], {})
+    forget_names(path, ["https://a.example/one"])
+
+    assert b"zimtstern" not in bytes_of(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["posts", "replies"])
+def test_what_else_a_question_is_about_is_still_asked(tmp_path: Path, kind: Kind) -> None:
+    """Begun again, where pages of it are there: a cursor belongs to the question as it was."""
+    path = tmp_path / LEDGER
+    asked_about(path, "x", Question(kind, ("1", "70000", "2")))
+    with CrawlLedger(path) as ledger:
+        answered(ledger, "x", [], "more")
+    forget_names(path, [GONE])
+    with CrawlLedger(path) as ledger:
+        left = ledger.next_question("x")
+
+    assert left is not None
+    assert (left.question, left.cursor) == (Question(kind, ("1", "2")), None)
+    assert (left.attempt, left.pages) == (1, 0)
+
+
+def test_a_question_that_is_answered_keeps_its_place_among_others(tmp_path: Path) -> None:
+    """It stays done, about as many posts as before."""
+    path = tmp_path / LEDGER
+    question = Question("posts", ("1", "70000"))
+    asked_about(path, "x", question)
+    with CrawlLedger(path) as ledger:
+        answered(ledger, "x", [])
+    forget_names(path, [GONE])
+    with CrawlLedger(path) as ledger:
+        assert ledger.state("x", Question("posts", ("1", STAND_IN))) is QuestionState.DONE
+        assert ledger.state("x", question) is None
+        assert ledger.count_open("x") == 0
+
+
+def test_forgetting_twice_is_forgetting_once(tmp_path: Path) -> None:
+    """And a word that somebody searched for is nobody's name."""
+    path = tmp_path / LEDGER
+    with CrawlLedger(path) as ledger:
+        ledger.add_searches("x", [Question("search", ("70000",))])
+        answered(ledger, "x", [Post(GONE)])
+
+    def rows() -> list[tuple[object, ...]]:
+        with CrawlLedger(path) as ledger:
+            return [
+                row
+                for table in ("questions", "seen", "asked")
+                for row in ledger.connection.execute(f"select * from {table}").fetchall()  # noqa: S608
+            ]
+
+    forget_names(path, [GONE])
+    once = rows()
+    forget_names(path, [GONE])
+
+    assert rows() == once
+    assert '["70000"]' in str(once)
+    assert GONE not in str(once)
+
+
+def test_no_file_is_made(tmp_path: Path) -> None:
+    """Where nothing was collected."""
+    forget_names(tmp_path / LEDGER, [GONE])
+
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
+    """Stopped half way, a third of what it has is forgotten; no name of those comes back."""
+    serve(World.of(200, seed=5))
+    crawled(tmp_path, config_of(budget={"posts": 60}))
+    gone = [f"{HOST}/{name}" for name in sorted(collected(tmp_path))[::3]]
+    add_tombstones(tmp_path / TOMBSTONES, gone)
+    forget_names(tmp_path / LEDGER, gone)
+    stats = crawled(tmp_path, config_of())
+    with CrawlLedger(tmp_path / LEDGER) as ledger:
+        named = {url for row in ledger.connection.execute(NAMED) for url in row}
+        asked = {name for (name,) in ledger.connection.execute("select identifier from asked")}
+
+    assert len(gone) > 10
+    assert stats.end is CrawlEnd.NOTHING_LEFT
+    assert len(named) > 100
+    assert named.isdisjoint(gone)
+    assert asked.isdisjoint(url.rpartition("/")[2] for url in gone)
+    assert stats.missing["removed"] == len(gone)
