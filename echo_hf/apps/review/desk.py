@@ -14,7 +14,7 @@ from typing import Any
 from echo_hf.apps.events import EVENTS_FILE, Event, EventLog
 from echo_hf.apps.fold import standing
 from echo_hf.apps.leases import Leases
-from echo_hf.apps.review.folded import APP, OPEN, Ledger, payload_of, unsettled
+from echo_hf.apps.review.folded import APP, OPEN, Ledger, not_overruled, payload_of, unsettled
 from echo_hf.apps.review.form import Form, edit_of, form_of
 from echo_hf.apps.review.view import TOLD, View
 from echo_hf.curate.cases import Case, made_decision
@@ -235,6 +235,7 @@ class Desk:
         lease = self.leases.running().get(subject)
         acts = [one for one in events if one.action != OPEN]
         last = decided.by_id.get(subject)
+        about = [one for one in decided.every if one.id == subject]
         mine = [one for one in own if one.action != OPEN]
         return View(
             person=person,
@@ -245,7 +246,7 @@ class Desk:
             triage=triage({**shown, "review": reasons}, case.notices, self.duplicates.get(subject)),
             open_reasons=reasons,
             decision=last if last and last.decision != "withdraw" else None,
-            conflict=unsettled(acts),
+            conflict=unsettled(not_overruled(acts, about)),
             base=acts[-1].id if acts else 0,
             number=list(self.cases).index(subject) + 1,
             total=len(self.cases),
