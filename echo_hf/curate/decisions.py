@@ -96,7 +96,8 @@ class Decisions:
         Returns:
             Nothing where it was kept as it is, with all of its pictures, for all of its reasons;
             else its reasons, with `removed_earlier` or `edited_earlier` where an earlier version
-            was removed or edited, and `second_look` where it was flagged.
+            was removed or edited, `edited_unscreened` where what a person brought into a screened
+            one was not kept, and `second_look` where it was flagged.
         """
         last, reasons = self.by_id.get(row["id"]), list(row["review"] or ())
         if last is None or last.decision == "withdraw":
@@ -109,16 +110,19 @@ class Decisions:
             return [*reasons, *([Review.EDITED_EARLIER.value] if last.changed else [])]
         if last.decision == "keep" and last.covers(row):
             return []
+        if last.decision != "keep" and last.changed and last.changed.brings_in and row["safety"]:
+            reasons.append(Review.EDITED_UNSCREENED.value)
         return [one for one in reasons if one not in closed]
 
     def stale(self, row: Row) -> str | None:
         """What reviewers decided of a released sample that its release does not follow.
 
         Args:
-            row: A row of a release, with `id`, `sample_digest` and `provenance`.
+            row: A row of a release, with `id`, `sample_digest`, `safety` and `provenance`.
 
         Returns:
-            `removed` or `changed`; null where it follows, or is of another version.
+            `removed`, `changed`, or `opened` where a person has to look at it again; null where it
+            follows, or is of another version.
         """
         last = self.by_id.get(row["id"])
         if last is None or row["sample_digest"] not in self._versions(last):
@@ -126,7 +130,16 @@ class Decisions:
         if last.decision == "remove":
             return "removed"
         now = last.changed.fingerprint if last.changed else None
-        return None if applied(row["provenance"]) == now else "changed"
+        if applied(row["provenance"]) != now:
+            return "changed"
+        return "opened" if last.decision != "keep" and self._opens(last, row) else None
+
+    def _opens(self, last: Decision, row: Row) -> bool:
+        """Whether there is something open about the sample of a release that had nothing open."""
+        seen = {"id": last.id, "sample_digest": last.sample_digest, "review": last.reasons}
+        # What is open of a changed prompt would have kept the release itself open.
+        closed = {Review.PERSONAL_DATA} if last.changed and last.changed.prompt else ()
+        return bool(self.open_reasons({**seen, "safety": row["safety"]}, closed))
 
     def _versions(self, last: Decision) -> frozenset[str]:
         """The digests that a release may give what a decision is about, edited or not."""

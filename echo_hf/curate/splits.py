@@ -80,7 +80,7 @@ class Splits(Stage):
     """
 
     name: ClassVar[str] = "splits"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     inputs: ClassVar[Table] = SAMPLES
     outputs: ClassVar[Table] = SPLIT_SAMPLES
     whole: ClassVar[bool] = True

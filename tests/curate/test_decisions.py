@@ -28,7 +28,7 @@ MINOR, DATA = "may_show_minor", "personal_data"
 
 def row(**values: Any) -> dict[str, Any]:
     """A sample with an input, an output and a screenshot, that may show a minor."""
-    plain = {"id": "one", "sample_digest": "digest", "review": [MINOR]}
+    plain = {"id": "one", "sample_digest": "digest", "review": [MINOR], "safety": None}
     shown = {"input_images": [A], "output_images": [B], "screenshot": C}
     return {**plain, **shown, **values}
 

@@ -132,9 +132,9 @@ class Desk:
         try:
             edit = edit_of(case.row, form)
             changes = checked_changes(case.row, case.context, edit, self.pictures, case.taken)
+            made = made_decision(case.row, kind, note=form.note, changes=changes)
         except ReviewError as error:
             return self.view(person, form=form, problem=str(error))
-        made = made_decision(case.row, kind, note=form.note, changes=changes)
         last = self.ledger.decided().changes(case.row)
         before = last.changed if last else None
         if kind == "edit" and (changes, form.note) == (before, now.form.note):

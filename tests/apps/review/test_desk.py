@@ -106,6 +106,25 @@ def test_what_was_refused_is_shown_with_what_was_typed(desk: Desk) -> None:
     assert desk.ledger.decided().every == ()
 
 
+def test_a_note_that_cannot_be_written_is_refused_like_a_prompt(desk: Desk) -> None:
+    """A line holds 2,000 characters; the page cannot send more, but something else may."""
+    view = act(desk, "ann", "keep", form={"note": "x" * 2001})
+    assert "note" in view.problem
+    assert "2000" in view.problem
+    assert desk.ledger.decided().every == ()
+
+
+def test_an_edit_says_that_no_model_has_seen_it(desk: Desk) -> None:
+    """Until it is kept; taking it back takes that back, too."""
+    assert act(desk, "ann", "edit", form={"prompt": "a fox asleep"}).open_reasons == [
+        "edited_unscreened"
+    ]
+    assert "no safety model has seen what was brought in" in " ".join(
+        desk.view("ann").triage.look_at
+    )
+    assert act(desk, "ann", "undo").open_reasons == []
+
+
 def test_undo_goes_back_to_the_sample(desk: Desk) -> None:
     """Each press takes back one more; at the end it says that there is nothing."""
     act(desk, "ann", "keep")
