@@ -53,7 +53,8 @@ def pictures_named(root: Path) -> set[str]:
         pictures = CONFIGS[path.stem].table.pictures if path.stem in CONFIGS else ()
         for name in pictures:
             named.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
-    every = read_decisions(root / FILE).by_id.values()
+    # All of them: what is taken back on the page makes an earlier one stand again.
+    every = read_decisions(root / FILE).every
     return named.union(*(one.changed.pictures for one in every if one.changed))
 
 

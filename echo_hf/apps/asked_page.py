@@ -46,7 +46,7 @@ class AskedPage:
                 # Who signed in is who they are, whatever the page says.
                 person = self.people.admitted(str(request.username or said.get("person")))
                 return self.acted(person, said)
-            except EchoError as error:
+            except (EchoError, OSError) as error:  # a full disk is no reason to end
                 raise gradio.Error(str(error), print_exception=False) from None
 
         # Annotations that are text would be looked up among this module's names.

@@ -176,7 +176,7 @@ def _post(post: Mapping[str, Any], depth: int, is_own: bool) -> str:
     described = _described(post["pictures"] or ())
     return (
         f'<li class="{"own" if is_own else "other"}" style="--depth:{min(depth, 6)}">'
-        f"<b>{escape(post['author'] or 'somebody')}</b><small>{shown}"
+        f"<b><bdi>{escape(post['author'] or 'somebody')}</bdi></b><small>{shown}"
         f"{' · a source of the sample' if is_own else ''}</small>"
         f'<p dir="auto">{text}</p>{described}</li>'
     )
