@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from echo_hf.apps.events import EVENTS_FILE, EventLog
-from echo_hf.curate.decisions import FILE, drop_decisions, read_decisions
+from echo_hf.curate.decision_file import FILE, drop_decisions, read_decisions
 from echo_hf.hub.configs import CONFIGS, SCORE_CONFIGS
 from echo_hf.systems.journal import drop_samples, journals
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from echo_hf.config_check import first_error
 from echo_hf.curate.changes import Changes
 from echo_hf.curate.decision import Decided, Decision, pictures_of
-from echo_hf.curate.decisions import FILE, read_decisions
+from echo_hf.curate.decision_file import FILE, read_decisions
 from echo_hf.curate.reviewed import reviewed_rows
 from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.pipeline import Pipeline

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
 
-from echo_hf.curate.decisions import FILE, Decisions, read_decisions
+from echo_hf.curate.decision_file import FILE, read_decisions
+from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.privacy import products_of
 from echo_hf.curate.reviewed import Reviewed, reviewed_rows
 from echo_hf.errors import ReviewError

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from echo_hf.curate.decisions import FILE, read_decisions
+from echo_hf.curate.decision_file import FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.configs import SAMPLE_CONFIGS
 from echo_hf.hub.release import Release

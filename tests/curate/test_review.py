@@ -14,7 +14,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from echo_hf.curate.decisions import Decision
+from echo_hf.curate.decision import Decision
 from echo_hf.curate.edit import Edit
 from echo_hf.curate.review import OpenReview, Reviews, decide, open_reviews
 from echo_hf.curate.show_review import show_decisions, show_open

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pytest
 
 from echo_hf.curate.changes import Changes
-from echo_hf.curate.decisions import Decision, append_decisions
+from echo_hf.curate.decision import Decision
+from echo_hf.curate.decision_file import append_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.gate import check_names, check_publishable

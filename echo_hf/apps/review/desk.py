@@ -19,7 +19,8 @@ from echo_hf.apps.review.form import Form, edit_of, form_of
 from echo_hf.apps.review.view import TOLD, View
 from echo_hf.curate.cases import Case, made_decision
 from echo_hf.curate.decision import Decision
-from echo_hf.curate.decisions import FILE, Decisions
+from echo_hf.curate.decision_file import FILE
+from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.edit import checked_changes
 from echo_hf.curate.edited_sample import edited_sample
 from echo_hf.curate.triage import triage

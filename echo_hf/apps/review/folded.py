@@ -16,7 +16,8 @@ from filelock import FileLock
 from echo_hf.apps.events import Event, EventLog
 from echo_hf.apps.fold import decisions, is_conflict
 from echo_hf.curate.decision import Decision
-from echo_hf.curate.decisions import Decisions, append_decisions, read_decisions
+from echo_hf.curate.decision_file import append_decisions, read_decisions
+from echo_hf.curate.decisions import Decisions
 
 APP = "review"
 OPEN = "open"

@@ -15,7 +15,7 @@ from echo_hf.apps.events import EventLog
 from echo_hf.apps.review.folded import APP, OPEN, Ledger, payload_of
 from echo_hf.curate.cases import made_decision
 from echo_hf.curate.decision import Decision
-from echo_hf.curate.decisions import append_decisions, read_decisions
+from echo_hf.curate.decision_file import append_decisions, read_decisions
 from tests.curate.reviewed_rows_for_tests import row
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,7 +24,6 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from echo_hf.apps.review.desk import Desk
-from echo_hf.curate import decisions
 from echo_hf.curate.cases import Case
 from tests.curate.reviewed_rows_for_tests import row
 import echo_hf.apps.review.folded as folded
