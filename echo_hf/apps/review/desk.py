@@ -6,7 +6,7 @@ server that was killed, goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -203,19 +203,19 @@ class Desk:
         order = list(self.cases)
         at = order.index(after) + 1 if after is not None and after in self.cases else 0
         turn = [*order[at:], *order[:at]]
-        waiting = [one for one in turn if one != after and self._waits(one, person, decided)]
+        own = {one.subject for one in _acts(self.log.events(APP, person=person))}
+        waiting = [one for one in turn if one != after and self._waits(one, person, own, decided)]
         found = self.leases.lend(waiting, person)
         if found is not None:
             self.log.append(APP, found, person, OPEN)
         return found
 
-    def _waits(self, subject: str, person: str, decided: Decisions) -> bool:
+    def _waits(self, subject: str, person: str, own: Collection[str], decided: Decisions) -> bool:
         last, row = decided.by_id.get(subject), self.cases[subject].row
         if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
             return True
         if last.decision == "flag":
-            mine = any(one.person == person for one in _acts(self.log.events(APP, subject)))
-            return last.reviewer != person and not mine
+            return last.reviewer != person and subject not in own
         return last.decision == "keep" and not last.covers(row)
 
     def _view(
