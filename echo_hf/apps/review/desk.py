@@ -6,19 +6,18 @@ server that was killed, goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from echo_hf.apps.events import EVENTS_FILE, Event, EventLog
-from echo_hf.apps.fold import standing
 from echo_hf.apps.leases import Leases
 from echo_hf.apps.review.folded import APP, OPEN, Ledger, not_overruled, payload_of, unsettled
-from echo_hf.apps.review.form import Form, edit_of, form_of
+from echo_hf.apps.review.form import Form, edit_of, form_of, own_note
 from echo_hf.apps.review.view import TOLD, View
+from echo_hf.apps.review.waiting import acts_of, is_settled, waits
 from echo_hf.curate.cases import Case, made_decision
-from echo_hf.curate.decision import Decision
 from echo_hf.curate.decision_file import FILE
 from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.edit import checked_changes
@@ -28,7 +27,6 @@ from echo_hf.errors import ReviewError
 from echo_hf.pictures import PictureStore
 
 ACTIONS = ("keep", "remove", "flag", "edit")
-SETTLED = ("keep", "remove")
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ class Desk:
         return self.view(person, told=f"{TOLD[kind]} {subject}")
 
     def _undo(self, person: str) -> View:
-        acts = _acts(self.log.events(APP, person=person))
+        acts = acts_of(self.log.events(APP, person=person))
         if not acts:
             return self.view(person, problem="nothing of yours to take back")
         self.log.undo(acts[-1].id, person)
@@ -203,20 +201,16 @@ class Desk:
         order = list(self.cases)
         at = order.index(after) + 1 if after is not None and after in self.cases else 0
         turn = [*order[at:], *order[:at]]
-        own = {one.subject for one in _acts(self.log.events(APP, person=person))}
-        waiting = [one for one in turn if one != after and self._waits(one, person, own, decided)]
+        own = {one.subject for one in acts_of(self.log.events(APP, person=person))}
+        waiting = [
+            one
+            for one in turn
+            if one != after and waits(self.cases[one].row, decided.by_id.get(one), person, own)
+        ]
         found = self.leases.lend(waiting, person)
         if found is not None:
             self.log.append(APP, found, person, OPEN)
         return found
-
-    def _waits(self, subject: str, person: str, own: Collection[str], decided: Decisions) -> bool:
-        last, row = decided.by_id.get(subject), self.cases[subject].row
-        if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
-            return True
-        if last.decision == "flag":
-            return last.reviewer != person and subject not in own
-        return last.decision == "keep" and not last.covers(row)
 
     def _view(
         self,
@@ -232,7 +226,6 @@ class Desk:
         changes = changing.changed if changing else None
         shown = edited_sample(case.row, changes, case.taken)[0] if changes else dict(case.row)
         reasons = decided.open_reasons(case.row)
-        rows = {name: one.row for name, one in self.cases.items()}
         lease = self.leases.running().get(subject)
         acts = [one for one in events if one.action != OPEN]
         last = decided.by_id.get(subject)
@@ -243,7 +236,7 @@ class Desk:
             case=case,
             pictures=self.pictures,
             shown=shown,
-            form=form or form_of(shown, changes, _own_note(last, person)),
+            form=form or form_of(shown, changes, own_note(last, person)),
             triage=triage({**shown, "review": reasons}, case.notices, self.duplicates.get(subject)),
             open_reasons=reasons,
             decision=last if last and last.decision != "withdraw" else None,
@@ -251,22 +244,11 @@ class Desk:
             base=acts[-1].id if acts else 0,
             number=list(self.cases).index(subject) + 1,
             total=len(self.cases),
-            done=sum(_is_settled(decided.by_id.get(name), row) for name, row in rows.items()),
+            done=sum(
+                is_settled(decided.by_id.get(name), one.row) for name, one in self.cases.items()
+            ),
             lent=lease if lease and lease.person != person else None,
-            can_undo=bool(_acts(own)),
+            can_undo=bool(acts_of(own)),
             saved=mine[-1].at if mine else None,
             **said,
         )
-
-
-def _acts(events: Sequence[Event]) -> list[Event]:
-    return [one for one in standing(events) if one.action != OPEN]
-
-
-def _is_settled(last: Decision | None, row: Mapping[str, Any]) -> bool:
-    return last is not None and last.decision in SETTLED and last.is_about(row)
-
-
-def _own_note(last: Decision | None, person: str) -> str | None:
-    """Somebody else's note is shown, but not put into one's mouth."""
-    return last.note if last is not None and last.reviewer == person else None
