@@ -200,13 +200,10 @@ class Desk:
         """Opens the next sample that waits for this person and nobody else has."""
         order = list(self.cases)
         at = order.index(after) + 1 if after is not None and after in self.cases else 0
-        turn = [*order[at:], *order[:at]]
+        turn = [*order[at:], *order[: max(at - 1, 0)]]
         own = {one.subject for one in acts_of(self.log.events(APP, person=person))}
-        waiting = [
-            one
-            for one in turn
-            if one != after and waits(self.cases[one].row, decided.by_id.get(one), person, own)
-        ]
+        rows = ((self.cases[one].row, decided.by_id.get(one)) for one in turn)
+        waiting = [row["id"] for row, last in rows if waits(row, last, person, own)]
         found = self.leases.lend(waiting, person)
         if found is not None:
             self.log.append(APP, found, person, OPEN)
@@ -230,7 +227,6 @@ class Desk:
         acts = [one for one in events if one.action != OPEN]
         last = decided.by_id.get(subject)
         about = [one for one in decided.every if one.id == subject]
-        mine = [one for one in own if one.action != OPEN]
         return View(
             person=person,
             case=case,
@@ -249,6 +245,6 @@ class Desk:
             ),
             lent=lease if lease and lease.person != person else None,
             can_undo=bool(acts_of(own)),
-            saved=mine[-1].at if mine else None,
+            saved=next((one.at for one in reversed(own) if one.action != OPEN), None),
             **said,
         )
