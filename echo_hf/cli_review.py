@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,6 +60,7 @@ def review(
     if config.is_dir():  # a release: its run has the config that made it
         config, runs = config.resolve().parent / "config.yaml", config.resolve().parent.parent
     decided = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
+    _check_together({**decided, "app": app, "gold": gold}, note or reviewer, people or anyone)
     if any(decided.values()):
         named = {what: names or () for what, names in decided.items()}
         said = {"note": note, "reviewer": reviewer}
@@ -70,6 +72,22 @@ def review(
         _export(console, config, runs, gold)
     else:
         show_open(console, reviews.open_reviews(config, runs=runs), config)
+
+
+def _check_together(asked: Mapping[str, object], words: object, admitted: object) -> None:
+    """Refuses what would be left undone."""
+    from echo_hf.errors import ReviewError
+
+    given = [f"--{name}" for name, value in asked.items() if value]
+    *decisions, last = given or ["nothing"]
+    if decisions and last in ("--app", "--gold"):
+        raise ReviewError(f"{decisions[0]} and {last} are two things: give one at a time")
+    if words and last in ("nothing", "--app", "--gold"):
+        raise ReviewError(
+            "--note and --reviewer go with a decision: add --keep, --remove, --flag or --withdraw"
+        )
+    if admitted and last != "--app":
+        raise ReviewError("--people and --anyone go with --app: add it")
 
 
 def _serve(

@@ -229,6 +229,11 @@ class Review(Reason):
         "a reviewer changed it, and its prompt or its inputs have changed since: that change is "
         "not in it",
     )
+    EDITED_UNSCREENED = (
+        "edited_unscreened",
+        "a reviewer brought words or pictures into it that no safety model has seen, and nobody "
+        "has kept it with them",
+    )
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from echo_hf.apps.events import EVENTS_FILE, EventLog
-from echo_hf.curate.decisions import FILE, drop_decisions, read_decisions
+from echo_hf.curate.decision_file import FILE, drop_decisions, read_decisions
 from echo_hf.hub.configs import CONFIGS, SCORE_CONFIGS
 from echo_hf.systems.journal import drop_samples, journals
 
@@ -53,7 +53,8 @@ def pictures_named(root: Path) -> set[str]:
         pictures = CONFIGS[path.stem].table.pictures if path.stem in CONFIGS else ()
         for name in pictures:
             named.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
-    every = read_decisions(root / FILE).by_id.values()
+    # All of them: what is taken back on the page makes an earlier one stand again.
+    every = read_decisions(root / FILE).every
     return named.union(*(one.changed.pictures for one in every if one.changed))
 
 

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.curate.changes import Changes
-from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
+from echo_hf.curate.decision import Decision
+from echo_hf.curate.decision_file import append_decisions, read_decisions
 from echo_hf.removed_rows import pictures_named, remove_rows
 from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
 

@@ -33,7 +33,8 @@ class Event:
     """Something that a person did.
 
     Attributes:
-        id: Its number in the log; later events have larger ones.
+        id: Its number in the log; later events have larger ones, also than those of a log that was
+            lost: it is the time in milliseconds where that is larger than the last one.
         app: Where it was done: `rank` or `review`.
         subject: Id of the sample that it is about.
         person: Pseudonym of who did it.
@@ -175,11 +176,17 @@ class EventLog:
         if base is not None and not _exists(connection, base):
             raise RunError(f"{str(self.path)!r} has no event {base!r}: load the page again")
         added = connection.execute(
-            "insert into event (app, subject, person, action, payload, base, at) "
-            "values (?, ?, ?, ?, ?, ?, ?)",
-            (*what, text, base, at.isoformat()),
+            "insert into event (id, app, subject, person, action, payload, base, at) "
+            "values (?, ?, ?, ?, ?, ?, ?, ?)",
+            (_next_number(connection, at), *what, text, base, at.isoformat()),
         )
         return Event(int(added.lastrowid or 0), *what, json.loads(text), base, at)
+
+
+def _next_number(connection: sqlite3.Connection, at: datetime) -> int:
+    """Whoever wrote down a number of a log that was lost must not take a new event for that one."""
+    last = connection.execute("select seq from sqlite_sequence where name = 'event'").fetchone()
+    return max(int(at.timestamp() * 1000), 1 + (last[0] if last else 0))
 
 
 def _exists(connection: sqlite3.Connection, event: int) -> bool:

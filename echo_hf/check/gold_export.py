@@ -16,7 +16,9 @@ from echo_hf.check.gold_posts import GoldPosts, read_posts
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config import Config
 from echo_hf.curate.cases import samples_of
-from echo_hf.curate.decisions import FILE, Decision, Decisions, read_decisions
+from echo_hf.curate.decision import Decision
+from echo_hf.curate.decision_file import FILE, read_decisions
+from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.reviewed import reviewed_rows
 from echo_hf.errors import GoldError
 from echo_hf.reasons import NotGold

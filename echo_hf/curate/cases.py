@@ -9,10 +9,12 @@ from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
+from echo_hf.config_check import first_error
 from echo_hf.curate.changes import Changes
 from echo_hf.curate.decision import Decided, Decision, pictures_of
-from echo_hf.curate.decisions import FILE, read_decisions
+from echo_hf.curate.decision_file import FILE, read_decisions
 from echo_hf.curate.reviewed import reviewed_rows
 from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.pipeline import Pipeline
@@ -149,23 +151,27 @@ def made_decision(
         The decision; what a change brings in counts as seen.
 
     Raises:
-        ReviewError: There is no such decision.
+        ReviewError: There is no such decision, or no such note or pseudonym can be written down.
     """
     if decided not in DECISIONS:
         raise ReviewError(unknown("decision", decided, DECISIONS))
     when = at or datetime.datetime.now(datetime.UTC)
-    return Decision(
-        id=row["id"],
-        sample_digest=row["sample_digest"],
-        decision=decided,
-        reasons=tuple(row["review"] or ()),
-        pictures=pictures_of(row),
-        note=note or None,
-        at=when.isoformat(timespec="seconds"),
-        reviewer=reviewer,
-        changes=changes,
-        event=event,
-    )
+    values = {
+        "id": row["id"],
+        "sample_digest": row["sample_digest"],
+        "decision": decided,
+        "reasons": tuple(row["review"] or ()),
+        "pictures": pictures_of(row),
+        "note": note or None,
+        "at": when.isoformat(timespec="seconds"),
+        "reviewer": reviewer,
+        "changes": changes,
+        "event": event,
+    }
+    try:
+        return Decision.model_validate(values)
+    except ValidationError as error:
+        raise ReviewError(first_error(error, f"sample {row['id']!r}", Decision)) from None
 
 
 def _notices(pipeline: Pipeline) -> Iterator[tuple[str, tuple[str, str | None]]]:

@@ -135,6 +135,12 @@ class Changes(Change):
         return frozenset(cut | {one.sha256 for one in self.roles if one.role != "neither"})
 
     @property
+    def brings_in(self) -> bool:
+        """Whether there are words or pictures in the sample that no model has seen with it."""
+        added = (one for one in self.roles if one.role != "neither" and one.post_url)
+        return self.prompt is not None or any(added)
+
+    @property
     def fingerprint(self) -> str:
         """Twelve characters that stand for what is changed.
 

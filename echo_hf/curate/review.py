@@ -14,14 +14,9 @@ from typing import Any
 from echo_hf.config import Config
 from echo_hf.curate.cases import Case, made_decision, read_cases, samples_of
 from echo_hf.curate.changes import Changes
-from echo_hf.curate.decisions import (
-    FILE,
-    Decision,
-    Decisions,
-    append_decisions,
-    pictures_of,
-    read_decisions,
-)
+from echo_hf.curate.decision import Decision, pictures_of
+from echo_hf.curate.decision_file import FILE, append_decisions, read_decisions
+from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.edit import Edit, checked_changes
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from echo_hf.curate.decisions import Decision
+from echo_hf.curate.decision import Decision
 from echo_hf.curate.review import Reviews
 from echo_hf.thread_view import plain
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
 
-from echo_hf.curate.decisions import FILE, Decisions, read_decisions
+from echo_hf.curate.decision_file import FILE, read_decisions
+from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.privacy import products_of
 from echo_hf.curate.reviewed import Reviewed, reviewed_rows
 from echo_hf.errors import ReviewError
@@ -80,7 +81,7 @@ class Splits(Stage):
     """
 
     name: ClassVar[str] = "splits"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     inputs: ClassVar[Table] = SAMPLES
     outputs: ClassVar[Table] = SPLIT_SAMPLES
     whole: ClassVar[bool] = True

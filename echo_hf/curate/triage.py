@@ -35,6 +35,7 @@ PERSONAL = {
     "personal_data": "the prompt holds an e-mail address, a phone number or an account's name",
     "removed_earlier": "an earlier version of it was removed",
     "edited_earlier": "an earlier version of it was changed; that change is not in it",
+    "edited_unscreened": "no safety model has seen what was brought in: is it harmless?",
     "second_look": "somebody left it to you: read their note",
 }
 

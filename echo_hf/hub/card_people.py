@@ -21,7 +21,10 @@ NO_OPEN_REVIEWS = (
 UNSCREENED = (
     "**Samples that no safety model has looked at: {count:,}.** Expect some that are harmful."
 )
-ALL_SCREENED = "A safety model has looked at every sample; column `safety` says what it found."
+ALL_SCREENED = (
+    "A safety model has looked at every sample; column `safety` says what it found. What reviewers "
+    "wrote or brought into one afterwards a person has looked at instead."
+)
 
 
 def screening_text(manifest: Manifest) -> str:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from echo_hf.curate.decisions import FILE, read_decisions
+from echo_hf.curate.decision_file import FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.configs import SAMPLE_CONFIGS
 from echo_hf.hub.release import Release
@@ -32,8 +32,8 @@ def check_publishable(
         allow_unscreened: Whether samples may be in it that no safety model has looked at.
 
     Raises:
-        ReleaseError: Somebody has to look at it first, a reviewer has removed a sample of it since
-            it was built, or it was not allowed.
+        ReleaseError: Somebody has to look at it first, a reviewer has removed, changed or opened a
+            sample of it since it was built, or it was not allowed.
         ReviewError: The decisions beside it are not understood.
     """
     manifest, place = release.manifest, f"release {str(release.path)!r}"
@@ -101,7 +101,7 @@ def _check_reviewed(release: Release) -> None:
     if not decisions.by_id:
         return
     found = {row["id"]: decisions.stale(row) for row in _samples(release)}
-    for what in ("removed", "changed"):
+    for what in ("removed", "changed", "opened"):
         stale = sorted(name for name, told in found.items() if told == what)
         if stale:
             more = f" and {len(stale) - 1} more" if stale[1:] else ""
@@ -117,7 +117,7 @@ def _samples(release: Release) -> Iterator[Mapping[str, Any]]:
         for file in entry.files if entry else ():
             path = release.path / file.path
             try:
-                table = pq.read_table(path, columns=["id", "sample_digest", "provenance"])
+                table = pq.read_table(path, columns=["id", "sample_digest", "safety", "provenance"])
             except (OSError, pa.ArrowException) as error:
                 said = " ".join(str(error).split())[:200]
                 raise ReleaseError(f"cannot read {str(path)!r} ({said}): build again") from error

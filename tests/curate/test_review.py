@@ -14,7 +14,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from echo_hf.curate.decisions import Decision
+from echo_hf.curate.decision import Decision
 from echo_hf.curate.edit import Edit
 from echo_hf.curate.review import OpenReview, Reviews, decide, open_reviews
 from echo_hf.curate.show_review import show_decisions, show_open
@@ -272,6 +272,44 @@ def test_the_command_flags_withdraws_and_exports(runs: Path) -> None:
         gold.stdout.splitlines()[0]
         == "1 samples of 1 threads, and the roles of 0 pictures, in gold"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"note": "x" * 2001}, "note"),
+        ({"reviewer": ""}, "reviewer"),
+        ({"reviewer": "x" * 101}, "reviewer"),
+        ({"note": "half \ud800"}, "note"),
+    ],
+)
+def test_a_note_that_cannot_be_written_is_one_line(
+    runs: Path, options: dict[str, str], said: str
+) -> None:
+    """With the sample and what was wrong; nothing is written."""
+    path, name = runs.parent / "config.yaml", waiting(runs)[CARD]
+    with pytest.raises(ReviewError, match=rf"^sample '{name}': {said}") as caught:
+        decide(path, keep=[name], runs=runs, **options)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    assert not (runs / "cards" / "review.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--note", "hm"], "--note and --reviewer go with a decision"),
+        (["--reviewer", "ann"], "--note and --reviewer go with a decision"),
+        (["--app", "--keep", "x"], "--keep and --app are two things"),
+        (["--gold", "g", "--flag", "x"], "--flag and --gold are two things"),
+        (["--people", "ann"], "--people and --anyone go with --app"),
+    ],
+)
+def test_what_would_be_left_undone_is_refused(runs: Path, options: list[str], said: str) -> None:
+    """An option that nothing would come of is one line and exit code 2."""
+    done = echo_hf("review", "config.yaml", *options, cwd=runs.parent)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert said in done.stderr
+    assert not (runs / "cards" / "review.jsonl").exists()
 
 
 @pytest.mark.skipif(find_spec("gradio") is not None, reason="gradio is here")

@@ -90,6 +90,31 @@ def test_personal_data_that_was_taken_out_is_no_longer_open() -> None:
     }
 
 
+def test_what_no_safety_model_has_seen_is_open_until_somebody_keeps_it() -> None:
+    """Other words and pictures brought in; not where the model saw all, or saw nothing at all."""
+    screened = row(safety={"flagged": False, "categories": [], "model": "guard"})
+    brought = {"roles": [{"sha256": C, "role": "input", "post_url": "u"}]}
+    switched = {"roles": [{"sha256": A, "role": "output"}]}
+    open_ = {
+        name: split(after(made), sample)[0]["one"]["review"]
+        for name, sample, made in (
+            ("prompt", screened, changed(screened)),
+            ("picture", screened, changed(screened, brought)),
+            ("kept", screened, changed(screened, decided="keep")),
+            ("switched", screened, changed(screened, switched)),
+            ("unscreened", row(), changed(row())),
+        )
+    }
+
+    assert open_ == {
+        "prompt": ["edited_unscreened"],
+        "picture": ["edited_unscreened"],
+        "kept": [],
+        "switched": [],
+        "unscreened": [],
+    }
+
+
 def test_a_flag_stays_open_whatever_becomes_of_the_sample() -> None:
     """With its changes, and also when the model writes another prompt."""
     decisions = after(changed(row(), decided="flag"))

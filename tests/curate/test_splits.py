@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.decisions import Decision, Decisions, append_decisions
+from echo_hf.curate.decision import Decision
+from echo_hf.curate.decision_file import append_decisions
+from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
 from echo_hf.multimodal.answers import RolesAnswer

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pytest
 
 from echo_hf.curate.changes import Changes
-from echo_hf.curate.decisions import Decision, append_decisions
+from echo_hf.curate.decision import Decision
+from echo_hf.curate.decision_file import append_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.gate import check_names, check_publishable
@@ -59,7 +60,10 @@ def reviewed(
     return write_release(tmp_path / "run" / "release", {"analysis": rows}, pictures, facts)
 
 
-def decided(release: Release, *said: Literal["keep", "remove"], digest: str = "as built") -> None:
+Said = Literal["keep", "remove", "flag", "withdraw"]
+
+
+def decided(release: Release, *said: Said, digest: str = "as built") -> None:
     """Writes down what a reviewer said, one after the other, of the first sample."""
     append_decisions(
         release.path.parent / "review.jsonl",
@@ -83,10 +87,20 @@ def test_what_was_removed_since_the_build_is_refused(reviewed: Release) -> None:
     [(("keep",), "as built"), (("remove", "keep"), "as built"), (("remove",), "older")],
 )
 def test_other_decisions_are_in_nobodys_way(
-    reviewed: Release, said: tuple[Literal["keep", "remove"], ...], digest: str
+    reviewed: Release, said: tuple[Said, ...], digest: str
 ) -> None:
     """Kept, kept after all, or removed with another prompt or other inputs."""
     decided(reviewed, *said, digest=digest)
+    check_publishable(reviewed)
+
+
+@pytest.mark.parametrize("said", ["flag", "withdraw"])
+def test_what_was_opened_since_the_build_is_refused(reviewed: Release, said: Said) -> None:
+    """Somebody wants it looked at, or nobody has any more; once it is kept it may go."""
+    decided(reviewed, "keep", said)
+    with pytest.raises(ReleaseError, match=r"'sample0' .* was opened in review since .*: build"):
+        check_publishable(reviewed, allow_rules=True, allow_unscreened=True)
+    decided(reviewed, "keep")
     check_publishable(reviewed)
 
 

@@ -27,33 +27,6 @@ def letter(item: int) -> str:
     return LETTERS[at] + (str(again + 1) if again else "")
 
 
-def start_page(names: tuple[str, ...], problem: str = "") -> str:
-    """The page that asks who is there.
-
-    Args:
-        names: Those who may rank; empty where everybody may choose a pseudonym.
-        problem: What was wrong with the name that was given.
-
-    Returns:
-        HTML.
-    """
-    said = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
-    choices = "".join(
-        f'<button type="button" data-name="{escape(name)}">{escape(name)}</button>'
-        for name in names
-    )
-    typed = (
-        '<form class="name"><input name="person" maxlength="40" autocomplete="off" '
-        'autocapitalize="off" spellcheck="false" aria-label="Pseudonym" required>'
-        '<button type="submit">Start</button></form>'
-    )
-    about = "Choose yours." if names else "Use the same one whenever you come back; not your name."
-    return (
-        '<div class="start"><h1>Rank pictures</h1><p>What is your pseudonym? '
-        f'{about}</p>{said}<div class="names">{choices or typed}</div></div>'
-    )
-
-
 def board(view: View, address: Address, answer: int = 0) -> str:
     """The page with a sample.
 

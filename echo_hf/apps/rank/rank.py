@@ -115,12 +115,13 @@ def rank(
     check_installed("`echo-hf rank`")
     admitted = people_of(people)
     check_reachable(place.host, admitted, anyone=anyone)
-    from echo_hf.apps.rank.app import look, page
+    from echo_hf.apps.asked_page import look
+    from echo_hf.apps.rank.app import STYLES, page
 
     pictures = ShownPictures.of(ranks.folder.pictures, _digests(ranks.ranker.draw))
     with _written(ranks):
-        blocks = partial(page, ranks.ranker, admitted, pictures.address, ranks.write)
-        serve(blocks, pictures, admitted, place, ready, look)
+        asked = page(ranks.ranker, admitted, pictures.address, ranks.write)
+        serve(asked.blocks, pictures, admitted, place, ready, partial(look, STYLES))
 
 
 @contextmanager

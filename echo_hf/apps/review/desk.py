@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from echo_hf.apps.events import EVENTS_FILE, Event, EventLog
-from echo_hf.apps.fold import standing
 from echo_hf.apps.leases import Leases
-from echo_hf.apps.review.folded import APP, OPEN, Ledger, payload_of, unsettled
-from echo_hf.apps.review.form import Form, edit_of, form_of
+from echo_hf.apps.review.folded import APP, OPEN, Ledger, not_overruled, payload_of, unsettled
+from echo_hf.apps.review.form import Form, edit_of, form_of, own_note
 from echo_hf.apps.review.view import TOLD, View
+from echo_hf.apps.review.waiting import acts_of, is_settled, waits
 from echo_hf.curate.cases import Case, made_decision
-from echo_hf.curate.decision import Decision
-from echo_hf.curate.decisions import FILE, Decisions
+from echo_hf.curate.decision_file import FILE
+from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.edit import checked_changes
 from echo_hf.curate.edited_sample import edited_sample
 from echo_hf.curate.triage import triage
@@ -27,7 +27,6 @@ from echo_hf.errors import ReviewError
 from echo_hf.pictures import PictureStore
 
 ACTIONS = ("keep", "remove", "flag", "edit")
-SETTLED = ("keep", "remove")
 
 
 @dataclass(frozen=True)
@@ -132,9 +131,9 @@ class Desk:
         try:
             edit = edit_of(case.row, form)
             changes = checked_changes(case.row, case.context, edit, self.pictures, case.taken)
+            made = made_decision(case.row, kind, note=form.note, changes=changes)
         except ReviewError as error:
             return self.view(person, form=form, problem=str(error))
-        made = made_decision(case.row, kind, note=form.note, changes=changes)
         last = self.ledger.decided().changes(case.row)
         before = last.changed if last else None
         if kind == "edit" and (changes, form.note) == (before, now.form.note):
@@ -163,7 +162,7 @@ class Desk:
         return self.view(person, told=f"{TOLD[kind]} {subject}")
 
     def _undo(self, person: str) -> View:
-        acts = _acts(self.log.events(APP, person=person))
+        acts = acts_of(self.log.events(APP, person=person))
         if not acts:
             return self.view(person, problem="nothing of yours to take back")
         self.log.undo(acts[-1].id, person)
@@ -201,21 +200,14 @@ class Desk:
         """Opens the next sample that waits for this person and nobody else has."""
         order = list(self.cases)
         at = order.index(after) + 1 if after is not None and after in self.cases else 0
-        turn = [*order[at:], *order[:at]]
-        waiting = [one for one in turn if one != after and self._waits(one, person, decided)]
+        turn = [*order[at:], *order[: max(at - 1, 0)]]
+        own = {one.subject for one in acts_of(self.log.events(APP, person=person))}
+        rows = ((self.cases[one].row, decided.by_id.get(one)) for one in turn)
+        waiting = [row["id"] for row, last in rows if waits(row, last, person, own)]
         found = self.leases.lend(waiting, person)
         if found is not None:
             self.log.append(APP, found, person, OPEN)
         return found
-
-    def _waits(self, subject: str, person: str, decided: Decisions) -> bool:
-        last, row = decided.by_id.get(subject), self.cases[subject].row
-        if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
-            return True
-        if last.decision == "flag":
-            mine = any(one.person == person for one in _acts(self.log.events(APP, subject)))
-            return last.reviewer != person and not mine
-        return last.decision == "keep" and not last.covers(row)
 
     def _view(
         self,
@@ -231,40 +223,28 @@ class Desk:
         changes = changing.changed if changing else None
         shown = edited_sample(case.row, changes, case.taken)[0] if changes else dict(case.row)
         reasons = decided.open_reasons(case.row)
-        rows = {name: one.row for name, one in self.cases.items()}
         lease = self.leases.running().get(subject)
         acts = [one for one in events if one.action != OPEN]
         last = decided.by_id.get(subject)
-        mine = [one for one in own if one.action != OPEN]
+        about = [one for one in decided.every if one.id == subject]
         return View(
             person=person,
             case=case,
             pictures=self.pictures,
             shown=shown,
-            form=form or form_of(shown, changes, _own_note(last, person)),
+            form=form or form_of(shown, changes, own_note(last, person)),
             triage=triage({**shown, "review": reasons}, case.notices, self.duplicates.get(subject)),
             open_reasons=reasons,
             decision=last if last and last.decision != "withdraw" else None,
-            conflict=unsettled(acts),
+            conflict=unsettled(not_overruled(acts, about)),
             base=acts[-1].id if acts else 0,
             number=list(self.cases).index(subject) + 1,
             total=len(self.cases),
-            done=sum(_is_settled(decided.by_id.get(name), row) for name, row in rows.items()),
+            done=sum(
+                is_settled(decided.by_id.get(name), one.row) for name, one in self.cases.items()
+            ),
             lent=lease if lease and lease.person != person else None,
-            can_undo=bool(_acts(own)),
-            saved=mine[-1].at if mine else None,
+            can_undo=bool(acts_of(own)),
+            saved=next((one.at for one in reversed(own) if one.action != OPEN), None),
             **said,
         )
-
-
-def _acts(events: Sequence[Event]) -> list[Event]:
-    return [one for one in standing(events) if one.action != OPEN]
-
-
-def _is_settled(last: Decision | None, row: Mapping[str, Any]) -> bool:
-    return last is not None and last.decision in SETTLED and last.is_about(row)
-
-
-def _own_note(last: Decision | None, person: str) -> str | None:
-    """Somebody else's note is shown, but not put into one's mouth."""
-    return last.note if last is not None and last.reviewer == person else None

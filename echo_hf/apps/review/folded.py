@@ -16,7 +16,8 @@ from filelock import FileLock
 from echo_hf.apps.events import Event, EventLog
 from echo_hf.apps.fold import decisions, is_conflict
 from echo_hf.curate.decision import Decision
-from echo_hf.curate.decisions import Decisions, append_decisions, read_decisions
+from echo_hf.curate.decision_file import append_decisions, read_decisions
+from echo_hf.curate.decisions import Decisions
 
 APP = "review"
 OPEN = "open"
@@ -102,10 +103,11 @@ def folded(events: Sequence[Event], written: Sequence[Decision]) -> Decision | N
     Returns:
         What stands after the last event; null where a line has taken it in.
     """
-    subject, last = events[0].subject, events[-1]
-    about = [one for one in written if one.id == subject]
+    acts, last = events, events[-1]
+    about = [one for one in written if one.id == last.subject]
     if max((one.event or 0 for one in about), default=0) >= last.id:
         return None
+    events = not_overruled(events, about)
     found = _standing(events)
     if unsettled(events):
         names = ", ".join(f"{one.person}: {one.action}" for one in found)
@@ -115,8 +117,24 @@ def folded(events: Sequence[Event], written: Sequence[Decision]) -> Decision | N
     by_hand = [one for one in about if one.event is None]
     if by_hand:
         return by_hand[-1].model_copy(update={"event": last.id})
-    first = next(one for one in events if "sample_digest" in one.payload)
+    first = next(one for one in acts if "sample_digest" in one.payload)
     return _line(first, last, "withdraw", note=None)
+
+
+def not_overruled(events: Sequence[Event], about: Sequence[Decision]) -> Sequence[Event]:
+    """Leaves out what was done before the last decision from the command line.
+
+    Args:
+        events: All events about a sample.
+        about: The lines about it, in the order of the file.
+
+    Returns:
+        The events that no line before that decision has taken in.
+    """
+    by_hand = [place for place, one in enumerate(about) if one.event is None]
+    before = about[: by_hand[-1]] if by_hand else ()
+    taken_in = max((one.event or 0 for one in before), default=0)
+    return [one for one in events if one.id > taken_in]
 
 
 def _standing(events: Iterable[Event]) -> tuple[Event, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from echo_hf.curate.changes import Changes
+from echo_hf.curate.decision import Decision
 from echo_hf.curate.edit import Edit
 from echo_hf.curate.picture_sources import INPUT, OUTPUT
 from echo_hf.errors import ReviewError
@@ -71,6 +72,11 @@ def form_of(row: Mapping[str, Any], changes: Changes | None, note: str | None) -
         roles |= dict.fromkeys((row[f"{role}_images"] or [])[len(cut) :], role)
     roles |= {one.sha256: one.role for one in changes.roles} if changes else {}
     return Form(row["prompt"] or "", row["quality"], note or "", roles, tuple(boxes))
+
+
+def own_note(last: Decision | None, person: str) -> str | None:
+    """Somebody else's note is shown, but not put into one's mouth."""
+    return last.note if last is not None and last.reviewer == person else None
 
 
 def edit_of(row: Mapping[str, Any], form: Form) -> Edit:

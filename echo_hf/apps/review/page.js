@@ -1,11 +1,13 @@
 // The page asks; the server answers with the page as it is after that. One request at a time: what
 // is done meanwhile waits in line. What is typed is kept in this browser until it is saved.
 const WAIT_MS = 1200;
+const LONGEST_WAIT_MS = 10000;
 const waiting = [];
 let asked = 0;
 let pending = false;
 let sent = null;
 let timer = null;
+let patience = null;
 let focused = null;
 let subject = null;
 let typed = false;
@@ -57,14 +59,22 @@ function ask() {
   const form = collect();
   sent = JSON.stringify(form);
   const base = Number(from.dataset.base);
+  patience = setTimeout(lost, LONGEST_WAIT_MS);
   // Of the sample that the page shows now: what was meant for one that was left is about nothing.
   trigger("submit", { ...waiting.shift(), person: from.dataset.person, subject: from.dataset.subject, base, form, answer: asked });
+}
+
+// Nothing is sent again: it may have been written down, and only the answer have got lost.
+function lost() {
+  waiting.length = 0;
+  desk().classList.add("lost");
+  find(".saved").textContent = "not saved: load the page again";
 }
 
 function changed(wait = WAIT_MS) {
   typed = true;
   localStorage.setItem(store(), JSON.stringify(collect()));
-  find(".saved").textContent = "not saved yet";
+  if (!desk().classList.contains("lost")) find(".saved").textContent = "not saved yet";
   clearTimeout(timer);
   timer = setTimeout(() => send("edit"), wait);
 }
@@ -84,6 +94,7 @@ function shown() {
   times();
   if (!now) return;
   pending = false;
+  clearTimeout(patience);
   const same = now.dataset.subject === subject;
   if (!same) {
     if (subject !== null && latest !== null && latest.text === sent) localStorage.removeItem(latest.key);
@@ -200,89 +211,6 @@ element.addEventListener("submit", (event) => {
   focused = null;
   if (event.target.matches(".goto")) send("goto", { wanted: event.target.elements.wanted.value });
   else enter(event.target.elements.person.value);
-});
-
-// Boxes of the screenshot: a row of numbers each, and a frame over the picture.
-const numbers = (text) => (/^\s*(\d+)[\s,;]+(\d+)[\s,;]+(\d+)[\s,;]+(\d+)\s*$/.exec(text) ?? []).slice(1).map(Number);
-
-function addBox(as, text, isNew = false) {
-  const row = document.createElement("div");
-  row.className = "box";
-  const select = document.createElement("select");
-  select.setAttribute("aria-label", "Role of the box");
-  for (const one of ["input", "output"]) select.append(new Option(one, one, one === as, one === as));
-  const field = document.createElement("input");
-  field.value = text;
-  field.placeholder = "left, top, right, bottom";
-  field.setAttribute("aria-label", "Left, top, right, bottom");
-  field.autocomplete = "off";
-  const drop = document.createElement("button");
-  drop.type = "button";
-  drop.dataset.box = "drop";
-  drop.setAttribute("aria-label", "Remove the box");
-  drop.textContent = "✕";
-  row.append(select, field, drop);
-  find(".boxes .list").append(row);
-  if (isNew) field.focus();
-}
-
-function dropBox(row) {
-  row.remove();
-  drawBoxes();
-  changed(0);
-}
-
-function drawBoxes() {
-  const shot = find(".shot");
-  if (!shot) return;
-  shot.querySelectorAll(".frame").forEach((one) => one.remove());
-  const { width, height } = find(".boxes").dataset;
-  for (const row of all(".box")) {
-    const [left, top, right, bottom] = numbers(row.querySelector("input").value);
-    if (bottom === undefined) continue;
-    frame(row.querySelector("select").value, left / width, top / height, right / width, bottom / height);
-  }
-}
-
-function frame(as, left, top, right, bottom) {
-  const made = document.createElement("div");
-  made.className = `frame ${as}`;
-  made.textContent = as;
-  const share = (value) => `${100 * value}%`;
-  Object.assign(made.style, { left: share(left), top: share(top), width: share(right - left), height: share(bottom - top) });
-  find(".shot").append(made);
-  return made;
-}
-
-let from = null;
-const place = (event) => {
-  const at = find(".shot").getBoundingClientRect();
-  const within = (value) => Math.min(1, Math.max(0, value));
-  return [within((event.clientX - at.left) / at.width), within((event.clientY - at.top) / at.height)];
-};
-const around = (to) => [Math.min(from[0], to[0]), Math.min(from[1], to[1]), Math.max(from[0], to[0]), Math.max(from[1], to[1])];
-
-element.addEventListener("pointerdown", (event) => {
-  if (!event.target.closest?.(".shot") || event.pointerType === "touch") return;
-  event.preventDefault();
-  from = place(event);
-});
-document.addEventListener("pointermove", (event) => {
-  if (!from) return;
-  find(".frame.new")?.remove();
-  frame("new", ...around(place(event)));
-});
-document.addEventListener("pointerup", (event) => {
-  if (!from) return;
-  const { width, height } = find(".boxes").dataset;
-  const [left, top, right, bottom] = around(place(event));
-  from = null;
-  find(".frame.new")?.remove();
-  const box = [left * width, top * height, right * width, bottom * height].map(Math.round);
-  if (box[2] - box[0] < 4 || box[3] - box[1] < 4) return;
-  addBox("output", box.join(", "));
-  drawBoxes();
-  changed(0);
 });
 
 const KEYS = {

@@ -1,6 +1,6 @@
 """The page of a reviewer, as HTML: every text from a post is escaped.
 
-What the page can do is in `page.js`; it only asks, and shows what comes back.
+What the page can do is in `page.js` and `boxes.js`; it only asks, and shows what comes back.
 """
 
 from __future__ import annotations
@@ -27,33 +27,6 @@ KEYS = (
     ("N", "next"),
     ("P", "back"),
 )
-
-
-def start_page(names: tuple[str, ...], problem: str = "") -> str:
-    """The page that asks who is there.
-
-    Args:
-        names: Those who may review; empty where everybody may choose a pseudonym.
-        problem: What was wrong with the name that was given.
-
-    Returns:
-        HTML.
-    """
-    said = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
-    choices = "".join(
-        f'<button type="button" data-name="{escape(name)}">{escape(name)}</button>'
-        for name in names
-    )
-    typed = (
-        '<form class="name"><input name="person" maxlength="40" autocomplete="off" '
-        'autocapitalize="off" spellcheck="false" aria-label="Pseudonym" required>'
-        '<button type="submit">Start</button></form>'
-    )
-    about = "Choose yours." if names else "Use the same one whenever you come back; not your name."
-    return (
-        '<div class="start"><h1>Review samples</h1><p>What is your pseudonym? '
-        f'{about}</p>{said}<div class="names">{choices or typed}</div></div>'
-    )
 
 
 def desk_page(view: View, address: Address, answer: int = 0) -> str:
@@ -203,7 +176,7 @@ def _post(post: Mapping[str, Any], depth: int, is_own: bool) -> str:
     described = _described(post["pictures"] or ())
     return (
         f'<li class="{"own" if is_own else "other"}" style="--depth:{min(depth, 6)}">'
-        f"<b>{escape(post['author'] or 'somebody')}</b><small>{shown}"
+        f"<b><bdi>{escape(post['author'] or 'somebody')}</bdi></b><small>{shown}"
         f"{' · a source of the sample' if is_own else ''}</small>"
         f'<p dir="auto">{text}</p>{described}</li>'
     )

@@ -71,7 +71,8 @@ def review(
     check_installed("`echo-hf review --app`")
     admitted = people_of(people)
     check_reachable(place.host, admitted, anyone=anyone)
-    from echo_hf.apps.review.app import look, page
+    from echo_hf.apps.asked_page import look
+    from echo_hf.apps.review.app import STYLES, page
 
     named = ShownPictures.of(desk.pictures, digests_of(desk))
     known = dict(named.digests)
@@ -82,14 +83,8 @@ def review(
         cut = (*view.shown["input_images"], *view.shown["output_images"])
         known.update({pictures.address(one).removeprefix(ROUTE): one for one in cut})
 
-    serve(
-        partial(page, desk, admitted, pictures.address, admit),
-        pictures,
-        admitted,
-        place,
-        ready,
-        look,
-    )
+    asked = page(desk, admitted, pictures.address, admit)
+    serve(asked.blocks, pictures, admitted, place, ready, partial(look, STYLES))
 
 
 def digests_of(desk: Desk) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echo_hf.apps.rank.draw import Draw, RankedSample, Shown
-from echo_hf.apps.rank.page import board, start_page
+from echo_hf.apps.rank.page import board
 from echo_hf.apps.rank.session import Ranker, View
 from echo_hf.engines.base import ImageRef
 from echo_hf.systems.base import Task
@@ -104,20 +104,3 @@ def test_there_is_a_card_and_a_rank_for_each_picture(tmp_path: Path, count: int)
     ]
     ranks = [named["data-rank"] for _, named in tags if "data-rank" in named]
     assert ranks == [str(at + 1) for at in range(count)]
-
-
-def test_the_start_page_escapes_what_was_typed() -> None:
-    """A name that was refused is shown as it is."""
-    found = Parts(start_page((), f"{HOSTILE} is no pseudonym"))
-    assert f"{HOSTILE} is no pseudonym" in "".join(found.text)
-    assert "script" not in {tag for tag, _ in found.tags}
-
-
-def test_the_start_page_offers_a_closed_list() -> None:
-    """A button each, and nothing to type."""
-    found = Parts(start_page(("ada", "ben")))
-    assert [named.get("data-name") for tag, named in found.tags if tag == "button"] == [
-        "ada",
-        "ben",
-    ]
-    assert "input" not in {tag for tag, _ in found.tags}

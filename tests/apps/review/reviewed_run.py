@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from echo_hf.curate.decisions import Decision, read_decisions
+from echo_hf.curate.decision import Decision
+from echo_hf.curate.decision_file import read_decisions
 from echo_hf.hub.release import Release
 from echo_hf.run import build
 

@@ -15,7 +15,7 @@ from echo_hf.apps.events import EventLog
 from echo_hf.apps.review.folded import APP, OPEN, Ledger, payload_of
 from echo_hf.curate.cases import made_decision
 from echo_hf.curate.decision import Decision
-from echo_hf.curate.decisions import append_decisions, read_decisions
+from echo_hf.curate.decision_file import append_decisions, read_decisions
 from tests.curate.reviewed_rows_for_tests import row
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,7 +24,6 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from echo_hf.apps.review.desk import Desk
-from echo_hf.curate import decisions
 from echo_hf.curate.cases import Case
 from tests.curate.reviewed_rows_for_tests import row
 import echo_hf.apps.review.folded as folded
@@ -90,25 +89,46 @@ def test_what_is_taken_back_is_as_before(ledger: Ledger) -> None:
 
 def test_a_line_by_hand_stands_until_somebody_decides(ledger: Ledger) -> None:
     """And comes back when that is taken back."""
-    act(ledger, "ann", "keep")
+    first = act(ledger, "ann", "keep")
     ledger.catch_up()
     append_decisions(ledger.file, [made_decision(row(), "remove", note="by hand")])
     assert last(ledger).note == "by hand"
-    second = act(ledger, "bo", "flag", base=1)
+    second = act(ledger, "bo", "flag", base=first)
     assert last(ledger).decision == "flag"
     ledger.log.undo(second, "bo")
-    ledger.log.undo(1, "ann")
-    assert last(ledger).note == "by hand"
+    assert (last(ledger).decision, last(ledger).note) == ("remove", "by hand")
+    ledger.log.undo(first, "ann")
+    assert (last(ledger).decision, last(ledger).note) == ("remove", "by hand")
+
+
+def test_a_log_that_was_lost_takes_no_later_decision_with_it(ledger: Ledger) -> None:
+    """What is decided after that comes into the file, as what was decided before."""
+    act(ledger, "ann", "keep")
+    act(ledger, "ann", "flag")
+    assert last(ledger).decision == "flag"
+    for file in ledger.log.path.parent.glob("events.sqlite*"):
+        file.unlink()
+    act(ledger, "ann", "remove")
+    assert last(ledger).decision == "remove"
+
+
+def test_a_decision_by_hand_disagrees_with_nobody(ledger: Ledger) -> None:
+    """It was made after the first of the two, and so the second is the only one that stands."""
+    act(ledger, "ann", "keep")
+    ledger.catch_up()
+    append_decisions(ledger.file, [made_decision(row(), "remove")])
+    act(ledger, "bo", "flag")
+    assert (last(ledger).decision, last(ledger).reviewer) == ("flag", "bo")
 
 
 def test_two_who_disagree_leave_it_open(ledger: Ledger) -> None:
     """Neither saw the other's: it is flagged, unchanged; who saw both settles it."""
     act(ledger, "ann", "keep", changes=EDIT)
-    act(ledger, "bo", "remove")
+    second = act(ledger, "bo", "remove")
     line = last(ledger)
     assert (line.decision, line.changes, line.reviewer) == ("flag", None, None)
     assert line.note == "two people disagree (ann: keep, bo: remove)"
-    third = act(ledger, "cy", "remove", base=2)
+    third = act(ledger, "cy", "remove", base=second)
     assert (last(ledger).decision, last(ledger).event) == ("remove", third)
 
 

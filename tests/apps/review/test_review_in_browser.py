@@ -306,6 +306,26 @@ def test_a_killed_server_loses_nothing(chrome: Any, ready: Path, tmp_path: Path)
     assert (found[first].decision, found[second].decision) == ("keep", "flag")
 
 
+def test_a_server_that_is_gone_is_told(chrome: Any, ready: Path, tmp_path: Path) -> None:
+    """The page says that nothing was saved; what was typed is there again, and undecided."""
+    folder = shutil.copytree(ready, tmp_path / "run")
+    with served(COMMAND, folder) as server:
+        mo = at(chrome, server, "mo", named(folder, CHAIR)["id"])
+        server.kill()
+        mo.page.fill("[name=prompt]", "Paint this chair plum")
+        mo.page.keyboard.press("Escape")
+        mo.page.keyboard.press("k")
+        mo.page.wait_for_selector(".desk.lost")
+        assert mo.text(".saved") == "not saved: load the page again"
+        server.start()
+        mo.page.reload()
+        mo.settle()
+        mo.saved()
+        assert mo.page.input_value("[name=prompt]") == "Paint this chair plum"
+    line = decided(folder)[named(folder, CHAIR)["id"]]
+    assert (line.decision, line.changes and line.changes.named) == ("edit", ("prompt",))
+
+
 def test_what_posts_say_is_only_text(chrome: Any, server: Server) -> None:
     """No script runs, no dialog opens, nobody else is asked; the words are read as written."""
     row = next(one for one in samples(server.folder) if "alert(5)" in one["prompt"])
