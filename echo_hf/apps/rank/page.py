@@ -62,9 +62,9 @@ def columns(count: int) -> int:
 
     Example:
         >>> [columns(count) for count in (2, 3, 4, 6, 8, 9)]
-        [2, 3, 4, 3, 4, 5]
+        [2, 3, 2, 3, 4, 5]
     """
-    return count if count <= 4 else -(-count // 2)
+    return count if count < 4 else -(-count // 2)
 
 
 def _head(view: View) -> str:
