@@ -94,7 +94,7 @@ def hydrate(
     from rich.text import Text
 
     from echo_hf.collect.fetch_policy import FetchPolicy
-    from echo_hf.config import Posts
+    from echo_hf.config_sections import Posts
     from echo_hf.hub import hydrate as hydrating
     from echo_hf.hub.hydration import fetching, show_hydration
 

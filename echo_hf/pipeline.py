@@ -25,7 +25,8 @@ from echo_hf.collect.crawl_ledger import LEDGER
 from echo_hf.collect.crawl_run import open_questions
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import located, read_records
-from echo_hf.config import Config, Posts
+from echo_hf.config import Config
+from echo_hf.config_sections import Posts
 from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.base import Engine
 from echo_hf.engines.loaded import Engines

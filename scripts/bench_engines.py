@@ -42,7 +42,7 @@ from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config import Posts, Target
+from echo_hf.config_sections import Posts, Target
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.filling import fill
 from echo_hf.pictures import PictureStore

@@ -36,7 +36,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.hub.configs import SAMPLE_CONFIGS
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release

@@ -12,7 +12,7 @@ from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config import Posts, Target
+from echo_hf.config_sections import Posts, Target
 from echo_hf.context.threads import Threads
 from echo_hf.engines.base import Request, make_engine
 from echo_hf.pictures import PictureStore

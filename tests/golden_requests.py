@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from echo_hf.answers import NoAnswers
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config import Target
 from echo_hf.config_fields import EngineChoice
+from echo_hf.config_sections import Target
 from echo_hf.context.answers import ExtractAnswer
 from echo_hf.context.extract import Extract
 from echo_hf.context.threads import Threads

@@ -13,7 +13,7 @@ from datasets import Dataset
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
 from echo_hf.engines.base import Completion, Request
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from echo_hf.answers import Failure
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.relevance import Relevance, RelevanceAnswer
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.context.answers import ExtractAnswer
 from echo_hf.context.extract import Extract
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT

@@ -23,7 +23,8 @@ from echo_hf.collect.download import Download
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config import Posts, load_config
+from echo_hf.config import load_config
+from echo_hf.config_sections import Posts
 from echo_hf.context.extract import Extract
 from echo_hf.context.threads import Threads
 from echo_hf.curate.author_key import AuthorKey
@@ -231,7 +232,8 @@ def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt:
     copied = tmp_path / "echo_hf"
     shutil.copytree(package, copied, ignore=shutil.ignore_patterns("__pycache__", "pictures"))
     script = (
-        "from echo_hf.config import load_config, Target\n"
+        "from echo_hf.config import load_config\n"
+        "from echo_hf.config_sections import Target\n"
         "from echo_hf.collect.relevance import Relevance\n"
         "from echo_hf.context.extract import Extract\n"
         "from echo_hf.curate.feedback import Feedback\n"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.prompts import as_data, load_prompt
 from echo_hf.stage import ModelStage
 from echo_hf.steps import STAGES, stage_class

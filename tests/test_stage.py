@@ -214,7 +214,7 @@ import datetime
 from dataclasses import dataclass
 from datasets.fingerprint import Hasher
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from tests.stages_for_tests import Echo, Guess
 target = Target(name="Lumen", developer="Northlight", released=datetime.date(2026, 3, 2))
 for stage in (Guess(), Relevance(target)):

@@ -31,7 +31,7 @@ from echo_hf.analysis.task_rates import rates_of_run
 from echo_hf.analysis.tasks import TaskPart, tasks
 from echo_hf.analysis.word_cloud import word_cloud
 from echo_hf.benchmark import Benchmark
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.errors import EngineError, MissingExtraError, RunError
 from echo_hf.evaluated import Evaluated
 from echo_hf.evaluation import ON_HUB, benchmark_of, evaluation_folder, load_evaluation

@@ -12,8 +12,8 @@ from datasets import Dataset
 
 from echo_hf.analysis.prompt_set import PromptSet
 from echo_hf.apply import run_stage
-from echo_hf.config import Target
 from echo_hf.config_fields import EngineChoice
+from echo_hf.config_sections import Target
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
 from echo_hf.curate.feedback import Feedback
 from echo_hf.engines.base import make_engine

@@ -16,7 +16,7 @@ from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import Post, make_source
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.context.threads import Threads
 from echo_hf.pictures import PictureStore
 from echo_hf.stage_result import StageResult

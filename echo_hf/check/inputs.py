@@ -20,7 +20,7 @@ from echo_hf.check.gold_lines import (
     ScreenshotLine,
 )
 from echo_hf.check.gold_posts import GoldPosts
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.context.answers import (
     LONGEST_FEEDBACK,
     ExtractAnswer,

@@ -12,9 +12,10 @@ from typing import Any
 import yaml
 
 from echo_hf.check.gold_folder import POSTS_FILE
-from echo_hf.config import Config, Posts, load_config
+from echo_hf.config import Config, load_config
 from echo_hf.config_check import secrets_in, shown_value
 from echo_hf.config_fields import EngineChoice
+from echo_hf.config_sections import Posts
 from echo_hf.engines.base import engine_names
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.quickstart.show import shipped_config

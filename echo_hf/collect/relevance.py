@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf.answers import Failure
-from echo_hf.config import Config, Target
+from echo_hf.config import Config
+from echo_hf.config_sections import Target
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Status

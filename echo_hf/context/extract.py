@@ -13,7 +13,8 @@ from pydantic import BaseModel
 
 from echo_hf.answers import Failure
 from echo_hf.collect.urls import post_id_of
-from echo_hf.config import Config, Target
+from echo_hf.config import Config
+from echo_hf.config_sections import Target
 from echo_hf.context.answers import ExtractAnswer
 from echo_hf.context.drafts import BEST_FIRST, Draft, Drafts, Post
 from echo_hf.context.parts import parts, rendered

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf.answers import Failure
-from echo_hf.config import Config, Target
+from echo_hf.config import Config
+from echo_hf.config_sections import Target
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
 from echo_hf.curate.comments import Comment, Sample, Verdicts, parts_of
 from echo_hf.curate.feedback_answer import FeedbackAnswer

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.config import Config, Target
+from echo_hf.config import Config
+from echo_hf.config_sections import Target
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
 from echo_hf.curate.accounts import bare
 from echo_hf.curate.author_key import AuthorKey

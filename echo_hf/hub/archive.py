@@ -15,7 +15,7 @@ from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import read_records
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.context.source_spans import Source, sources_of
 from echo_hf.errors import SourceError
 from echo_hf.pictures import MOST_BYTES, PictureStore

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.hub.failed_calls import FailedCalls
 from echo_hf.hub.measured import SampleCounts
 

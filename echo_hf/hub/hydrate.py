@@ -14,7 +14,7 @@ from datasets import Dataset
 
 from echo_hf.collect.fetch import FetchStats, fetch_pictures
 from echo_hf.collect.fetch_policy import FetchPolicy
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.errors import PictureError
 from echo_hf.hub.archive import Archive, read_archive, take_in
 from echo_hf.hub.configs import SAMPLE_CONFIGS

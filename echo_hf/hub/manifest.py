@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints, ValidationError
 
-from echo_hf.config import Target
 from echo_hf.config_fields import Name
+from echo_hf.config_sections import Target
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import Counts, ReleaseFacts
 from echo_hf.hub.people import People

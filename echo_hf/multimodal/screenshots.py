@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf.answers import Failure
-from echo_hf.config import Config, Target
+from echo_hf.config import Config
+from echo_hf.config_sections import Target
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.families import family_of

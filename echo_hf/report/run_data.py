@@ -11,7 +11,8 @@ from echo_hf.analysis.result import FILE as ANALYSIS_FILE
 from echo_hf.analysis.result import Analysis
 from echo_hf.auditing.audit_file import read_audits
 from echo_hf.benchmark import Benchmark
-from echo_hf.config import Config, Target
+from echo_hf.config import Config
+from echo_hf.config_sections import Target
 from echo_hf.errors import ReleaseError, RunError
 from echo_hf.evaluated import Evaluated, Evaluation
 from echo_hf.evaluation import benchmark_of, load_evaluation

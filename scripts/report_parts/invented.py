@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.metrics.in_order import in_order
 from echo_hf.pictures import PictureStore
 from echo_hf.report.results_file import Results

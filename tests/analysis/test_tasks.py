@@ -13,8 +13,8 @@ from echo_hf.analysis.prompt_set import prompt_set
 from echo_hf.analysis.reference_tasks import reference_tasks, task_by_rules
 from echo_hf.analysis.references import read_reference
 from echo_hf.analysis.tasks import tasks
-from echo_hf.config import Target
 from echo_hf.config_fields import EngineChoice
+from echo_hf.config_sections import Target
 from echo_hf.run_folder import RunFolder
 from tests.analysis.samples_for_analysis import sample
 

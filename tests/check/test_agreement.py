@@ -12,7 +12,7 @@ from echo_hf.check.agreement import addresses_of, check_agreement
 from echo_hf.check.gold import Gold
 from echo_hf.check.gold_folder import read_gold
 from echo_hf.check.gold_posts import GoldPosts, read_posts
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.errors import GoldError
 from echo_hf.pictures import PictureStore
 from tests.check.gold_for_tests import GOLD, KITE, LUNCH, OTTER, REPLY, Row, write_gold

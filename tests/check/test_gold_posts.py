@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from echo_hf.check.gold_posts import read_posts
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.pictures import PictureStore
 from tests.check.gold_for_tests import write_lines
 

@@ -20,7 +20,7 @@ from echo_hf.check.inputs import (
     samples_to_take_apart,
     threads_to_read,
 )
-from echo_hf.config import Posts, Target
+from echo_hf.config_sections import Posts, Target
 from echo_hf.pictures import PictureStore
 from tests.check.gold_for_tests import (
     BUNDLED,

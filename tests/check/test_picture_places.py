@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.check.gold_posts import GoldPosts, read_posts
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.pictures import PictureStore
 from tests.check.gold_for_tests import write_lines
 

@@ -21,7 +21,7 @@ from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
 from echo_hf.collect.platforms.base import Answer, Question, Window
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import Post
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.errors import StoreError
 from echo_hf.pipeline import files_of
 from echo_hf.run import run_until

@@ -17,7 +17,7 @@ from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
 from echo_hf.collect.platforms.base import Answer, Question
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import make_source
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.hub.dehydrate import dehydrate
 from echo_hf.hub.rights import restricted_posts
 from echo_hf.quickstart.show import shipped_config

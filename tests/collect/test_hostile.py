@@ -16,7 +16,7 @@ from echo_hf.collect.column_map import Columns
 from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import source_names
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.context.threads import Threads
 from echo_hf.stage_result import StageResult
 from echo_hf.tables import POSTS

@@ -10,7 +10,7 @@ import pytest
 
 from echo_hf.answers import Failure
 from echo_hf.collect.relevance import Relevance, RelevanceAnswer
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.engines.base import Text
 from echo_hf.reasons import Failed
 from echo_hf.tables import POSTS

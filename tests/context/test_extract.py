@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from echo_hf.answers import Failure
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.context.answers import ExtractAnswer
 from echo_hf.context.extract import Extract
 from echo_hf.engines.base import Text

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echo_hf.apply import run_stage
-from echo_hf.config import Target, parse_config
+from echo_hf.config import parse_config
+from echo_hf.config_sections import Target
 from echo_hf.curate.author_key import VARIABLE, AuthorKey
 from echo_hf.curate.personal_data import personal_data
 from echo_hf.curate.privacy import Privacy, products_of

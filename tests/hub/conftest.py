@@ -19,7 +19,7 @@ import pytest
 from datasets import Dataset
 from PIL import Image, ImageDraw
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.hub.evaluate_module import evaluate_module
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, write_release

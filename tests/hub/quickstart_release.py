@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.hub.release import read_release
 from echo_hf.quickstart.show import shipped_config
 from echo_hf.run import build

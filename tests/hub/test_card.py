@@ -13,7 +13,7 @@ from datasets.info import DatasetInfosDict
 from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard, DatasetCardData
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.hub.card import render_card
 from echo_hf.hub.configs import CONFIGS
 from echo_hf.hub.facts import ReleaseFacts

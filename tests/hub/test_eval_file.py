@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.hub.eval_file import eval_file
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.manifest import ConfigEntry, make_manifest

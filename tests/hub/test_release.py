@@ -35,7 +35,7 @@ from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from datasets import Dataset, disable_progress_bars
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.hub.release import ReleaseFacts, write_release
 from echo_hf.pictures import PictureStore
 from echo_hf.tables import SAMPLES
@@ -58,7 +58,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from datasets import Dataset, disable_progress_bars
 from PIL import Image
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.hub.measured import SampleCounts
 from echo_hf.hub.release import ReleaseFacts, write_release
 from echo_hf.pictures import PictureStore

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from echo_hf.config import RolesOptions
+from echo_hf.config_sections import RolesOptions
 from echo_hf.multimodal.answers import MOST_PICTURES, MOST_POSTS, RolesAnswer
 from echo_hf.prompts import load_prompt
 from tests.samples_for_tests import TARGET

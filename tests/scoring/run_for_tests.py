@@ -13,7 +13,7 @@ import yaml
 from datasets import Dataset
 from PIL import Image
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.context.sample_id import sample_digest
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release

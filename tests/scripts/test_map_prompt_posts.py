@@ -18,7 +18,8 @@ from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
 from echo_hf.collect.urls import canonical_url
-from echo_hf.config import Posts, parse_config
+from echo_hf.config import parse_config
+from echo_hf.config_sections import Posts
 from echo_hf.multimodal.blanks import placeholders
 from echo_hf.pictures import PictureStore
 from echo_hf.run import build

@@ -14,7 +14,7 @@ from typing import Any, Self
 from datasets import Dataset
 from PIL import Image
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.evaluated import Evaluation
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release

@@ -10,7 +10,7 @@ import pytest
 from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.errors import ConfigError
 
 BUNDLED = files("echo_hf.quickstart").joinpath("posts.jsonl")

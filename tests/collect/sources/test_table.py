@@ -18,7 +18,7 @@ from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.column_map import Columns
 from echo_hf.collect.records import read_records
-from echo_hf.config import Posts
+from echo_hf.config_sections import Posts
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.stage_result import StageResult
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echo_hf.config import Target
+from echo_hf.config_sections import Target
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.feedback_answer import FeedbackAnswer, JudgedComment
 from echo_hf.engines.rules.verdicts.feedback import feedback

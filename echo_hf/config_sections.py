@@ -1,0 +1,236 @@
+"""The sections of a config: target, posts, options of the stages, splits and release."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from echo_hf.collect.column_map import Columns
+from echo_hf.collect.fetch_policy import FetchPolicy
+from echo_hf.collect.search_config import Search
+from echo_hf.config_fields import (
+    File,
+    License,
+    Prose,
+    Section,
+    Whole,
+    Words,
+)
+from echo_hf.curate.hazards import ANY, NAMED, REMOVED, Hazard
+
+
+def _hazards(given: Any) -> Any:
+    if given == ANY:
+        return NAMED
+    if not isinstance(given, list | tuple) or any(one not in NAMED for one in given):
+        raise ValueError(f"expected {ANY}, or a list of codes from {NAMED[0]} to {NAMED[-1]}")
+    return given
+
+
+Hazards = Annotated[tuple[Hazard, ...], BeforeValidator(_hazards)]
+
+
+class Target(Section):
+    """The model that people talk about; a second release is another one of these.
+
+    Attributes:
+        name: How it is called in prose.
+        developer: Who made it.
+        released: The day it was released.
+        aliases: Other names that people use for it.
+        others: Other image models, whose pictures are not its own.
+        chat_window: The application whose screenshots people share.
+    """
+
+    name: Words
+    developer: Words
+    released: datetime.date
+    aliases: tuple[Words, ...] = ()
+    others: tuple[Words, ...] = ()
+    chat_window: Words | None = None
+
+    @property
+    def prompt_fields(self) -> dict[str, str]:
+        """Values of the `$name` fields of prompt files."""
+        return {
+            "target": self.name,
+            "developer": self.developer,
+            "aliases": _listed((self.name, *self.aliases)),
+            "others": _listed(self.others) or "any other image model",
+            "chat_window": self.chat_window or f"{self.name}'s own window",
+        }
+
+
+class Posts(Section):
+    """One file of posts, or a platform that is asked for them.
+
+    Attributes:
+        source: Name of the reader, such as jsonl, x, reddit or table; of the platform for a search.
+        path: The file, relative to the config; readers of bundled posts need none.
+        keywords: The search terms that found these posts, when the file does not say.
+        search: What the platform is asked by `echo-hf collect`; null for a file.
+        columns: Which column is what, for source `table` alone.
+    """
+
+    source: str
+    path: File | None = None
+    keywords: tuple[Words, ...] = ()
+    search: Search | None = None
+    columns: Columns | None = None
+
+    @model_validator(mode="after")
+    def _file_or_search(self) -> Self:
+        if self.search is not None and (self.path is not None or self.keywords):
+            given = "path" if self.path is not None else "keywords"
+            raise ValueError(f"has {given} and search: expected a file, or a platform to ask")
+        return self
+
+
+class ModelOptions(Section):
+    """Who answers a stage's questions.
+
+    Attributes:
+        engine: Name of one of the config's engines; a config with a single engine need not say.
+    """
+
+    engine: str = "text"
+
+
+class RelevanceOptions(ModelOptions):
+    """How relevance is judged.
+
+    Attributes:
+        keep: Scores, of 1 to 5, that keep a thread.
+    """
+
+    keep: Annotated[tuple[Annotated[Whole, Field(ge=1, le=5)], ...], Field(min_length=1)] = (4, 5)
+
+
+class DownloadOptions(Section):
+    """How pictures that posts name by their address are fetched.
+
+    Attributes:
+        fetch: Whether anybody is asked for them; false uses what earlier runs have fetched.
+        limits: Of sizes, times and places.
+    """
+
+    fetch: bool = True
+    limits: FetchPolicy = FetchPolicy()
+
+
+class ExtractOptions(ModelOptions):
+    """How samples are extracted.
+
+    Attributes:
+        context_characters: Longest rendered thread for one request; a longer one is split.
+    """
+
+    context_characters: Annotated[Whole, Field(ge=2000)] = 24_000
+
+
+class RolesOptions(ModelOptions):
+    """How input pictures are told from outputs.
+
+    Attributes:
+        engine: Name of one of the config's engines, which has to see pictures.
+        most_pictures: Most pictures of one request; a sample with more takes several.
+    """
+
+    engine: str = "vision"
+    most_pictures: Annotated[Whole, Field(ge=2, le=32)] = 16
+
+
+class ScreenshotsOptions(ModelOptions):
+    """How screenshots are taken apart.
+
+    Attributes:
+        engine: Name of one of the config's engines, which has to see pictures.
+        convention: What the numbers of its boxes mean; `auto` tells it by the model.
+        inset: Pixels to leave out along each side of a box, 10 in the released benchmark.
+    """
+
+    engine: str = "vision"
+    convention: Literal["auto", "abs_resized", "rel_1000", "rel_1", "rel_1000_yx"] = "auto"
+    inset: Annotated[Whole, Field(ge=0, le=100)] = 0
+
+
+class SafetyOptions(ModelOptions):
+    """How samples are screened for hazards.
+
+    Whatever is removed, every hazard that the guard finds is written into `safety.categories`.
+
+    Attributes:
+        engine: Name of one of the config's engines, a guard that sees pictures.
+        form: How it is asked and read: `llama_guard`, `moderation`, or `instructed`, which is any
+            model, told by our own instructions; `auto` tells it by the engine's kind and model.
+        remove: Hazards that keep a sample out of the benchmark: codes of
+            `echo_hf.curate.hazards`, or `any`, as in the paper. The default is all but S8,
+            intellectual property: guards give it to requests in the style of a famous studio, a
+            large part of what people really do, and it is a question of licences, not of harm.
+        most_pictures: Most pictures of one request; a sample with more takes several.
+    """
+
+    engine: str = "guard"
+    form: Literal["auto", "llama_guard", "moderation", "instructed"] = "auto"
+    remove: Hazards = REMOVED
+    most_pictures: Annotated[Whole, Field(ge=1, le=16)] = 5
+
+
+class Stages(Section):
+    """Options of each stage that has any."""
+
+    relevance: RelevanceOptions = RelevanceOptions()
+    download: DownloadOptions = DownloadOptions()
+    extract: ExtractOptions = ExtractOptions()
+    roles: RolesOptions = RolesOptions()
+    screenshots: ScreenshotsOptions = ScreenshotsOptions()
+    safety: SafetyOptions = SafetyOptions()
+    feedback: ModelOptions = ModelOptions()
+
+    def engine_of(self, stage: str) -> str | None:
+        """Name of the engine that a stage asks, null where it asks none."""
+        options = getattr(self, stage, None)
+        return options.engine if isinstance(options, ModelOptions) else None
+
+
+class SplitOptions(Section):
+    """How the benchmark's splits are drawn.
+
+    Attributes:
+        seed: Of the order in which candidates are taken.
+        cap: Most samples of a split.
+    """
+
+    seed: Whole = 0
+    cap: Annotated[Whole, Field(ge=1)] = 1000
+
+
+class ReleaseOptions(Section):
+    """What the release says of itself on its card.
+
+    Attributes:
+        license: Identifier of the licence, as the Hub knows it.
+        license_name: Name of the licence where that identifier is `other`.
+        license_note: What the licence means, in Markdown; needed for every licence but `other`.
+        contact: Where to ask for the removal of a post, beside the repository's discussions.
+        citation: How to cite the dataset, in BibTeX.
+    """
+
+    license: License = "other"
+    license_name: Words | None = None
+    license_note: Prose | None = None
+    contact: Words | None = None
+    citation: Prose | None = None
+
+    @model_validator(mode="after")
+    def _explained(self) -> Self:
+        # The usual note says that no right is passed on, which no other licence may say.
+        if self.license != "other" and self.license_note is None:
+            raise ValueError("expected a license_note, which says what the license covers")
+        return self
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
