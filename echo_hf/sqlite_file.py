@@ -7,6 +7,7 @@ import time
 
 LONGEST_WAIT_S = 60
 PAUSE_S = 0.01
+PRIMARY = 0xFF  # what is above it tells kinds of one error apart
 
 
 def write_ahead(connection: sqlite3.Connection) -> None:
@@ -16,7 +17,7 @@ def write_ahead(connection: sqlite3.Connection) -> None:
         connection: To the file, outside of a transaction.
 
     Raises:
-        sqlite3.OperationalError: Others have held the file for a minute.
+        sqlite3.OperationalError: Others have held the file for a minute, or it cannot be written.
 
     Example:
         >>> import tempfile
@@ -33,8 +34,9 @@ def write_ahead(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("pragma journal_mode = wal")
             return
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
             # This switch alone does not wait for other processes by itself.
-            if time.monotonic() > until:
+            held = error.sqlite_errorcode & PRIMARY == sqlite3.SQLITE_BUSY
+            if not held or time.monotonic() > until:
                 raise
             time.sleep(PAUSE_S)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from echo_hf.errors import StoreError
+from echo_hf.sqlite_file import LONGEST_WAIT_S, write_ahead
 
 FORMAT = 1
-LONGEST_WAIT_S = 60
 # A page is kept under the attempt that brought it: until a question that had to be asked again is
 # done, what came before is better than nothing.
 TABLES = """
@@ -114,7 +114,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             f"{str(path)!r} has ledger format {found}, this version reads {FORMAT}: upgrade "
             "echo-hf, or move the file away to ask for the posts again"
         )
-    connection.execute("pragma journal_mode = wal")
+    write_ahead(connection)
     # Durable whatever ends the process. A loss of power may cost the last pages, not the file: they
     # are asked for again, and no platform bills a post twice a day.
     connection.execute("pragma synchronous = normal")

@@ -14,9 +14,9 @@ from typing import Self
 
 from echo_hf.errors import StoreError
 from echo_hf.reasons import Unfetched
+from echo_hf.sqlite_file import LONGEST_WAIT_S, write_ahead
 
 FORMAT = 1
-LONGEST_WAIT_S = 60
 MOST_VARIABLES = 500
 TABLE = """create table if not exists fetches (
     url text primary key, sha256 text, reason text, detail text not null,
@@ -130,7 +130,7 @@ class FetchLedger:
                 f"{str(self.path)!r} has ledger format {found}, this version reads {FORMAT}: "
                 "upgrade echo-hf, or move the file away to fetch the pictures again"
             )
-        self._connection.execute("pragma journal_mode = wal")
+        write_ahead(self._connection)
         self._connection.execute("pragma synchronous = normal")
         self._connection.execute(TABLE)
         self._connection.execute(f"pragma user_version = {FORMAT}")

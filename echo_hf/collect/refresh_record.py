@@ -15,9 +15,9 @@ from typing import Self
 from echo_hf.collect.tombstones import hashed
 from echo_hf.errors import StoreError
 from echo_hf.reasons import Missing
+from echo_hf.sqlite_file import LONGEST_WAIT_S, write_ahead
 
 RECORD = "refreshed.sqlite"
-LONGEST_WAIT_S = 60
 TABLE = """create table if not exists checks (
     post text primary key, platform text not null, at text not null, gone text
 ) without rowid"""
@@ -41,7 +41,7 @@ class RefreshRecord:
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, timeout=LONGEST_WAIT_S)
-            self._connection.execute("pragma journal_mode = wal")
+            write_ahead(self._connection)
             self._connection.execute(TABLE)
 
     def due(self, urls: Iterable[str], since: datetime.datetime) -> list[str]:
