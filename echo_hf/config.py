@@ -21,6 +21,7 @@ from echo_hf.config_fields import (
     Statement,
 )
 from echo_hf.config_sections import (
+    READER,
     ModelOptions,
     Posts,
     ReleaseOptions,
@@ -109,7 +110,7 @@ def parse_config(data: Any, place: str) -> Config:
     for platform in config.rights:
         if platform not in PLATFORM_NAMES:
             raise ConfigError(unknown("platform", platform, PLATFORM_NAMES, f"{place}: rights"))
-    config = _with_only_engine(config)
+    config = _with_engines(config)
     for stage, options in config.stages:
         if isinstance(options, ModelOptions) and options.engine not in config.engines:
             where = f"{place}: stages.{stage}.engine"
@@ -137,14 +138,14 @@ def _check_searches(config: Config, place: str) -> None:
         phase_spans(entry.search.phases, config.target.released, f"{where}.search")
 
 
-def _with_only_engine(config: Config) -> Config:
+def _with_engines(config: Config) -> Config:
     only, *others = config.engines
-    if others:
-        return config
     silent = {
-        stage: options.model_copy(update={"engine": only})
+        stage: options.model_copy(update={"engine": READER if others else only})
         for stage, options in config.stages
-        if isinstance(options, ModelOptions) and "engine" not in options.model_fields_set
+        if isinstance(options, ModelOptions)
+        and "engine" not in options.model_fields_set
+        and not (others and options.engine in config.engines)
     }
     return config.model_copy(update={"stages": config.stages.model_copy(update=silent)})
 

@@ -12,7 +12,7 @@ from echo_hf.errors import unknown
 
 LONGEST_VALUE = 200
 EXPECTED = {
-    "engines": "say who answers, for example {text: {kind: rules}}; `echo-hf engines` lists kinds",
+    "engines": "say who answers, such as {reader: {kind: rules}}; `echo-hf engines` lists kinds",
     "target": "say who people talk about: {name: ..., developer: ..., released: 2026-03-02}",
     "posts": "say where the posts are, for example [{source: jsonl, path: posts.jsonl}]",
 }
@@ -20,10 +20,10 @@ SECTIONS = {
     "target": "{name: Lumen Image, developer: Northlight, released: 2026-03-02}",
     "posts.*": "{source: jsonl, path: posts.jsonl}",
     "posts.*.columns": "{url: link, text: body}",
-    "engines": "{text: {kind: rules}}",
+    "engines": "{reader: {kind: rules}}",
     "engines.*": "{kind: rules}",
     "stages": "{relevance: {keep: [4, 5]}}",
-    "stages.*": "{engine: text}",
+    "stages.*": "{engine: reader}",
     "splits": "{seed: 0, cap: 1000}",
     "release": "{contact: posts@example.org}",
     "analysis": "{references: [{name: PartiPrompts, path: prompts.txt}]}",

@@ -29,6 +29,7 @@ def _hazards(given: Any) -> Any:
     return given
 
 
+READER = "reader"
 Hazards = Annotated[tuple[Hazard, ...], BeforeValidator(_hazards)]
 
 
@@ -92,7 +93,8 @@ class ModelOptions(Section):
     """Who answers a stage's questions.
 
     Attributes:
-        engine: Name of one of the config's engines; a config with a single engine need not say.
+        engine: Name of one of the config's engines. Where a config does not say, it is the only
+            one, else the one called as here, else `reader`.
     """
 
     engine: str = "text"
@@ -134,7 +136,7 @@ class RolesOptions(ModelOptions):
     """How input pictures are told from outputs.
 
     Attributes:
-        engine: Name of one of the config's engines, which has to see pictures.
+        engine: As for `ModelOptions`; it has to see pictures.
         most_pictures: Most pictures of one request; a sample with more takes several.
     """
 
@@ -146,7 +148,7 @@ class ScreenshotsOptions(ModelOptions):
     """How screenshots are taken apart.
 
     Attributes:
-        engine: Name of one of the config's engines, which has to see pictures.
+        engine: As for `ModelOptions`; it has to see pictures.
         convention: What the numbers of its boxes mean; `auto` tells it by the model.
         inset: Pixels to leave out along each side of a box, 10 in the released benchmark.
     """
@@ -162,7 +164,7 @@ class SafetyOptions(ModelOptions):
     Whatever is removed, every hazard that the guard finds is written into `safety.categories`.
 
     Attributes:
-        engine: Name of one of the config's engines, a guard that sees pictures.
+        engine: As for `ModelOptions`, a guard that sees pictures.
         form: How it is asked and read: `llama_guard`, `moderation`, or `instructed`, which is any
             model, told by our own instructions; `auto` tells it by the engine's kind and model.
         remove: Hazards that keep a sample out of the benchmark: codes of
@@ -186,8 +188,8 @@ class Stages(Section):
     extract: ExtractOptions = ExtractOptions()
     roles: RolesOptions = RolesOptions()
     screenshots: ScreenshotsOptions = ScreenshotsOptions()
-    safety: SafetyOptions = SafetyOptions()
     feedback: ModelOptions = ModelOptions()
+    safety: SafetyOptions = SafetyOptions()
 
     def engine_of(self, stage: str) -> str | None:
         """Name of the engine that a stage asks, null where it asks none."""

@@ -48,11 +48,12 @@ STEPS: Mapping[str, Step] = {
         "read prompts in screenshots, and cut out the pictures they show",
         "echo_hf.multimodal.screenshots:Screenshots",
     ),
-    "safety": Step("screen texts and pictures for hazards", "echo_hf.curate.safety:Safety"),
     "feedback": Step(
         "name the kind of each task, and what people say failed",
         "echo_hf.curate.feedback:Feedback",
     ),
+    # Asks a model of its own: after all that the reader is asked, so that each is loaded once.
+    "safety": Step("screen texts and pictures for hazards", "echo_hf.curate.safety:Safety"),
     "privacy": Step(
         "hash authors, mask personal data, and say what a person has to review",
         "echo_hf.curate.privacy:Privacy",

@@ -60,8 +60,8 @@ STAGES: Mapping[str, ModelStage] = {
         Extract(TARGET),
         Roles(TARGET, PictureStore(Path("pictures"))),
         Screenshots(TARGET, PictureStore(Path("pictures"))),
-        Safety(TARGET, PictureStore(Path("pictures"))),
         Feedback(TARGET),
+        Safety(TARGET, PictureStore(Path("pictures"))),
     )
 }
 EXTRACTED = {
@@ -107,7 +107,7 @@ class CountsPixels(NoAnswers):
 
 def golden_requests() -> dict[str, Request]:
     """A telling request of each stage and of `OTHERS`, by name; further ones have longer names."""
-    relevance, extract, roles, screenshots, safety, feedback = STAGES.values()
+    relevance, extract, roles, screenshots, feedback, safety = STAGES.values()
     posts = pa.Table.from_pylist(list(_posts()), schema=POSTS.schema)
     threads = Threads(keep=(5,))(posts)
     asked = _next(threads, extract.inputs)

@@ -87,8 +87,8 @@ def test_why_names_what_changed(folder: Path) -> None:
                 "extract",
                 "roles",
                 "screenshots",
-                "safety",
                 "feedback",
+                "safety",
                 "privacy",
                 "splits",
             )

@@ -22,7 +22,7 @@ LEAST: dict[str, Any] = {
     "name": "lumen-2026-03",
     "target": {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"},
     "posts": [{"source": "jsonl", "path": "posts.jsonl"}],
-    "engines": {"text": {"kind": "rules"}},
+    "engines": {"reader": {"kind": "rules"}},
 }
 TOP = (
     "analysis, applicability, engines, judges, metrics, name, posts, protocol, release, rights, "
@@ -68,8 +68,8 @@ class TestReading:
         file.write_text(yaml.safe_dump(LEAST), "utf-8")
         config = load_config(file)
         assert config.target.released == datetime.date(2026, 3, 2)
-        assert {name: choice.kind for name, choice in config.engines.items()} == {"text": "rules"}
-        assert (config.stages.relevance.engine, config.stages.relevance.keep) == ("text", (4, 5))
+        assert {name: choice.kind for name, choice in config.engines.items()} == {"reader": "rules"}
+        assert (config.stages.relevance.engine, config.stages.relevance.keep) == ("reader", (4, 5))
         assert (config.splits.seed, config.splits.cap) == (0, 1000)
         assert config.protocol == "corrected"
         assert config.rights == {}
@@ -102,9 +102,9 @@ class TestReading:
     def test_engine_options_are_passed_on(self) -> None:
         """Whatever stands beside `kind` is for the engine to check."""
         choice = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "max_num_seqs": 64}
-        config = parse_config(_with("engines.text", choice), "c.yaml")
-        assert config.engines["text"].kind == "vllm"
-        assert config.engines["text"].options == {
+        config = parse_config(_with("engines.reader", choice), "c.yaml")
+        assert config.engines["reader"].kind == "vllm"
+        assert config.engines["reader"].options == {
             "model": "Qwen/Qwen2.5-VL-32B-Instruct",
             "max_num_seqs": 64,
         }
@@ -147,22 +147,34 @@ class TestReading:
         )
         assert (stages.relevance.keep, stages.roles.most_pictures) == ((5,), 16)
 
-    def test_of_several_engines_one_sees_pictures_and_one_guards(self) -> None:
-        """Words go to `text`, pictures to `vision`, both to `guard`, unless a stage says else."""
-        engines = {name: {"kind": "rules"} for name in ("text", "vision", "guard", "large")}
-        data = _with("stages.feedback.engine", "large", _with("engines", engines))
+    @pytest.mark.parametrize(
+        ("names", "words", "pictures", "hazards"),
+        [
+            (("text", "vision", "guard"), "text", "vision", "guard"),
+            (("reader", "guard"), "reader", "reader", "guard"),
+            (("reader", "large"), "reader", "reader", "reader"),
+            (("reader", "vision"), "reader", "vision", "reader"),
+            (("text", "reader", "guard"), "text", "reader", "guard"),
+        ],
+    )
+    def test_of_several_engines_each_stage_has_its_own(
+        self, names: tuple[str, ...], words: str, pictures: str, hazards: str
+    ) -> None:
+        """Words go to `text`, pictures to `vision`, both to `guard`, each else to `reader`."""
+        engines = {name: {"kind": "rules"} for name in (*names, "other")}
+        data = _with("stages.feedback.engine", "other", _with("engines", engines))
         stages = parse_config(data, "c.yaml").stages
 
         assert {name: stages.engine_of(name) for name in STAGES} == {
             "collect": None,
-            "relevance": "text",
+            "relevance": words,
             "threads": None,
             "download": None,
-            "extract": "text",
-            "roles": "vision",
-            "screenshots": "vision",
-            "safety": "guard",
-            "feedback": "large",
+            "extract": words,
+            "roles": pictures,
+            "screenshots": pictures,
+            "feedback": "other",
+            "safety": hazards,
             "privacy": None,
             "splits": None,
         }
@@ -237,7 +249,7 @@ class TestReading:
 
     def test_a_config_reads_back_from_its_own_dump(self) -> None:
         """A run writes its config down: it means the same when read again."""
-        data = _with("engines.text", {"kind": "vllm", "model": "m"})
+        data = _with("engines.reader", {"kind": "vllm", "model": "m"})
         config = parse_config(data, "c.yaml")
         assert parse_config(
             yaml.safe_load(yaml.safe_dump(config.model_dump(mode="json"))), "c"
@@ -324,7 +336,7 @@ REFUSED = {
     "target.aliases": ("lumen", "target.aliases is 'lumen': input should be a list"),
     "target.released": (["soon"], "target.released is ['soon']: input should be a valid date"),
     "posts": ([], "posts is []: list should have at least 1 item after validation, not 0"),
-    "engines": ([], "engines is []: expected a mapping, for example {text: {kind: rules}}"),
+    "engines": ([], "engines is []: expected a mapping, for example {reader: {kind: rules}}"),
     "target": (
         "Zeph",
         "target is 'Zeph': expected a mapping, for example {name: Lumen Image, developer: "
@@ -334,10 +346,10 @@ REFUSED = {
         "a.jsonl",
         "posts.0 is 'a.jsonl': expected a mapping, for example {source: jsonl, path: posts.jsonl}",
     ),
-    "engines.text": ({"model": "m"}, "engines.text.kind is missing: field required"),
+    "engines.reader": ({"model": "m"}, "engines.reader.kind is missing: field required"),
     "stages.extract.engine": (
-        "tetx",
-        "stages.extract.engine: unknown engine 'tetx'; did you mean 'text'? known: text",
+        "raeder",
+        "stages.extract.engine: unknown engine 'raeder'; did you mean 'reader'? known: reader",
     ),
     "release.licence": (
         "mit",
@@ -362,7 +374,16 @@ REFUSED = {
 }
 
 
-SECTIONS = ("target", "posts.0", "engines", "engines.text", "stages", "splits", "release", "rights")
+SECTIONS = (
+    "target",
+    "posts.0",
+    "engines",
+    "engines.reader",
+    "stages",
+    "splits",
+    "release",
+    "rights",
+)
 STAGES_WITH_OPTIONS = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
 
 
@@ -406,11 +427,11 @@ class TestRefusing:
         assert _refused(file) == f"{file}: target.developer is missing: field required"
 
     def test_a_stage_needs_an_engine_that_is_there(self, file: Path) -> None:
-        """The default name counts like a written one where there is a choice of engines."""
+        """Where there is a choice of engines and none is the stage's own, it asks for a reader."""
         for names, message in {
-            ("main", "vision"): "stages.relevance.engine: unknown engine 'text'",
-            ("text", "guard"): "stages.roles.engine: unknown engine 'vision'",
-            ("text", "vision"): "stages.safety.engine: unknown engine 'guard'",
+            ("main", "vision"): "stages.relevance.engine: unknown engine 'reader'",
+            ("text", "guard"): "stages.roles.engine: unknown engine 'reader'",
+            ("text", "vision"): "stages.safety.engine: unknown engine 'reader'",
         }.items():
             engines = {name: {"kind": "rules"} for name in names}
             file.write_text(yaml.safe_dump(_with("engines", engines)), "utf-8")
@@ -562,7 +583,7 @@ def test_a_limit_in_tokens_is_no_secret() -> None:
 def test_a_secret_inside_an_option_is_refused(options: dict[str, Any]) -> None:
     """Nested options and addresses are looked through as well."""
     with pytest.raises(ConfigError, match="environment variable") as raised:
-        parse_config(_with("engines.text", {"kind": "rules", **options}), "c.yaml")
+        parse_config(_with("engines.reader", {"kind": "rules", **options}), "c.yaml")
     assert "sk-hidden" not in str(raised.value)
 
 

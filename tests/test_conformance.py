@@ -93,12 +93,12 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
         "Roles by chance": (Roles(target, pictures, 2, answers=chance), samples),
         "Screenshots": (Screenshots(target, pictures, answers=answers), shown),
         "Screenshots by chance": (Screenshots(target, pictures, answers=chance), told_apart),
-        "Safety": (Safety(target, pictures, answers=answers), after["screenshots"]),
+        "Safety": (Safety(target, pictures, answers=answers), after["feedback"]),
         "Safety by chance": (Safety(target, pictures, "llama_guard", answers=chance), told_apart),
-        "Feedback": (Feedback(target, answers=answers), after["safety"]),
+        "Feedback": (Feedback(target, answers=answers), after["screenshots"]),
         "Feedback by chance": (Feedback(target, answers=chance), told_apart),
-        "Privacy": (Privacy(), after["feedback"]),
-        "Privacy with a key": (Privacy(key=AuthorKey(b"an invented key")), after["feedback"]),
+        "Privacy": (Privacy(), after["safety"]),
+        "Privacy with a key": (Privacy(key=AuthorKey(b"an invented key")), after["safety"]),
         "Splits": (Splits(), after["privacy"]),
     }
     return stages.__getitem__

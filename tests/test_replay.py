@@ -8,9 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from echo_hf import pipeline, steps
 from echo_hf.engines import base
 from echo_hf.engines.base import Completion, Request, engine_names
 from echo_hf.errors import ReleaseError
+from echo_hf.hub.diff import diff
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release
 from echo_hf.run import build
@@ -106,6 +108,38 @@ def test_every_table_and_the_release_are_equal(config: Path) -> None:
     asked = {name: sum(one.task == name for one in engine.asked) for name in MODEL_STAGES}
     abstained = {name: one.requests - one.repeated - one.store_hits for name, one in filled.items()}
     assert {name: filled[name].store_hits + abstained[name] for name in asked} == asked
+
+
+def test_the_order_of_safety_and_feedback_makes_no_difference(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Built with the guard first: the run goes on, and the release is replayed, without a call."""
+    guard_first = (*STAGES[:7], "safety", "feedback", *STAGES[9:])
+    with monkeypatch.context() as before:
+        before.setattr(steps, "STAGES", guard_first)
+        before.setattr(pipeline, "STAGES", guard_first)
+        RulesAsModel().use()
+        old = build(config, runs=config.parent / "old", with_responses=True)
+        build(config, runs=config.parent / "first")
+        same = RulesAsModel().use()  # is asked again what rules have no answer to, and no more
+        build(config, runs=config.parent / "first")
+    other = RulesAsModel().use()
+    new = build(config, runs=config.parent / "first", with_responses=True)
+    assert _asked(other) == _asked(same)
+    no_engine()
+    run = replayed(config, old)
+    assert tuple(row.stage for row in old.manifest.funnel) == guard_first
+    assert tuple(row.stage for row in new.manifest.funnel) == STAGES
+
+    for place in (new.path, run / "release"):
+        found = diff(old.path, place)
+        assert (found.added, found.removed, found.changed, found.stages) == ((), (), (), ())
+        assert (found.remade, {one.distance for one in found.drift.values()}) == (0, {0.0})
+        assert all(one.equal for one in found.configs.values())
+
+
+def _asked(engine: RulesAsModel) -> list[tuple[str, tuple[str, ...]]]:
+    return sorted((one.task, one.sources) for one in engine.asked)
 
 
 def test_answers_that_could_not_be_used_fail_the_same_way(config: Path) -> None:

@@ -28,10 +28,10 @@ PICTURES = PictureStore(Path("pictures"))
 
 
 def test_the_stages_stand_in_the_order_of_the_paper() -> None:
-    """Sections 3.1, 3.2, 3.3 and 4."""
+    """Sections 3.1, 3.2, 3.3 and 4; the guard comes after all that the reader is asked."""
     assert STAGES == (
-        "collect", "relevance", "threads", "download", "extract", "roles", "screenshots", "safety",
-        "feedback", "privacy", "splits",
+        "collect", "relevance", "threads", "download", "extract", "roles", "screenshots",
+        "feedback", "safety", "privacy", "splits",
     )  # fmt: skip
 
 

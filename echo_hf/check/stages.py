@@ -63,7 +63,7 @@ class Material:
 
     @cached_property
     def judged(self) -> Dataset:
-        """The samples as `safety` and `feedback` read them."""
+        """The samples as `feedback` and `safety` read them."""
         return samples_to_judge(self.samples, self.gold.roles or (), self.posts)
 
 
@@ -116,7 +116,7 @@ def _score_roles(given: Material, read: Dataset, result: StageResult) -> list[Sc
 
 
 def asked_about(samples: Dataset) -> list[Row]:
-    """The samples that `safety` and `feedback` ask about.
+    """The samples that `feedback` and `safety` ask about.
 
     Args:
         samples: Those that they read.
@@ -184,16 +184,16 @@ CHECKS: Mapping[str, Check] = {
         lambda given: samples_to_take_apart(given.samples, given.gold.roles or (), given.posts),
         _score_screenshots,
     ),
-    "safety": Check(
-        ("extract", "roles"),
-        ("safety",),
-        lambda given: given.judged,
-        _score_safety,
-    ),
     "feedback": Check(
         ("extract", "roles"),
         ("feedback", "tasks"),
         lambda given: given.judged,
         _score_feedback,
+    ),
+    "safety": Check(
+        ("extract", "roles"),
+        ("safety",),
+        lambda given: given.judged,
+        _score_safety,
     ),
 }

@@ -22,8 +22,8 @@ from echo_hf.swap import complete
 from echo_hf.tables import SAMPLES
 
 BEFORE = "privacy"  # the stage whose samples are reviewed
-IN_CONTEXT = "feedback"  # the last one whose samples have their posts
-TOLD_BY = ("roles", "screenshots", "safety", "feedback", "privacy")
+IN_CONTEXT = "safety"  # the last one whose samples have their posts
+TOLD_BY = ("roles", "screenshots", "feedback", "safety", "privacy")
 DECISIONS = get_args(Decided)
 Row = Mapping[str, Any]
 

@@ -102,7 +102,7 @@ def test_a_second_check_asks_nothing(reader: Reader, tmp_path: Path) -> None:
     offline = check_engine(engine=READER, runs=tmp_path, offline=True)
 
     assert set(asked) == {
-        "relevance", "extract", "roles", "screenshots", "safety", "feedback",
+        "relevance", "extract", "roles", "screenshots", "feedback", "safety",
     }  # fmt: skip
     assert reader.asked == asked
     assert first.measures == again.measures == offline.measures
@@ -225,7 +225,7 @@ def test_some_files_check_some_stages(own: Path, tmp_path: Path) -> None:
 
     assert [one.stage for one in result.stages] == ["relevance", "extract"]
     assert [note.split()[0] for note in result.notes] == [
-        "roles", "screenshots", "safety", "feedback",
+        "roles", "screenshots", "feedback", "safety",
     ]  # fmt: skip
     assert "no roles" in result.notes[0]
     with pytest.raises(GoldError, match="'feedback' cannot be checked: there is no roles"):
@@ -368,7 +368,7 @@ def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) ->
 
     for watch in (unanswered, answered):
         assert [one.stats.stage for one in watch.results] == [
-            "collect", "relevance", "extract", "roles", "screenshots", "safety", "feedback",
+            "collect", "relevance", "extract", "roles", "screenshots", "feedback", "safety",
         ]  # fmt: skip
         assert all(len(one.quarantine) == 0 for one in watch.results)
         assert all(one.stats.noted == {} for one in watch.results)

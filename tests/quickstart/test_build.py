@@ -47,12 +47,12 @@ FUNNEL = {
         "noted": {"prompt_not_read": 1},
         "tally": {"cut": 1, "pictures": 2, "screenshots": 1},
     },
+    "feedback": {"kept": 43, "quarantined": {}},
     "safety": {
         "kept": 43,
         "quarantined": {"needs_model": 43},
         "tally": {"screened": 0, "unscreened": 43, "flagged": 0, "removed": 0},
     },
-    "feedback": {"kept": 43, "quarantined": {}},
     "privacy": {
         "kept": 43,
         "noted": {"no_author_key": 43},

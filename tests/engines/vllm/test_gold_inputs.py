@@ -13,7 +13,7 @@ from echo_hf.config import EngineChoice
 
 # Warnings of the libraries that run the model; ours are errors in all other tests.
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
-STAGES = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
+STAGES = ("relevance", "extract", "roles", "screenshots", "feedback", "safety")
 # A random model may fill an answer until there is no room left; nothing else may go wrong.
 BY_CHANCE = {"cut"}
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from echo_hf.config import parse_config
-from echo_hf.engines.base import Engine
+from echo_hf.engines import base
+from echo_hf.engines.base import Completion, Engine, Request, engine_names, register
 from echo_hf.engines.moderation import ModerationEngine
 from echo_hf.engines.moderation.options import ModerationOptions
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.engines.vllm import VllmEngine
 from echo_hf.engines.vllm.options import VllmOptions
+from echo_hf.run import build
+from tests.rules_as_model import RulesAsModel
 from tests.stages_for_tests import ROOT
 
 GUIDE = (ROOT / "docs" / "engines.md").read_text("utf-8")
@@ -50,6 +56,49 @@ def test_whole_configs_are_understood(example: dict[str, Any]) -> None:
     config = parse_config(example, "guide")
     for choice in config.engines.values():
         assert made({"kind": choice.kind, **choice.options})
+
+
+@dataclasses.dataclass
+class Loaded(RulesAsModel):
+    """Rules that are loaded, as a model is, by the first request after they are made."""
+
+    loads: list[str] = dataclasses.field(default_factory=list)
+    is_loaded: bool = False
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """As the rules."""
+        for number, request in enumerate(requests):
+            if not self.is_loaded:
+                self.loads.append(self.model)
+            self.is_loaded = True
+            ((_, answer),) = super().stream([request])
+            yield number, answer
+
+
+OLD_NAMES = {"text": {"kind": "vllm", "model": "a"}, "vision": {"model": "a", "kind": "vllm"}}
+
+
+@pytest.mark.parametrize(
+    ("engines", "loads"),
+    [
+        (CONFIGS[0]["engines"], ["Qwen/Qwen2.5-VL-7B-Instruct", "meta-llama/Llama-Guard-4-12B"]),
+        ({**OLD_NAMES, "guard": {"kind": "vllm", "model": "b"}}, ["a", "b"]),
+    ],
+    ids=["as written", "equal blocks by their old names"],
+)
+def test_on_one_gpu_a_build_loads_two_models(
+    engines: dict[str, Any], loads: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader once, for all that it is asked, then the guard."""
+    engine_names()
+    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
+    loaded: list[str] = []
+    register("vllm")(lambda model, **_: Loaded(model, loads=loaded))
+    data = {**CONFIGS[0], "posts": [{"source": "quickstart"}], "engines": engines}
+
+    build(parse_config(data, "guide"), runs=tmp_path)
+
+    assert loaded == loads
 
 
 @pytest.mark.parametrize("example", ALONE, ids=lambda one: f"{one['kind']} {one['model']}")
@@ -90,7 +139,7 @@ def test_the_table_of_options_of_a_moderation_is_whole() -> None:
 def test_what_is_served_is_what_is_asked_for() -> None:
     """Model, revision, address and pixel budget of the command and of the config agree."""
     given = dict(pairwise(COMMANDS[0]))
-    asked = CONFIGS[1]["engines"]["text"]
+    asked = CONFIGS[1]["engines"]["reader"]
     assert (given["serve"], given["--revision"]) == (asked["model"], asked["revision"])
     assert asked["base_url"] == f"http://{given['--host']}:{given['--port']}/v1"
     size = yaml.safe_load(given["--mm-processor-kwargs"])["size"]
