@@ -74,8 +74,9 @@ def load_config(path: Path | str) -> Config:
         ConfigError: The file cannot be read, is not YAML, or holds an unknown key or a bad value.
     """
     path = config_place(Path(path))
+    data = read_yaml(path, "config", "eval_configs/quickstart.yaml")
     folder = path.resolve().parent
-    data = with_files(read_yaml(path, "config", "eval_configs/quickstart.yaml"), folder)
+    data = with_files(data, folder)
     return located(parse_config(data, str(path)), folder)
 
 

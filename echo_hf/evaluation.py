@@ -38,8 +38,9 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
         ConfigError: It is missing, is not YAML, or holds an unknown key or a bad value.
     """
     path = config_place(Path(path))
+    data = read_yaml(path, "config", EXAMPLE)
     folder = path.resolve().parent
-    data = with_files(read_yaml(path, "config", EXAMPLE), folder)
+    data = with_files(data, folder)
     if isinstance(data, dict) and not {BENCHMARK, POSTS} & data.keys():
         raise ConfigError(
             f"{path}: has neither benchmark nor posts: expected one that is there already "

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from echo_hf.config import Config, load_config, parse_config
-from echo_hf.errors import ConfigError
+from echo_hf.errors import ConfigError, EchoError
+from echo_hf.run import run_until
 from echo_hf.steps import STAGES
 from tests.stages_for_tests import ROOT
 
@@ -39,6 +40,12 @@ def _with(path: str, value: Any, data: Any = None) -> Any:
     if isinstance(data, list):
         return [_with(rest, value, one) if at == int(first) else one for at, one in enumerate(data)]
     return {**data, first: _with(rest, value, data.get(first, {}))}
+
+
+def _bomb(form: str) -> str:
+    """Ten names for ten times what the one before is: 10**9 values in a few lines."""
+    lines = (f"x{at}: &x{at} {form.format(', '.join([f'*x{at - 1}'] * 10))}" for at in range(1, 10))
+    return "\n".join(["x0: &x0 {a: 1}", *lines, ""])
 
 
 def _without(key: str) -> dict[str, Any]:
@@ -465,7 +472,10 @@ class TestRefusing:
                 "posts:\n- {source: a, source: b}\n",
                 "not valid YAML: line 2: key 'source' is given twice",
             ),
-            ("target: {released: 2026-02-30}\n", "not valid YAML: day is out of range for month"),
+            (
+                "target: {released: 2026-02-30}\n",
+                "not valid YAML: line 1: '2026-02-30' is no timestamp",
+            ),
         ],
     )
     def test_yaml_that_says_something_else_is_refused(
@@ -495,12 +505,47 @@ class TestRefusing:
             "a: !!python/object/apply:os.system ['true']\n",
             "a: !!python/name:os.system\n",
             "!!python/object/new:tuple [[1]]\n",
+            "a: !!bool foo\n",
+            'a: !!int ""\n',
+            'a: !!float ""\n',
+            "a: !!map [1]\n",
+            "a: !!set {b}\n",
+            "a: !!binary aGk=\n",
+            "a: !!binary /w==\n",
+            "a: [!!pairs [b: c], !!omap [b: c]]\n",
+            f"a: {'9' * 5000}\n",
+            f"a: 0x{'9' * 5000}\n",
+            f"a: 0b1{'0' * 63}\n",
+            f"a: {'1:' * 4000}1\n",
+            'a: "\\ud800"\n',
+            _bomb("[{}]"),
+            _bomb("{{<<: [{}]}}"),
         ],
+        ids=lambda text: ascii(text[:30]),
     )
     def test_what_is_not_plain_yaml_is_refused(self, file: Path, text: str) -> None:
-        """Broken syntax, odd keys, endless nesting, and above all tags that would run code."""
+        """Broken syntax, odd keys and values, nesting, and above all tags that would run code."""
         file.write_text(text, "utf-8")
         assert _refused(file).startswith(f"{file}: not valid YAML: ")
+
+    def test_a_large_file_is_refused_before_it_is_parsed(self, file: Path) -> None:
+        """A config has at most a million bytes, whatever they are."""
+        file.write_text("[" * 30_000_000, "utf-8")
+        assert _refused(file) == (
+            f"config {str(file)!r} has more than 1,000,000 bytes: expected a YAML file, such as "
+            "eval_configs/quickstart.yaml"
+        )
+
+    @pytest.mark.parametrize("key", ["config", "posts", "systems", "judges"])
+    def test_a_link_to_itself_is_named(self, file: Path, tmp_path: Path, key: str) -> None:
+        """Wherever it is named."""
+        loop = tmp_path / "loop"
+        loop.symlink_to(loop)
+        given = [{"source": "jsonl", "path": "loop"}] if key == "posts" else ["loop"]
+        file.write_text(yaml.safe_dump({**LEAST, key: given}), "utf-8")
+        with pytest.raises(EchoError, match=f"cannot read.*{loop}") as caught:
+            run_until(loop if key == "config" else file, "collect", runs=tmp_path)
+        assert len(str(caught.value).splitlines()) == 1
 
     def test_a_tag_runs_nothing(self, file: Path, tmp_path: Path) -> None:
         """The command in the file is not executed."""

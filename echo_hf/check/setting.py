@@ -19,7 +19,7 @@ from echo_hf.config_sections import Posts
 from echo_hf.engines.base import engine_names
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.quickstart.show import shipped_config
-from echo_hf.unique_keys import UniqueKeys
+from echo_hf.yaml_file import parse_yaml
 
 TWO_WAYS = (
     "say which engine: echo-hf check-engine CONFIG checks those of a config, "
@@ -134,8 +134,8 @@ def _option(text: str) -> tuple[str, Any]:
         # It may be a secret that was meant for something else.
         raise ConfigError(f"--option of {len(text)} characters: expected KEY=VALUE")
     try:
-        return found[1], yaml.load(found[2], Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
-    except (yaml.YAMLError, ValueError, AttributeError, RecursionError):
+        return found[1], parse_yaml(found[2])
+    except (yaml.YAMLError, ValueError):
         raise ConfigError(
             f"--option {found[1]!r} has a value that is no YAML: expected one as in a config, "
             "for example 0.5, true or [1, 2]"

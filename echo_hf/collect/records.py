@@ -109,7 +109,10 @@ def _about_columns(entry: Posts) -> str:
 
 
 def _names(paths: Sequence[Path]) -> dict[Path, str]:
-    whole = [path.resolve() for path in paths]
+    try:
+        whole = [path.resolve() for path in paths]
+    except (OSError, RuntimeError) as error:  # a link that leads to itself
+        raise SourceError(f"posts: cannot read: {error}") from error
     twice = next((path for path, count in Counter(whole).items() if count > 1), None)
     if twice is not None:
         raise ConfigError(f"posts: {str(twice)!r} is named twice: name each file once")
