@@ -12,7 +12,7 @@ from typing import Any
 from echo_hf.hub.comparability import Comparability, comparability
 from echo_hf.hub.configs import CONFIGS
 from echo_hf.hub.diff_causes import Cause, StageChange, causes_of, changed_columns, stage_changes
-from echo_hf.hub.diff_rows import SampleView, sample_views
+from echo_hf.hub.diff_rows import SampleView, dehydrated_ids, sample_views
 from echo_hf.hub.drift import Drift, drift
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.measured import ALL
@@ -146,7 +146,8 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
     Raises:
         ReleaseError: One of them cannot be read.
     """
-    old, new = _views(a), _views(b)
+    silent = dehydrated_ids(a.path, _files(a)) | dehydrated_ids(b.path, _files(b))
+    old, new = (sample_views(one.path, _files(one), silent) for one in (a, b))
     origins = a.manifest.provenance, b.manifest.provenance
     both = [name for name in new if name in old]
     changed = [_changed(name, old[name], new[name], *origins) for name in both]
@@ -171,10 +172,9 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
     )
 
 
-def _views(release: Release) -> dict[str, SampleView]:
+def _files(release: Release) -> dict[str, list[str]]:
     configs = release.manifest.configs.items()
-    files = {name: [file.path for file in entry.files] for name, entry in configs}
-    return sample_views(release.path, files)
+    return {name: [file.path for file in entry.files] for name, entry in configs}
 
 
 def _changed(

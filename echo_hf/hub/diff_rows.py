@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from echo_hf.errors import ReleaseError
+from echo_hf.errors import ReleaseError, SpanError
 from echo_hf.hub.configs import SAMPLE_CONFIGS
+from echo_hf.hub.dehydrate import dehydrated
 from echo_hf.hub.drift import first_bigram
 from echo_hf.hub.parquet import without_pictures
+from echo_hf.tables import SAMPLES
 
 DIGEST_BYTES = 8
 PROVENANCE = "provenance"
 FEEDBACK = "community_feedback"
+NAMED = "picture_sources"
 PICTURES = ("input_images", "output_images", "screenshot")
 Row = Mapping[str, Any]
 
@@ -58,12 +61,22 @@ class SampleView:
         return dict(zip(self.names, values, strict=True))
 
 
-def sample_views(folder: Path, files: Mapping[str, Sequence[str]]) -> dict[str, SampleView]:
+def dehydrated_ids(folder: Path, files: Mapping[str, Sequence[str]]) -> set[str]:
+    """Ids of the samples of a release without what people posted; arguments as below."""
+    names = [name for config in SAMPLE_CONFIGS for name in files.get(config, ())]
+    rows = (row for name in names for row in _rows(folder / name, ["id", "dehydrated"]))
+    return {row["id"] for row in rows if row.get("dehydrated")}
+
+
+def sample_views(
+    folder: Path, files: Mapping[str, Sequence[str]], silent: Collection[str] = ()
+) -> dict[str, SampleView]:
     """Reads the samples of a release, a row group at a time and without their pictures.
 
     Args:
         folder: The release.
         files: Paths of the Parquet files of each config; only configs of samples are read.
+        silent: Ids of the samples to compare without what people posted, by its digests.
 
     Returns:
         The samples by id, each once, with the configs that it is in.
@@ -77,17 +90,27 @@ def sample_views(folder: Path, files: Mapping[str, Sequence[str]]) -> dict[str, 
         for name in files.get(config, ()):
             for row in _rows(folder / name):
                 if row["id"] not in views:
-                    views[row["id"]] = _view(row, shared)
+                    seen = _without_content(row) if row["id"] in silent else row
+                    views[row["id"]] = _view(seen, shared)
                 views[row["id"]].configs.append(config)
     return views
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _without_content(row: Row) -> Row:
+    try:
+        bare = dehydrated({**dict.fromkeys(SAMPLES.columns), **row})
+    except SpanError:  # nobody knows what it quotes
+        return row
+    named = [{**one, "signature": None} for one in bare[NAMED] or []]
+    return {name: value for name, value in {**bare, NAMED: named}.items() if name in row}
+
+
+def _rows(path: Path, columns: list[str] | None = None) -> Iterator[Row]:
     try:
         with pq.ParquetFile(path) as file:
             if "id" not in file.schema_arrow.names:
                 raise ReleaseError(f"{str(path)!r} has no column 'id': expected samples")
-            leaves = without_pictures(file.schema_arrow)
+            leaves = columns or without_pictures(file.schema_arrow)
             for group in range(file.num_row_groups):
                 yield from file.read_row_group(group, columns=leaves).to_pylist()
     except (OSError, pa.ArrowException) as error:
@@ -119,6 +142,8 @@ def _posts(row: Row) -> list[str]:
 
 
 def _pictures(row: Row) -> Iterator[str]:
+    if row.get("dehydrated"):
+        yield from (one["sha256"] for one in row.get(NAMED) or [])
     for column in PICTURES:
         value = row.get(column)
         for picture in value if isinstance(value, list) else [value]:

@@ -13,14 +13,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import load_dataset
+from datasets import Dataset, load_dataset
 
 from echo_hf.context.source_spans import SourceSpan
 from echo_hf.errors import ReleaseError, SpanError
 from echo_hf.hub.beside_samples import without_words
 from echo_hf.hub.card import DEHYDRATED_NOTE
 from echo_hf.hub.dehydrate import CHANGED, KEPT, dehydrate, dehydrated
-from echo_hf.hub.release import read_release, verify_release
+from echo_hf.hub.diff import DRIFTS, diff
+from echo_hf.hub.diff_causes import Cause
+from echo_hf.hub.release import read_release, verify_release, write_release
+from echo_hf.hub.released_facts import released_facts
+from echo_hf.hub.unpack import unpacked
+from echo_hf.pictures import PictureStore
 from echo_hf.tables import SAMPLES, TABLES
 from tests.hub.quickstart_release import CORPUS, Row, built, by_id, copied, released
 
@@ -328,3 +333,44 @@ def test_a_table_from_rows_keeps_its_types(dry: Path) -> None:
     """A dehydrated row fits the declared types of the table."""
     rows = [{**row, "screenshot": None} for row in by_id(dry).values() if row["dehydrated"]]
     assert pa.Table.from_pylist(rows, schema=SAMPLES.schema).to_pylist() == rows
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["to without words", "and back"])
+def test_taking_words_out_is_no_change(full: Path, dry: Path, order: int) -> None:
+    """Rows, sources and what made them are the same, and only what both releases say is counted."""
+    found = diff(*[full, dry][::order])
+
+    assert (found.added, found.removed, found.changed, found.stages) == ((), (), (), ())
+    assert (found.equal, found.remade) == (len(released(full)["analysis"]), 0)
+    assert {name: one.distance for name, one in found.drift.items()} == dict.fromkeys(DRIFTS, 0.0)
+    (said,) = {one.a for name, one in found.drift.items() if name == "first bigrams"}
+    assert 0 < said <= sum(not row["dehydrated"] for row in released(dry)["analysis"])
+
+
+def test_what_changed_is_told_of_a_row_without_words(full: Path, dry: Path, tmp_path: Path) -> None:
+    """By the digests that it has: another prompt, another comment, another picture."""
+    release = read_release(full)
+    store = PictureStore(tmp_path / "pictures")
+    configs = dict(unpacked(release, store))
+    row = next(
+        row
+        for row in configs["analysis"].with_format("arrow")[:].to_pylist()
+        if row["community_feedback"] and row["output_images"] and is_x(row["post_urls"])
+    )
+    comment, *comments = row["community_feedback"]
+    source, *sources = row["picture_sources"]
+    edits = {
+        "prompt_sha256": {"prompt": f"{row['prompt']}!", "sample_digest": "0" * 64},
+        "community_feedback": {
+            "community_feedback": [{**comment, "feedback": "Hm."}, *comments],
+        },
+        "picture_sources": {"picture_sources": [{**source, "sha256": "0" * 64}, *sources]},
+    }
+    for number, (column, values) in enumerate(edits.items()):
+        analysis = Dataset.from_list([{**row, **values}], features=configs["analysis"].features)
+        facts = released_facts(release)
+        other = write_release(tmp_path / f"{number}", {"analysis": analysis}, store, facts)
+        (changed,) = diff(other.path, dry).changed
+        assert column in changed.columns
+        assert set(changed.columns) <= {column, "sample_digest"}
+        assert changed.causes == (Cause.SOURCE,)
