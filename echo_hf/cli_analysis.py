@@ -23,12 +23,16 @@ def analyze(
     ] = DEFAULT_RUNS,
 ) -> None:
     """Analyze prompts, feedback and activity, and write the run's analysis.json."""
+    from rich.text import Text
+
     from echo_hf.analysis.analyze import analyze as analyzed
     from echo_hf.analysis.show import show_analysis
 
     console = terminal()
     with console.status("analysis") as status:
-        done = analyzed(config, runs=runs, say=lambda what: status.update(f"analysis: {what}"))
+        done = analyzed(
+            config, runs=runs, say=lambda what: status.update(Text(f"analysis: {what}"))
+        )
     show_analysis(console, done)
 
 

@@ -9,9 +9,10 @@ if TYPE_CHECKING:
 
 
 def terminal() -> Console:
-    """A terminal, without the progress bars of other libraries in between."""
+    """A terminal that obeys no text, without the progress bars of other libraries in between."""
     import datasets
-    from rich.console import Console
+
+    from echo_hf.terminal import Terminal
 
     datasets.disable_progress_bars()
-    return Console()
+    return Terminal()

@@ -29,7 +29,7 @@ def systems(
     console, found = terminal(), list_systems(config)
     console.print(system_table(found))
     for line in (*what_to_do(found), *what_seeds_give(found)):
-        console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
+        console.print(line, style="dim", soft_wrap=True)
 
 
 def generate(
@@ -56,7 +56,7 @@ def generate(
     with Show(console) as watch:
         made = drawn(config, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
     if made.path is None:
-        console.print("nothing was asked: leave out --dry-run to draw", highlight=False)
+        console.print("nothing was asked: leave out --dry-run to draw")
         return
     console.print()
     console.print(outcome_table(made))

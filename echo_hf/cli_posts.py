@@ -76,7 +76,7 @@ def refresh(
     if apply and done.gone:
         show_removal(watch.console, forget(done.gone, config, runs=runs), config)
     elif next_step := what_next(done, config):
-        watch.console.print(next_step, markup=False, highlight=False, soft_wrap=True)
+        watch.console.print(next_step, soft_wrap=True)
 
 
 VERBS: tuple[Callable[..., None], ...] = (keywords, refresh)

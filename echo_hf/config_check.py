@@ -41,7 +41,9 @@ SECRET = re.compile(
 CREDENTIALS = re.compile(r"://[^/@\s]+@")
 # As providers make them, whatever the option is called that holds one.
 KEY_FORM = re.compile(
-    r"(?<![A-Za-z0-9])(?:sk-|hf_|ghp_|github_pat_|gho_|AIza|AKIA|r8_|xox[bap]-)[A-Za-z0-9_-]{12,}"
+    r"(?<![A-Za-z0-9])(?:sk-|[rs]k_(?:live|test)_|gsk_|xai-|nvapi-|hf_|gh[oprsu]_|github_pat_|glpat-"
+    r"|AIza|AKIA|ASIA|r8_|xox[abeprs]-|npm_|pypi-|SG\.|\d{8,10}:AA|eyJ[\w-]{8,}\.eyJ)"
+    r"[A-Za-z0-9_-]{12,}(?:\.[A-Za-z0-9_-]{12,})?"
 )
 
 

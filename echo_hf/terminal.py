@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,6 +17,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -25,7 +26,7 @@ from echo_hf.engines.planner import Plan
 from echo_hf.fill_stats import FillStats
 from echo_hf.funnel import headlines, losses
 from echo_hf.stage_result import StageResult, StageStats
-from echo_hf.thread_view import plain
+from echo_hf.thread_view import disarmed, plain
 
 if TYPE_CHECKING:
     from echo_hf.collect.fetch import FetchStats
@@ -34,6 +35,27 @@ LONGEST_PLACE = 60
 LONGEST_REMARK = 400
 MOST_PLACES = 2
 SECONDS_BETWEEN_LINES = 30
+
+
+class Terminal(Console):
+    """Prints what posts and models wrote as it stands: what they write as markup is text.
+
+    Whatever is printed, tables and bars included, comes out of `render`: no control character of a
+    text, such as of a colour, a link or the other direction, gets past it.
+
+    Args:
+        **options: As of `rich.console.Console`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "markup": False, "emoji": False, "highlight": False})
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """The pieces that are printed, without control characters that are not of our own."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else piece._replace(text=disarmed(piece.text))
 
 
 class Watch:
@@ -123,7 +145,7 @@ class Watch:
             self._bar = Progress(
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[said]}"),
+                TextColumn("{task.fields[said]}", markup=False),
                 TimeRemainingColumn(),
                 console=self.console,
                 transient=True,

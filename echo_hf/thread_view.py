@@ -33,11 +33,16 @@ def plain(text: str | None, longest: int = LONGEST_TEXT) -> str:
         >>> plain("a\x1b[31m red\n\u202eword", 12)
         'a[31m red w…'
     """
-    shown = " ".join((text or "").split())
-    shown = "".join(
-        c for c in shown if not unicodedata.category(c).startswith("C") or c == "\u200d"
-    )
+    shown = disarmed(" ".join((text or "").split()))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def disarmed(text: str) -> str:
+    """The text without control and formatting characters, but for the ends of its lines."""
+    if text.isprintable():
+        return text
+    kept = {"\n", "\u200d"}  # the second joins the parts of a picture character
+    return "".join(c for c in text if c in kept or not unicodedata.category(c).startswith("C"))
 
 
 def thread_beside_samples(

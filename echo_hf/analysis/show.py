@@ -81,7 +81,7 @@ def _sets(analysis: Analysis) -> Table:
     lengths = {one.name: one.words for one in analysis.lengths.found or ()}
     for one in analysis.sets:
         begins, length = bigrams.get(one.name), lengths.get(one.name)
-        table.add_row(
+        cells = (
             plain(one.name, LONGEST),
             f"{one.prompts:,}",
             f"{length.median:g}" if length else NOTHING,
@@ -89,6 +89,7 @@ def _sets(analysis: Analysis) -> Table:
             _shown(begins.expected if begins else None, 0),
             _shown(begins.ratio if begins else None, 2),
         )
+        table.add_row(*map(Text, cells))
     return table
 
 
@@ -97,7 +98,7 @@ def _perplexity(found: Sequence[SetPerplexity]) -> Table:
     for heading in ("prompts", "tokens", "of tokens", "of prompts", "ratio"):
         table.add_column(heading, justify="right")
     for one in found:
-        table.add_row(
+        cells = (
             plain(one.name, LONGEST),
             f"{one.prompts:,}",
             f"{one.tokens:,}",
@@ -105,6 +106,7 @@ def _perplexity(found: Sequence[SetPerplexity]) -> Table:
             _shown(one.prompt_level, 1),
             _shown(one.ratio, 2),
         )
+        table.add_row(*map(Text, cells))
     return table
 
 
@@ -115,9 +117,13 @@ def _tasks(found: Tasks) -> Table:
     table.add_column("absent from")
     for one in found.counts:
         missing = ", ".join(plain(name, LONGEST) for name in one.absent_from)
-        table.add_row(
-            plain(one.task, LONGEST), f"{one.samples:,}", f"{one.share:.0%}", missing or NOTHING
+        cells = (
+            plain(one.task, LONGEST),
+            f"{one.samples:,}",
+            f"{one.share:.0%}",
+            missing or NOTHING,
         )
+        table.add_row(*map(Text, cells))
     return table
 
 
@@ -127,12 +133,13 @@ def _failures(found: Failures) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("spellings")
     for one in found.keywords[:MOST_ROWS]:
-        table.add_row(
+        cells = (
             plain(one.keyword, LONGEST),
             f"{one.comments:,}",
             f"{one.samples:,}",
             _others(one.spellings),
         )
+        table.add_row(*map(Text, cells))
     return table
 
 

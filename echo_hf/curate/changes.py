@@ -7,6 +7,7 @@ needs, so that nothing is looked up, and no picture cut, when a benchmark is dra
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -19,6 +20,35 @@ Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Address = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 Side = Annotated[int, Field(ge=0)]
 MOST_PICTURES = 1000
+
+
+# Letters and signs by name that leave a blank: fillers of Hangul, and an empty pattern of Braille.
+BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
+
+
+def storable(text: str) -> str:
+    """The text, where any file can hold it and no terminal obeys it.
+
+    Raises:
+        ValueError: It cannot be written down.
+    """
+    for letter in text:
+        if unicodedata.category(letter) == "Cs":
+            raise ValueError("it has half characters: type it anew")
+        if unicodedata.category(letter) == "Cc" and letter not in "\t\n\r":
+            raise ValueError(f"it has the control character {letter!r}: take it out")
+    return text
+
+
+def legible(text: str) -> str:
+    """The text, where a reader sees something of it.
+
+    Raises:
+        ValueError: It cannot be written down, or not be seen.
+    """
+    if all(unicodedata.category(one)[0] in "CMZ" or one in BLANKS for one in storable(text)):
+        raise ValueError("it has no word: expected one, or remove the sample")
+    return text
 
 
 def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
@@ -56,7 +86,7 @@ class PromptChange(Change):
         spans: Where its pieces stand in the posts; empty when it cannot be given so.
     """
 
-    text: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_PROMPT)]
+    text: Annotated[str, StringConstraints(max_length=LONGEST_PROMPT), AfterValidator(legible)]
     modified: bool
     spans: Annotated[tuple[PromptSpan, ...], Field(max_length=10_000)] = ()
 

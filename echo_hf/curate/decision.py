@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from echo_hf.curate.changes import Changes
+from echo_hf.curate.changes import Changes, storable
 
-Line = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(storable)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(storable)]
 Decided = Literal["keep", "remove", "flag", "edit", "withdraw"]
 Row = Mapping[str, Any]
 

@@ -17,6 +17,7 @@ from echo_hf.curate.changes import (
     PromptSpan,
     Role,
     RoleChange,
+    legible,
 )
 from echo_hf.curate.edited_sample import edited_sample
 from echo_hf.curate.picture_sources import INPUT, OUTPUT, inset_of
@@ -96,15 +97,14 @@ def _prompt(
 ) -> PromptChange | None:
     if given is None or given == row["prompt"]:
         return None
-    text = given.strip()
-    if not text:
-        raise ReviewError(f"prompt {given!r} has no word: expected one, or remove the sample")
+    try:
+        text = legible(given.strip())
+    except ValueError as error:
+        raise ReviewError(f"prompt {given[:40]!r}: {error}") from None
     if len(text) > LONGEST_PROMPT:
         raise ReviewError(
             f"a prompt of {len(text):,} characters: expected at most {LONGEST_PROMPT:,}"
         )
-    if not text.isprintable() and _has_half_characters(text):
-        raise ReviewError(f"prompt {text[:40]!r} has half characters: type it anew")
     if text == row["prompt"]:
         return None
     texts = [post["text"] or "" for post in context]
@@ -116,10 +116,6 @@ def _prompt(
         modified=not SpanIndex(texts).holds(text),
         spans=tuple(PromptSpan.model_validate(span) for span in spans),
     )
-
-
-def _has_half_characters(text: str) -> bool:
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _quality(given: str | None, prompt: str) -> str | None:

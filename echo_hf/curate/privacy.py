@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
@@ -16,10 +18,11 @@ import pyarrow.compute as pc
 from echo_hf.config import Config
 from echo_hf.config_sections import Target
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
-from echo_hf.curate.accounts import bare
+from echo_hf.curate.accounts import SHORTEST_NAME, bare, names_in_run, names_of
 from echo_hf.curate.author_key import AuthorKey
-from echo_hf.curate.personal_data import KINDS, masked, personal_data
+from echo_hf.curate.personal_data import KINDS, Found, masked, personal_data
 from echo_hf.curate.sources import with_sources
+from echo_hf.fingerprint import combined_fingerprint
 from echo_hf.reasons import Notice, Review, Status
 from echo_hf.stage import Stage
 from echo_hf.stage_rows import StageRows
@@ -29,15 +32,14 @@ if TYPE_CHECKING:
     from echo_hf.pictures import PictureStore
     from echo_hf.stage_result import StageStats
 
-LIBRARIES = ("linkify-it-py", "phonenumbers")
-MASKED = dict(
-    zip(KINDS, (Notice.MASKED_E_MAIL, Notice.MASKED_PHONE, Notice.MASKED_HANDLE), strict=True)
-)
+LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
+MASKED = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
 NOT_USED = "Trash"
 # What people or models wrote on the way to a prompt, wherever it stands in a provenance.
 WORDS = ("earlier_prompt", "placeholder", "prompt_read", "template", "value")
 Sample = Mapping[str, Any]
 Finding = tuple[Notice, str | None]
+Search = Callable[[str], list[Found]]
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,17 @@ class Privacy(Stage):
     Attributes:
         products: Names of accounts that are no person's, as `bare` gives them.
         key: What authors are hashed with; without one they are left out.
+        authors: What `names_of` the authors of the run's posts gives.
     """
 
     name: ClassVar[str] = "privacy"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = SAMPLES
 
     products: frozenset[str] = frozenset()
     key: AuthorKey | None = field(default=None, metadata={"digest": False})
+    authors: frozenset[str] = field(default=frozenset(), repr=False, metadata={"digest": False})
 
     @classmethod
     def from_config(cls, config: Config, pictures: PictureStore) -> Self:
@@ -70,6 +74,10 @@ class Privacy(Stage):
         """
         del pictures
         return cls(products_of(config.target), AuthorKey.from_environment(os.environ))
+
+    def in_run(self, root: Path) -> Self:
+        """The stage with the names of all authors that the run knows."""
+        return dataclasses.replace(self, authors=names_in_run(root))
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -82,9 +90,10 @@ class Privacy(Stage):
         )
 
     def describe(self) -> dict[str, Any]:
-        """As for any stage, with a fingerprint of the key, and what finds personal data."""
+        """As for any stage, with fingerprints of key and authors, and what finds personal data."""
         return {
             **super().describe(),
+            "authors": combined_fingerprint(*sorted(self.authors)) if self.authors else None,
             "author_key": self.key.fingerprint if self.key else None,
             "libraries": {name: version(name) for name in LIBRARIES},
         }
@@ -113,13 +122,20 @@ class Privacy(Stage):
         primary, comments = sample["post_urls"][0], sample["community_feedback"]
         if self.key is None and any(map(names.get, (primary, *(c["post_url"] for c in comments)))):
             findings.append((Notice.NO_AUTHOR_KEY, None))
+        near = names_of((post["author"] for post in sample["context"]), SHORTEST_NAME)
+
+        def search(text: str) -> list[Found]:
+            return personal_data(
+                text, self.products, lambda name: name in self.authors or name in near
+            )
+
         shown = {
             **{name: sample[name] for name in self.outputs.columns},
             "dehydrated": False,
             "author": self._author(primary, names),
-            "community_feedback": [self._comment(one, names, findings) for one in comments],
-            "review": [*sample["review"], *self._of_prompt(sample["prompt"], findings)],
-            "provenance": self._provenance(sample["provenance"], findings),
+            "community_feedback": [self._comment(one, names, search, findings) for one in comments],
+            "review": [*sample["review"], *_of_prompt(search(sample["prompt"]), findings)],
+            "provenance": _provenance(sample["provenance"], search, findings),
         }
         return with_sources(shown, sample["context"])
 
@@ -130,34 +146,41 @@ class Privacy(Stage):
         return self.key.author(url, name)
 
     def _comment(
-        self, said: Mapping[str, Any], names: Mapping[str, str | None], findings: list[Finding]
+        self,
+        said: Mapping[str, Any],
+        names: Mapping[str, str | None],
+        search: Search,
+        findings: list[Finding],
     ) -> dict[str, Any]:
         url = said["post_url"]
         texts = {name: said[name] for name in ("feedback", "keyword") if said[name]}
-        shown = {name: self._masked(text, url, findings) for name, text in texts.items()}
+        shown = {name: _masked(text, url, search, findings) for name, text in texts.items()}
         return {**said, **shown, "author": self._author(url, names)}
 
-    def _provenance(self, text: str, findings: list[Finding]) -> str:
-        def shown(part: dict[str, Any]) -> dict[str, Any]:
-            words = {name: part[name] for name in WORDS if isinstance(part.get(name), str)}
-            return part | {
-                name: self._masked(said, "provenance", findings) for name, said in words.items()
-            }
 
-        return json.dumps(json.loads(text, object_hook=shown), sort_keys=True)
+def _provenance(text: str, search: Search, findings: list[Finding]) -> str:
+    def shown(part: dict[str, Any]) -> dict[str, Any]:
+        words = {name: part[name] for name in WORDS if isinstance(part.get(name), str)}
+        return part | {
+            name: _masked(said, "provenance", search, findings) for name, said in words.items()
+        }
 
-    def _masked(self, text: str, place: str, findings: list[Finding]) -> str:
-        found = personal_data(text, self.products)
-        findings.extend((MASKED[kind], place) for *_, kind in found)
-        return masked(text, found)
+    return json.dumps(json.loads(text, object_hook=shown), sort_keys=True)
 
-    def _of_prompt(self, prompt: str, findings: list[Finding]) -> list[str]:
-        counts = Counter(kind for *_, kind in personal_data(prompt, self.products))
-        if not counts:
-            return []
-        told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
-        findings.append((Notice.PERSONAL_DATA_IN_PROMPT, told))
-        return [Review.PERSONAL_DATA.value]
+
+def _masked(text: str, place: str, search: Search, findings: list[Finding]) -> str:
+    found = search(text)
+    findings.extend((MASKED[kind], place) for *_, kind in found)
+    return masked(text, found)
+
+
+def _of_prompt(found: list[Found], findings: list[Finding]) -> list[str]:
+    counts = Counter(kind for *_, kind in found)
+    if not counts:
+        return []
+    told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+    findings.append((Notice.PERSONAL_DATA_IN_PROMPT, told))
+    return [Review.PERSONAL_DATA.value]
 
 
 def _is_in(name: str, url: str) -> bool:

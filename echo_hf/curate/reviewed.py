@@ -29,12 +29,14 @@ class Reviewed:
         edited: The changed rows by id.
         findings: What was noticed about each of them.
         products: Names that are no person's.
+        authors: What authors are called, as `names_of` gives it.
     """
 
     table: pa.Table
     edited: Mapping[str, Row] = field(default_factory=dict)
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     products: Collection[str] = ()
+    authors: frozenset[str] = frozenset()
 
     def closed(self, row: Row) -> frozenset[str]:
         """Reasons for review that the changes of a sample have done away with.
@@ -46,7 +48,7 @@ class Reviewed:
             `personal_data` where a person changed the prompt and the new one holds none.
         """
         made = self.edited.get(row["id"])
-        if made is None or personal_data(made["prompt"], self.products):
+        if made is None or personal_data(made["prompt"], self.products, self.authors.__contains__):
             return frozenset()
         return frozenset({Review.PERSONAL_DATA.value})
 
@@ -58,7 +60,10 @@ class Reviewed:
 
 
 def reviewed_rows(
-    table: pa.Table, decisions: Decisions, products: Collection[str] = ()
+    table: pa.Table,
+    decisions: Decisions,
+    products: Collection[str] = (),
+    authors: frozenset[str] = frozenset(),
 ) -> Reviewed:
     """Applies every change that is about a row as it is now.
 
@@ -69,6 +74,7 @@ def reviewed_rows(
         table: Rows of samples, all of them.
         decisions: What reviewers decided.
         products: Names that are no person's.
+        authors: What authors are called, as `names_of` gives it.
 
     Returns:
         The rows, with what was noticed.
@@ -88,7 +94,7 @@ def reviewed_rows(
         edited[row], noticed = _edited(before, changes[row], owners, said)
         findings[before["id"]] = noticed
     by_id = {row["id"]: row for row in edited.values()}
-    return Reviewed(_replaced(table, edited), by_id, findings, products)
+    return Reviewed(_replaced(table, edited), by_id, findings, products, authors)
 
 
 def _edited(

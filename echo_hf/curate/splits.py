@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
 
+from echo_hf.curate.accounts import SHORTEST_NAME, names_in_run
 from echo_hf.curate.decision_file import FILE, read_decisions
 from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.privacy import products_of
 from echo_hf.curate.reviewed import Reviewed, reviewed_rows
 from echo_hf.errors import ReviewError
+from echo_hf.fingerprint import combined_fingerprint
 from echo_hf.reasons import Reject, Status
 from echo_hf.stage import Remark, Stage, kept, parents_of, remarks
 from echo_hf.tables import SAMPLES, Column, Table
@@ -78,10 +80,11 @@ class Splits(Stage):
         cap: Most samples of a benchmark split.
         decisions: What reviewers decided.
         products: Names that are no person's, for the prompts that reviewers wrote.
+        authors: What the authors of posts are called, for these prompts.
     """
 
     name: ClassVar[str] = "splits"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     inputs: ClassVar[Table] = SAMPLES
     outputs: ClassVar[Table] = SPLIT_SAMPLES
     whole: ClassVar[bool] = True
@@ -90,6 +93,7 @@ class Splits(Stage):
     cap: int = 1000
     decisions: Decisions = field(default_factory=Decisions, metadata={"digest": False})
     products: frozenset[str] = field(default=frozenset(), metadata={"digest": False})
+    authors: frozenset[str] = field(default=frozenset(), repr=False, metadata={"digest": False})
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Places all samples at once; their order does not matter."""
@@ -126,7 +130,7 @@ class Splits(Stage):
         Args:
             table: Rows of samples, all of them.
         """
-        return reviewed_rows(table, self.decisions, self.products)
+        return reviewed_rows(table, self.decisions, self.products, self.authors)
 
     def in_run(self, root: Path) -> Self:
         """The stage with the decisions that a run's folder holds.
@@ -140,7 +144,8 @@ class Splits(Stage):
                 f"{root / FILE}:{decisions.cut[0]} was cut short: see with `echo-hf review` what "
                 "is decided, decide again or delete that line"
             )
-        return dataclasses.replace(self, decisions=decisions)
+        authors = names_in_run(root, SHORTEST_NAME)
+        return dataclasses.replace(self, decisions=decisions, authors=authors)
 
     def describe(self) -> dict[str, Any]:
         """As for any stage, with what was decided about each sample."""
@@ -148,6 +153,7 @@ class Splits(Stage):
         said: dict[str, Any] = {"decisions": decided} if decided else {}
         if any(one.changed for one in self.decisions.by_id.values()):
             said["products"] = sorted(self.products)
+            said["authors"] = combined_fingerprint(*sorted(self.authors))
         return super().describe() | said
 
     @classmethod

@@ -79,10 +79,11 @@ def privacy_text(facts: ReleaseFacts) -> str:
         A list.
     """
     masked = (
-        "E-mail addresses, phone numbers and handles in `community_feedback` are masked."
+        "In `community_feedback` e-mail and IP addresses, numbers of phones, cards and bank "
+        "accounts, keys of services and names of accounts are masked."
         if PRIVACY in facts.provenance
         else "**Feedback stands as it was posted**: the build has no `privacy` stage, which masks "
-        "e-mail addresses, phone numbers and handles."
+        "personal data."
     )
     return "\n".join(
         [

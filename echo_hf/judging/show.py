@@ -29,7 +29,7 @@ def show_judged(console: Console, judged: Judged) -> None:
         console.print(Text(line, "yellow"), soft_wrap=True)
     if judged.path is None:
         console.print(plan_table(judged.plans))
-        console.print("nothing was asked: leave out --dry-run to ask", highlight=False)
+        console.print("nothing was asked: leave out --dry-run to ask")
         return
     console.print(answer_table(judged.answered))
     for line in _remarks(judged):

@@ -11,7 +11,8 @@ class Review(Reason):
     MAY_SHOW_MINOR = "may_show_minor", "a real person in one of its pictures may be under 18"
     PERSONAL_DATA = (
         "personal_data",
-        "its prompt holds an e-mail address, a phone number or the name of an account",
+        "its prompt holds personal data, such as an e-mail address or the name of an account, or "
+        "is too long to be searched for it",
     )
     REMOVED_EARLIER = (
         "removed_earlier",

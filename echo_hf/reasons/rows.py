@@ -174,6 +174,15 @@ class Notice(Reason):
     MASKED_E_MAIL = "masked_e_mail", "an e-mail address in a comment or provenance is masked"
     MASKED_PHONE = "masked_phone", "a phone number in a comment or provenance is masked"
     MASKED_HANDLE = "masked_handle", "an account's name in a comment or provenance is masked"
+    MASKED_CARD = "masked_card", "the number of a card in a comment or provenance is masked"
+    MASKED_IBAN = "masked_iban", "the number of an account at a bank (IBAN) is masked likewise"
+    MASKED_IP = "masked_ip", "the address of a machine (IP) in a comment or provenance is masked"
+    MASKED_KEY = "masked_key", "a key to a service in a comment or provenance is masked"
+    MASKED_UNSEARCHED = (
+        "masked_unsearched",
+        "a comment or provenance has more than the 12,000 characters that are searched for "
+        "personal data: the rest is left out",
+    )
     PERSONAL_DATA_IN_PROMPT = (
         "personal_data_in_prompt",
         "the prompt holds personal data; it stays as it is, and a person has to look at it",

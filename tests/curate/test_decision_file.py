@@ -76,6 +76,8 @@ def test_a_line_that_was_cut_short_is_reported(data: st.DataObject) -> None:
         ('{"id": "one"}', "is missing"),
         (decision().model_dump_json().replace("keep", "drop"), "decision is 'drop'"),
         (decision().model_dump_json().replace("note", "notes"), "unknown key 'notes'"),
+        (decision(note="x").model_dump_json().replace('"x"', '"x\\u0000"'), "control character"),
+        (decision(note="x").model_dump_json().replace('"x"', '"x\\ud800"'), "valid string"),
     ],
 )
 def test_a_whole_line_that_is_no_decision_is_refused(tmp_path: Path, line: str, said: str) -> None:
@@ -145,6 +147,9 @@ def test_a_change_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     ("changes", "said"),
     [
         ({"prompt": {"text": "", "modified": True}}, "prompt.text"),
+        ({"prompt": {"text": "\u200b \u200d", "modified": True}}, "it has no word"),
+        ({"prompt": {"text": "a\x00fox", "modified": True}}, "control character '\\x00'"),
+        ({"prompt": {"text": "a fox \ud800", "modified": True}}, "valid string"),
         ({"quality": "Good"}, "quality"),
         ({"roles": [{"sha256": "x", "role": "input"}]}, "sha256"),
         ({"crops": {"screenshot": C, "crops": [{"role": "input", "box": [5, 0, 5, 9]}]}}, "box"),

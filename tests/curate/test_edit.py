@@ -100,6 +100,9 @@ def test_a_crop_is_cut_from_the_screenshot(store: PictureStore) -> None:
     ("wanted", "said"),
     [
         ({"prompt": " \n"}, "has no word: expected one, or remove the sample"),
+        ({"prompt": "\u200b\u200d\ufe0f\u3164"}, "has no word: expected one, or remove the sample"),
+        ({"prompt": "a fox\x00"}, "has the control character '\\x00': take it out"),
+        ({"prompt": "a \x1b[31mfox"}, "has the control character '\\x1b': take it out"),
         ({"prompt": "x" * 12_001}, "12,001 characters: expected at most 12,000"),
         ({"prompt": "a fox \ud800"}, "has half characters"),
         ({"quality": "Good"}, "unknown quality 'Good'"),

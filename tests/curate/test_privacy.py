@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -98,6 +99,55 @@ def test_a_prompt_with_personal_data_waits_for_a_person() -> None:
 
     assert (row["prompt"], row["review"]) == (prompt, ["personal_data"])
     assert noted(rows) == [("personal_data_in_prompt", "1 e-mail, 1 phone, 2 handle")]
+
+
+def test_authors_of_the_run_are_known_by_their_bare_names() -> None:
+    """A likely word, such as art or painter, is a name beside its author's own posts at most."""
+    context = [post(0, -1, "prompt", author="painter"), post(1, 0, "wow", author="art")]
+    said = "so good mira_draws, a painter of art"
+    near = sample(context, [0], [1])
+    near["community_feedback"][0]["feedback"] = said
+    far = {**near, "context": [{**one, "author": "bo"} for one in near["context"]]}
+    stage = Privacy(STAGE.products, STAGE.key, frozenset({"mira_draws"}))
+    shown = [
+        kept(made({**one, "prompt": "as mira_draws paints"}, stage=stage))[0] for one in (near, far)
+    ]
+
+    assert [one["community_feedback"][0]["feedback"] for one in shown] == [
+        "so good [handle], a [handle] of art",
+        "so good [handle], a painter of art",
+    ]
+    assert [one["review"] for one in shown] == [["personal_data"]] * 2
+
+
+def test_the_run_s_authors_are_those_of_all_posts_that_it_collected(tmp_path: Path) -> None:
+    """With another one of them, the stage's results are others."""
+    folder = tmp_path / "stages" / "collect"
+    folder.mkdir(parents=True)
+    assert STAGE.in_run(tmp_path).authors == frozenset()
+    nobody_known = STAGE.in_run(tmp_path).digest()
+    authors = pa.table({"author": ["Mira_Draws", None, "art"]})
+    pq.write_table(authors, folder / "kept.parquet")
+    knows = STAGE.in_run(tmp_path)
+
+    assert knows.authors == {"mira_draws"}
+    assert knows.digest() != nobody_known
+    assert "mira" not in json.dumps(knows.describe())
+
+
+def test_what_is_too_long_to_be_searched_is_left_out_and_told() -> None:
+    """Of a comment the rest; a prompt waits for a person."""
+    comment = {**SAMPLE["community_feedback"][0], "feedback": "so good " * 2000 + "bo@example.org"}
+    row = {**SAMPLE, "prompt": "a fox " * 3000, "community_feedback": [comment]}
+    rows = made(row)
+    (done,) = kept(rows)
+
+    assert done["community_feedback"][0]["feedback"].endswith("good [unsearched]")
+    assert (done["prompt"], done["review"]) == (row["prompt"], ["personal_data"])
+    assert sorted(noted(rows)) == [
+        ("masked_unsearched", url(1)),
+        ("personal_data_in_prompt", "1 unsearched"),
+    ]
 
 
 def test_what_was_to_be_reviewed_still_is() -> None:

@@ -15,6 +15,7 @@ from echo_hf.apps.review.view import TOLD, View
 from echo_hf.context.answers import LONGEST_PROMPT
 from echo_hf.curate.decision import Decision
 from echo_hf.curate.edit import QUALITIES
+from echo_hf.report.markup import shown
 
 Address = Callable[[str], str]
 KEYS = (
@@ -48,7 +49,8 @@ def desk_page(view: View, address: Address, answer: int = 0) -> str:
         "problem": "yes" if view.problem else "",
     }
     data = " ".join(f'data-{name}="{escape(value)}"' for name, value in names.items())
-    return (
+    # What was typed and refused may hold what no page can.
+    return shown(
         f'<div class="desk" {data}>{_head(view)}{_messages(view)}{_triage(view)}'
         f"{_conflict(view)}<main><section class='task' aria-label='Task'>{_fields(view)}"
         f"{pictures(view, address)}{screenshot(view, address)}</section>"

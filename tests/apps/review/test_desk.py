@@ -114,6 +114,22 @@ def test_a_note_that_cannot_be_written_is_refused_like_a_prompt(desk: Desk) -> N
     assert desk.ledger.decided().every == ()
 
 
+@pytest.mark.parametrize("field", ["prompt", "note"])
+@pytest.mark.parametrize("typed", ["a fox \ud800", "\udc00", "a\x00fox", "\x1b[31m"])
+def test_what_no_file_can_hold_is_refused_and_the_page_still_shown(
+    desk: Desk, field: str, typed: str
+) -> None:
+    """A half character, or one of control, in any field."""
+    for kind in ("keep", "edit"):
+        view = act(desk, "ann", kind, form={field: typed})
+        assert field in view.problem
+        assert "\n" not in view.problem
+        page = desk_page(view, str).encode()
+        assert b"\x00" not in page
+        assert b"\x1b" not in page
+    assert desk.ledger.decided().every == ()
+
+
 def test_an_edit_says_that_no_model_has_seen_it(desk: Desk) -> None:
     """Until it is kept; taking it back takes that back, too."""
     assert act(desk, "ann", "edit", form={"prompt": "a fox asleep"}).open_reasons == [

@@ -1,0 +1,228 @@
+"""What posts and models wrote, in every view of the terminal: text, whatever it says."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import datetime
+import importlib
+import inspect
+import io
+import types
+import typing
+import unicodedata
+from collections import Counter, abc
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pydantic import BaseModel, JsonValue
+from rich.columns import Columns
+from rich.console import RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+import echo_hf
+from echo_hf.reasons import Reason, Unscored
+from echo_hf.systems.show import Show
+from echo_hf.terminal import Terminal, Watch
+
+MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
+HOSTILE = f"{MARKUP}\x1b]8;;https://x.example\x07\x1b[31m\x9b31m\u202e\u2066\x00"
+PACKAGE = Path(echo_hf.__file__).parent
+# Names and numbers of our own, and what a view reads from JSON.
+AUDIT = {
+    "rubric": HOSTILE,
+    "mean_of_real_outputs": None,
+    "noise": {"equal": None, "samples": 1, "deviation": None},
+    "scale_use": None,
+    "checks": {
+        HOSTILE: {
+            "passed": None, "reason": HOSTILE, "rated": 1, "mean": None, "share": None,
+            "rule": {"share": None},
+        }
+    },
+}  # fmt: skip
+POST = {"missing": None, "pictures": [], "author": HOSTILE, "text": HOSTILE, "parent": -1}
+SAMPLE = {
+    "prompt": HOSTILE, "quality": HOSTILE, "prompt_modified": True, "input_images": [],
+    "output_images": [], "community_feedback": [{"feedback": HOSTILE}], "id": HOSTILE,
+}  # fmt: skip
+OURS: dict[str, Any] = {
+    "Audited.judges": {HOSTILE: AUDIT},
+    "check_table.audit": AUDIT,
+    "CheckResult.half": "all",
+    "Measured.metric": "color_shift",
+    "Query.phase": 0,
+    "StageCheck.stage": "roles",
+    "thread_beside_samples.thread": {"posts": [POST]},
+    "thread_beside_samples.samples": [SAMPLE],
+    "Verdict.tests": {"dunn": (), "siegel_castellan": ()},
+}
+# They ask the Hub, wait for pictures, or write the ranks of people; what they print is our own.
+ASK = {"show_holding", "fetching", "show_draw", "show_address", "show_written"}
+CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
+
+
+def filled(kind: Any) -> Any:
+    """A value of that type, with hostile words in the place of all texts."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind in (Any, object, JsonValue) or isinstance(kind, typing.TypeVar):
+        return HOSTILE
+    if origin is typing.Annotated:
+        return filled(inner[0])
+    if origin is typing.Literal:
+        return inner[0]
+    if origin in (typing.Union, types.UnionType):
+        return filled(next(one for one in inner if one is not types.NoneType))
+    if origin in (tuple, set, frozenset):
+        return origin(filled(one) for one in inner if one is not Ellipsis)
+    if origin in CONTAINERS:
+        return [filled(inner[0])]
+    if origin in (dict, abc.Mapping, Counter):
+        return {filled(inner[0]): filled(inner[1]) if inner[1:] else 1}
+    if origin is abc.Callable:
+        return lambda *_: HOSTILE
+    return _of_class(kind)
+
+
+def _of_class(kind: type) -> Any:
+    if kind is Reason:
+        return Unscored.NO_DRAWS
+    if issubclass(kind, Enum):
+        return next(iter(kind))
+    for base, value in {
+        str: HOSTILE,
+        Path: Path(HOSTILE),
+        bool: True,
+        datetime.datetime: datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC),
+        datetime.date: datetime.date(2026, 3, 2),
+        pa.Table: pa.table({}),
+    }.items():
+        if issubclass(kind, base):
+            return value
+    if issubclass(kind, int | float):
+        return kind(1)
+    if issubclass(kind, BaseModel):
+        fields = {name: field.annotation for name, field in kind.model_fields.items()}
+        return kind.model_construct(**_values(kind, fields))
+    names = getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
+    hints = typing.get_type_hints(kind)
+    return kind(**_values(kind, {name: hints[name] for name in names}))
+
+
+def _values(owner: Any, hints: dict[str, Any]) -> dict[str, Any]:
+    keys = {name: f"{owner.__name__}.{name}" for name in hints}
+    return {n: OURS[keys[n]] if keys[n] in OURS else filled(one) for n, one in hints.items()}
+
+
+def _views() -> Iterator[Callable[..., Any]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text("utf-8")
+        if "rich" in text and ("Console" in text or "Table" in text) and "cli" not in path.stem:
+            name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+            for one in vars(importlib.import_module(name)).values():
+                is_ours = inspect.isfunction(one) and one.__module__ == name
+                if is_ours and not one.__name__.startswith("_") and _shows(one):
+                    yield one
+
+
+def _shows(view: Callable[..., Any]) -> bool:
+    told = inspect.signature(view)
+    kinds = ("Table", "Iterator[Table]", "RenderableType")
+    is_view = "console" in told.parameters or told.return_annotation in kinds
+    return is_view and view.__module__ != "echo_hf.quickstart.show" and view.__name__ not in ASK
+
+
+def printed(*shown: RenderableType, **options: Any) -> str:
+    """What a terminal without colours is sent."""
+    out = io.StringIO()
+    console = Terminal(file=out, width=300, **options)
+    for one in shown:
+        console.print(one)
+    return out.getvalue()
+
+
+def obeyed(text: str) -> list[str]:
+    """What a terminal would obey: control characters, turned lines, and signs of markup gone."""
+    return [one for one in text if unicodedata.category(one)[0] == "C" and one != "\n"]
+
+
+@pytest.mark.parametrize("view", [*_views()], ids=lambda view: f"{view.__module__}.{view.__name__}")
+def test_every_view_prints_words_as_they_stand(view: Callable[..., Any]) -> None:
+    """Whatever a view is given, with markup and control characters in every text of it."""
+    out = io.StringIO()
+    console = Terminal(file=out, width=300)
+    hints = typing.get_type_hints(view)
+    named = inspect.signature(view).parameters.values()
+    needed = [one.name for one in named if one.default is inspect.Parameter.empty]
+    values = _values(view, {name: hints[name] for name in needed if name != "console"})
+    if "console" in needed:
+        view(console, **values)
+    else:
+        made = view(**values)
+        for one in made if inspect.isgenerator(made) else (made,):
+            console.print(one)
+    assert obeyed(out.getvalue()) == []
+    assert "[/b]" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        HOSTILE, Text(HOSTILE), Table(HOSTILE, title=HOSTILE, caption=HOSTILE), Tree(HOSTILE),
+        Columns([HOSTILE]), Panel(HOSTILE),
+    ],
+    ids=lambda shown: type(shown).__name__,
+)  # fmt: skip
+@pytest.mark.parametrize("markup", [True, False])
+def test_a_terminal_obeys_no_text(shown: RenderableType, markup: bool) -> None:
+    """Neither markup nor control characters, in whatever they stand; and it cannot be told to."""
+    text = printed(shown, markup=markup)
+    assert MARKUP in text
+    assert obeyed(text) == []
+
+
+@pytest.mark.parametrize("shows", [Watch, Show])
+def test_bars_obey_no_text(shows: type[Watch] | type[Show]) -> None:
+    """Beside what moves them, nothing is sent that is not to be read."""
+    out = io.StringIO()
+    with shows(Terminal(file=out, width=300, force_terminal=True, color_system=None)) as watch:
+        watch._show_bar(HOSTILE, 1, *([2] if isinstance(watch, Watch) else []), HOSTILE)  # type: ignore[call-arg, arg-type]
+    assert MARKUP in out.getvalue()
+    assert "\x1b]8" not in out.getvalue()
+    assert "\x1b[31m" not in out.getvalue()
+
+
+def test_our_own_colours_stay() -> None:
+    """A style is not a text."""
+    out = io.StringIO()
+    Terminal(file=out, force_terminal=True, color_system="standard").print(Text("x", "red"))
+    assert out.getvalue() == "\x1b[31mx\x1b[0m\n"
+
+
+def test_there_is_no_other_terminal() -> None:
+    """Every command prints to this one, and nobody reads markup from a text."""
+    calls = [
+        (path.name, call.func)
+        for path in PACKAGE.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(call, ast.Call)
+    ]
+    names = [(file, getattr(made, "attr", getattr(made, "id", None))) for file, made in calls]
+    assert [file for file, name in names if name in ("Console", "from_markup")] == []
+    assert [file for file, name in names if name == "Terminal"] == ["cli_console.py"]
+
+
+def test_a_bar_with_text_says_that_it_is_no_markup() -> None:
+    """Rich reads markup in these by itself, whatever the terminal says."""
+    for path in PACKAGE.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", None) == "TextColumn":
+                told = {one.arg: getattr(one.value, "value", None) for one in call.keywords}
+                assert told.get("markup") is False, path
