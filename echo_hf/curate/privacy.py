@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class Privacy(Stage):
     """
 
     name: ClassVar[str] = "privacy"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = SAMPLES
 
@@ -116,16 +117,21 @@ class Privacy(Stage):
         shown = {
             **{name: sample[name] for name in self.outputs.columns},
             "dehydrated": False,
-            "author": self._author(primary, names),
+            "author": self._author(primary, names, findings),
             "community_feedback": [self._comment(one, names, findings) for one in comments],
             "review": [*sample["review"], *self._of_prompt(sample["prompt"], findings)],
             "provenance": self._provenance(sample["provenance"], findings),
         }
         return with_sources(shown, sample["context"])
 
-    def _author(self, url: str, names: Mapping[str, str | None]) -> str | None:
+    def _author(
+        self, url: str, names: Mapping[str, str | None], findings: list[Finding]
+    ) -> str | None:
         name = names.get(url)
-        if self.key is None or name is None or _is_in(name, url):
+        if self.key is None or name is None:
+            return None
+        if _is_in(name, url):
+            findings.append((Notice.AUTHOR_IN_ADDRESS, url))
             return None
         return self.key.author(url, name)
 
@@ -135,7 +141,7 @@ class Privacy(Stage):
         url = said["post_url"]
         texts = {name: said[name] for name in ("feedback", "keyword") if said[name]}
         shown = {name: self._masked(text, url, findings) for name, text in texts.items()}
-        return {**said, **shown, "author": self._author(url, names)}
+        return {**said, **shown, "author": self._author(url, names, findings)}
 
     def _provenance(self, text: str, findings: list[Finding]) -> str:
         def shown(part: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +169,10 @@ class Privacy(Stage):
 def _is_in(name: str, url: str) -> bool:
     """Whether an address, which is published, holds the name: one such row would undo the hash."""
     account = bare(name.lstrip("@").partition("@")[0])
-    return bool(account) and any(account == bare(part) for part in url.split("/")[3:])
+    # Bluesky's own number of an account is no name, and published with each of its posts.
+    if not account or name.startswith("did:"):
+        return False
+    return any(account == bare(part) for part in re.split(r"[/?#&=]", url)[3:])
 
 
 def products_of(target: Target) -> frozenset[str]:
