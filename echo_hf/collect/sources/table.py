@@ -51,6 +51,9 @@ class TableOfPosts:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The post of a row, and what was wrong with it."""
         row = record.get("row") if isinstance(record, dict) else None
+        if isinstance(record, dict) and "broken_row" in record:
+            yield Finding(Reject.BROKEN_ROW, str(record["broken_row"]))
+            return
         if not isinstance(row, dict):
             yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected a row of a table")
             return
