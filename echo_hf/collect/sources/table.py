@@ -75,8 +75,9 @@ def _line(row: Json, options: Mapping[str, Json], findings: list[Finding]) -> di
     for name in ADDRESSES:
         if name in row:
             line[name] = _address(row[name], options.get(name, {}).get("prefix"))
-    if "timestamp" in row:
-        line["timestamp"] = _moment(row["timestamp"], options.get("timestamp", {}), findings)
+    for name in ("timestamp", "edited"):
+        if name in row:
+            line[name] = _moment(name, row[name], options.get(name, {}), findings)
     for name in ("keywords", "pictures"):
         if name in row:
             line[name] = _list(row[name], options.get(name, {}).get("separator"))
@@ -100,17 +101,17 @@ def _address(value: Any, prefix: Any) -> Any:
     return f"{prefix}{whole.strip()}" if usable else value
 
 
-def _moment(value: Any, options: Json, findings: list[Finding]) -> str | None:
+def _moment(name: str, value: Any, options: Json, findings: list[Finding]) -> str | None:
     form, zone = options.get("format"), options.get("zone")
     moment = _read_moment(value, form)
     if moment is not None and moment.tzinfo is None and isinstance(zone, str):
         moment = _in_zone(moment, zone)
     if moment is not None and moment.tzinfo is not None:
         return moment.isoformat()
-    expected = "a zone, or one told by columns.timestamp.zone"
+    expected = f"a zone, or one told by columns.{name}.zone"
     if moment is None:
         expected = f"a time as {form!r}" if form else "an ISO 8601 date or seconds since 1970"
-    detail = f"timestamp is {shown(value)}, expected {expected}"
+    detail = f"{name} is {shown(value)}, expected {expected}"
     findings.append(Finding(Notice.BAD_TIMESTAMP, detail))
     return None
 
