@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset
+from datasets import Dataset, concatenate_datasets
 
 from echo_hf.apply import run_stage
 from echo_hf.asked import keyed_requests
@@ -51,7 +51,7 @@ from echo_hf.hub.run_tables import run_tables
 from echo_hf.replay import Replay
 from echo_hf.run_folder import RunFolder, StageRecord
 from echo_hf.stage import ModelStage, Stage
-from echo_hf.stage_result import StageResult
+from echo_hf.stage_result import SAID, StageResult
 from echo_hf.steps import STAGES, stage_class, up_to
 from echo_hf.store import Store
 from echo_hf.tables import SAMPLES
@@ -179,14 +179,30 @@ class Pipeline:
         posts._fingerprint = content_fingerprint(posts)
         tally = {
             "posts": len(posts),
-            "merged": len(read.dataset) - len(posts),
+            "merged": len(read.dataset) - len(posts) - len(merged.rejects),
             "pictures": _pictures(posts),
         }
         stats = dataclasses.replace(read.stats, kept=len(posts), tally=tally)
         stats.seconds += merged.stats.seconds
-        result = dataclasses.replace(read, dataset=posts, stats=stats)
+        rejects = read.rejects
+        if len(merged.rejects):
+            replaced = Dataset.from_list(
+                list(self._records_of(merged.rejects, records)), features=rejects.features
+            )
+            rejects = concatenate_datasets([rejects, replaced])
+        stats.rejected = {**read.stats.rejected, **merged.stats.rejected}
+        result = dataclasses.replace(read, dataset=posts, rejects=rejects, stats=stats)
         self._save(result, self.described("collect"), records._fingerprint)
         return result
+
+    def _records_of(self, posts: Dataset, records: Dataset) -> Iterator[dict[str, Any]]:
+        """The records of rejected posts, with the reasons."""
+        at = {place: row for row, place in enumerate(records["place"])}
+        for post in posts:
+            record = records[at[post["place"]]]
+            if self._reader.forgotten.are_named_in(json.loads(record["record"])):
+                record["record"] = None  # it would keep the forgotten post
+            yield {**record, **{name: post[name] for name in SAID}}
 
     def _run(self, name: str, dataset: Dataset) -> StageResult:
         started = time.perf_counter()

@@ -139,7 +139,7 @@ class _Held:
 
 
 def _address(url: str) -> str:
-    found = canonical_url(url)
+    found = canonical_url(url, fragment=True)
     if found is None:
         raise RunError(f"{url!r} is no address of a post: expected one such as https://...")
     return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+MARK = re.compile(r"\[\.\.\. \d+ (?:characters|descriptions) left out\]")
 
 
 def shortened(texts: Sequence[str | None], longest: int, together: int) -> list[str | None]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from echo_hf.answers import Failure
-from echo_hf.collect.merge import Merge
+from echo_hf.collect.merge import READ_POSTS, Merge
 from echo_hf.collect.relevance import Relevance, RelevanceAnswer
 from echo_hf.config_sections import Target
 from echo_hf.context.answers import ExtractAnswer
@@ -165,7 +165,7 @@ def _raw_table(posts: list[dict[str, Any]]) -> pa.Table:
         }
         for post in posts
     ]
-    return pa.Table.from_pylist(rows, schema=POSTS.schema)
+    return pa.Table.from_pylist(rows, schema=READ_POSTS.schema)
 
 
 def _next(table: pa.Table, declared: Table) -> pa.Table:
@@ -205,7 +205,7 @@ def test_every_row_and_picture_is_accounted_for(
 
 def _each_post_has_one_fate(posts: list[dict[str, Any]], build: Build) -> None:
     urls = {post["url"] for post in posts}
-    assert Counter(row["url"] for row in build.merged) == Counter(urls)
+    assert Counter(row["url"] for row in kept(build.merged)) == Counter(urls)
     assert parents(build.threads, "kept", "rejected") == Counter(urls)
     rejected = [row for row in build.threads if row["_status"] == "rejected"]
     assert all(row["_reason"] for row in rejected)

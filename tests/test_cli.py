@@ -12,10 +12,13 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from echo_hf.quickstart.show import shipped_config
 from echo_hf.steps import STAGES
+from tests.pictures_for_tests import encoded
 from tests.rules_as_model import bundled_posts, config_over
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -278,6 +281,61 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
         "cycle": "https://example.org/4",
     }
     assert "0 text_to_image, 1 analysis samples released" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_picture_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: str) -> None:
+    """Its sample is for analysis, as where an address gives nothing, and the summary counts it."""
+    text = "Made with Lumen Image. Prompt: a fox of folded paper, teal background"
+    post = {"url": "https://art.example/1", "text": text, "pictures": ["fox.png", "gone.png"]}
+    if form == "jsonl":
+        pictures = [{"path": path} for path in post["pictures"]]
+        (tmp_path / "posts.jsonl").write_text(json.dumps({**post, "pictures": pictures}))
+        posts = "{source: jsonl, path: posts.jsonl, keywords: [lumen]}"
+    else:
+        row = f'{post["url"]},"{text}",fox.png;gone.png\n'
+        (tmp_path / "posts.csv").write_text(f"url,text,shots\n{row}")
+        columns = "{url: url, text: text, pictures: {column: shots, separator: ;}}"
+        posts = f"{{source: table, path: posts.csv, keywords: [lumen], columns: {columns}}}"
+    (tmp_path / "fox.png").write_bytes(encoded(Image.new("RGB", (64, 64), "teal"), "PNG"))
+    config = shipped_config().read_text("utf-8").replace("source: quickstart", posts)
+    (tmp_path / "config.yaml").write_text(config, "utf-8")
+    done = echo_hf("build", "config.yaml", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "2 pictures in the kept threads, 1 of them not to be had" in done.stdout
+    assert "picture_not_there" in done.stdout
+    assert "0 text_to_image, 1 analysis samples released" in done.stdout
+
+
+def test_of_two_texts_of_one_post_the_older_is_rejected_with_its_place(tmp_path: Path) -> None:
+    """The rejects hold its record; addresses that differ behind a `#` are different posts."""
+    lines = [
+        {"url": "https://art.example/1", "text": "a fox", "pictures": [{"path": "fox.png"}]},
+        {"url": "https://art.example/1#fox", "text": "another fox"},
+        {"url": "https://art.example/1", "text": "a bear"},
+        {"url": "https://art.example/1", "text": "a bear", "engagement": {"likes": 3}},
+    ]
+    (tmp_path / "posts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    config = shipped_config().read_text("utf-8")
+    config = config.replace("source: quickstart", "{source: jsonl, path: posts.jsonl}")
+    (tmp_path / "config.yaml").write_text(config, "utf-8")
+    (tmp_path / "fox.png").write_bytes(encoded(Image.new("RGB", (64, 64), "teal"), "PNG"))
+    done = echo_hf("collect", "config.yaml", cwd=tmp_path)
+    (stage,) = tmp_path.glob("runs/*/stages/collect")
+    posts, rejects = (pq.read_table(stage / f"{part}.parquet") for part in ("kept", "rejects"))
+
+    assert done.returncode == 0, done.stderr
+    assert "1 superseded" in done.stdout
+    found = {row["url"]: (row["text"], row["pictures"]) for row in posts.to_pylist()}
+    assert found == {
+        "https://art.example/1": ("a bear", []),
+        "https://art.example/1#fox": ("another fox", []),
+    }
+    (reject,) = rejects.to_pylist()
+    assert (reject["place"], reject["_reason"]) == ("posts.jsonl:1", "superseded")
+    assert "posts.jsonl:4" in reject["_detail"]
+    assert json.loads(reject["record"]) == lines[0]
 
 
 def test_diff_compares_two_releases(folder: Path) -> None:

@@ -84,7 +84,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
             Collect(pictures),
             read_records([Posts(source="quickstart")]),
         ),
-        "Merge": (Merge(), after["collect"]),
+        "Merge": (Merge(), made(Collect(pictures), read_records([Posts(source="quickstart")]))),
         "Relevance": (Relevance(target, answers=answers), after["collect"]),
         "Threads": (Threads(), after["relevance"]),
         "Download": (Download(pictures), after["threads"]),

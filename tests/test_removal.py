@@ -60,6 +60,24 @@ def run_of(folder: Path) -> Path:
     return folder / "runs" / "quickstart"
 
 
+def test_an_old_text_keeps_no_link_to_a_forgotten_post(tmp_path: Path) -> None:
+    """Its place stays among the rejects, its record does not; a `#` tells own posts apart."""
+    page = "https://art.example/list"
+    own = [
+        {"url": f"{page}#old", "text": "gone", "keywords": ["lumen"]},
+        {"url": f"{page}#new", "text": "so good", "parent_url": f"{page}#old"},
+        {"url": f"{page}#new", "text": "so very good", "parent_url": f"{page}#old"},
+    ]
+    config, _ = built(tmp_path, posts() + own)
+    removal = forget([f"{page}#old"], config, runs=tmp_path / "runs")
+    build(config, runs=tmp_path / "runs")
+    rejects = pq.read_table(run_of(tmp_path) / "stages" / "collect" / "rejects.parquet").to_pylist()
+
+    assert removal.posts == 1
+    assert [(row["_reason"], row["record"]) for row in rejects] == [("superseded", None)]
+    assert holding(run_of(tmp_path), "list#old") == []
+
+
 def holding(folder: Path, *words: str) -> list[str]:
     """The files of a run that hold one of these words in their bytes."""
     files = (file for file in folder.rglob("*") if file.is_file())

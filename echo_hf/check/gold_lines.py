@@ -31,7 +31,7 @@ Best = TypeVar("Best")
 
 
 def _address(text: str) -> str:
-    found = canonical_url(text)
+    found = canonical_url(text, fragment=True)
     if found is None:
         raise ValueError("expected the address of a post")
     return found

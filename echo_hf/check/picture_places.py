@@ -28,15 +28,19 @@ def placed_pictures(
 
     Returns:
         For each post the digests of its pictures, null for one that is not there; of a post that
-        is there more than once, those of the record with most pictures.
+        is there more than once, those of the record with most pictures that are there.
     """
     placed: dict[str, Digests] = {}
     for folder, post in records:
         known = collected.get(post.url, ())
         digests = tuple(_digest(one, folder, known) for one in post.pictures)
-        if len(digests) > len(placed.get(post.url, ())) or post.url not in placed:
-            placed[post.url] = digests
+        # A record whose text a newer one replaces has pictures that are not the post's any more.
+        placed[post.url] = max(placed.get(post.url, ()), digests, key=_found)
     return placed
+
+
+def _found(digests: Digests) -> tuple[int, int]:
+    return len(digests) - digests.count(None), len(digests)
 
 
 def _digest(picture: Picture, folder: str, known: Sequence[Mapping[str, Any]]) -> str | None:

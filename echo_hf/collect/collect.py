@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 
+from echo_hf.collect.merge import READ_POSTS
 from echo_hf.collect.records import RECORDS
 from echo_hf.collect.same_pictures import distinct_pictures
 from echo_hf.collect.sources.base import Finding, Picture, Post, Source, make_source
@@ -21,13 +22,13 @@ from echo_hf.errors import PictureError
 from echo_hf.pictures import MOST_BYTES, PictureStore
 from echo_hf.reasons import Notice, Reject, Status
 from echo_hf.stage import Remark, Stage, kept, ordered, remarks
-from echo_hf.tables import POSTS, Table
+from echo_hf.tables import Table
 
 if TYPE_CHECKING:
     from echo_hf.config import Config
     from echo_hf.stage_result import StageStats
 
-NAMES = tuple(POSTS.columns)
+NAMES = tuple(READ_POSTS.columns)
 Values = dict[str, str | None]
 
 
@@ -41,9 +42,9 @@ class Collect(Stage):
     """
 
     name: ClassVar[str] = "collect"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     inputs: ClassVar[Table] = RECORDS
-    outputs: ClassVar[Table] = POSTS
+    outputs: ClassVar[Table] = READ_POSTS
 
     pictures: PictureStore = field(metadata={"digest": False})
     forgotten: Tombstones = field(default_factory=Tombstones, metadata={"digest": False})
@@ -59,9 +60,9 @@ class Collect(Stage):
                     said.append((row, _remark(place, parsed)))
                 else:
                     posts.append((row, place, parsed))
-        columns = pa.Table.from_pylist([values for *_, values in posts], schema=POSTS.schema)
+        columns = pa.Table.from_pylist([values for *_, values in posts], schema=READ_POSTS.schema)
         parents = pa.array([place for _, place, _ in posts], pa.list_(pa.string()))
-        remarked = remarks(POSTS, [remark for _, remark in said])
+        remarked = remarks(READ_POSTS, [remark for _, remark in said])
         rows = ([row for row, *_ in posts], [row for row, _ in said])
         return ordered([(rows[0], kept(columns, parents)), (rows[1], remarked)])
 
@@ -114,11 +115,11 @@ class Collect(Stage):
     def _row(
         self, post: Post, record: Mapping[str, Any], findings: list[Finding]
     ) -> dict[str, Any]:
-        named = (one for one in post.pictures if one.path or one.url or one.alt_text)
-        pictures = [self._picture(one, record["folder"], findings) for one in named]
+        pictures = [self._picture(one, record["folder"], findings) for one in post.pictures]
         values = {name: getattr(post, name, None) for name in NAMES}
         return {
             **values,
+            "place": record["place"],
             "post_id": post.post_id or post_id_of(post.url),
             "platform": post.platform or platform_of(post.url),
             # Null: nobody says what found it, so that it is read as if a search had.

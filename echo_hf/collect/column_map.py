@@ -88,6 +88,7 @@ class Columns(Section):
         url: The post's address.
         text: Its words.
         timestamp: When it was written.
+        edited: When its text was last changed, for posts that are there more than once.
         author: The account's name.
         lang: Code of its language.
         post_id: The platform's own name of it.
@@ -107,6 +108,7 @@ class Columns(Section):
     url: Address
     text: One | None = None
     timestamp: Time | None = None
+    edited: Time | None = None
     author: One | None = None
     lang: One | None = None
     post_id: One | None = None

@@ -60,7 +60,7 @@ class Fields:
         value = self.text(name)
         if value is None:
             return None
-        address = canonical_url(value)
+        address = canonical_url(value, fragment=True)
         if address is None:
             self._bad(name, value, "an address")
         return address

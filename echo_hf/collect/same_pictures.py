@@ -26,7 +26,8 @@ def merge_pictures(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
 
     Returns:
         Each picture once, in the order of the row that has most, the rest by digest and address;
-        of several descriptions the longest.
+        of several descriptions the longest. Those that could not be had, and have no address, come
+        last: as many as the row that has most shows beyond those that are named.
     """
     fullest = min(rows, key=_fewest, default=[])
     every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
@@ -37,13 +38,13 @@ def merge_pictures(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
         for name in _whole(_name(one) for one in named)
     ]
     # A picture that could not be read may still be described.
-    described = dict.fromkeys(
-        one["alt_text"]
-        for one in every
-        if _name(one) == (None, None) and one["alt_text"] is not None
-    )
-    bare = [{"sha256": None, "url": None, "alt_text": text} for text in described]
-    return pictures + bare or [dict(one) for one in every[:1]]
+    bare = [one["alt_text"] for one in every if _name(one) == (None, None)]
+    described = dict.fromkeys(text for text in bare if text is not None)
+    # One that only another row has by name is not lost.
+    room = len(fullest) - len(pictures) - len(described)
+    lost = room if None in bare else 0
+    unnamed = [{"sha256": None, "url": None, "alt_text": text} for text in described]
+    return pictures + unnamed + [{"sha256": None, "url": None, "alt_text": None}] * lost
 
 
 def distinct_pictures(pictures: Sequence[Entry]) -> list[dict[str, Any]]:

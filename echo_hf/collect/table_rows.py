@@ -21,6 +21,7 @@ DELIMITERS = {".csv": (",", ";", "\t"), ".tsv": ("\t",), ".tab": ("\t",)}
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 PARQUET = ".parquet"
 BATCH = 2_000
+LONGEST_SAID = 200
 Row = Mapping[str, Any]
 
 
@@ -124,14 +125,14 @@ def _delimited(
     at = {name: names.index(name) for name in columns}
     for number, cells in rows:
         if isinstance(cells, str):
-            yield f":{number}", _no_row(cells)
+            yield f":{number}", _no_row(number, cells)
         elif cells and len(cells) != len(names):
             said = f"{len(cells)} cells, the header has {len(names)}: {cells}"
-            yield f":{number}", _no_row(said)
+            yield f":{number}", _no_row(number, said)
         elif any(cell.strip() for cell in cells):
             row = {name: cells[place] for name, place in at.items()}
             wrong = next((cell for cell in row.values() if not _is_utf8(cell)), None)
-            yield f":{number}", row if wrong is None else _no_row(f"no UTF-8: {wrong!r}")
+            yield f":{number}", row if wrong is None else _no_row(number, f"no UTF-8: {wrong!r}")
 
 
 def _until_filled(lines: Iterator[str]) -> Iterator[str]:
@@ -151,8 +152,8 @@ def _header(path: Path, columns: Sequence[str], rows: Iterator[Sequence[str]]) -
     return names
 
 
-def _no_row(said: str) -> str:
-    return json.dumps(said)  # a record, and no post
+def _no_row(line: int, said: str) -> str:
+    return json.dumps({"broken_row": f"line {line} is no row: {said}"[:LONGEST_SAID]})
 
 
 def _is_utf8(cell: str) -> bool:

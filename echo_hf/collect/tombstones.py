@@ -119,7 +119,9 @@ def add_tombstones(path: Path, urls: Iterable[str]) -> None:
 
 def _addresses(value: Any) -> Iterator[str]:
     """The posts that a value may name: by an address, or by a number of X."""
-    names = (canonical_url(value) if isinstance(value, str) else None, x_status_url(value))
+    names = [x_status_url(value)]
+    if isinstance(value, str):
+        names += [canonical_url(value), canonical_url(value, fragment=True)]
     return (name for name in names if name)
 
 

@@ -58,11 +58,13 @@ QUERY_CHARACTERS = PATH_CHARACTERS + "?"
 LONGEST = 2048
 
 
-def canonical_url(text: str | None) -> str | None:
+def canonical_url(text: str | None, *, fragment: bool = False) -> str | None:
     """The one spelling of a post's address.
 
     Args:
         text: An address as somebody wrote it.
+        fragment: Whether what follows a `#` tells posts apart, as on somebody's own page; on a
+            platform it never does.
 
     Returns:
         Its canonical form, in ASCII; null when it is no usable web address.
@@ -70,6 +72,8 @@ def canonical_url(text: str | None) -> str | None:
     Example:
         >>> canonical_url("https://mobile.twitter.com/mira/status/99?s=20#reply")
         'https://x.com/i/status/99'
+        >>> canonical_url("https://art.example/list?utm_source=x#fox", fragment=True)
+        'https://art.example/list#fox'
     """
     text = (text or "").strip()
     if len(text) > LONGEST:
@@ -79,7 +83,11 @@ def canonical_url(text: str | None) -> str | None:
         return f"https://x.com/i/status/{status[1]}"
     found = BLUESKY_URI.fullmatch(text)
     address = _bluesky(found) if found else web_url(text)
-    return _canonical(address) if address else None
+    canonical = _canonical(address) if address else None
+    if canonical is None or not fragment or "#" not in text or platform_of(canonical) != "web":
+        return canonical
+    part = quote(text.partition("#")[2], safe=QUERY_CHARACTERS)
+    return canonical if not part or len(part) > LONGEST - len(canonical) else f"{canonical}#{part}"
 
 
 def web_url(text: str | None) -> str | None:

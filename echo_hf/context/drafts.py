@@ -16,6 +16,7 @@ from typing import Any, get_args
 from echo_hf.context.answers import ExtractAnswer, Quality, SampleAnswer
 from echo_hf.context.spans import span_start, squeezed
 from echo_hf.reasons import Notice
+from echo_hf.shortening import MARK
 
 Post = Mapping[str, Any]
 Finding = tuple[Notice, str]
@@ -92,6 +93,10 @@ class Drafts:
         """The samples in the order they were found, with the pictures that came without words."""
         self._adopt_wordless()
         self._share_out_pictures()
+        for draft in self._drafts:
+            if MARK.search(draft.prompt):
+                self._find(Notice.SHORTENED_PROMPT, self.posts[draft.primary]["url"])
+                draft.quality = max(draft.quality, "Analysis", key=BEST_FIRST.index)
         return list(self._drafts)
 
     def _merged(self, found: Draft, earlier: list[Draft], prompts: Collection[str]) -> Draft:

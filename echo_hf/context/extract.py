@@ -46,7 +46,7 @@ class Extract(ModelStage):
     """
 
     name: ClassVar[str] = "extract"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     inputs: ClassVar[Table] = THREADS
     outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     answer: ClassVar[type[BaseModel]] = ExtractAnswer

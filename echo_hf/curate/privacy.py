@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -132,16 +133,21 @@ class Privacy(Stage):
         shown = {
             **{name: sample[name] for name in self.outputs.columns},
             "dehydrated": False,
-            "author": self._author(primary, names),
+            "author": self._author(primary, names, findings),
             "community_feedback": [self._comment(one, names, search, findings) for one in comments],
             "review": [*sample["review"], *_of_prompt(search(sample["prompt"]), findings)],
             "provenance": _provenance(sample["provenance"], search, findings),
         }
         return with_sources(shown, sample["context"])
 
-    def _author(self, url: str, names: Mapping[str, str | None]) -> str | None:
+    def _author(
+        self, url: str, names: Mapping[str, str | None], findings: list[Finding]
+    ) -> str | None:
         name = names.get(url)
-        if self.key is None or name is None or _is_in(name, url):
+        if self.key is None or name is None:
+            return None
+        if _is_in(name, url):
+            findings.append((Notice.AUTHOR_IN_ADDRESS, url))
             return None
         return self.key.author(url, name)
 
@@ -155,7 +161,7 @@ class Privacy(Stage):
         url = said["post_url"]
         texts = {name: said[name] for name in ("feedback", "keyword") if said[name]}
         shown = {name: _masked(text, url, search, findings) for name, text in texts.items()}
-        return {**said, **shown, "author": self._author(url, names)}
+        return {**said, **shown, "author": self._author(url, names, findings)}
 
 
 def _provenance(text: str, search: Search, findings: list[Finding]) -> str:
@@ -186,7 +192,10 @@ def _of_prompt(found: list[Found], findings: list[Finding]) -> list[str]:
 def _is_in(name: str, url: str) -> bool:
     """Whether an address, which is published, holds the name: one such row would undo the hash."""
     account = bare(name.lstrip("@").partition("@")[0])
-    return bool(account) and any(account == bare(part) for part in url.split("/")[3:])
+    # Bluesky's own number of an account is no name, and published with each of its posts.
+    if not account or name.startswith("did:"):
+        return False
+    return any(account == bare(part) for part in re.split(r"[/?#&=]", url)[3:])
 
 
 def products_of(target: Target) -> frozenset[str]:

@@ -36,6 +36,7 @@ RANK = {"Benchmark": 0, "Analysis": 1}
 READ = (
     "id",
     "quality",
+    "prompt_modified",
     "sample_digest",
     "has_nsfw",
     "safety",
@@ -67,9 +68,9 @@ class Splits(Stage):
     else of `text_to_image`; not while their pictures stand in a screenshot. They are taken in the
     order of sha256("seed:id") until `cap` is reached: adding samples later changes as little as
     possible. `analysis` holds every sample that is neither Trash nor flagged. Of samples with
-    equal prompt and inputs one stays: the one of the best quality, then the first in the same
-    order. While its pictures stand in a screenshot a sample equals no other: its inputs are not
-    known.
+    equal prompt and inputs one stays: one whose prompt stands in its own posts, for another may
+    be its copy; then the one of the best quality, then the first in the same order. While its
+    pictures stand in a screenshot a sample equals no other: its inputs are not known.
 
     What reviewers changed is changed before all this. What a reviewer removed takes its place in
     that order and is then left out: no other sample takes that place. What a reviewer kept has
@@ -208,7 +209,11 @@ Exclusion = tuple[Reject, str | None]
 
 def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[int, Exclusion]]:
     first: dict[str, str] = {}
-    for row in sorted(order, key=lambda row: RANK.get(rows[row]["quality"], len(RANK))):
+
+    def turn(row: int) -> tuple[bool, int]:
+        return rows[row]["prompt_modified"], RANK.get(rows[row]["quality"], len(RANK))
+
+    for row in sorted(order, key=turn):
         sample = rows[row]
         digest = sample["sample_digest"]
         if sample["quality"] not in RANK:

@@ -18,6 +18,7 @@ from echo_hf.multimodal.notations import (
     is_blank,
 )
 from echo_hf.multimodal.slot_words import is_slot
+from echo_hf.shortening import MARK
 
 CLOSING_TAG = re.compile(r"(?:</|\[/)\s{0,4}([\w-]{1,40})")
 COLON = re.compile(r"[*_`]{0,3}\s?[:：]")
@@ -78,7 +79,8 @@ def placeholders(prompt: str) -> list[str]:
     "(your name)": any other is taken for a remark.
 
     No blanks are: links, data as in JSON (but a blank inside one of its strings is one), tags,
-    emoticons, boxes to tick, headings, and brackets that stand for a picture ("[attached image]").
+    emoticons, boxes to tick, headings, brackets that stand for a picture ("[attached image]"), and
+    our mark of what was left out of a text.
 
     Args:
         prompt: A prompt.
@@ -189,7 +191,9 @@ def _places(prompt: str) -> Iterator[Place]:
     at = 0
     while match := CANDIDATE.search(prompt, at):
         piece = Candidate(prompt, *match.span(), str(match.lastgroup), closed)
-        if is_blank(piece) and piece.text[0] not in headings and not _has_colon(piece):
+        if MARK.fullmatch(piece.text):  # ours, and nobody's blank
+            at = match.end()
+        elif is_blank(piece) and piece.text[0] not in headings and not _has_colon(piece):
             yield Place(*match.span())
             at = match.end()
         else:

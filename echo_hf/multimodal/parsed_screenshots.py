@@ -18,6 +18,7 @@ from echo_hf.multimodal.crops import cut, upright
 from echo_hf.multimodal.screenshots_answer import ScreenshotsAnswer
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import Notice
+from echo_hf.shortening import MARK
 
 Sample = Mapping[str, Any]
 Crop = tuple[Pixels, bytes]
@@ -128,6 +129,9 @@ def _prompt(sample: Sample, answer: ScreenshotsAnswer, findings: list[Finding]) 
     if answer.prompt is None:
         findings.append((Notice.PROMPT_NOT_READ, sample["screenshot"]))
     read = (answer.prompt or "").strip()
+    if MARK.search(read):
+        findings.append((Notice.SHORTENED_PROMPT, sample["screenshot"]))
+        read = ""
     if squeezed(read) in ("", squeezed(sample["prompt"])):
         return sample["prompt"], sample["prompt_modified"]
     texts = [post["text"] or "" for post in sample["context"]]

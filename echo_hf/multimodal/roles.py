@@ -23,6 +23,7 @@ from echo_hf.multimodal.shown import Part, Sample, lost_pictures, parts_of, pict
 from echo_hf.pictures import PictureStore
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Notice, Status
+from echo_hf.shortening import MARK
 from echo_hf.stage import ModelStage
 from echo_hf.stage_rows import StageRows
 from echo_hf.tables import Table
@@ -50,7 +51,7 @@ class Roles(ModelStage):
     """
 
     name: ClassVar[str] = "roles"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     answer: ClassVar[type[BaseModel]] = RolesAnswer
@@ -167,6 +168,8 @@ class Roles(ModelStage):
         for values in made:
             quality = at_most_analysis(values["quality"]) if lost else values["quality"]
             rows.keep(row, sample["id"], {**values, "quality": quality})
+            if MARK.search(values["prompt"]) and not MARK.search(sample["prompt"]):
+                rows.say(row, sample["id"], Status.NOTED, Notice.SHORTENED_PROMPT)
             if values["screenshot"]:
                 rows.say(row, sample["id"], Status.NOTED, Notice.NOT_PARSED, values["screenshot"])
         for notice, blank in dict.fromkeys(_left(made)):

@@ -12,6 +12,7 @@ from echo_hf.multimodal.blanks import placeholders
 from echo_hf.multimodal.shown import pictures_of
 from echo_hf.multimodal.tasks import Task
 from echo_hf.reasons import Review
+from echo_hf.shortening import MARK
 
 Sample = Mapping[str, Any]
 Feedback = list[Mapping[str, Any]]
@@ -76,14 +77,14 @@ def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def quality_with(prompt: str, quality: str) -> str:
-    """The quality of a sample with this prompt: a template is for analysis only.
+    """The quality of a sample with this prompt: what is no whole task is for analysis only.
 
     Args:
         prompt: Its prompt.
         quality: The quality of the sample but for that.
 
     Returns:
-        Analysis instead of Benchmark where the prompt has blanks.
+        Analysis instead of Benchmark where the prompt has blanks, or our mark of what was left out.
 
     Example:
         >>> quality_with("a [PET] asleep", "Benchmark"), quality_with("a [PET] asleep", "Trash")
@@ -91,7 +92,8 @@ def quality_with(prompt: str, quality: str) -> str:
         >>> quality_with('{"colours": ["red", "blue"]}', "Benchmark")
         'Benchmark'
     """
-    return at_most_analysis(quality) if placeholders(prompt) else quality
+    whole = not placeholders(prompt) and not MARK.search(prompt)
+    return quality if whole else at_most_analysis(quality)
 
 
 def _reviews(task: Task, may_show_minor: Collection[str]) -> list[str]:

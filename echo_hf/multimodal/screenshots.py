@@ -73,7 +73,7 @@ class Screenshots(ModelStage):
     """
 
     name: ClassVar[str] = "screenshots"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     answer: ClassVar[type[BaseModel]] = ScreenshotsAnswer

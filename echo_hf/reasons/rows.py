@@ -10,10 +10,16 @@ class Reject(Reason):
 
     NOT_JSON = "not_json", "the line or file is not valid JSON"
     NOT_A_POST = "not_a_post", "the JSON is not a post in the source's format"
+    BROKEN_ROW = "broken_row", "the row of the table cannot be read; the detail has its line"
     NO_URL = "no_url", "the post has no usable address"
     OTHER_PLATFORM = (
         "other_platform",
         "it names X as its platform, and its address is elsewhere; give the address at X",
+    )
+    SUPERSEDED = (
+        "superseded",
+        "another record has a newer text of the same post, which takes the place of its text and "
+        "pictures; the detail names it",
     )
     REPOST = "repost", "a pure repost: the original post stands for it"
     NOT_RELEVANT = "not_relevant", "no post of its thread is about images made with the target"
@@ -165,11 +171,21 @@ class Notice(Reason):
         "keyword_without_failure",
         "the model gave a keyword with a verdict that speaks of no failure; it is left out",
     )
+    SHORTENED_PROMPT = (
+        "shortened_prompt",
+        "the prompt holds our own mark of what was left out of a text that is too long to show; "
+        "only for analysis",
+    )
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
     FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is no text of the post it names"
     NO_AUTHOR_KEY = (
         "no_author_key",
         "ECHO_HF_AUTHOR_KEY is not set: its author, and those of its comments, are left out",
+    )
+    AUTHOR_IN_ADDRESS = (
+        "author_in_address",
+        "the address of the post, which is published, holds its author's name, and would undo a "
+        "hash of it: there is none",
     )
     MASKED_E_MAIL = "masked_e_mail", "an e-mail address in a comment or provenance is masked"
     MASKED_PHONE = "masked_phone", "a phone number in a comment or provenance is masked"

@@ -65,6 +65,15 @@ def test_a_lease_that_ended_goes_to_another(leases: Leases, clock: Clock) -> Non
     assert leases.lend(["s1"], "ann") is None
 
 
+def test_a_lease_of_a_clock_that_was_wrong_has_expired(leases: Leases, clock: Clock) -> None:
+    """A sample that is lent for longer than anybody may have it is free."""
+    clock.wait(60 * 24)
+    leases.lend(["s1"], "ann")
+    clock.wait(-60 * 24)
+    assert leases.running() == {}
+    assert leases.lend(["s1"], "ben") == "s1"
+
+
 def test_only_ones_own_lease_is_given_back(leases: Leases) -> None:
     """Ben gives back what is Ann's: nothing happens."""
     leases.lend(["s1"], "ann")

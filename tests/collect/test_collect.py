@@ -51,6 +51,40 @@ def said(rows: Rows) -> list[tuple[str, str]]:
     return [(row["_status"], row["_reason"]) for row in rows]
 
 
+STATUS = {"uri": "https://art.example/users/mira/statuses/11111", "content": "<p>a</p>"}
+MESSAGE = {"id": "1", "type": "Default", "content": "a"}
+EXPORT = {"guild": {"id": "100"}, "channel": {"id": "200"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "record"),
+    [
+        ("jsonl", {"url": URL, "edited": "2026-03-02T17:12:40Z"}),
+        ("mastodon", {**STATUS, "visibility": "public", "edited_at": "2026-03-02T17:12:40.000Z"}),
+        ("reddit", {"id": "1k2abc", "title": "A fox", "is_self": True, "edited": 1772471560.0}),
+        (
+            "discord",
+            EXPORT | {"messages": [{**MESSAGE, "timestampEdited": "2026-03-02T17:12:40Z"}]},
+        ),
+    ],
+)
+def test_when_a_text_was_last_changed_is_read(
+    collect_lines: CollectLines, source: str, record: dict[str, Any]
+) -> None:
+    """By it the newer of two texts is told."""
+    (row,) = collect_lines(source, [json.dumps(record)])
+
+    assert row["edited"].isoformat() == "2026-03-02T17:12:40+00:00"
+
+
+def test_what_was_never_changed_has_no_such_time(collect_lines: CollectLines) -> None:
+    """Reddit says false, and true where it does not know any more."""
+    for said_so in (False, True):
+        record = {"id": "1k2abc", "title": "A fox", "is_self": True, "edited": said_so}
+        (row,) = collect_lines("reddit", [json.dumps(record)])
+        assert row["edited"] is None
+
+
 def test_good_lines_survive_the_bad_ones_around_them(
     collect_lines: CollectLines, tmp_path: Path
 ) -> None:

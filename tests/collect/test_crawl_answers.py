@@ -111,7 +111,7 @@ class TestReading:
         root = tmp_path / "runs" / config.name
         crawled(root, config)
         file = tmp_path / "posts.jsonl"
-        file.write_text(json.dumps({"url": f"{HOST}/p0", "text": "longer than post p0"}) + "\n")
+        file.write_text(json.dumps({"url": f"{HOST}/p0", "text": "an older text"}) + "\n")
         both = config.model_copy(
             update={"posts": (Posts(source="jsonl", path=file), *config.posts)}
         )
@@ -119,7 +119,10 @@ class TestReading:
         posts = {row["url"]: row for row in result.dataset.to_list()}
 
         assert len(records(root, config)) + 1 == result.stats.rows_in
-        assert posts[f"{HOST}/p0"]["text"] == "longer than post p0"
+        assert posts[f"{HOST}/p0"]["text"] == "post p0"
+        assert [(one["place"], one["_reason"]) for one in result.rejects.to_list()] == [
+            ("posts.jsonl:1", "superseded")
+        ]
         assert {source["source"] for source in files_of(both, root / LEDGER)} == {"jsonl", NAME}
 
     def test_the_same_answers_are_the_same_result(self, serve: Serve, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.collect.merge import Merge, merge_posts
+from echo_hf.collect.merge import READ_POSTS, Merge, merge_posts
 from echo_hf.reasons import Missing
 from echo_hf.tables import POSTS
 
@@ -33,7 +33,7 @@ ROWS = st.lists(
             "post_id": FEW,
             "platform": FEW,
             "author": FEW,
-            "text": FEW,
+            "text": st.none() | st.sampled_from(["", "a", " a", "a…"]),  # one text
             "timestamp": TIMES,
             "lang": FEW,
             "keywords": st.none() | st.lists(st.sampled_from("ab"), max_size=3),
@@ -60,13 +60,21 @@ def table(*rows: Row) -> pa.Table:
 
 def merged(*rows: Row) -> list[Row]:
     """The merged posts."""
-    posts: list[Row] = merge_posts(table(*rows)).to_pylist()
+    posts: list[Row] = merge_posts(table(*rows))[0].to_pylist()
     return posts
 
 
 def without_order_of_pictures(posts: list[Row]) -> list[Row]:
-    """The posts with their pictures sorted."""
-    return [{**post, "pictures": sorted(post["pictures"] or [], key=json.dumps)} for post in posts]
+    """The posts with their pictures sorted, without those that nothing is known of."""
+    return [
+        {**post, "pictures": sorted(filter(known, post["pictures"] or []), key=json.dumps)}
+        for post in posts
+    ]
+
+
+def known(one: Row) -> bool:
+    """Whether anything is known of a picture."""
+    return any(value is not None for value in one.values())
 
 
 @given(ROWS, st.randoms(use_true_random=False))
@@ -92,7 +100,7 @@ def test_merging_again_changes_nothing(rows: list[Row]) -> None:
 
 @given(ROWS, ROWS)
 def test_parts_make_no_difference(first: list[Row], second: list[Row]) -> None:
-    """Posts may be merged in parts; only the order of a post's pictures may then differ."""
+    """Posts may be merged in parts; order and number of unknown pictures may then differ."""
     in_parts = merged(*merged(*first), *second)
 
     assert without_order_of_pictures(in_parts) == without_order_of_pictures(merged(*first, *second))
@@ -154,6 +162,42 @@ def test_what_one_row_lacks_the_other_fills_in() -> None:
     }
 
 
+def day(number: int) -> datetime.datetime:
+    """A day of March 2026."""
+    return datetime.datetime(2026, 3, number, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "newest"),
+    [
+        ({}, {}, 1),
+        ({"timestamp": day(2)}, {"timestamp": day(1)}, 0),
+        ({"timestamp": day(1)}, {"timestamp": day(1)}, 1),
+        ({"timestamp": day(1), "edited": day(3)}, {"timestamp": day(2)}, 0),
+        ({"timestamp": day(2)}, {}, 1),
+        ({}, {"missing": "deleted"}, 0),
+    ],
+    ids=["the last", "the later", "of one time", "edited", "without a time", "of what is there"],
+)
+def test_a_newer_text_replaces_text_and_pictures(first: Row, second: Row, newest: int) -> None:
+    """Nothing of the older post is left in the newer one, but the search that found it."""
+    rows = [
+        {**EMPTY, "url": "u", **one, "text": text, "author": text, "keywords": [text]}
+        for one, text in ((first, "a fox"), (second, "a bear, drawn"))
+    ]
+    rows = [{**row, "pictures": [picture(row["text"], None)]} for row in rows]
+    seen_again = {**EMPTY, "url": "u", "engagement": {"likes": 1}}
+    read = pa.Table.from_pylist([*rows, seen_again], schema=READ_POSTS.schema)
+    merged_posts, replaced = merge_posts(read)
+    (post,) = merged_posts.to_pylist()
+
+    assert replaced == {1 - newest: newest}
+    expected = rows[newest]
+    for name in ("text", "author", "pictures"):
+        assert post[name] == expected[name]
+    assert (post["keywords"], post["engagement"]["likes"]) == (["a bear, drawn", "a fox"], 1)
+
+
 def test_a_post_that_is_nowhere_stays_missing() -> None:
     """Two reasons for absence leave one, whatever the order."""
     rows = [{"url": "u", "missing": "not_found"}, {"url": "u", "missing": "deleted"}]
@@ -193,6 +237,12 @@ def picture(sha256: str | None, url: str | None, alt_text: str | None = None) ->
             [picture(None, None, "a"), picture(None, None, "b")],
         ),
         ([[picture(None, None)], [picture("1", None)]], [picture("1", None)]),
+        # what could not be had and has no address is still a picture of the post
+        ([[picture(None, None), picture("1", None)]], [picture("1", None), picture(None, None)]),
+        (
+            [[picture("1", None), picture(None, None)], [picture("2", None), picture("1", None)]],
+            [picture("1", None), picture("2", None)],
+        ),
     ],
 )
 def test_pictures_are_joined_by_digest_or_address(
@@ -220,17 +270,23 @@ def test_posts_are_in_order_of_time_then_address() -> None:
 
 def test_no_post_is_no_post() -> None:
     """An empty table stays one, with its columns."""
-    assert merge_posts(table()).schema == POSTS.schema
+    assert merge_posts(table())[0].schema == POSTS.schema
     assert merged() == []
 
 
 def test_the_stage_names_each_post_as_its_own_parent() -> None:
-    """The stage's rows are keyed by address, and the stage sees all rows at once."""
-    made = Merge()(table({"url": "u"}, {"url": "u"}, {"url": "v"}))
+    """Of an old text its record's place is told; the stage sees all rows at once."""
+    rows = [("a.csv:2", "u", "old"), ("b.csv:2", "u", "new"), ("b.csv:3", "v", None)]
+    read = [{"place": place, "url": url, "text": text} for place, url, text in rows]
+    made = Merge()(pa.Table.from_pylist(read, schema=READ_POSTS.schema)).to_pylist()
 
     assert Merge.whole
-    assert made["_parent"].to_pylist() == [["u"], ["v"]]
-    assert made["_status"].to_pylist() == ["kept", "kept"]
+    assert [(row["url"], row["_parent"], row["_status"], row["_reason"]) for row in made] == [
+        ("u", ["b.csv:2\x1fu"], "kept", None),
+        ("v", ["b.csv:3\x1fv"], "kept", None),
+        (None, ["a.csv:2\x1fu"], "rejected", "superseded"),
+    ]
+    assert made[2]["_detail"].startswith("u: b.csv:2 ")
 
 
 def test_merging_is_fast() -> None:
@@ -240,6 +296,6 @@ def test_merging_is_fast() -> None:
     one = table({**row, "url": "u"})
     posts = one.take(pa.array([0] * len(urls))).set_column(0, "url", pa.array(urls))
     started = time.process_time()
-    assert merge_posts(posts).num_rows == len(urls)
+    assert merge_posts(posts)[0].num_rows == len(urls)
 
     assert time.process_time() - started < 2

@@ -50,6 +50,17 @@ def test_a_wordless_picture_goes_to_the_prompt_above_it() -> None:
     assert [draft.posts for draft in drafts.finish()] == [[1, 2, 3]]
 
 
+@pytest.mark.parametrize(("given", "quality"), [("Benchmark", "Analysis"), ("Trash", "Trash")])
+def test_our_mark_of_what_was_left_out_is_no_part_of_a_task(given: str, quality: str) -> None:
+    """A prompt that repeats it is noted, and is not drawn."""
+    drafts = Drafts(THREAD)
+    prompt = "a fox in [... 900 characters left out]"
+    drafts.add(answer({"prompt": prompt, "posts": [1], "quality": given}), EVERYTHING)
+
+    assert [draft.quality for draft in drafts.finish()] == [quality]
+    assert drafts.findings == [(Notice.SHORTENED_PROMPT, "https://example.org/1")]
+
+
 def test_a_post_belongs_to_the_first_sample_that_names_it() -> None:
     """The second sample of a post keeps it as its source, not its pictures, and this is noted."""
     drafts = Drafts(THREAD)

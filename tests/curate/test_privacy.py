@@ -344,11 +344,17 @@ def test_nothing_personal_is_left_in_comments(
         ("@hana_hikes@art.example", "https://art.example/users/Hana_Hikes/statuses/1", False),
         ("hana_hikes", "https://x.com/i/status/111", True),
         ("art", "https://art.example/@hana_hikes/111", True),
+        ("hana", "https://art.example/list#hana", False),
+        ("hana.bsky.social", "https://bsky.app/profile/hana.bsky.social/post/3k", False),
+        ("hana.bsky.social", "https://bsky.app/profile/did:plc:a1/post/3k", True),
+        ("did:plc:a1", "https://bsky.app/profile/did:plc:a1/post/3k", True),
     ],
 )
 def test_a_hash_is_not_undone_by_the_address(name: str, address: str, is_hashed: bool) -> None:
-    """Where the address of the post holds its author's name, the hash stays away."""
+    """Where the address of the post holds its author's name, the hash stays away, and is noted."""
     row = sample([{**post(0, -1, "prompt", author=name), "url": address}])
-    (done,) = kept(made(row))
+    rows = made(row)
+    (done,) = kept(rows)
 
     assert (done["author"] is not None) is is_hashed
+    assert noted(rows) == ([] if is_hashed else [("author_in_address", address)])

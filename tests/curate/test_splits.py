@@ -142,6 +142,18 @@ def test_equal_tasks_are_one_sample() -> None:
     }
 
 
+def test_a_copied_prompt_does_not_displace_its_source() -> None:
+    """The prompt that stands in its own posts stays, before quality and whatever the hashes."""
+    for source, copy in (("a", "b"), ("b", "a")):
+        found = split(
+            [
+                sample(source, sample_digest="same", quality="Analysis", prompt_modified=False),
+                sample(copy, sample_digest="same", prompt_modified=True),
+            ]
+        )
+        assert found == {"analysis": [source], f"duplicate_of {source}": [copy]}
+
+
 def test_pictures_in_a_screenshot_are_not_drawn() -> None:
     """Nobody knows the inputs of such a sample yet: it is for analysis; a parsed one is drawn."""
     shot = {"screenshot": "a" * 64}

@@ -135,6 +135,18 @@ def test_a_blank_that_a_completion_leaves_is_noted() -> None:
     assert noted(rows) == [("blank_left", "[PLACE]")]
 
 
+def test_our_mark_of_what_was_left_out_is_no_blank() -> None:
+    """A prompt with it is for analysis, and where a completion brings it, that is noted."""
+    mark = "[... 900 characters left out]"
+    whole = made(({**SAMPLE, "prompt": f"a fox in {mark}"}, [[one([1], [2])]]))
+    filled = one([], [1, 2], prompt_fill_blank=[{"placeholder": "[PET]", "value": f"cat {mark}"}])
+    rows = made(({**SAMPLE, "prompt": "a [PET] asleep"}, [[filled]]))
+
+    assert [(row["quality"], noted(whole)) for row in kept(whole)] == [("Analysis", [])]
+    assert {row["quality"] for row in kept(rows)} == {"Analysis"}
+    assert {reason for reason, _ in noted(rows)} == {"shortened_prompt"}
+
+
 def test_a_template_of_no_use_is_not_noted() -> None:
     """Trash is not looked into."""
     (row,) = made(({**SAMPLE, "prompt": TEMPLATE, "quality": "Trash"}, []))

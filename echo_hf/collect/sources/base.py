@@ -33,6 +33,7 @@ class Picture:
 class Post:
     """A post as a source reads it, with the columns of the posts table.
 
+    `edited` is when its text was last changed; of two texts of one post the newer one stays.
     `unnamed_parent` says that it answers a post whose address was not given: where the answer to
     another question gives it, a crawl asks that.
     """
@@ -50,6 +51,7 @@ class Post:
     quoted_url: str | None = None
     engagement: Mapping[str, int | None] | None = None
     missing: str | None = None
+    edited: datetime.datetime | None = None
     unnamed_parent: bool = False
 
 

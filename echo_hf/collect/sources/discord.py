@@ -65,6 +65,7 @@ def _post(url: str, kind: str | None, fields: Fields, keywords: Sequence[str]) -
         author=Fields(fields.object("author"), fields.findings, "author.").text("name"),
         text=fields.text("content"),
         timestamp=fields.moment("timestamp"),
+        edited=fields.moment("timestampEdited"),
         keywords=list(keywords),
         pictures=_pictures(fields),
         parent_url=_parent(fields) if kind == "Reply" else None,

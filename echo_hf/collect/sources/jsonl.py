@@ -5,6 +5,7 @@
 | `url` | address of the post (required) |
 | `text`, `author`, `lang`, `post_id`, `platform` | texts; the last two follow from the address |
 | `timestamp` | ISO 8601, or seconds since 1970; without a zone it is UTC |
+| `edited` | when its text was last changed, for a post that is in the files more than once |
 | `keywords` | list of the search terms that found it, empty for replies; without it the config's |
 | `pictures` | list of `{"path": ...}`, relative to the file, or `{"url": ...}`; with `alt_text` |
 | `parent_url`, `quoted_url` | the post it replies to; the post it quotes |
@@ -23,7 +24,7 @@ from echo_hf.collect.urls import canonical_url
 from echo_hf.reasons import Missing, Notice, Reject
 from echo_hf.tables import POSTS
 
-KNOWN = frozenset(POSTS.columns) - {"relevance"}
+KNOWN = frozenset(POSTS.columns) - {"relevance"} | {"edited"}
 PICTURE_FIELDS = frozenset({"path", "url", "alt_text"})
 COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 
@@ -41,10 +42,10 @@ class JsonLines:
             yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return
         fields = Fields(record)
-        url = canonical_url(record["url"]) if isinstance(record.get("url"), str) else None
+        given = record.get("url")
+        url = canonical_url(given, fragment=True) if isinstance(given, str) else None
         if url is None:
-            given = shown(record.get("url"))
-            yield Finding(Reject.NO_URL, f"url is {given}, expected a web address")
+            yield Finding(Reject.NO_URL, f"url is {shown(given)}, expected a web address")
             return
         fields.closed(KNOWN)
         yield _post(url, fields, keywords)
@@ -59,6 +60,7 @@ def _post(url: str, fields: Fields, keywords: Sequence[str]) -> Post:
         author=fields.text("author"),
         text=fields.text("text"),
         timestamp=fields.moment("timestamp"),
+        edited=fields.moment("edited"),
         lang=fields.text("lang"),
         keywords=_keywords(fields, keywords),
         pictures=[_picture(fields, one) for one in fields.objects("pictures")],

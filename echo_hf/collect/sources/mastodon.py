@@ -109,6 +109,7 @@ def _read(
         author=_author(fields),
         text=_text(fields),
         timestamp=fields.moment("created_at"),
+        edited=fields.moment("edited_at"),
         lang=fields.text("language"),
         keywords=list(keywords),
         pictures=_pictures(fields),

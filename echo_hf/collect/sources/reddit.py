@@ -82,6 +82,8 @@ def _read(kind: str, fields: Fields, keywords: list[str]) -> Iterator[Parsed]:
         author=None if gone or author == NOBODY else author,
         text=None if gone else _text(kind, fields),
         timestamp=_created(fields),
+        # Without an edit it is false; true where the moment is no longer known.
+        edited=None if isinstance(fields.record.get("edited"), bool) else fields.moment("edited"),
         keywords=keywords,
         pictures=[] if gone else _pictures(fields),
         parent_url=_parent(submission, fields) if kind == "t1" else None,

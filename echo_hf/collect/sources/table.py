@@ -51,6 +51,9 @@ class TableOfPosts:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The post of a row, and what was wrong with it."""
         row = record.get("row") if isinstance(record, dict) else None
+        if isinstance(record, dict) and "broken_row" in record:
+            yield Finding(Reject.BROKEN_ROW, str(record["broken_row"]))
+            return
         if not isinstance(row, dict):
             yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected a row of a table")
             return
@@ -72,8 +75,9 @@ def _line(row: Json, options: Mapping[str, Json], findings: list[Finding]) -> di
     for name in ADDRESSES:
         if name in row:
             line[name] = _address(row[name], options.get(name, {}).get("prefix"))
-    if "timestamp" in row:
-        line["timestamp"] = _moment(row["timestamp"], options.get("timestamp", {}), findings)
+    for name in ("timestamp", "edited"):
+        if name in row:
+            line[name] = _moment(name, row[name], options.get(name, {}), findings)
     for name in ("keywords", "pictures"):
         if name in row:
             line[name] = _list(row[name], options.get(name, {}).get("separator"))
@@ -97,17 +101,17 @@ def _address(value: Any, prefix: Any) -> Any:
     return f"{prefix}{whole.strip()}" if usable else value
 
 
-def _moment(value: Any, options: Json, findings: list[Finding]) -> str | None:
+def _moment(name: str, value: Any, options: Json, findings: list[Finding]) -> str | None:
     form, zone = options.get("format"), options.get("zone")
     moment = _read_moment(value, form)
     if moment is not None and moment.tzinfo is None and isinstance(zone, str):
         moment = _in_zone(moment, zone)
     if moment is not None and moment.tzinfo is not None:
         return moment.isoformat()
-    expected = "a zone, or one told by columns.timestamp.zone"
+    expected = f"a zone, or one told by columns.{name}.zone"
     if moment is None:
         expected = f"a time as {form!r}" if form else "an ISO 8601 date or seconds since 1970"
-    detail = f"timestamp is {shown(value)}, expected {expected}"
+    detail = f"{name} is {shown(value)}, expected {expected}"
     findings.append(Finding(Notice.BAD_TIMESTAMP, detail))
     return None
 

@@ -135,8 +135,8 @@ def test_trees_and_lines_are_the_same_posts(collect_lines: CollectLines) -> None
 
     for document in (tree, wrapped, {"kind": "Listing", "data": {"children": wrapped}}):
         rows = kept(collect_lines("reddit", [json.dumps(document)]))
-        assert [{**row, "_parent": 0} for row in rows] == [
-            {**row, "_parent": 0} for row in expected
+        assert [{**row, "_parent": 0, "place": 0} for row in rows] == [
+            {**row, "_parent": 0, "place": 0} for row in expected
         ]
     assert [row["parent_url"] for row in expected] == [
         None,

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from echo_hf.context.threads import Threads
-from echo_hf.stage import CONTROL
 from echo_hf.tables import POSTS
 
 Json = dict[str, Any]
@@ -112,7 +111,7 @@ def test_both_dialects_are_the_same_post(record: Json, collect_lines: CollectLin
     """All columns, whichever tool wrote the line."""
     (row,) = collect_lines("snscrape", [json.dumps(record)], ["lumen"])
 
-    assert {name: value for name, value in row.items() if name not in CONTROL} == {
+    assert {name: value for name, value in row.items() if name in POSTS.columns} == {
         "url": ADDRESS(7),
         "post_id": "7",
         "platform": "x",

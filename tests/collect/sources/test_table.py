@@ -20,6 +20,7 @@ from echo_hf.collect.column_map import Columns
 from echo_hf.collect.records import read_records
 from echo_hf.config_sections import Posts
 from echo_hf.errors import ConfigError, SourceError
+from echo_hf.reasons import Reject
 from echo_hf.stage_result import StageResult
 
 Row = dict[str, Any]
@@ -215,7 +216,13 @@ def test_a_bad_row_costs_no_other(tmp_path: Path, collect: Collect) -> None:
     result = collected(collect, tmp_path / "a.csv", {"url": "link", "text": "text"})
 
     assert {row["url"] for row in result.dataset} == {"https://a.example/1", "https://a.example/2"}
-    assert dict(result.stats.rejected) == {"not_a_post": 4}
+    assert dict(result.stats.rejected) == {"broken_row": 4}
+    rejects = [(row["place"], row["_detail"][:50]) for row in result.rejects.to_list()]
+    assert rejects[:2] == [
+        ("a.csv:3", "line 3 is no row: 3 cells, the header has 2: ['htt"),
+        ("a.csv:6", "line 6 is no row: 1 cells, the header has 2: ['htt"),
+    ]
+    assert not any("JSON" in Reject(row["_reason"]).meaning for row in result.rejects.to_list())
 
 
 def test_lines_that_are_no_rows_are_rejected(tmp_path: Path, collect: Collect) -> None:
