@@ -20,9 +20,9 @@ from echo_hf.metrics.folded_text import signs_of
 PACKAGES, EXTRA = ("rapidocr", "onnxruntime"), "ocr"
 # Named, so that rapidocr never looks for another at the address it knows.
 NETWORKS = {
-    "Det": "ch_PP-OCRv4_det_mobile.onnx",
+    "Det": "PP-OCRv6_det_small.onnx",
     "Cls": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
-    "Rec": "ch_PP-OCRv4_rec_mobile.onnx",
+    "Rec": "PP-OCRv6_rec_small.onnx",
 }
 # rapidocr enlarges the shorter side to 736 pixels and the longer one along with it: a strip of
 # 2 x 2000 would take more memory than machines have.
@@ -74,7 +74,7 @@ class TextReader:
             self.signs = _signs(self._engine)
         except Exception as error:  # a missing file or libGL, onnxruntime's own errors
             raise ScoreError(
-                f"the text reader cannot be used ({said(error)}): expected rapidocr 3.8 with its "
+                f"the text reader cannot be used ({said(error)}): expected rapidocr 3.10 with its "
                 'networks, as pip install "echo-hf[ocr]" installs it'
             ) from error
         self.definition = _definition(files)
@@ -126,7 +126,10 @@ def _loaded() -> tuple[Any, Mapping[str, Path]]:
     paths = {f"{part}.model_path": str(file) for part, file in files.items()}
     # Every line is wanted, also an unsure one; and nothing is to be logged.
     settings = {"Global.text_score": 0.0, "Global.log_level": "critical"}
-    return rapidocr.RapidOCR(params={**settings, **paths}), files
+    engine = rapidocr.RapidOCR(params={**settings, **paths})
+    for find in (False, True):  # each network is loaded at its first use
+        engine(np.zeros((48, 48, 3), np.uint8), use_det=find)
+    return engine, files
 
 
 def _signs(engine: Any) -> frozenset[str]:

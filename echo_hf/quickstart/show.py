@@ -69,6 +69,7 @@ def show(console: Console, runs: Path) -> None:
     show_scores(console, score(shipped_config(), runs=runs))
     console.print(rating_note(ratings), markup=False, highlight=False, soft_wrap=True)
     show_report(console, report(shipped_config(), runs=runs))
+    build(shipped_config(), runs=runs)  # with outputs, ratings and results, which are there now
     shown = {"release": _short(release.path), "config": _short(shipped_config())}
     said = NEXT.format(**shown, why=why_command(runs))
     console.print(said, markup=False, highlight=False, soft_wrap=True)

@@ -8,7 +8,11 @@ from echo_hf.reasons.reason import Reason
 class IgnoredRating(Reason):
     """Why a rating does not count; it is named and counted in the result."""
 
-    OTHER_RUBRIC = "other_rubric", "a rating by another rubric than the one that is scored"
+    OTHER_RUBRIC = (
+        "other_rubric",
+        "a rating by another rubric than the one that is scored; text_rendering has figures of "
+        "its own",
+    )
     NO_OUTPUT = "no_output", "the table of outputs has no such sample and system"
     NO_PICTURE = "no_picture", "the table of outputs says that there is no picture to rate"
     OTHER_DIGEST = "other_digest", "the judge saw another version of the sample than the system"

@@ -114,8 +114,9 @@ def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) ->
         joined("; " if at else None, name_of(one), f" ({', '.join(failures[one])})")
         for at, one in enumerate(failed)
     ]
+    share = "only" if len(failed) == len(judges) else "in part"
     return warning(
-        "Judged in part by judges that failed their audit: ",
+        f"Judged {share} by judges that failed their audit: ",
         named,
         ". Read these figures with that in mind.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -104,6 +104,7 @@ class Measurement(Part):
     per_sample: tuple[float | None, ...] = ()
     n: int = 0
     coverage: float | None = None
+    per_judge: BySystem = {}
     definition: Mapping[str, Any] = {}
     tint: Mapping[str, Estimate] = {}
 
@@ -117,6 +118,11 @@ class Metric(Part):
     counts: Counts = {}
     missing: str | None = None
     result: Measurement | None = None
+
+
+def judges_of(rows: Iterable[Metric]) -> list[str]:
+    """The judges whose ratings a metric is made of, in alphabetical order."""
+    return sorted({judge for one in rows if one.result for judge in one.result.per_judge})
 
 
 class Share(Part):

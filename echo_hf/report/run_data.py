@@ -33,6 +33,7 @@ class RunData:
 
     Attributes:
         name: Name of the run.
+        title: What it is about: the target, or where other systems are compared, the benchmark.
         target: The model that people talk about; null where the benchmark does not say.
         results: Its figures.
         stale: Whether the figures are of another state of the benchmark than the samples.
@@ -48,6 +49,7 @@ class RunData:
     """
 
     name: str
+    title: str
     target: Target | None
     results: Results
     stale: bool
@@ -110,8 +112,10 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
     identity = Identity.model_validate(benchmark.identity())
     samples = samples_of(benchmark, tables.tasks, folder.pictures)
     unscored = {sample.split for sample in samples} - set(results.details)
+    known = results.benchmark.on_hub or results.benchmark.name or config.name
     return RunData(
         name=config.name,
+        title=config.target.name if isinstance(config, Config) else known,
         target=_target(config, benchmark),
         results=results,
         stale=bool(unscored) or identity.digests != results.benchmark.digests,

@@ -101,8 +101,8 @@ def _ranks(folder: RunFolder, human: Path | None) -> pa.Table:
     ranks = read_table(folder.root, HUMAN) if human is None else read_human_file(human)
     if ranks is None:
         raise RunError(
-            f"people ranked nothing in {str(folder.root)!r}: put human.parquet there, or name a "
-            "file of ranks (--human FILE)"
+            f"people ranked nothing in {str(folder.root)!r}: run `echo-hf rank` with this config "
+            "first, or name a file of ranks (--human FILE)"
         )
     return ranks
 

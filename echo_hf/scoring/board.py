@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf.auditing.flagged import KEY
 from echo_hf.metrics import ColorShiftResult
 from echo_hf.metrics.result import MetricResult
 from echo_hf.reasons import Unscored
@@ -127,7 +128,7 @@ def metric_table(metrics: Sequence[Measured]) -> Table:
         if _same_for_all(rows):
             table.add_row(title, *_cells(rows[0]))
         else:
-            table.add_row(title)
+            table.add_row(title, "", "", "", Text(_failed(rows), "yellow"))
             for one in rows:
                 table.add_row(Text(f"  {plain(one.system, LONGEST)}"), *_cells(one))
     return table
@@ -136,6 +137,13 @@ def metric_table(metrics: Sequence[Measured]) -> Table:
 def _same_for_all(rows: Sequence[Measured]) -> bool:
     """Whether no system could be measured, all for the same reason."""
     return None not in {one.missing for one in rows} and len({one.missing for one in rows}) == 1
+
+
+def _failed(rows: Sequence[Measured]) -> str:
+    """The judges of a metric that failed their audits."""
+    found = (one.result.definition.get(KEY, {}) for one in rows if one.result)
+    failed = {judge: flags for one in found for judge, flags in one.items()}
+    return ", ".join(judge_names(failed, failed))
 
 
 def _cells(one: Measured) -> tuple[Text | str, ...]:
@@ -152,7 +160,8 @@ def _cells(one: Measured) -> tuple[Text | str, ...]:
 def _beside(result: MetricResult) -> str:
     if not isinstance(result, ColorShiftResult) or result.tint.yellower.value is None:
         return ""
-    return f"{result.tint.yellower.value:+.1f} yellower"
+    tint = result.tint.yellower.value
+    return f"{abs(tint):.1f} {'yellower' if tint >= 0 else 'bluer'}"
 
 
 def _show(console: Console, title: str, table: Table, notes: Sequence[str] = ()) -> None:

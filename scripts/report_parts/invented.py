@@ -61,6 +61,7 @@ def invented(samples: int, systems: int, side: int, pictures: PictureStore) -> R
     ratings = {one.id: tuple(_ratings(one.id, names, outputs, rng)) for one in made}
     return RunData(
         name="invented",
+        title=TARGET.name,
         target=TARGET,
         results=_results(made, names, outputs, ratings),
         stale=False,

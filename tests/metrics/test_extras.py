@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from echo_hf.errors import MissingExtraError
 from echo_hf.metrics.extras import check_extra, said
+from tests.stages_for_tests import ROOT
 
 
 def test_a_package_that_is_missing_names_what_installs_it(
@@ -32,3 +34,12 @@ def test_an_error_is_one_line_of_bounded_length(words: str) -> None:
     assert line.startswith("KeyError")
     assert len(line) <= 200
     assert len(line.splitlines()) == 1
+
+
+def test_both_packages_of_opencv_are_of_one_version() -> None:
+    """They write the same files, and the extras that bring them may be installed together."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    (face,) = (one for one in extras["face"] if one.startswith("opencv-python=="))
+    (ocr,) = (one for one in extras["ocr"] if one.startswith("opencv-python-headless=="))
+    assert face.partition("==")[2] == ocr.partition("==")[2]

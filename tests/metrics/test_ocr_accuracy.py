@@ -113,6 +113,23 @@ def test_the_two_rules_are_never_mixed(result: OcrAccuracyResult) -> None:
 
 
 @pytest.mark.extras
+def test_words_of_a_long_line_are_read_apart() -> None:
+    """Set well and small, a sentence has all its words."""
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    pytest.importorskip("spellchecker", reason="needs the extra `ocr`")
+    lines = [
+        "The committee decided yesterday evening that every visitor should receive a",
+        "printed map of the garden before walking along the narrow river path",
+    ]
+    page, font = Image.new("RGB", (800, 140), "white"), ImageFont.load_default(20)
+    ImageDraw.Draw(page).text((40, 40), "\n".join(lines), fill="black", font=font)
+    result = ocr_accuracy(["a notice in a park"], [page], n_boot=0)
+    assert result.readings[0] is not None
+    assert result.readings[0].lines == tuple(lines)
+    assert result.in_vocabulary.value == 1
+
+
+@pytest.mark.extras
 def test_strings_without_a_fault_are_counted_beside(result: OcrAccuracyResult) -> None:
     """One of two, none, none, over the samples that the value is made of."""
     measured = [one for one in result.exact.per_sample if one is not None]
@@ -127,8 +144,8 @@ def test_strings_without_a_fault_are_counted_beside(result: OcrAccuracyResult) -
 def test_letters_that_the_reader_lacks_are_nobodys_fault() -> None:
     """Drawn as they are asked for, they have a reason; also where a part comes from elsewhere."""
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    prompts = ['"ДОМ"', '"Größe" and "OPEN"', '"OPEN"']
-    outputs = [written([line]) for line in ("ДОМ", "Größe OPEN", "OPEN")]
+    prompts = ['"ДОМ"', '"한글" and "OPEN"', '"OPEN"']
+    outputs = [written([line]) for line in ("ДОМ", "한글 OPEN", "OPEN")]
     part = OcrAccuracy(vocabulary=["x"])
     part.add(prompts, outputs)
     gathered = OcrAccuracy(vocabulary=["x"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +18,7 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.quickstart.show import rating_note, show, why_command
 from echo_hf.tables import RATINGS
+from tests.stages_for_tests import ROOT
 
 
 def ratings(*outcomes: str) -> pa.Table:
@@ -50,12 +53,17 @@ def test_the_default_folder_needs_no_option() -> None:
     assert "--runs" not in why_command(Path("runs"))
 
 
-def test_the_printed_command_finds_the_run(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Its folder of runs, and what it printed."""
+    out, runs = io.StringIO(), tmp_path_factory.mktemp("quickstart") / "my runs"
+    show(Console(file=out, width=160), runs)
+    return runs, out.getvalue()
+
+
+def test_the_printed_command_finds_the_run(shown: tuple[Path, str]) -> None:
     """Whatever folder the runs are in, `why` as it is printed says that nothing would run."""
-    out = io.StringIO()
-    runs = tmp_path / "my runs"
-    show(Console(file=out, width=110), runs)
-    lines = out.getvalue().splitlines()
+    lines = shown[1].splitlines()
     (printed,) = (line.strip() for line in lines if line.startswith("  echo-hf why "))
     told = CliRunner().invoke(app, shlex.split(printed)[1:])
 
@@ -64,32 +72,42 @@ def test_the_printed_command_finds_the_run(tmp_path: Path) -> None:
     assert any(line.endswith("drawn_truth only knows these posts") for line in lines)
 
 
-def test_the_tint_is_singled_out(tmp_path: Path) -> None:
+def test_the_first_lines_of_the_readme_run_on_its_release(
+    shown: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they stand there: samples and ratings are loaded, and evaluated."""
+    (tmp_path / "runs").symlink_to(shown[0])
+    monkeypatch.chdir(tmp_path)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)[:2]:
+        exec(block, names)  # noqa: S102 - the repository's own words
+    assert names["samples"].num_rows == 8
+    assert set(names["ratings"]["judge"]) == {"drawn_truth"}
+
+
+def test_the_tint_is_singled_out(shown: tuple[Path, str]) -> None:
     """Of the four stand-ins, the one with a fifth of the blue gone has by far the largest shift."""
-    out = io.StringIO()
-    show(Console(file=out, width=140), tmp_path)
-    (results,) = tmp_path.glob("*/results.json")
+    (results,) = shown[0].glob("*/results.json")
     rows = json.loads(results.read_text("utf-8"))["results"]
     shift = {row["system"]: row["value"] for row in rows if row["metric"] == "color_shift"}
     tinted = shift.pop("yellow_tint")
     assert len(shift) == 3
     assert tinted > 10 * max(shift.values())
-    assert "yellower" in out.getvalue()
+    assert "yellower" in shown[1]
 
 
-def test_other_metrics_say_what_they_lack(tmp_path: Path) -> None:
+def test_other_metrics_say_what_they_lack(shown: tuple[Path, str]) -> None:
     """Their coverage is 0; packages are named with the command that installs them."""
-    out = io.StringIO()
-    show(Console(file=out, width=160), tmp_path)
-    (results,) = tmp_path.glob("*/results.json")
+    (results,) = shown[0].glob("*/results.json")
     rows = json.loads(results.read_text("utf-8"))["results"]
     lacking = {row["metric"]: row["coverage"] for row in rows if row["value"] is None}
     assert lacking["text_rendering"] == 0
-    assert "text_rendering ↑" in out.getvalue()
+    assert "text_rendering ↑" in shown[1]
     for package, metric, extra in (
         ("torch", "structure_distance", "metrics"),
         ("insightface", "face_identity", "face"),
     ):
         if not find_spec(package):
             assert lacking[metric] == 0
-            assert f'pip install "echo-hf[{extra}]"' in out.getvalue()
+            assert f'pip install "echo-hf[{extra}]"' in shown[1]

@@ -73,6 +73,7 @@ def run_data(
     said = {name: tuple(some) for name, some in (ratings or {}).items()}
     known: dict[str, Any] = {
         "name": "invented",
+        "title": TARGET.name,
         "target": TARGET,
         "results": results(samples, said),
         "stale": False,

@@ -158,6 +158,13 @@ def test_the_last_word_on_a_judge_counts(
     assert _gallery(written)["failed"] == ({"mira": shown} if shown else {})
 
 
+def test_a_comparison_is_titled_by_its_benchmark(scored: Path) -> None:
+    """Other systems were run on it: the target is who people gave its tasks to, no more."""
+    page = report(scored, runs=scored.parent / "runs").path.read_text("utf-8")
+    assert "<h1><bdi>lumen</bdi></h1>" in page
+    assert "that people gave to <bdi>Lumen Image</bdi> in public posts" in page
+
+
 def test_what_else_lies_there_is_not_lost(scored: Path) -> None:
     """A folder that holds somebody's own file is left as it is."""
     folder = report(scored, runs=scored.parent / "runs").path.parent

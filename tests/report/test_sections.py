@@ -11,16 +11,17 @@ import pytest
 
 from echo_hf.pictures import PictureStore
 from echo_hf.report.agreement_file import AgreementFile
+from echo_hf.report.figures import figures
 from echo_hf.report.report import write_report
-from echo_hf.report.results_file import Metric
+from echo_hf.report.results_file import Metric, Results
 from echo_hf.report.samples import Output, Sample
 from echo_hf.report.sections.agreement import agreement, stars
 from echo_hf.report.sections.board import board, tiers_of
 from echo_hf.report.sections.highlights import widest
-from echo_hf.report.sections.metrics import metric_card, scale_of
+from echo_hf.report.sections.metrics import metric_card, metrics, scale_of
 from echo_hf.report.sections.provenance import coverage_table
 from echo_hf.scores.people.agreement import agreement as compared
-from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, run_data
+from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, results, run_data
 
 SAMPLES = [Sample(id=f"s{at:02}", split="text_to_image", prompt=f"boat {at}") for at in range(24)]
 
@@ -118,6 +119,49 @@ def test_what_was_not_measured_says_why() -> None:
     """A metric that no system has is a sentence, not an empty table."""
     rows = [_metric(name, [], result=None, missing="needs ratings") for name in SYSTEMS]
     assert _words(metric_card("text_rendering", rows)).endswith("Not measured: needs ratings")
+
+
+@pytest.mark.parametrize(
+    ("failed", "said"),
+    [
+        (["mira"], "Judged in part by judges that failed their audit: mira (blank)."),
+        (["mira", "otto"], "Judged only by judges that failed their audit: mira (blank); otto"),
+        ([], None),
+    ],
+)
+def test_judges_of_text_that_failed_are_named_beside_their_figures(
+    tmp_path: Path, failed: list[str], said: str | None
+) -> None:
+    """In the page and in print; who did not rate text is not named."""
+    result = {"value": 0.5, "per_sample": [0.5], "per_judge": {"mira": 0.4, "otto": 0.6}}
+    found = _metric("bravo", [], metric="text_rendering", result=result)
+    given = results(SAMPLES, {}, text_to_image=[found.model_dump()])
+    failures = dict.fromkeys([*failed, "nils"], ("blank",))
+    data = run_data(tmp_path, SAMPLES, results=given, failures=failures)
+    page, print_ = _words(metrics(data)), _words(figures(data)["text_rendering_text_to_image"])
+    assert (said in page) if said else ("audit" not in page)
+    named = ", ".join(f"{judge} (failed its audit: blank)" for judge in failed)
+    assert (f"judged by {named}" in print_) if named else ("audit" not in print_)
+
+
+def test_printed_win_rates_name_judges_that_failed(tmp_path: Path) -> None:
+    """As the page does."""
+    data = run_data(tmp_path, SAMPLES, ratings=_ratings(4), failures={"mira": ("blank",)})
+    said = _words(figures(data)["win_rate_text_to_image"])
+    assert "judged by mira (failed its audit: blank)" in said
+    assert "Judged only by judges that failed their audit: mira (blank)" in _words(board(data))
+
+
+def test_ratings_by_another_rubric_do_not_count_in_win_rates(tmp_path: Path) -> None:
+    """They have figures of their own, and are not said to count nowhere."""
+    found = results(SAMPLES, {name: tuple(some) for name, some in _ratings(4).items()})
+    written = found.model_dump(mode="json")
+    rates = written["details"]["text_to_image"]["win_rate"]["corrected"]
+    rates["ignored"] = {"other_rubric": 40}
+    data = run_data(tmp_path, SAMPLES, results=Results.model_validate(written))
+    said = "40 ratings do not count in win rates: other_rubric, a rating by another rubric"
+    assert said in _words(board(data))
+    assert "text_rendering has figures of its own" in _words(board(data))
 
 
 def test_reasons_are_counted() -> None:

@@ -219,9 +219,9 @@ def test_people_who_see_nothing_but_ties_have_nothing_to_agree_on(
 
 
 def test_a_run_without_ranks_is_one_line(folder: Path) -> None:
-    """It says where they go."""
+    """It says how they are made."""
     (root(folder) / "human.parquet").unlink()
-    with pytest.raises(RunError, match=r"ranked nothing in .*: put human\.parquet there, or name"):
+    with pytest.raises(RunError, match=r"ranked nothing in .*: run `echo-hf rank` .*, or name"):
         found(folder)
 
 

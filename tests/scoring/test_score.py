@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from rich.console import Console
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError, ScoreError
 from echo_hf.hub.results import read_results
 from echo_hf.reasons import IgnoredRating, LeftOut
+from echo_hf.scoring.board import show_scores
 from echo_hf.scoring.score import Scores, score
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.scoring.run_for_tests import fits, output, put, rating, root, run, stripes, write
@@ -106,9 +110,13 @@ def test_the_protocols_stand_side_by_side(folder: Path) -> None:
 def test_colours_are_compared_with_the_inputs(folder: Path) -> None:
     """A copy has no shift; thirty levels more of blue everywhere are a shift of thirty."""
     write(folder, OUTPUTS, drawn(folder))
-    found = figures(scored(folder))
+    scores = scored(folder)
+    found = figures(scores)
     assert found["color_shift", "image_to_image", "copy"] == 0
     assert found["color_shift", "image_to_image", "bluer"] == pytest.approx(30)
+    page = io.StringIO()
+    show_scores(Console(file=page, width=160), scores)
+    assert re.search(r"bluer +30\.000 .* \d+\.\d bluer *$", page.getvalue(), re.MULTILINE)
 
 
 def test_a_metric_is_for_the_samples_that_it_fits(folder: Path) -> None:
@@ -247,6 +255,10 @@ def test_a_judge_that_failed_its_audit_is_flagged_where_it_rated_text(folder: Pa
     assert [row.definition["failed_audit"] for row in rows] == [{"otto": ["shuffled"]}] * 2
     written = json.loads(scores.path.read_text())
     assert written["failed_audit"] == {"mira": ["blank"], "otto": ["shuffled"]}
+    page = io.StringIO()
+    show_scores(Console(file=page, width=160), scores)
+    line = next(one for one in page.getvalue().splitlines() if "text_rendering" in one)
+    assert line.split()[2:] == ["otto", "(failed", "its", "audit:", "shuffled)"]
 
 
 def test_rows_about_other_samples_are_counted_and_do_not_count(folder: Path) -> None:

@@ -26,34 +26,36 @@ Bar = tuple[str, float, tuple[float, float] | None]
 Box = tuple[str, Sequence[float]]
 
 
-def printed_bars(title: str, bars: Sequence[Bar]) -> str:
+def printed_bars(title: str, bars: Sequence[Bar], warned: str = "") -> str:
     """Win rates as bars from 0 to 1 with a line at one half.
 
     Args:
         title: What stands above.
         bars: Name, number and interval of each system.
+        warned: What is to be said below the title; nothing when empty.
 
     Returns:
         An SVG document.
     """
     half = _across(UNIT, 0.5, len(bars), "half")
     marks = [_bar(at, *one) for at, one in enumerate(bars)]
-    return _document(title, [name for name, *_ in bars], UNIT, joined(half, marks))
+    return _document(title, warned, [name for name, *_ in bars], UNIT, joined(half, marks))
 
 
-def printed_boxes(title: str, boxes: Sequence[Box]) -> str:
+def printed_boxes(title: str, boxes: Sequence[Box], warned: str = "") -> str:
     """Numbers as boxes: median and quartiles, and lines to the 5th and the 95th percentile.
 
     Args:
         title: What stands above.
         boxes: Name and numbers of each system, at least one number each.
+        warned: As for `printed_bars`.
 
     Returns:
         An SVG document.
     """
     scale = round_scale(value for _, values in boxes for value in values)
     marks = [_box(scale, at, values) for at, (_, values) in enumerate(boxes)]
-    return _document(title, [name for name, _ in boxes], scale, joined(marks))
+    return _document(title, warned, [name for name, _ in boxes], scale, joined(marks))
 
 
 def place(scale: Scale, value: float) -> float:
@@ -104,16 +106,18 @@ def _across(scale: Scale, value: float, systems: int, kind: str) -> Markup:
     return element("line", x1=LEFT, x2=LEFT + systems * STEP, y1=y, y2=y, class_=kind)
 
 
-def _document(title: str, names: Sequence[str], scale: Scale, marks: Markup) -> str:
+def _document(title: str, warned: str, names: Sequence[str], scale: Scale, marks: Markup) -> str:
     named = [shortened(name, LONGEST) for name in names]
     left = round(max([0.0, *(len(one) * ACROSS - _middle(at) for at, one in enumerate(named))]))
     down = round(BELOW + DOWN * max(map(len, named), default=0))
     width, height = left + LEFT + len(names) * STEP + RIGHT, TOP + HEIGHT + down
+    width = max(width, round(left + LEFT + len(warned) * ACROSS))
     drawn = element(
         "svg",
         element("title", title),
         element("style", Markup(STYLE)),
         element("text", title, x=LEFT, y=16, class_="title"),
+        element("text", warned, x=LEFT, y=28) if warned else None,
         [_tick(scale, tick, len(names)) for tick in scale.ticks],
         marks,
         [_name(at, name) for at, name in enumerate(named)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from echo_hf.reasons import Unscored
+from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.report.charts.marks import axis, plot, point
 from echo_hf.report.charts.scale import UNIT
 from echo_hf.report.markup import Markup, element, joined
@@ -24,7 +24,7 @@ from echo_hf.report.run_data import RunData
 from echo_hf.report.sections.robustness import robustness, side_by_side
 from echo_hf.report.tables import Column, Row, heat_cell, table
 
-MEANINGS = {str(one): one.meaning for one in Unscored}
+MEANINGS = {str(one): one.meaning for one in (*Unscored, *IgnoredRating)}
 ABOUT = (
     "A win rate is the share of comparisons with the other systems that a system wins, from 0 to "
     "1; a tie is half a win. Systems of one tier do not differ by the test that is named below."
@@ -150,7 +150,8 @@ def _why_not(rates: Rates) -> Iterator[str]:
         who = "All systems" if len(systems) == len(rates.win_rate) else ", ".join(systems)
         yield f"{who}: {reason}, {MEANINGS.get(reason, 'no further meaning is known')}."
     for reason, ratings in rates.ignored.items():
-        yield f"{plural(ratings, 'rating does', 'ratings do')} not count: {reason}."
+        said = plural(ratings, "rating does", "ratings do")
+        yield f"{said} not count in win rates: {reason}, {MEANINGS.get(reason, NOTHING)}."
 
 
 def pair_table(rates: Rates) -> Markup:

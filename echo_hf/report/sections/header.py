@@ -21,25 +21,24 @@ def header(data: RunData) -> Markup:
     Returns:
         The header with title, a sentence, and the facts.
     """
-    about = data.target.name if data.target else data.results.benchmark.on_hub or data.name
     facts = [
         element("div", element("dt", term), element("dd", said)) for term, said in _facts(data)
     ]
     return element(
         "header",
         element("p", "ECHO benchmark report", class_="eyebrow"),
-        element("h1", name_of(about)),
-        element("p", _sentence(data, about), class_="lead"),
+        element("h1", name_of(data.title)),
+        element("p", _sentence(data), class_="lead"),
         element("dl", facts, class_="facts"),
         _stale(data),
     )
 
 
-def _sentence(data: RunData, about: str) -> list[Child]:
+def _sentence(data: RunData) -> list[Child]:
     return [
         f"{plural(len(data.systems), 'image system')} on {plural(len(data.samples), 'task')} that "
         "people gave to ",
-        name_of(about),
+        name_of(data.target.name) if data.target else "image models",
         " in public posts, judged by ",
         plural(len(data.results.judges), "judge"),
         ".",

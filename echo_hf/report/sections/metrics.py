@@ -11,8 +11,8 @@ from echo_hf.report.charts.marks import axis, distribution, dots, plot, point
 from echo_hf.report.charts.scale import Scale, round_scale
 from echo_hf.report.markup import Markup, element, joined
 from echo_hf.report.numbers import NOTHING, interval, number
-from echo_hf.report.parts import name_of, note, section, titled
-from echo_hf.report.results_file import Metric
+from echo_hf.report.parts import failed_note, name_of, note, section, titled
+from echo_hf.report.results_file import Metric, judges_of
 from echo_hf.report.run_data import RunData
 from echo_hf.report.tables import Column, Row, table
 from echo_hf.scoring.board import BETTER, HIGHER
@@ -41,19 +41,20 @@ def metrics(data: RunData) -> Markup | None:
 def _split(data: RunData, name: str) -> Markup:
     found = groupby(data.results.details[name].metrics, key=attrgetter("metric"))
     order = {system: at for at, system in enumerate(data.systems)}
-    cards = [
-        metric_card(metric, sorted(rows, key=lambda one: order.get(one.system, len(order))))
-        for metric, rows in found
-    ]
+    cards = []
+    for metric, unordered in found:
+        rows = sorted(unordered, key=lambda one: order.get(one.system, len(order)))
+        cards.append(metric_card(metric, rows, failed_note(judges_of(rows), data.failures)))
     return joined(element("h3", titled(name)), element("div", cards, class_="cards"))
 
 
-def metric_card(metric: str, rows: Sequence[Metric]) -> Markup:
+def metric_card(metric: str, rows: Sequence[Metric], warned: Markup | None = None) -> Markup:
     """One metric of all systems.
 
     Args:
         metric: Its name.
         rows: The metric of each system.
+        warned: What is to be said of its judges; null for nothing.
 
     Returns:
         A table with a distribution in each row, or why there is none.
@@ -68,7 +69,7 @@ def metric_card(metric: str, rows: Sequence[Metric]) -> Markup:
     if len(missing) == 1 and None not in missing:
         why = note("Not measured: ", missing.pop())
         return element("div", element("h4", title), why, class_="card")
-    return element("div", _table(title, rows), _counts(rows), class_="card")
+    return element("div", warned, _table(title, rows), _counts(rows), class_="card")
 
 
 def _table(title: Markup, rows: Sequence[Metric]) -> Markup:
