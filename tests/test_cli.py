@@ -332,3 +332,23 @@ def test_the_options_of_replay_are_explained(tmp_path: Path) -> None:
     shown = " ".join(echo_hf("build", "--help", cwd=tmp_path).stdout.split())
     for option in ("--responses", "--with-responses", "ORG/NAME@TAG"):
         assert option in shown
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["output", "output and errors"])
+def test_a_closed_pipe_ends_no_work(tmp_path: Path, both: bool) -> None:
+    """As of `| head -1`: the build is finished and kept, and one line on standard error tells."""
+    shutil.copy(shipped_config(), tmp_path / "config.yaml")
+    command = [sys.executable, "-m", "echo_hf", "build", "config.yaml"]
+    errors = subprocess.STDOUT if both else subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=errors) as build:
+        assert build.stdout
+        build.stdout.readline()
+        build.stdout.close()
+        said = build.stderr.read().decode() if build.stderr else ""
+    assert build.returncode == 0
+    assert (tmp_path / "runs" / "quickstart" / "release" / "manifest.json").exists()
+    if not both:
+        assert said.splitlines() == [
+            "echo-hf: nobody reads standard output any more: what is printed is dropped, the work "
+            "goes on"
+        ]
