@@ -49,6 +49,9 @@ WithResponses = Annotated[
     bool,
     typer.Option("--with-responses", help="Let the release carry the answers, for replay."),
 ]
+AllowEmpty = Annotated[
+    bool, typer.Option("--allow-empty", help="Write the release even where it has no sample.")
+]
 DEFAULT_RUNS = Path("runs")
 
 
@@ -72,6 +75,7 @@ def build(
         ),
     ] = None,
     with_responses: WithResponses = False,
+    allow_empty: AllowEmpty = False,
 ) -> None:
     """Run every stage that is not up to date, and write the release."""
     from echo_hf import run
@@ -83,6 +87,7 @@ def build(
             offline=offline,
             responses=responses,
             with_responses=with_responses,
+            allow_empty=allow_empty,
             watch=watch,
         )
     watch.funnel()
@@ -95,6 +100,7 @@ def update(
     runs: Runs = DEFAULT_RUNS,
     offline: Offline = False,
     with_responses: WithResponses = False,
+    allow_empty: AllowEmpty = False,
 ) -> None:
     """Build from the posts that are there now, and compare with the release before."""
     from rich.text import Text
@@ -105,7 +111,12 @@ def update(
 
     with _watch() as watch:
         done = updates.update(
-            config, runs=runs, offline=offline, with_responses=with_responses, watch=watch
+            config,
+            runs=runs,
+            offline=offline,
+            with_responses=with_responses,
+            allow_empty=allow_empty,
+            watch=watch,
         )
     watch.funnel()
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"

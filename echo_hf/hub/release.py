@@ -49,7 +49,6 @@ NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
 __all__ = [
     "Release",
     "ReleaseFacts",
-    "check_not_emptied",
     "check_place",
     "is_complete",
     "read_release",
@@ -172,33 +171,6 @@ def read_release(path: Path) -> Release:
     """
     path = complete(path.resolve())
     return Release(path, read_manifest(path))
-
-
-def check_not_emptied(path: Path, configs: Mapping[str, Dataset]) -> None:
-    """Refuses to put a release without any row in the place of a complete one that has rows.
-
-    Nobody means that: it is what a wrong `source` or a cut file of posts comes to.
-
-    Args:
-        path: A folder that may hold a release.
-        configs: Rows of each config of the release that would take its place.
-
-    Raises:
-        ReleaseError: Rows would be lost, and none would come.
-    """
-    if any(len(configs[name]) for name in SAMPLE_CONFIGS if name in configs):
-        return
-    if not is_complete(path):
-        return
-    held_configs = read_release(path).manifest.configs.items()
-    had = {name: entry.rows for name, entry in held_configs if name in SAMPLE_CONFIGS}
-    if any(had.values()):
-        held = ", ".join(f"{rows} {name}" for name, rows in had.items())
-        raise ReleaseError(
-            f"this build has no sample, and release {str(path)!r} has some ({held}), so it stays "
-            "as it was: mend the posts, their `source` or the engine, as the reasons of the stages "
-            "say; delete that folder to write an empty release"
-        )
 
 
 def _check_configs(configs: Mapping[str, Dataset]) -> None:

@@ -16,11 +16,13 @@ from datasets import load_dataset
 
 from echo_hf.errors import ConfigError, EngineError, GenerationError, RunError
 from echo_hf.pictures import PictureStore
-from echo_hf.reasons import NoTask, NotTabled, Outcome
+from echo_hf.reasons import NoTask, NotTabled, Outcome, OutcomeStage
+from echo_hf.systems import registry
 from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.generate import Generated, generate
 from echo_hf.systems.journal import Journal
 from echo_hf.systems.locks import locked
+from echo_hf.systems.registry import register
 from echo_hf.tables import OUTPUTS
 from tests.systems.runs_for_tests import (
     Acting,
@@ -267,6 +269,48 @@ def test_one_system_that_stops_does_not_stop_the_others(
             generate(config, runs=tmp_path)
         assert sorted(good.asked) == EVERY
         assert sum(row["system"] == "good" for row in table(tmp_path)) == 5
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_missing_package_stops_its_own_system_alone(
+    tmp_path: Path, release: Path, dry_run: bool
+) -> None:
+    """What to install, and for how many tasks, is told at the end; by itself, at once."""
+    register("absent", extra="diffusers", packages=("nobody_has_this",))(lambda _: Acting())
+    absent, good = system("absent", adapter="absent"), Acting()
+    install = r'pip install "echo-hf\[diffusers\]"'
+    try:
+        with known(good):
+            config = evaluation(release, absent, system("good"))
+            with pytest.raises(GenerationError, match=f"system 'absent' .*{install}; its 5 tasks"):
+                generate(config, runs=tmp_path, dry_run=dry_run)
+        assert sorted(good.asked) == ([] if dry_run else EVERY)
+        with pytest.raises(GenerationError, match=install):
+            generate(evaluation(release, absent), runs=tmp_path)
+    finally:
+        registry._FACTORIES.pop("absent")
+        registry._NEEDS.pop("absent")
+
+
+def test_a_system_that_fails_at_every_task_is_an_error(tmp_path: Path, release: Path) -> None:
+    """Its cause is named; one that made something before, or makes something, has only failures."""
+    broken = {"on": True}
+
+    def act(one: Task) -> Drawn:
+        lost = Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, text="no route to host")
+        return lost if broken["on"] or one.sample_id == "t0" else drawn_for(one)
+
+    bad, good = Acting(act), Acting()
+    config = evaluation(release, system("bad"), system("good"))
+    with known(bad=bad, good=good):
+        said = "system 'bad': all 5 tasks failed, the last with 'no route to host'"
+        with pytest.raises(GenerationError, match=said):
+            generate(config, runs=tmp_path)
+        assert sorted(good.asked) == EVERY
+        broken["on"] = False
+        for _ in range(2):
+            made = generate(config, runs=tmp_path)
+            assert made.outcomes["bad"] == {Outcome.OK: 4, Outcome.FAILED: 1}
 
 
 def _raising(error: Exception):  # type: ignore[no-untyped-def]
