@@ -40,6 +40,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
@@ -176,12 +177,11 @@ def why(
     with opened(config, runs, writes=False) as pipeline:
         changes = reasons.why(pipeline, stage)
     for change in changes:
-        console.print(
-            Text.assemble((change.stage, "bold"), f" runs because {change.field} changed")
-        )
+        console.print(Text(change.sentence, "bold"), soft_wrap=True)
         for sign, text in (("-", change.before), ("+", change.now)):
             for line in text.splitlines():
-                console.print(Text(f"  {sign} {line}", "red" if sign == "-" else "green"))
+                style = "red" if sign == "-" else "green"
+                console.print(Text(f"  {sign} {line}", style), soft_wrap=True)
     if not changes:
         console.print("every result is up to date: nothing would run", highlight=False)
 
