@@ -138,7 +138,7 @@ class Pipeline:
             mark.unlink(missing_ok=True)
             write_release(self.folder.release, configs, self.folder.pictures, facts)
             mark.write_text(built_from)
-        return read_release(self.folder.release)
+        return read_release(self.folder.release, self.folder.cache)
 
     def stage(self, name: str) -> Stage:
         """A stage as the config sets it up."""

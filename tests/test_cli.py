@@ -112,6 +112,19 @@ def test_why_before_any_run(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+def test_who_forgets_is_told_of_the_cache_that_is_not_ours(tmp_path: Path) -> None:
+    """In one line, with its place."""
+    config = config_over(tmp_path, bundled_posts(), "rules")
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "theirs")}
+    command = [sys.executable, "-m", "echo_hf", "forget", config.name, bundled_posts()[0]["url"]]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    [line] = [line for line in done.stdout.splitlines() if str(tmp_path / "theirs") in line]
+    assert line.startswith("what somebody else loaded with datasets may lie in ")
+    assert line.endswith("wherever the release went: delete it there")
+
+
 @pytest.mark.parametrize("verb", [[], ["build"], ["forget"], ["generate"], ["publish"]], ids=str)
 def test_h_is_help(tmp_path: Path, verb: list[str]) -> None:
     """As of nearly every command."""

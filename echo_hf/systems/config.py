@@ -122,7 +122,7 @@ class SystemConfig(Section):
         """What a picture costs now, null where that is not known."""
         if self.adapter == "files":  # whatever it cost when it was made
             return 0.0
-        return self.price and self.price.usd_per_image
+        return self.price.usd_per_image if self.price else None
 
     @model_validator(mode="after")
     def _without_secrets(self) -> Self:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.evaluated import Evaluated, Evaluation
@@ -98,7 +99,10 @@ def generate(
     made, missing = _made(chosen)
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
-    with nullcontext() if dry_run else _writing(config, folder, list(made)):
+    writing = nullcontext() if dry_run else _writing(config, folder, list(made))
+    with TemporaryDirectory() as aside, writing:
+        if not folder.root.exists():  # a plan leaves nothing there
+            benchmark = replace(benchmark, cache=Path(aside))
         tasks = benchmark.tasks(None if dry_run else folder.pictures, limit)
         ready = (one for one in chosen if one.name in made)
         workers = [_worker(one, made[one.name], folder, tasks.tasks) for one in ready]

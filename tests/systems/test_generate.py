@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import shutil
 from collections import Counter
@@ -14,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 
-from echo_hf.errors import ConfigError, EngineError, GenerationError, RunError
+from echo_hf.errors import ConfigError, EchoError, EngineError, GenerationError, RunError
 from echo_hf.pictures import PictureStore
 from echo_hf.reasons import NoTask, NotTabled, Outcome, OutcomeStage
 from echo_hf.systems import registry
@@ -233,6 +235,38 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(
     assert (len(plan.todo), plan.cost_usd, plan.seconds) == (5, 1.25, None)
     assert (made.path, acting.asked, acting.entered) == (None, [], [])
     assert not (tmp_path / "runs").exists()
+
+
+def test_no_copy_of_a_benchmark_stays_outside_the_run(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """Rows are read through the run's own cache, which goes when posts are forgotten."""
+    for dry_run in (True, False):
+        generate(evaluation(release), runs=tmp_path, dry_run=dry_run)
+    assert not (tmp_path / "cache").exists()
+    assert list((tmp_path / "measured" / "cache").rglob("*.arrow"))
+
+
+@pytest.mark.parametrize("name", ["flock", "copy"])
+def test_a_disk_without_locks_is_one_line_that_names_the_file(
+    tmp_path: Path, release: Path, acting: Acting, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Of a lock of the run, and of one that datasets wants for its copy."""
+
+    def flock(descriptor: int, how: int) -> None:
+        path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        if how & fcntl.LOCK_EX and (name == "flock") == path.endswith(".mine.lock"):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(EchoError, match="No locks available") as raised:
+        generate(evaluation(release), runs=tmp_path)
+    where = {
+        "flock": str(tmp_path / "measured" / "outputs" / ".mine.lock"),
+        "copy": str(tmp_path / "measured" / "cache"),
+    }
+    assert where[name] in str(raised.value)
+    assert acting.asked == []
 
 
 def test_only_the_systems_that_are_named(tmp_path: Path, release: Path) -> None:
