@@ -50,9 +50,11 @@ class Benchmark:
 
     Attributes:
         reference: Folder of a release, or `ORGANISATION/NAME` with or without `@REVISION`.
+        cache: Where its rows are copied to when they are read; null for the cache of datasets.
     """
 
     reference: str
+    cache: Path | None = None
 
     def identity(self) -> dict[str, Any]:
         """What tells this benchmark from another one, without the place of a folder.
@@ -128,10 +130,10 @@ class Benchmark:
     def _loaded(self, split: str) -> Dataset:
         repo, at, revision = self.reference.rpartition("@")
         if not at or Path(self.reference).exists():
-            return load_benchmark(self.reference, split)
+            return load_benchmark(self.reference, split, rows_cache=self.cache)
         if not revision:
             raise HubError(f"{self.reference!r} names no revision: expected a tag after the @")
-        return load_benchmark(repo, split, revision=revision)
+        return load_benchmark(repo, split, revision=revision, rows_cache=self.cache)
 
 
 def _rows(dataset: Dataset, limit: int | None) -> Iterator[dict[str, Any]]:

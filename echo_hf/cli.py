@@ -40,6 +40,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
@@ -48,6 +49,9 @@ Offline = Annotated[bool, typer.Option("--offline", help="Ask no model: use stor
 WithResponses = Annotated[
     bool,
     typer.Option("--with-responses", help="Let the release carry the answers, for replay."),
+]
+AllowEmpty = Annotated[
+    bool, typer.Option("--allow-empty", help="Write the release even where it has no sample.")
 ]
 DEFAULT_RUNS = Path("runs")
 
@@ -72,6 +76,7 @@ def build(
         ),
     ] = None,
     with_responses: WithResponses = False,
+    allow_empty: AllowEmpty = False,
 ) -> None:
     """Run every stage that is not up to date, and write the release."""
     from echo_hf import run
@@ -83,6 +88,7 @@ def build(
             offline=offline,
             responses=responses,
             with_responses=with_responses,
+            allow_empty=allow_empty,
             watch=watch,
         )
     watch.funnel()
@@ -95,6 +101,7 @@ def update(
     runs: Runs = DEFAULT_RUNS,
     offline: Offline = False,
     with_responses: WithResponses = False,
+    allow_empty: AllowEmpty = False,
 ) -> None:
     """Build from the posts that are there now, and compare with the release before."""
     from rich.text import Text
@@ -105,7 +112,12 @@ def update(
 
     with _watch() as watch:
         done = updates.update(
-            config, runs=runs, offline=offline, with_responses=with_responses, watch=watch
+            config,
+            runs=runs,
+            offline=offline,
+            with_responses=with_responses,
+            allow_empty=allow_empty,
+            watch=watch,
         )
     watch.funnel()
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
@@ -165,12 +177,11 @@ def why(
     with opened(config, runs, writes=False) as pipeline:
         changes = reasons.why(pipeline, stage)
     for change in changes:
-        console.print(
-            Text.assemble((change.stage, "bold"), f" runs because {change.field} changed")
-        )
+        console.print(Text(change.sentence, "bold"), soft_wrap=True)
         for sign, text in (("-", change.before), ("+", change.now)):
             for line in text.splitlines():
-                console.print(Text(f"  {sign} {line}", "red" if sign == "-" else "green"))
+                style = "red" if sign == "-" else "green"
+                console.print(Text(f"  {sign} {line}", style), soft_wrap=True)
     if not changes:
         console.print("every result is up to date: nothing would run", highlight=False)
 

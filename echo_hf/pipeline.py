@@ -28,9 +28,9 @@ from echo_hf.collect.records import located, read_records
 from echo_hf.config import Config
 from echo_hf.config_sections import Posts
 from echo_hf.curate.splits import CONFIGS
-from echo_hf.engines.base import Engine
+from echo_hf.engines.base import Engine, check_installed
 from echo_hf.engines.loaded import Engines
-from echo_hf.errors import SourceError
+from echo_hf.errors import ReleaseError, SourceError
 from echo_hf.fill_stats import FillStats
 from echo_hf.filling import plan
 from echo_hf.fingerprint import combined_fingerprint, content_fingerprint
@@ -40,7 +40,6 @@ from echo_hf.hub.measured import measure
 from echo_hf.hub.release import (
     Release,
     ReleaseFacts,
-    check_not_emptied,
     is_complete,
     read_release,
     write_release,
@@ -48,6 +47,7 @@ from echo_hf.hub.release import (
 from echo_hf.hub.responses import write_responses
 from echo_hf.hub.rights import RESTRICTED
 from echo_hf.hub.run_tables import run_tables
+from echo_hf.reasons import Failed
 from echo_hf.replay import Replay
 from echo_hf.run_folder import RunFolder, StageRecord
 from echo_hf.stage import ModelStage, Stage
@@ -81,7 +81,7 @@ class Pipeline:
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
         for name in up_to(until):
-            self.stage(name)  # a setting that cannot be used is told before a model is asked
+            self._check_usable(name)  # before a post is read, a picture fetched, a model asked
         result = self._collect()
         self.watch.finished(result)
         yield result
@@ -90,20 +90,33 @@ class Pipeline:
             self.watch.finished(result)
             yield result
 
-    def release(self, results: Sequence[StageResult], *, with_responses: bool = False) -> Release:
+    def release(
+        self,
+        results: Sequence[StageResult],
+        *,
+        with_responses: bool = False,
+        allow_empty: bool = False,
+    ) -> Release:
         """Writes the release from the results of all stages, unless it is there already.
 
         Args:
             results: Of all stages, in order.
             with_responses: Whether it carries the stored answers that they were made from.
+            allow_empty: Whether it may be without a sample.
 
         Returns:
             The release.
 
         Raises:
-            ReleaseError: There is no sample, and the release that is there has some; it stays.
+            ReleaseError: There is no sample; a release that is there stays.
         """
         samples = parts(results[-1].dataset)
+        if not allow_empty and not any(map(len, samples.values())):
+            raise ReleaseError(
+                "no post became a sample, so no release is written, and one that is there stays: "
+                "mend the posts, their `source` or the engine, as the reasons of the stages say"
+                f"{_first_error(results)}; --allow-empty writes one all the same"
+            )
         left_out = self._carry_responses(results) if with_responses else self._without_responses()
         beside = run_tables(self.folder.root, samples, self.folder.cache)
         configs = {**samples, **beside.configs}
@@ -122,11 +135,10 @@ class Pipeline:
         mark = self.folder.root / "release.built"
         unchanged = mark.exists() and mark.read_text() == built_from
         if not unchanged or not is_complete(self.folder.release):
-            check_not_emptied(self.folder.release, configs)
             mark.unlink(missing_ok=True)
             write_release(self.folder.release, configs, self.folder.pictures, facts)
             mark.write_text(built_from)
-        return read_release(self.folder.release)
+        return read_release(self.folder.release, self.folder.cache)
 
     def stage(self, name: str) -> Stage:
         """A stage as the config sets it up."""
@@ -141,6 +153,14 @@ class Pipeline:
         if self.replay is None:
             return self.engines.use(engine_name)
         return self.replay.engine(name, self.config.engines[engine_name].kind)
+
+    def _check_usable(self, name: str) -> None:
+        self.stage(name)
+        self.engine(name)
+        who, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
+        # One that has run here may have all its answers.
+        if who and asks and self.folder.record(name) is None:
+            check_installed(self.config.engines[who].kind)
 
     def described(self, name: str) -> dict[str, Any]:
         """What would decide a stage's result now, as plain JSON values; nothing is run."""
@@ -333,6 +353,16 @@ def _origin(record: StageRecord) -> dict[str, Any]:
 
 def _languages(posts: Dataset) -> tuple[str, ...]:
     return tuple(sorted(pc.unique(_arrow(posts, "lang")["lang"].drop_null()).to_pylist()))
+
+
+def _first_error(results: Sequence[StageResult]) -> str:
+    for result in results:
+        rows = result.quarantine.select_columns(["_reason", "_detail"]).with_format("arrow")[:]
+        failed = rows.filter(pc.equal(rows["_reason"], Failed.ENGINE_ERROR.value))["_detail"]
+        if len(failed):
+            where = f"in {result.stats.stage!r} the engine failed on {len(failed):,} rows"
+            return f" ({where}, first with {failed[0].as_py()!r})"
+    return ""
 
 
 def _counts(result: StageResult) -> dict[str, Any]:

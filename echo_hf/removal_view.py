@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import datasets
 from rich.console import Console
 from rich.text import Text
 
@@ -27,5 +28,10 @@ def show_removal(console: Console, taken: Removal, config: Path) -> None:
         said = f"nothing here was at {url}: is that how your posts spell it?"
         lines.append(f"{said} It will not be collected")
     lines += [f"still in {place}: edit that file, it is yours" for place in taken.left_in]
+    lines.append(
+        "what somebody else loaded with datasets may lie in "
+        f"{str(datasets.config.HF_DATASETS_CACHE)!r}, too, and wherever the release went: delete "
+        "it there"
+    )
     for line in (*lines, f"next: echo-hf build {config}"):
         console.print(Text(line), soft_wrap=True)

@@ -26,6 +26,7 @@ def build(
     offline: bool = False,
     responses: Path | str | None = None,
     with_responses: bool = False,
+    allow_empty: bool = False,
     watch: Watcher | None = None,
 ) -> Release:
     """Builds a benchmark; what an earlier run has done already is not done again.
@@ -37,18 +38,19 @@ def build(
         responses: Folder of a release, or `ORG/NAME@TAG` on the Hub, that carries the answers to
             read in place of asking a model: the same posts give the same tables.
         with_responses: Whether the release carries the stored answers that it was made from.
+        allow_empty: Whether a release without a sample is written.
         watch: Told of each plan, call and result.
 
     Returns:
         The release, on disk and readable with `datasets.load_dataset`.
 
     Raises:
-        EchoError: The config, a source, an engine or the recorded answers are not usable; the
-            message says how to go on.
+        EchoError: The config, a source, an engine or the recorded answers are not usable, or no
+            post became a sample; the message says how to go on.
     """
     with opened(config, runs, offline=offline, responses=responses, watch=watch) as pipeline:
         results = list(pipeline.results(STAGES[-1]))
-        return pipeline.release(results, with_responses=with_responses)
+        return pipeline.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
 
 def run_until(

@@ -22,10 +22,10 @@ from typing import Any
 
 import yaml
 from datasets import Dataset
-from filelock import FileLock, Timeout
 
 from echo_hf.errors import RunError
 from echo_hf.evaluated import Evaluated
+from echo_hf.file_lock import held
 from echo_hf.pictures import PictureStore
 from echo_hf.stage_result import StageResult
 from echo_hf.store import Store
@@ -109,24 +109,19 @@ class RunFolder:
         Raises:
             RunError: Another process is at it, or it cannot be made.
         """
-        lock = FileLock(self.root / ".lock")
+        busy = RunError(
+            f"another process is working in {str(self.root)!r}: wait for it, or choose another "
+            "folder with --runs"
+        )
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise RunError(
-                f"another process is working in {str(self.root)!r}: wait for it, or choose another "
-                "folder with --runs"
-            ) from None
         except OSError as error:
             raise RunError(
                 f"cannot write in {str(self.root)!r} ({error}): choose another folder with --runs"
             ) from error
-        try:
+        with held(self.root / ".lock", busy):
             self._sweep()
             yield
-        finally:
-            lock.release()
 
     def save_config(self, config: Evaluated) -> None:
         """Writes down the config that this run follows."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
@@ -43,6 +45,9 @@ class Terminal(Console):
     Whatever is printed, tables and bars included, comes out of `render`: no control character of a
     text, such as of a colour, a link or the other direction, gets past it.
 
+    When nobody reads it any more, as after `| head`, what is printed is dropped: work that may have
+    been paid for goes on and is kept.
+
     Args:
         **options: As of `rich.console.Console`.
     """
@@ -56,6 +61,17 @@ class Terminal(Console):
         """The pieces that are printed, without control characters that are not of our own."""
         for piece in super().render(renderable, options):
             yield piece if piece.control else piece._replace(text=disarmed(piece.text))
+
+    def on_broken_pipe(self) -> None:
+        """Goes on in silence, and says so where errors are read."""
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        try:
+            said = "nobody reads standard output any more: what is printed is dropped, the work goes on"
+            print(f"echo-hf: {said}", file=sys.stderr, flush=True)
+        except BrokenPipeError:  # both went into that pipe
+            os.dup2(nowhere, sys.stderr.fileno())
 
 
 class Watch:

@@ -58,6 +58,7 @@ def update(
     runs: Path | str = RUNS,
     offline: bool = False,
     with_responses: bool = False,
+    allow_empty: bool = False,
     watch: Watcher | None = None,
 ) -> Updated:
     """Builds a benchmark from the posts that are there now, and keeps the release before it.
@@ -67,6 +68,7 @@ def update(
         runs: Folder of runs.
         offline: Ask no model: answer from the store alone.
         with_responses: Whether the release carries the stored answers that it was made from.
+        allow_empty: Whether a release without a sample is written.
         watch: Told of each plan, call and result.
 
     Returns:
@@ -79,7 +81,9 @@ def update(
         results = list(pipeline.results(STAGES[-1]))
         before = _set_aside(pipeline.folder)
         try:
-            release = pipeline.release(results, with_responses=with_responses)
+            release = pipeline.release(
+                results, with_responses=with_responses, allow_empty=allow_empty
+            )
         except Exception:
             shutil.rmtree(pipeline.folder.cache / ASIDE, ignore_errors=True)
             raise

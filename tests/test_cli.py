@@ -71,7 +71,7 @@ def test_every_stage_has_its_verb(folder: Path, stage: str) -> None:
 
 
 def test_why_names_what_changed(folder: Path) -> None:
-    """A changed option is named with both values, and so is what follows from it."""
+    """A changed option is named with what went and came, and how many stages follow from it."""
     changed = folder / "changed.yaml"
     changed.write_text((folder / "config.yaml").read_text().replace("keep: [4, 5]", "keep: [5]"))
     done = echo_hf("why", "changed.yaml", cwd=folder)
@@ -80,38 +80,60 @@ def test_why_names_what_changed(folder: Path) -> None:
         "every result is up to date: nothing would run"
     )
     assert done.stdout.splitlines() == [
-        "threads runs because parameters.keep changed",
-        "  - [4, 5]",
-        "  + [5]",
-        *(
-            line
-            for stage in (
-                "download",
-                "extract",
-                "roles",
-                "screenshots",
-                "feedback",
-                "safety",
-                "privacy",
-                "splits",
-            )
-            for line in (
-                f"{stage} runs because input changed",
-                "  - its last input",
-                "  + what 'threads' makes when it runs",
-            )
-        ),
+        f"threads: parameters.keep changed: {len(STAGES) - 2} stages, from 'threads' on",
+        "  - 4",
     ]
-    assert echo_hf("why", "changed.yaml", "threads", cwd=folder).stdout.count("runs because") == 1
+    for stage, lines in (("relevance", 1), ("threads", 2), ("splits", 2)):
+        assert len(echo_hf("why", "changed.yaml", stage, cwd=folder).stdout.splitlines()) == lines
+
+
+def test_why_names_the_file_that_changed(tmp_path: Path) -> None:
+    """In a sentence, and no JSON that is cut."""
+    config = config_over(tmp_path, bundled_posts(), "rules")
+    assert echo_hf("build", "config.yaml", cwd=tmp_path).returncode == 0
+    with (tmp_path / "posts.jsonl").open("a", encoding="utf-8") as file:
+        file.write('\n{"url": "https://board.example/new", "text": "hello"}')
+    said = echo_hf("why", "config.yaml", cwd=tmp_path).stdout
+    assert said == f"posts.jsonl changed: all {len(STAGES)} stages\n"
+
+    text = config.read_text("utf-8").replace("path: posts.jsonl", "path: more.jsonl")
+    config.write_text(text, "utf-8")
+    (tmp_path / "posts.jsonl").rename(tmp_path / "more.jsonl")
+    said = echo_hf("why", "config.yaml", cwd=tmp_path).stdout.splitlines()
+    assert [line for line in said if not line.startswith(" ")] == [
+        f"more.jsonl changed: all {len(STAGES)} stages",
+        f"posts.jsonl changed: all {len(STAGES)} stages",
+    ]
 
 
 def test_why_before_any_run(tmp_path: Path) -> None:
-    """Nothing has run yet: every stage says so, and nothing is written."""
+    """Nothing has run yet: one line says so, and nothing is written."""
     shutil.copy(shipped_config(), tmp_path / "config.yaml")
     done = echo_hf("why", "config.yaml", cwd=tmp_path)
 
-    assert done.stdout.count("has not run yet") == len(STAGES)
+    assert done.stdout.splitlines() == [f"collect has not run yet: all {len(STAGES)} stages"]
     assert not (tmp_path / "runs").exists()
+
+
+def test_who_forgets_is_told_of_the_cache_that_is_not_ours(tmp_path: Path) -> None:
+    """In one line, with its place."""
+    config = config_over(tmp_path, bundled_posts(), "rules")
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "theirs")}
+    command = [sys.executable, "-m", "echo_hf", "forget", config.name, bundled_posts()[0]["url"]]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    [line] = [line for line in done.stdout.splitlines() if str(tmp_path / "theirs") in line]
+    assert line.startswith("what somebody else loaded with datasets may lie in ")
+    assert line.endswith("wherever the release went: delete it there")
+
+
+@pytest.mark.parametrize("verb", [[], ["build"], ["forget"], ["generate"], ["publish"]], ids=str)
+def test_h_is_help(tmp_path: Path, verb: list[str]) -> None:
+    """As of nearly every command."""
+    done = echo_hf(*verb, "-h", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == echo_hf(*verb, "--help", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("config", BAD_CONFIGS, ids=["key", "source", "path", "engine"])
@@ -390,3 +412,23 @@ def test_the_options_of_replay_are_explained(tmp_path: Path) -> None:
     shown = " ".join(echo_hf("build", "--help", cwd=tmp_path).stdout.split())
     for option in ("--responses", "--with-responses", "ORG/NAME@TAG"):
         assert option in shown
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["output", "output and errors"])
+def test_a_closed_pipe_ends_no_work(tmp_path: Path, both: bool) -> None:
+    """As of `| head -1`: the build is finished and kept, and one line on standard error tells."""
+    shutil.copy(shipped_config(), tmp_path / "config.yaml")
+    command = [sys.executable, "-m", "echo_hf", "build", "config.yaml"]
+    errors = subprocess.STDOUT if both else subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=errors) as build:
+        assert build.stdout
+        build.stdout.readline()
+        build.stdout.close()
+        said = build.stderr.read().decode() if build.stderr else ""
+    assert build.returncode == 0
+    assert (tmp_path / "runs" / "quickstart" / "release" / "manifest.json").exists()
+    if not both:
+        assert said.splitlines() == [
+            "echo-hf: nobody reads standard output any more: what is printed is dropped, the work "
+            "goes on"
+        ]

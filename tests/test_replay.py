@@ -88,7 +88,13 @@ def replayed(config: Path, release: Release, watch: Notes | None = None) -> Path
     """Folder of a run that was built from a release's answers."""
     runs = config.parent / "second"
     again = build(
-        config, runs=runs, offline=True, responses=release.path, with_responses=True, watch=watch
+        config,
+        runs=runs,
+        offline=True,
+        responses=release.path,
+        with_responses=True,
+        allow_empty=True,
+        watch=watch,
     )
     return again.path.parent
 

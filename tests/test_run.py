@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -21,16 +23,17 @@ import pytest
 from datasets import Image, load_dataset
 
 from echo_hf.engines import base
-from echo_hf.engines.base import Completion, engine_names
+from echo_hf.engines.base import Completion, engine_names, register
 from echo_hf.engines.planner import Plan
-from echo_hf.errors import ReleaseError, RunError, SourceError
+from echo_hf.errors import MissingExtraError, ReleaseError, RunError, SourceError
 from echo_hf.hub.release import read_release, verify_release
 from echo_hf.quickstart.show import shipped_config
 from echo_hf.run import build, opened, run_until
 from echo_hf.steps import STAGES
 from echo_hf.tables import OUTPUTS, Table
 from echo_hf.watch import Unwatched
-from tests.rules_as_model import RulesAsModel, bundled_posts, config_over
+from tests.engines.openai.loopback_server import Answer, closed_port, running
+from tests.rules_as_model import KIND, RulesAsModel, bundled_posts, config_over
 
 HERE = Path(__file__).parent
 
@@ -367,37 +370,80 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_bad_input_leaves_a_good_release_alone(tmp_path: Path) -> None:
-    """A wrong reader or a cut file, which gives no sample, is refused where a release has some."""
-    config = set_posts(tmp_path / "config.yaml")
-    release = build(config, runs=tmp_path / "runs")
-    before = contents(release.path)
-    held = ", ".join(f"{entry.rows} {name}" for name, entry in release.manifest.configs.items())
+@pytest.mark.parametrize(("source", "size"), [("snscrape", None), ("x", None), ("jsonl", 60)])
+def test_posts_without_a_sample_write_no_release(
+    tmp_path: Path, quickstart: Path, source: str, size: int | None
+) -> None:
+    """A wrong reader or a cut file is a mistake: nothing is written, and what is there stays."""
+    config, runs = set_posts(tmp_path / "config.yaml", source=source, size=size), tmp_path / "runs"
+    with pytest.raises(ReleaseError, match=r"no post became a sample, .*--allow-empty writes"):
+        build(config, runs=runs)
+    assert not (runs / "quickstart" / "release").exists()
 
-    for source, size in (("snscrape", None), ("x", None), ("jsonl", 60)):
-        set_posts(config, source=source, size=size)
+    shutil.copytree(quickstart / "release", runs / "quickstart" / "release")
+    before = contents(runs / "quickstart" / "release")
+    with pytest.raises(ReleaseError, match="one that is there stays"):
+        build(config, runs=runs)
+    assert contents(runs / "quickstart" / "release") == before
+
+
+def test_an_empty_release_is_written_on_demand(tmp_path: Path) -> None:
+    """At first, and again after that."""
+    config = set_posts(tmp_path / "config.yaml", size=60)
+    for _ in range(2):
+        release = build(config, runs=tmp_path / "runs", allow_empty=True)
+        assert {entry.rows for entry in release.manifest.configs.values()} == {0}
+
+
+def test_a_dead_engine_stops_the_build(tmp_path: Path) -> None:
+    """One line with the address and the cause, exit code 2, and no release."""
+    url = closed_port()
+    options = {"model": "tiny", "base_url": url, "api_key_env": None, "backoff_s": 0.01}
+    engines = {"text": {"kind": "openai", **options}}
+    config = config_over(tmp_path, bundled_posts(), engines=engines)
+    command = [sys.executable, "-m", "echo_hf", "build", config.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert f"the connection to '{url}' failed: [Errno {errno.ECONNREFUSED}]" in done.stderr
+    assert not (tmp_path / "runs" / "quickstart" / "release").exists()
+
+
+def test_an_engine_that_only_fails_is_quoted(tmp_path: Path) -> None:
+    """It is there, and answers nobody: what it said explains why there is no sample."""
+    with running() as server:
+        server.behave = lambda _: Answer(b"Bad Gateway", 502)
+        options = {"model": "tiny", "base_url": server.url, "api_key_env": None}
+        text = {"kind": "openai", **options, "max_attempts": 1}
+        config = config_over(tmp_path, bundled_posts()[:6], engines={"text": text})
         with pytest.raises(ReleaseError) as raised:
             build(config, runs=tmp_path / "runs")
-        assert str(raised.value).startswith("this build has no sample, and release ")
-        assert f"({held})" in str(raised.value)
-        assert contents(release.path) == before
-
-    build(set_posts(config), runs=tmp_path / "runs")
-    assert contents(release.path) == before
+    failed = re.search(r"in 'relevance' the engine failed on (\d+) rows", str(raised.value))
+    assert failed
+    assert int(failed[1]) == len(rows(tmp_path / "runs" / "quickstart", "relevance", "quarantine"))
+    assert "'status 502: Bad Gateway'" in str(raised.value)
 
 
-def test_an_empty_release_is_written_where_none_has_rows(tmp_path: Path) -> None:
-    """At first, again after that, and in the place of one whose folder was deleted."""
-    runs, config = tmp_path / "runs", set_posts(tmp_path / "config.yaml", size=60)
-    for _ in range(2):
-        first = build(config, runs=runs)
-        assert {entry.rows for entry in first.manifest.configs.values()} == {0}
-    full = build(set_posts(config), runs=runs)
-    assert full.manifest.configs["analysis"].rows > 0
-    shutil.rmtree(full.path)
-    again = build(set_posts(config, size=60), runs=runs)
+def test_a_missing_package_is_told_before_a_post_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not where stored answers are enough."""
+    engine_names()
+    for names in ("_FACTORIES", "_NEEDS"):
+        monkeypatch.setattr(base, names, dict(getattr(base, names)))
+    engine = RulesAsModel().use()
+    config, runs = config_over(tmp_path, bundled_posts()), tmp_path / "runs"
+    absent = register(KIND, extra="vllm", packages=("nobody_has_this",))
+    absent(lambda **_: engine)
+    with pytest.raises(MissingExtraError, match=r'pip install "echo-hf\[vllm\]"'):
+        build(config, runs=runs)
+    assert not (runs / "quickstart" / "stages").exists()
 
-    assert {entry.rows for entry in again.manifest.configs.values()} == {0}
+    engine.use()
+    build(config, runs=runs)
+    absent(lambda **_: engine)
+    build(config, runs=runs)
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
@@ -431,8 +477,7 @@ def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
             "update answers set text = '{\"score\": 1}' where task = 'relevance'",
         )
     connection.close()
-    shutil.rmtree(run / "release")  # one without any sample would not take its place
-    assert slow_build(config, runs, log, 0).wait() == 0
+    assert slow_build(config, runs, log, 0).wait() == 1  # without a sample there is no release
 
     assert rows(run, "threads") == []
     assert rows(run, "splits") == []

@@ -140,7 +140,7 @@ def test_a_refused_update_leaves_both_releases(tmp_path: Path) -> None:
     done, _ = updated(tmp_path, posts[:-20])
     run = tmp_path / "runs" / "quickstart"
     before = _bytes(done.release.path), _bytes(run / "previous")
-    with pytest.raises(ReleaseError, match="has no sample"):
+    with pytest.raises(ReleaseError, match="no post became a sample"):
         updated(tmp_path, [{"url": "https://board.example/1", "text": "hello"}])
     assert (_bytes(run / "release"), _bytes(run / "previous")) == before
     assert not (run / "cache" / ASIDE).exists()

@@ -17,17 +17,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from echo_hf.config_check import first_error, shown_value
 from echo_hf.curate.decision import Decision
 from echo_hf.curate.decisions import Decisions
 from echo_hf.errors import ReviewError
+from echo_hf.file_lock import held
 
 FILE = "review.jsonl"
 LOCK = ".review.lock"
@@ -112,16 +112,11 @@ def _forgetting(
     return one.model_copy(update=bare) if stays else None
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    try:
-        with FileLock(path.with_name(LOCK), timeout=LONGEST_WAIT_S):
-            yield
-    except Timeout:
-        raise ReviewError(
-            f"another process has held {str(path)!r} for {LONGEST_WAIT_S} s: end it, and decide "
-            "again"
-        ) from None
+def _locked(path: Path) -> AbstractContextManager[None]:
+    busy = ReviewError(
+        f"another process has held {str(path)!r} for {LONGEST_WAIT_S} s: end it, and decide again"
+    )
+    return held(path.with_name(LOCK), busy, LONGEST_WAIT_S)
 
 
 def _is_whole(line: bytes) -> bool:

@@ -213,18 +213,22 @@ def engine_names() -> list[str]:
     return sorted({*_FACTORIES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
 
 
-def check_installed(kind: str) -> None:
+def check_installed(kind: str, who: str | None = None) -> None:
     """Says what to install where packages of an engine are missing.
 
     Args:
         kind: A registered name.
+        who: Who needs it, for the message; null for the engine itself.
 
     Raises:
         MissingExtraError: One of its packages is not installed.
     """
-    needs = _NEEDS[kind]
+    _load_ours()
+    needs = _NEEDS.get(kind, Needs())
+    if taken := needs.chooses and needs.chooses():
+        check_installed(taken, who)
     if needs.extra is not None and needs.missing:
-        raise MissingExtraError(f"engine {kind!r}", needs.extra)
+        raise MissingExtraError(who or f"engine {kind!r}", needs.extra)
 
 
 def make_engine(kind: str, **options: Any) -> Engine:

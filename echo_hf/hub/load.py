@@ -29,6 +29,7 @@ def load_benchmark(
     *,
     revision: str | None = None,
     cache_dir: str | Path | None = None,
+    rows_cache: Path | None = None,
     pictures: OfficialPictures | None = None,
     api: HfApi | None = None,
 ) -> Dataset:
@@ -41,6 +42,7 @@ def load_benchmark(
         revision: Tag, branch or commit of a repository; null for its main branch, as it was when
             it was last seen where the Hub is out of reach.
         cache_dir: Where downloads are kept; null for huggingface_hub's own cache.
+        rows_cache: Where rows are copied to when they are read; null for the cache of datasets.
         pictures: How the pictures of a dataset in the authors' layout are fetched, and where they
             are kept; null for the usual limits, and a folder in huggingface_hub's cache.
         api: The Hub's client; null for one with huggingface_hub's own address and token.
@@ -64,7 +66,7 @@ def load_benchmark(
         # The client believes what its cache holds: only deleting it brings the file again.
         mend = f"delete {str(folder.parent.parent)!r} to download it anew"
         raise ReleaseError(f"{error}; this is a cache: {mend}") from error
-    return read_release(folder).datasets[config]
+    return read_release(folder, rows_cache).datasets[config]
 
 
 def load_manifest(

@@ -9,11 +9,12 @@ release/  README.md  manifest.json  stats.json  eval.yaml
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pyarrow.parquet as pq
 from datasets import Dataset
 
@@ -49,7 +50,6 @@ NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
 __all__ = [
     "Release",
     "ReleaseFacts",
-    "check_not_emptied",
     "check_place",
     "is_complete",
     "read_release",
@@ -61,8 +61,8 @@ __all__ = [
 class ReleasedDatasets(Mapping[str, Dataset]):
     """The datasets of a release by config, each read when it is first asked for."""
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
-        self._path, self._manifest = path, manifest
+    def __init__(self, path: Path, manifest: Manifest, cache: Path | None) -> None:
+        self._path, self._manifest, self._cache = path, manifest, cache
         self._loaded: dict[str, Dataset] = {}
 
     def __getitem__(self, config: str) -> Dataset:
@@ -80,7 +80,14 @@ class ReleasedDatasets(Mapping[str, Dataset]):
         files = [str(self._path / file.path) for file in entry.files]
         if not entry.rows:  # datasets refuses to prepare a split without rows
             return Dataset(pq.read_table(files[0]), split=SPLIT)
-        return Dataset.from_parquet(files, split=SPLIT)
+        cache = str(self._cache or datasets.config.HF_DATASETS_CACHE)
+        try:
+            return Dataset.from_parquet(files, split=SPLIT, cache_dir=cache)
+        except OSError as error:
+            raise ReleaseError(
+                f"cannot read {files[0]!r} through {cache!r} ({error}): mend that, or choose a "
+                "place on another disk"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -90,15 +97,17 @@ class Release:
     Attributes:
         path: Its folder.
         manifest: What it holds and what made it.
+        cache: Where its rows are copied to when they are read; null for the cache of datasets.
     """
 
     path: Path
     manifest: Manifest
+    cache: Path | None = field(default=None, compare=False)
 
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
         """The datasets by config, pictures as `Image`; each is read when it is asked for."""
-        return ReleasedDatasets(self.path, self.manifest)
+        return ReleasedDatasets(self.path, self.manifest, self.cache)
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -158,11 +167,12 @@ def check_place(folder: Path) -> None:
     check_replaceable(folder.resolve(), NAMES)
 
 
-def read_release(path: Path) -> Release:
+def read_release(path: Path, cache: Path | None = None) -> Release:
     """Opens a release, without reading its rows.
 
     Args:
         path: Its folder.
+        cache: As of `Release`.
 
     Returns:
         The release.
@@ -171,34 +181,7 @@ def read_release(path: Path) -> Release:
         ReleaseError: There is none, or its manifest is not understood.
     """
     path = complete(path.resolve())
-    return Release(path, read_manifest(path))
-
-
-def check_not_emptied(path: Path, configs: Mapping[str, Dataset]) -> None:
-    """Refuses to put a release without any row in the place of a complete one that has rows.
-
-    Nobody means that: it is what a wrong `source` or a cut file of posts comes to.
-
-    Args:
-        path: A folder that may hold a release.
-        configs: Rows of each config of the release that would take its place.
-
-    Raises:
-        ReleaseError: Rows would be lost, and none would come.
-    """
-    if any(len(configs[name]) for name in SAMPLE_CONFIGS if name in configs):
-        return
-    if not is_complete(path):
-        return
-    held_configs = read_release(path).manifest.configs.items()
-    had = {name: entry.rows for name, entry in held_configs if name in SAMPLE_CONFIGS}
-    if any(had.values()):
-        held = ", ".join(f"{rows} {name}" for name, rows in had.items())
-        raise ReleaseError(
-            f"this build has no sample, and release {str(path)!r} has some ({held}), so it stays "
-            "as it was: mend the posts, their `source` or the engine, as the reasons of the stages "
-            "say; delete that folder to write an empty release"
-        )
+    return Release(path, read_manifest(path), cache)
 
 
 def _check_configs(configs: Mapping[str, Dataset]) -> None:

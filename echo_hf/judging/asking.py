@@ -12,10 +12,10 @@ from datasets import Dataset
 
 from echo_hf.answers import answers_of
 from echo_hf.apply import run_stage
-from echo_hf.engines.base import Engine, engine_needs
+from echo_hf.engines.base import Engine, check_installed
 from echo_hf.engines.loaded import Engines
 from echo_hf.engines.planner import Plan
-from echo_hf.errors import EngineError, JudgeError, MissingExtraError
+from echo_hf.errors import EngineError, JudgeError
 from echo_hf.fill_stats import FillStats
 from echo_hf.filling import fill, plan
 from echo_hf.reasons import Failed
@@ -148,9 +148,7 @@ class Asking:
         Raises:
             MissingExtraError: A package of its engine is not there.
         """
-        needs = engine_needs().get(self.engines.choices[who].kind)
-        if needs is not None and needs.extra is not None and needs.missing:
-            raise MissingExtraError(f"judge {who!r}", needs.extra)
+        check_installed(self.engines.choices[who].kind, f"judge {who!r}")
 
     def plan(self, question: Question) -> Planned:
         """What a judge would be asked; nobody is asked."""

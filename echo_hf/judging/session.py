@@ -7,11 +7,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from echo_hf.config_fields import EngineChoice
 from echo_hf.engines.loaded import Engines
 from echo_hf.errors import JudgeError, RunError
+from echo_hf.file_lock import held
 from echo_hf.judging.asking import Answered, Asking, Planned, Question
 from echo_hf.reasons import Failed, Reason
 from echo_hf.run_folder import RunFolder
@@ -64,7 +63,12 @@ def asking_in(
         JudgeError: A judge cannot be asked.
         EngineError: There is no such engine, or it does not take one of its options.
     """
-    with _locked(folder), Engines(engines) as loaded, closing(folder.store()) as store:
+    busy = RunError(
+        f"another process is judging in {str(folder.root)!r}: wait for it, or choose another "
+        "folder with --runs"
+    )
+    lock = held(folder.root / LOCK, busy)
+    with lock, Engines(engines) as loaded, closing(folder.store()) as store:
         asking = Asking(loaded, store, watch or Unwatched(), budget_usd)
         for who in engines:
             asking.engine(who).signature()  # what is wrong with one is said before any is asked
@@ -111,19 +115,3 @@ def asked(
         cost_usd=sum(costs) if costs else None,
         spent=asking.is_spent and any(one.outcomes.get(Failed.NOT_ANSWERED) for one in answered),
     )
-
-
-@contextmanager
-def _locked(folder: RunFolder) -> Iterator[None]:
-    lock = FileLock(folder.root / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise RunError(
-            f"another process is judging in {str(folder.root)!r}: wait for it, or choose another "
-            "folder with --runs"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()

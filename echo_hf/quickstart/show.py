@@ -57,10 +57,10 @@ def show(console: Console, runs: Path) -> None:
         release = build(shipped_config(), runs=runs, watch=watch)
     watch.funnel()
     console.print()
-    for config in BENCHMARKS:
-        loaded = load_dataset(str(release.path), config, split="test")
-        console.print(f"loaded back: {len(loaded)} rows of {config}", highlight=False)
     folder = RunFolder(release.path.parent)
+    for config in BENCHMARKS:
+        loaded = load_dataset(str(release.path), config, split="test", cache_dir=str(folder.cache))
+        console.print(f"loaded back: {len(loaded)} rows of {config}", highlight=False)
     thread, samples = telling_thread(folder)
     console.print()
     console.print(thread_beside_samples(thread, samples, console.width))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from echo_hf.errors import RunError
 from echo_hf.evaluated import Evaluated
+from echo_hf.file_lock import held
 from echo_hf.report.board_markdown import board_markdown
 from echo_hf.report.colours import ColourSum, MeanColours
 from echo_hf.report.eval_results import eval_results
@@ -99,7 +97,11 @@ def report(
     """
     data = read_run_data(config, runs)
     root = data.pictures.root.parent
-    with _alone(root):
+    busy = RunError(
+        f"another process writes the report of {str(root)!r}: wait for it, and run `echo-hf "
+        "report` again"
+    )
+    with held(root / LOCK, busy):
         return write_report(data, root / FOLDER, single_file=single_file)
 
 
@@ -133,22 +135,6 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
         for name, drawing in figures(data).items():
             (partial / FIGURES / f"{name}.svg").write_text(drawing, "utf-8")
     return Report(folder / PAGE, len(data.samples), len(seen.thumbnails), seen.problems)
-
-
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    lock = FileLock(root / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise RunError(
-            f"another process writes the report of {str(root)!r}: wait for it, and run `echo-hf "
-            "report` again"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _page(data: RunData, seen: Pictures) -> str:

@@ -117,6 +117,13 @@ class SystemConfig(Section):
     limits: Limits = Limits()
     price: Price | None = None
 
+    @property
+    def usd_per_image(self) -> float | None:
+        """What a picture costs now, null where that is not known."""
+        if self.adapter == "files":  # whatever it cost when it was made
+            return 0.0
+        return self.price.usd_per_image if self.price else None
+
     @model_validator(mode="after")
     def _without_secrets(self) -> Self:
         told = {"model": self.model, "note": self.note, "parameters": self.parameters}

@@ -180,8 +180,22 @@ class _Row:
             elif one.stage != OutcomeStage.INPUT and one.code not in OF_ONE_TASK:
                 self._failed += 1
             if self._failed >= MOST_FAILURES_IN_A_ROW:
-                raise GenerationError(
-                    f"system {self._system!r}: {self._failed} tasks in a row failed, the last "
-                    f"with {(one.text or '')[:LONGEST_REMARK]!r}: mend that; the same command goes "
-                    "on from here"
-                )
+                raise broken(self._system, f"{self._failed} tasks in a row failed", one)
+
+
+def broken(system: str, how: str, last: Entry) -> GenerationError:
+    """What to say of a system that only fails.
+
+    Args:
+        system: Its name.
+        how: How often it failed.
+        last: Its last failure.
+
+    Returns:
+        The error, with what that said.
+    """
+    said = (last.text or "")[:LONGEST_REMARK]
+    return GenerationError(
+        f"system {system!r}: {how}, the last with {said!r}: mend that; the same command goes on "
+        "from here"
+    )

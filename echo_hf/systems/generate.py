@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from echo_hf.errors import ConfigError, EchoError, GenerationError, unknown
+from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.evaluated import Evaluated, Evaluation
 from echo_hf.evaluation import benchmark_of, load_evaluation
 from echo_hf.reasons import NoTask, NotTabled, Outcome
@@ -16,10 +17,10 @@ from echo_hf.run import RUNS
 from echo_hf.run_folder import RunFolder
 from echo_hf.systems.base import Retired, System, Task
 from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.drawing import Drawing, concurrency_of
+from echo_hf.systems.drawing import Drawing, broken, concurrency_of
 from echo_hf.systems.journal import Journal, digest_of
 from echo_hf.systems.locks import locked
-from echo_hf.systems.output_rows import not_tabled, outputs_table, write_outputs
+from echo_hf.systems.output_rows import FILE, not_tabled, outputs_table, write_outputs
 from echo_hf.systems.plan import Plan, plan_of
 from echo_hf.systems.registry import make_system
 from echo_hf.systems.secrecy import without_secrets
@@ -86,8 +87,8 @@ def generate(
 
     Raises:
         ConfigError: The config names no system, or not one that was asked for.
-        GenerationError: A system cannot be run, before anything is drawn; or had to be stopped,
-            after the others have finished.
+        GenerationError: A system cannot be run, before anything is drawn; or lacks a package, had
+            to be stopped, or failed at all of its tasks, after the others have finished.
         RunError: Another process draws with one of them, or a file of the run is damaged.
         EchoError: The benchmark cannot be read.
     """
@@ -95,26 +96,36 @@ def generate(
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
     chosen, watch = _chosen(config, systems), watch or Unwatched()
-    made = {one.name: make_system(one) for one in chosen}
+    made, missing = _made(chosen)
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
-    with nullcontext() if dry_run else _writing(config, folder, list(made)):
+    writing = nullcontext() if dry_run else _writing(config, folder, list(made))
+    with TemporaryDirectory() as aside, writing:
+        if not folder.root.exists():  # a plan leaves nothing there
+            benchmark = replace(benchmark, cache=Path(aside))
         tasks = benchmark.tasks(None if dry_run else folder.pictures, limit)
-        workers = [_worker(one, made[one.name], folder, tasks.tasks) for one in chosen]
+        ready = (one for one in chosen if one.name in made)
+        workers = [_worker(one, made[one.name], folder, tasks.tasks) for one in ready]
         plans = tuple(worker.plan for worker in workers)
         watch.planned(plans, tasks.left_out)
-        if dry_run:
-            return Generated(None, plans, {}, None, tasks.left_out)
-        path, costs = _run_all(workers, folder, watch)
+        stopped = [f"{said}; its {len(tasks.tasks):,} tasks wait" for said in missing.values()]
+        for name, said in zip(missing, stopped, strict=True):
+            watch.finished(name, said)
+        ends = [] if dry_run else _run_all(workers, folder, watch)
+    if stopped := [*stopped, *(end.stopped for end in ends if end.stopped)]:
+        raise GenerationError("; ".join(stopped))
+    if dry_run:
+        return Generated(None, plans, {}, None, tasks.left_out)
     outcomes = {worker.config.name: _outcomes(worker, tasks.tasks) for worker in workers}
+    costs = [cost for end in ends for cost in end.costs]
     cost_usd = sum(costs) if costs else None
     kept_back = not_tabled(folder.root)
-    return Generated(path, plans, outcomes, cost_usd, tasks.left_out, kept_back)
+    return Generated(folder.root / FILE, plans, outcomes, cost_usd, tasks.left_out, kept_back)
 
 
 @dataclass(frozen=True)
 class _End:
-    """How a system's work ended: why it was stopped, null when it was not, and what it cost."""
+    """How a system's work ended: what stopped it, null when nothing did, and what it cost."""
 
     stopped: str | None = None
     costs: tuple[float, ...] = ()
@@ -144,6 +155,20 @@ def _chosen(config: Evaluated, names: Sequence[str] | None) -> list[SystemConfig
     return [by_name[name] for name in dict.fromkeys(names or by_name)]
 
 
+def _made(configs: Sequence[SystemConfig]) -> tuple[dict[str, System], dict[str, str]]:
+    """The systems by name, and what to install for those that cannot be made."""
+    made: dict[str, System] = {}
+    missing: dict[str, str] = {}
+    for one in configs:
+        try:
+            made[one.name] = make_system(one)
+        except MissingExtraError as error:  # the other systems go on
+            missing[one.name] = str(error)
+    if not made:
+        raise GenerationError("; ".join(missing.values()))
+    return made, missing
+
+
 def _worker(
     config: SystemConfig, system: System, folder: RunFolder, tasks: Sequence[Task]
 ) -> _Worker:
@@ -169,20 +194,15 @@ def _retired(worker: _Worker) -> Retired | None:
         ) from error
 
 
-def _run_all(
-    workers: Sequence[_Worker], folder: RunFolder, watch: Watcher
-) -> tuple[Path, list[float]]:
-    """Runs the systems one after the other; gives the table of outputs and what they cost."""
+def _run_all(workers: Sequence[_Worker], folder: RunFolder, watch: Watcher) -> list[_End]:
+    """Runs the systems one after the other, and writes the table of outputs."""
     outputs_table(folder.root)  # what is damaged is told before anything is spent
     retired = [_retired(worker) for worker in workers]
     try:
-        ends = [_run(*one, folder, watch) for one in zip(workers, retired, strict=True)]
+        return [_run(*one, folder, watch) for one in zip(workers, retired, strict=True)]
     finally:
-        path = write_outputs(folder.root)
+        write_outputs(folder.root)
         watch.tabled(not_tabled(folder.root))
-    if stopped := [end.stopped for end in ends if end.stopped]:
-        raise GenerationError("; ".join(stopped))
-    return path, [cost for end in ends for cost in end.costs]
 
 
 def _run(worker: _Worker, retired: Retired | None, folder: RunFolder, watch: Watcher) -> _End:
@@ -192,7 +212,7 @@ def _run(worker: _Worker, retired: Retired | None, folder: RunFolder, watch: Wat
     if retired is not None:
         drawing.retire(worker.plan.todo, retired)
     else:
-        end = _drawn(drawing, worker.plan.todo)
+        end = _drawn(drawing, worker.plan)
     watch.finished(worker.config.name, end.stopped)
     return end
 
@@ -208,12 +228,14 @@ def _signature(worker: _Worker, retired: Retired | None) -> str:
     return worker.journal.sign(worker.system.signature(), worker.system.determinism)
 
 
-def _drawn(drawing: Drawing, tasks: Sequence[Task]) -> _End:
+def _drawn(drawing: Drawing, plan: Plan) -> _End:
     try:
         with drawing.system:
-            entries = drawing.run(tasks)
+            entries = drawing.run(plan.todo)
     except EchoError as error:  # the other systems go on
         return _End(str(error))
+    if entries and not plan.stored and all(one.outcome == Outcome.FAILED for one in entries):
+        return _End(str(broken(plan.system, f"all {len(entries)} tasks failed", entries[-1])))
     return _End(costs=tuple(one.cost_usd for one in entries if one.cost_usd is not None))
 
 

@@ -13,6 +13,7 @@ from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.hosted import CONCURRENCY, Host, HostedOptions, one_line, without_key
+from echo_hf.systems.hosted_faults import SHUT_DOWN
 from echo_hf.systems.misfit import by_config, misfit
 from echo_hf.systems.opened import Opened
 from echo_hf.systems.sent_pictures import SentInput, sent_input
@@ -75,9 +76,13 @@ class HostedSystem(ABC, Generic[Connection]):
     def preflight(self) -> Retired | None:
         """Asks the server for the model; null where it is there, and where none is told.
 
+        Of one that is known to be shut down nobody is asked.
+
         Raises:
             GenerationError: There is no usable key, or the server does not accept it.
         """
+        if self._host.model in SHUT_DOWN:
+            return Retired(f"{self._host.model} was shut down by its maker", "shut_down")
         connection = self._connection.get()
         with _hidden(connection.key):
             found = self._looked(connection)

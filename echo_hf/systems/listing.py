@@ -94,7 +94,7 @@ def _listed(
         extra=",".join(missing) or None,
         keys={name: bool(environment.get(name, "").strip()) for name in keys},
         no_folder=_no_folder(config),
-        usd_per_image=config.price.usd_per_image if config.price else None,
+        usd_per_image=config.usd_per_image,
     )
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from echo_hf.errors import RunError
+from echo_hf.file_lock import held
 from echo_hf.systems.journal import FOLDER, SUFFIX
 
 
@@ -24,18 +23,12 @@ def locked(root: Path, system: str) -> Iterator[None]:
         RunError: Another one does.
     """
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
-    lock = FileLock(root / FOLDER / f".{system}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise RunError(
-            f"another process is at work on the outputs of {system!r} in {str(root)!r}: wait for "
-            "it, or choose other systems with --systems"
-        ) from None
-    try:
+    busy = RunError(
+        f"another process is at work on the outputs of {system!r} in {str(root)!r}: wait for "
+        "it, or choose other systems with --systems"
+    )
+    with held(root / FOLDER / f".{system}.lock", busy):
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager

@@ -11,14 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from filelock import FileLock
 
 from echo_hf.errors import RunError
+from echo_hf.file_lock import held
 from echo_hf.reasons import NotTabled
 from echo_hf.systems.journal import FOLDER, Entry, Journal, journals
 from echo_hf.tables import OUTPUTS
 
 FILE = "outputs.parquet"
+LONGEST_WAIT_S = 60
 TOLD = ("code", "text", "revised_prompt", "model_reported")
 
 
@@ -32,12 +33,14 @@ def write_outputs(root: Path) -> Path:
         The file.
 
     Raises:
-        RunError: A journal, or the table that is there, cannot be read; it stays as it is.
+        RunError: A journal, or the table that is there, cannot be read, or another process writes
+            it for a minute; it stays as it is.
     """
     path = root / FILE
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     # Whoever writes last has read last: several processes may end at a time.
-    with FileLock(root / FOLDER / f".{FILE}.lock"):
+    busy = RunError(f"another process has written {str(path)!r} for {LONGEST_WAIT_S} s: end it")
+    with held(root / FOLDER / f".{FILE}.lock", busy, LONGEST_WAIT_S):
         partial = path.with_name(f".{FILE}.partial")
         pq.write_table(outputs_table(root), partial)
         partial.replace(path)

@@ -72,8 +72,8 @@ def plan_of(
     before = [entries[task.sample_id] for task in todo if task.sample_id in entries]
     known = [one for one in entries.values() if one.signature == signature]
     per_picture = _mean(one.cost_usd for one in known if one.outcome == Outcome.OK)
-    if per_picture is None and config.price is not None:
-        per_picture = config.price.usd_per_image
+    if per_picture is None or config.usd_per_image == 0:
+        per_picture = config.usd_per_image
     latency = _mean(one.latency_s for one in known if one.attempts)
     return Plan(
         system=config.name,

@@ -19,7 +19,6 @@ from echo_hf.errors import PictureError, ReleaseError, TableError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import (
     Release,
-    check_not_emptied,
     read_release,
     verify_release,
     write_release,
@@ -271,14 +270,6 @@ def test_each_config_keeps_to_its_own_table(
     with pytest.raises(TableError, match="'release of ratings' reads column 'judge'"):
         write_release(tmp_path / "release", {**configs, "ratings": outputs}, pictures, facts)
     assert not (tmp_path / "release").exists()
-
-
-def test_scores_alone_do_not_replace_a_release_with_samples(
-    release: Release, samples: Any, outputs: Dataset
-) -> None:
-    """A build without any sample is refused, whatever else its run holds."""
-    with pytest.raises(ReleaseError, match="this build has no sample"):
-        check_not_emptied(release.path, {"analysis": samples(), "outputs": outputs})
 
 
 def test_an_unknown_config_is_refused(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,14 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.curate.provenance_quotes import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
-from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
+from echo_hf.errors import (
+    ConfigError,
+    EchoError,
+    EngineError,
+    JudgeError,
+    MissingExtraError,
+    RunError,
+)
 from echo_hf.judging.judge import judge
 from echo_hf.judging.session import Judged
 from echo_hf.judging.shown import as_published
@@ -509,6 +519,22 @@ def test_two_processes_do_not_judge_at_once(folder: Path) -> None:
     ScriptedJudge(says).use()
     judged(folder)
     assert len(rows_of(folder)) == 10
+
+
+@pytest.mark.parametrize("verb", [judged, lambda folder: score(folder / "evaluation.yaml")])
+def test_a_disk_without_locks_is_one_line_that_names_a_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[Path], object]
+) -> None:
+    """Whether it judges or scores."""
+
+    def flock(_: int, how: int) -> None:
+        if how & fcntl.LOCK_EX:
+            raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(EchoError, match=r"'.*runs/.*No locks available"):
+        verb(folder)
 
 
 def test_the_command_rates_and_says_so(folder: Path) -> None:

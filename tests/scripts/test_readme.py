@@ -8,6 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import yaml
 
+from echo_hf.engines.openai.server_options import ServerOptions
+from echo_hf.engines.transformers.options import TransformersOptions
+from echo_hf.engines.vllm.options import VllmOptions
+from echo_hf.engines.vllm.window import window_size
 from echo_hf.run import build
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
@@ -35,3 +39,13 @@ def test_the_example_posts_and_config_give_a_sample(tmp_path: Path) -> None:
     assert sample["quality"] == "Benchmark"
     assert len(sample["output_images"]) == 1
     assert [one["feedback"] for one in sample["community_feedback"]] == ["so clean!"]
+
+
+def test_what_a_kill_asks_for_twice_is_named_with_its_numbers() -> None:
+    """They are the engines' own defaults: requests of a server, of vLLM, of a batch."""
+    said = " ".join(README.split())
+    server, batch = ServerOptions(model="m").concurrency, TransformersOptions(model="m").batch_size
+    local = window_size(VllmOptions(model="m").max_num_seqs)
+    assert f"`concurrency` requests of a server ({server} by default)" in said
+    assert f"{local} of `vllm` (a tenth more than `max_num_seqs`), a batch" in said
+    assert f"a batch of `transformers` ({batch})" in said

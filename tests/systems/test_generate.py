@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import shutil
 from collections import Counter
@@ -14,13 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 
-from echo_hf.errors import ConfigError, EngineError, GenerationError, RunError
+from echo_hf.errors import ConfigError, EchoError, EngineError, GenerationError, RunError
 from echo_hf.pictures import PictureStore
-from echo_hf.reasons import NoTask, NotTabled, Outcome
+from echo_hf.reasons import NoTask, NotTabled, Outcome, OutcomeStage
+from echo_hf.systems import registry
 from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.generate import Generated, generate
 from echo_hf.systems.journal import Journal
 from echo_hf.systems.locks import locked
+from echo_hf.systems.registry import register
 from echo_hf.tables import OUTPUTS
 from tests.systems.runs_for_tests import (
     Acting,
@@ -233,6 +237,38 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(
     assert not (tmp_path / "runs").exists()
 
 
+def test_no_copy_of_a_benchmark_stays_outside_the_run(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """Rows are read through the run's own cache, which goes when posts are forgotten."""
+    for dry_run in (True, False):
+        generate(evaluation(release), runs=tmp_path, dry_run=dry_run)
+    assert not (tmp_path / "cache").exists()
+    assert list((tmp_path / "measured" / "cache").rglob("*.arrow"))
+
+
+@pytest.mark.parametrize("name", ["flock", "copy"])
+def test_a_disk_without_locks_is_one_line_that_names_the_file(
+    tmp_path: Path, release: Path, acting: Acting, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Of a lock of the run, and of one that datasets wants for its copy."""
+
+    def flock(descriptor: int, how: int) -> None:
+        path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        if how & fcntl.LOCK_EX and (name == "flock") == path.endswith(".mine.lock"):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(EchoError, match="No locks available") as raised:
+        generate(evaluation(release), runs=tmp_path)
+    where = {
+        "flock": str(tmp_path / "measured" / "outputs" / ".mine.lock"),
+        "copy": str(tmp_path / "measured" / "cache"),
+    }
+    assert where[name] in str(raised.value)
+    assert acting.asked == []
+
+
 def test_only_the_systems_that_are_named(tmp_path: Path, release: Path) -> None:
     """Each once, in the order given; an unknown name is one line with the nearest."""
     config = evaluation(release, system("first"), system("second"), system("third"))
@@ -267,6 +303,48 @@ def test_one_system_that_stops_does_not_stop_the_others(
             generate(config, runs=tmp_path)
         assert sorted(good.asked) == EVERY
         assert sum(row["system"] == "good" for row in table(tmp_path)) == 5
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_missing_package_stops_its_own_system_alone(
+    tmp_path: Path, release: Path, dry_run: bool
+) -> None:
+    """What to install, and for how many tasks, is told at the end; by itself, at once."""
+    register("absent", extra="diffusers", packages=("nobody_has_this",))(lambda _: Acting())
+    absent, good = system("absent", adapter="absent"), Acting()
+    install = r'pip install "echo-hf\[diffusers\]"'
+    try:
+        with known(good):
+            config = evaluation(release, absent, system("good"))
+            with pytest.raises(GenerationError, match=f"system 'absent' .*{install}; its 5 tasks"):
+                generate(config, runs=tmp_path, dry_run=dry_run)
+        assert sorted(good.asked) == ([] if dry_run else EVERY)
+        with pytest.raises(GenerationError, match=install):
+            generate(evaluation(release, absent), runs=tmp_path)
+    finally:
+        registry._FACTORIES.pop("absent")
+        registry._NEEDS.pop("absent")
+
+
+def test_a_system_that_fails_at_every_task_is_an_error(tmp_path: Path, release: Path) -> None:
+    """Its cause is named; one that made something before, or makes something, has only failures."""
+    broken = {"on": True}
+
+    def act(one: Task) -> Drawn:
+        lost = Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, text="no route to host")
+        return lost if broken["on"] or one.sample_id == "t0" else drawn_for(one)
+
+    bad, good = Acting(act), Acting()
+    config = evaluation(release, system("bad"), system("good"))
+    with known(bad=bad, good=good):
+        said = "system 'bad': all 5 tasks failed, the last with 'no route to host'"
+        with pytest.raises(GenerationError, match=said):
+            generate(config, runs=tmp_path)
+        assert sorted(good.asked) == EVERY
+        broken["on"] = False
+        for _ in range(2):
+            made = generate(config, runs=tmp_path)
+            assert made.outcomes["bad"] == {Outcome.OK: 4, Outcome.FAILED: 1}
 
 
 def _raising(error: Exception):  # type: ignore[no-untyped-def]

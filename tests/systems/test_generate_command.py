@@ -42,14 +42,17 @@ def test_a_dry_run_asks_nobody(tmp_path: Path, server: Answering) -> None:
     assert said.splitlines()[-1] == "nothing was asked: leave out --dry-run to draw"
 
 
-def test_failures_are_counted_and_told_how_to_try_again(tmp_path: Path, server: Answering) -> None:
-    """Five that fail are fewer than stop a system: the command has done what it could."""
+def test_five_failures_of_five_are_an_error_that_names_the_cause(
+    tmp_path: Path, server: Answering
+) -> None:
+    """Fewer than stop a system, and all there are: exit code 2; the same command goes on."""
     path = config(tmp_path, 5)
     server.broken = True
     with drawing(server, path) as process:
-        said, _ = process.communicate()
-    assert process.returncode == 0
-    assert "what failed is tried again by the same command" in said
+        _, errors = process.communicate()
+    assert process.returncode == 2
+    assert errors.count("\n") == 1
+    assert "system 'mine': all 5 tasks failed, the last with " in errors
     server.broken = False
     with drawing(server, path) as process:
         said, _ = process.communicate()

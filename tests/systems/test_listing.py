@@ -51,18 +51,20 @@ def test_a_key_is_there_or_not(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_said_of_every_part(tmp_path: Path) -> None:
     """Also of a system inside another one, alone or in a list."""
-    local, both, in_list, unheard = listed(
+    local, both, in_list, unheard, made = listed(
         tmp_path,
         {"adapter": "local", "price": {"usd_per_image": 0.5, "as_of": "2026-01-01"}},
         {"adapter": "hosted", "parameters": {"system": {"adapter": "local"}}},
         {"adapter": "local", "parameters": {"writers": [{"adapter": "hosted"}]}},
         {"adapter": "unheard-of"},
+        {"adapter": "files", "parameters": {"folder": "drawn"}},
     )
     assert (local.extra, local.keys, local.usd_per_image) == ("diffusers", {}, 0.5)
     assert (both.extra, both.keys) == ("diffusers", {"LUMEN_API_KEY": False})
     assert in_list.keys == {"LUMEN_API_KEY": False}
     assert [one.known for one in (local, both, in_list, unheard)] == [True, True, True, False]
     assert unheard.extra is None
+    assert (unheard.usd_per_image, made.usd_per_image) == (None, 0.0)
     assert unheard.file is None
 
 

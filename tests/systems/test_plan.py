@@ -33,6 +33,12 @@ def test_nothing_is_known_before_the_first_output(tmp_path: Path) -> None:
     assert plan(tmp_path, price=price).cost_usd == 2.0
 
 
+def test_what_was_made_before_costs_nothing(tmp_path: Path) -> None:
+    """Whatever it cost when it was made."""
+    before = entry(0, outcome=Outcome.OK, cost_usd=0.04)
+    assert plan(tmp_path, before, adapter="files").cost_usd == 0.0
+
+
 OUTCOMES = st.lists(
     st.tuples(
         st.sampled_from(Outcome),

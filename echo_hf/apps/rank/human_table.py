@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock
 
 from echo_hf.apps.events import Event
 from echo_hf.apps.fold import by_person, standing
 from echo_hf.apps.rank.draw import Draw, RankedSample
 from echo_hf.apps.rank.ranking import Ranking
 from echo_hf.apps.rank.session import RANK
+from echo_hf.errors import RunError
+from echo_hf.file_lock import held
 from echo_hf.reasons import LeftOut, Reason
 from echo_hf.scoring.table_file import read_table
 from echo_hf.tables import HUMAN
@@ -64,7 +65,8 @@ def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
     left_out: Counter[Reason] = Counter()
     rows = list(_rows(events, draw, left_out))
     ours = {(event.subject, event.person) for event in events if event.action == RANK}
-    with FileLock(root / LOCK, timeout=LONGEST_WAIT_S):
+    busy = RunError(f"another process has held {str(root / LOCK)!r} for {LONGEST_WAIT_S} s")
+    with held(root / LOCK, busy, LONGEST_WAIT_S):
         before = read_table(root, HUMAN)
         others = [] if before is None else before.to_pylist()
         others = [row for row in others if (row["sample_id"], row["rater"]) not in ours]

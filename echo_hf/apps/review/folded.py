@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from filelock import FileLock
-
 from echo_hf.apps.events import Event, EventLog
 from echo_hf.apps.fold import decisions, is_conflict
 from echo_hf.curate.decision import Decision
 from echo_hf.curate.decision_file import append_decisions, read_decisions
 from echo_hf.curate.decisions import Decisions
+from echo_hf.errors import RunError
+from echo_hf.file_lock import held
 
 APP = "review"
 OPEN = "open"
@@ -60,7 +60,8 @@ class Ledger:
             ReviewError: The file cannot be read or written.
         """
         # Held from reading to writing: an older state must not be written after a newer one.
-        with FileLock(self.file.with_name(LOCK), timeout=LONGEST_WAIT_S):
+        busy = RunError(f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s")
+        with held(self.file.with_name(LOCK), busy, LONGEST_WAIT_S):
             by_subject: dict[str, list[Event]] = {}
             for event in self.log.events(APP, subject):
                 if event.action != OPEN:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 LONGEST_ERROR = 500
+# Names, because clients stand on either of two libraries that have the same ones.
+UNREACHED = frozenset({"ConnectError", "ConnectTimeout", "ProxyError"})
 # Numbers of single calls: without them, what a dead server says is the same each time.
 CALL_NUMBER = re.compile(r"\b(?:req|chatcmpl|gen)[-_][\w-]{8,}|\b[0-9a-f-]{24,}\b")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Caller:
     """Asks one server.
 
@@ -43,6 +45,7 @@ class Caller:
     key: ApiKey
     endpoint: Endpoint
     limits: Limits
+    _is_reached: bool = field(default=False, init=False)
 
     async def answer(self, request: Request) -> Completion:
         """What a request comes to.
@@ -54,7 +57,8 @@ class Caller:
             The completion; whatever fails in this one request is a value.
 
         Raises:
-            EngineError: No request could succeed before the user has mended something.
+            EngineError: No request could succeed before the user has mended something, such as
+                where the server was never reached in all attempts.
         """
         unfit = self.endpoint.unfit(request)
         if unfit is not None:
@@ -64,6 +68,11 @@ class Caller:
             prepared = await self._prepared(request)
             verdict: Verdict = await policy(self._attempt, request, prepared)
             completion = verdict.completion
+            if not self._is_reached:
+                raise EngineError(
+                    f"{completion.error}: start the server, or mend base_url; the same command "
+                    "goes on from here"
+                )
         except EngineError as error:
             raise EngineError(self._shown(str(error))) from None
         except Exception as error:  # a request that nobody thought of is its own failure alone
@@ -82,6 +91,7 @@ class Caller:
     async def _attempt(self, request: Request, prepared: Any) -> Verdict:
         estimated = 0 if self.limits.tokens is None else estimated_tokens(request)
         reply = await self.endpoint.put(request, prepared, partial(self._sent, estimated))
+        self._is_reached = self._is_reached or not (isinstance(reply, Silence) and reply.unreached)
         verdict = self.endpoint.judged(reply)
         if verdict.again and verdict.wait_s is not None:
             self.limits.close_for(verdict.wait_s)
@@ -110,13 +120,22 @@ class Caller:
         except APIStatusError as error:
             response = error.response
             return Reply(response.status_code, response.headers, response.text)
-        except (TimeoutError, APITimeoutError):
-            return Silence(f"no answer within {self.options.timeout_s:g} s")
         except APIConnectionError as error:
-            cause = error.__cause__
-            said = str(cause or "") or type(cause or error).__name__
-            return Silence(f"the connection to {self.options.base_url!r} failed: {said}")
+            unreached = type(error.__cause__).__name__ in UNREACHED
+            if not isinstance(error, APITimeoutError) or unreached:
+                said = _said(error)
+                lost = f"the connection to {self.options.base_url!r} failed: {said}"
+                return Silence(lost, unreached)
+        except TimeoutError:
+            pass
+        return Silence(f"no answer within {self.options.timeout_s:g} s")
 
     def _shown(self, text: str) -> str:
         line = " ".join(CALL_NUMBER.sub("(id)", self.key.hidden_in(text)).split())
         return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 3] + "..."
+
+
+def _said(error: BaseException) -> str:
+    """What the system said first, under all that the libraries made of it."""
+    cause = error.__cause__ or error.__context__
+    return _said(cause) if cause else str(error) or type(error).__name__

@@ -32,9 +32,11 @@ class Silence:
 
     Attributes:
         error: What happened.
+        unreached: Whether no connection came about: nobody heard the request.
     """
 
     error: str
+    unreached: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,6 +185,12 @@ class _Threads(ThreadingHTTPServer):
         """A client that has gone is what some tests are about."""
 
 
+def closed_port() -> str:
+    """The address of a server that is not there."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+
+
 @contextmanager
 def running() -> Iterator[LoopbackServer]:
     """A server on a free port of loopback, stopped and joined in the end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import errno
 import time
 from collections.abc import Callable
 
@@ -16,8 +16,10 @@ from tests.engines.openai.loopback_server import (
     Answer,
     Asked,
     LoopbackServer,
+    closed_port,
     completion,
     fault,
+    running,
 )
 from tests.stages_for_tests import request
 
@@ -81,13 +83,28 @@ def test_a_cut_connection_is_sent_again(
     assert len(server.asked) == 4
 
 
-def test_a_server_that_is_not_there_is_an_error(engine: Make) -> None:
-    """The address stands in the error, so that it can be mended."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    done = _ask(engine(base_url=url, max_attempts=2))
-    assert done.finish_reason == "error"
-    assert (done.error or "").startswith(f"the connection to '{url}' failed: ")
+def test_a_server_that_is_not_there_stops_the_stream(engine: Make) -> None:
+    """The first calls tell: with the address, and what the system said, in one line."""
+    asked = engine(base_url=closed_port(), max_attempts=2)
+    with pytest.raises(EngineError) as caught:
+        list(asked.stream(map(request, ("red", "green", "blue"))))
+    assert str(caught.value).startswith(
+        f"the connection to '{asked.options.base_url}' failed: [Errno {errno.ECONNREFUSED}] "
+    )
+    assert str(caught.value).endswith(
+        ": start the server, or mend base_url; the same command goes on from here"
+    )
+
+
+def test_a_server_that_went_away_is_the_requests_own_error(engine: Make) -> None:
+    """It was there: what it answers when it is back is worth going on for."""
+    with running() as server:
+        asked = engine(base_url=server.url, max_attempts=1, concurrency=1)
+        answers = iter(asked.stream(map(request, ("red", "green"))))
+        assert next(answers) == (0, RED)
+    number, lost = next(answers)
+    assert (number, lost.finish_reason) == (1, "error")
+    assert (lost.error or "").startswith(f"the connection to '{server.url}' failed: ")
 
 
 def test_an_endless_silence_ends(server: LoopbackServer, engine: Make) -> None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +22,7 @@ from echo_hf.filling import fill
 from echo_hf.reasons import Failed
 from echo_hf.store import Store
 from tests.engines.openai.loopback_server import (
+    LONGEST_WAIT_S,
     SILENCE,
     Answer,
     Asked,
@@ -24,7 +30,7 @@ from tests.engines.openai.loopback_server import (
     completion,
     fault,
 )
-from tests.stages_for_tests import Colour, Guess, posts, request
+from tests.stages_for_tests import ROOT, Colour, Guess, posts, request
 
 Make = Callable[..., OpenAIEngine]
 
@@ -110,6 +116,41 @@ def test_every_row_has_an_answer_or_a_named_failure(
     seconds = {line: second for line, (_, _, second) in EXPECTED.items() if second}
     assert Counter(server.lines()) == seconds
     assert again.store_hits == len(lines) - len(seconds)
+
+
+KILLED = """
+import sys
+from echo_hf.engines.openai import OpenAIEngine
+from echo_hf.filling import fill
+from echo_hf.store import Store
+from tests.stages_for_tests import Guess, posts
+url, file, *lines = sys.argv[1:]
+engine = OpenAIEngine(model="tiny", base_url=url, concurrency=4)
+fill(Guess(), posts(*lines), engine, Store(file))
+"""
+
+
+def test_of_a_killed_process_only_what_was_under_way_is_asked_twice(
+    server: LoopbackServer, engine: Make, tmp_path: Path
+) -> None:
+    """After kill -9 that is `concurrency` requests, here 4 of 20, and no other."""
+    lines, held = [f"line {number}" for number in range(20)], threading.Event()
+
+    def behave(asked: Asked) -> Answer:
+        if server.lines().index(asked.line) >= 8:
+            held.wait(LONGEST_WAIT_S)
+        return ALWAYS["good"]
+
+    server.behave = behave
+    file = tmp_path / "killed.sqlite"
+    command = [sys.executable, "-c", KILLED, server.url, str(file), *lines]
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}) as one:
+        server.wait_for(8 + 4)
+        one.kill()
+    held.set()
+    with closing(Store(file)) as store:
+        fill(Guess(), posts(*lines), engine(concurrency=4), store)
+    assert sorted(Counter(server.lines()).values()) == [1] * 16 + [2] * 4
 
 
 def test_a_silent_server_costs_time_and_no_more(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Retired
+from echo_hf.systems.generate import generate
 from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, fault
 from tests.systems.drawing_for_tests import (
@@ -14,6 +17,7 @@ from tests.systems.drawing_for_tests import (
     task,
 )
 from tests.systems.openai_images.images_for_tests import HTML, Make, config, drawn_by
+from tests.systems.runs_for_tests import benchmark, evaluation
 
 
 def test_a_missing_key_is_told_before_anything_is_asked(
@@ -25,6 +29,17 @@ def test_a_missing_key_is_told_before_anything_is_asked(
         system.preflight()
     with system, pytest.raises(GenerationError, match="'OPENAI_API_KEY' is not set"):
         system.draw(task())
+
+
+def test_of_a_model_that_is_known_to_be_shut_down_nobody_is_asked(
+    tmp_path: Path, server: LoopbackServer, make: Make
+) -> None:
+    """All of its tasks are retired, without a call."""
+    assert isinstance(make({"model": "dall-e-3"}).preflight(), Retired)
+    gone = config({"base_url": server.url}, model="gpt-image-1")
+    made = generate(evaluation(benchmark(tmp_path), gone), runs=tmp_path / "runs")
+    assert made.outcomes == {gone.name: {Outcome.RETIRED: 5}}
+    assert server.asked == []
 
 
 @pytest.mark.parametrize(
