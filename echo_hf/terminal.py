@@ -68,7 +68,7 @@ class Terminal(Console):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         try:
-            said = "nobody reads standard output any more: what is printed is dropped, the work goes on"
+            said = "nobody reads standard output any more: it is dropped, and the work goes on"
             print(f"echo-hf: {said}", file=sys.stderr, flush=True)
         except BrokenPipeError:  # both went into that pipe
             os.dup2(nowhere, sys.stderr.fileno())

@@ -429,6 +429,5 @@ def test_a_closed_pipe_ends_no_work(tmp_path: Path, both: bool) -> None:
     assert (tmp_path / "runs" / "quickstart" / "release" / "manifest.json").exists()
     if not both:
         assert said.splitlines() == [
-            "echo-hf: nobody reads standard output any more: what is printed is dropped, the work "
-            "goes on"
+            "echo-hf: nobody reads standard output any more: it is dropped, and the work goes on"
         ]
