@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,7 +16,6 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.quickstart.show import rating_note, show, why_command
 from echo_hf.tables import RATINGS
-from tests.stages_for_tests import ROOT
 
 
 def ratings(*outcomes: str) -> pa.Table:
@@ -70,20 +67,6 @@ def test_the_printed_command_finds_the_run(shown: tuple[Path, str]) -> None:
     assert told.exit_code == 0
     assert "every result is up to date" in told.stdout
     assert any(line.endswith("drawn_truth only knows these posts") for line in lines)
-
-
-def test_the_first_lines_of_the_readme_run_on_its_release(
-    shown: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As they stand there: samples and ratings are loaded, and evaluated."""
-    (tmp_path / "runs").symlink_to(shown[0])
-    monkeypatch.chdir(tmp_path)
-    readme = (ROOT / "README.md").read_text("utf-8")
-    names: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)[:2]:
-        exec(block, names)  # noqa: S102 - the repository's own words
-    assert names["samples"].num_rows == 8
-    assert set(names["ratings"]["judge"]) == {"drawn_truth"}
 
 
 def test_the_tint_is_singled_out(shown: tuple[Path, str]) -> None:
