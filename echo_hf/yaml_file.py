@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -73,6 +73,12 @@ def parse_yaml(text: str) -> Any:
 
 
 class _PlainValues(yaml.SafeLoader):
+    yaml_constructors: ClassVar[dict[Any, Any]] = {
+        tag: constructor
+        for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
+        if str(tag).removeprefix(STANDARD) not in ("binary", "set", "omap", "pairs")
+    }
+
     def construct_document(self, node: yaml.Node) -> Any:
         if _values(node, {}) > MOST_VALUES:
             raise yaml.YAMLError(f"expected at most {MOST_VALUES:,} values, aliases written out")
@@ -97,7 +103,7 @@ class _PlainValues(yaml.SafeLoader):
         text.encode()  # half a character cannot be written anywhere
         return text
 
-    def construct_yaml_map(self, node: yaml.MappingNode) -> dict[Any, Any]:
+    def construct_unique_map(self, node: yaml.MappingNode) -> dict[Any, Any]:
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
         own = [key for key, _ in pairs if key.tag != f"{STANDARD}merge"]
         names = [self.construct_object(key, deep=True) for key in own]
@@ -108,11 +114,9 @@ class _PlainValues(yaml.SafeLoader):
         return made
 
 
-_PlainValues.add_constructor(f"{STANDARD}map", _PlainValues.construct_yaml_map)
+_PlainValues.add_constructor(f"{STANDARD}map", _PlainValues.construct_unique_map)
 _PlainValues.add_constructor(f"{STANDARD}int", _PlainValues.construct_yaml_int)
 _PlainValues.add_constructor(f"{STANDARD}str", _PlainValues.construct_yaml_str)
-for _kind in ("binary", "set", "omap", "pairs"):
-    _PlainValues.add_constructor(f"{STANDARD}{_kind}", _PlainValues.construct_undefined)
 
 
 def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
