@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Benchmark:
     """
 
     reference: str
-    cache: Path | None = None
+    cache: Path | None = field(default=None, kw_only=True)
 
     def identity(self) -> dict[str, Any]:
         """What tells this benchmark from another one, without the place of a folder.

@@ -79,13 +79,13 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
                 f"{str(folder.root)!r} holds a benchmark that was built under the same name: give "
                 "this config another name"
             )
-        return Benchmark(config.benchmark, folder.cache)
+        return Benchmark(config.benchmark, cache=folder.cache)
     if not folder.release.exists():
         raise RunError(
             f"there is no benchmark in {str(folder.release)!r}: run `echo-hf build` first, or name "
             "one that is there already (benchmark: ORGANISATION/NAME@TAG)"
         )
-    return Benchmark(str(folder.release), folder.cache)
+    return Benchmark(str(folder.release), cache=folder.cache)
 
 
 def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:

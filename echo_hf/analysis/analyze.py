@@ -114,7 +114,7 @@ def _released(reference: str, runs: Path | str) -> Source:
             f"analyze that config, or give another folder for {reference!r} (--runs)"
         )
     folder.root.mkdir(parents=True, exist_ok=True)
-    return read_source(name, Benchmark(reference, folder.cache), folder)
+    return read_source(name, Benchmark(reference, cache=folder.cache), folder)
 
 
 def analysis_of(
