@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from echo_hf.errors import PictureError
-from echo_hf.load_rgb import ORIENTATION
+from echo_hf.load_rgb import ORIENTATION, load_rgb
 from echo_hf.open_picture import open_picture
 from echo_hf.picture_kinds import format_of
 
@@ -100,8 +100,8 @@ def without_metadata(data: bytes) -> Cleaned:
         The bytes without metadata, and what kinds were there.
 
     Raises:
-        PictureError: The file cannot be cleaned: it is damaged, an animated AVIF, a TIFF, or a
-            BMP with bytes behind its end.
+        PictureError: The file cannot be cleaned: it is damaged, an animated AVIF, a TIFF, a BMP
+            with bytes behind its end, or would look different.
 
     Example:
         >>> from io import BytesIO
@@ -121,8 +121,9 @@ def without_metadata(data: bytes) -> Cleaned:
         raise PictureError(f"its parts contradict its format ({error}): save it anew") from None
     if not kinds:
         return Cleaned(data, ())
-    if _camera_notes(cleaned)[0] != orientation:
-        raise PictureError("which way is up is told where nothing may stay: save it upright")
+    # Bytes may contradict each other so that a decoder takes them in another way without the rest.
+    if load_rgb(cleaned).tobytes() != load_rgb(data).tobytes():
+        raise PictureError("it would look different without its metadata: save it anew")
     if (has_gps and Kind.EXIF in kinds) or (Kind.XMP in kinds and b"exif:GPS" in data):
         kinds |= {Kind.GPS}
     return Cleaned(cleaned, tuple(sorted(kinds)))
