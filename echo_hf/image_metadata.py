@@ -117,7 +117,7 @@ def without_metadata(data: bytes) -> Cleaned:
     orientation, has_gps = _camera_notes(data)
     try:
         cleaned, kinds = clean(data, orientation)
-    except (IndexError, struct.error, _DamagedError) as error:
+    except (LookupError, ValueError, struct.error, _DamagedError) as error:
         raise PictureError(f"its parts contradict its format ({error}): save it anew") from None
     if not kinds:
         return Cleaned(data, ())
