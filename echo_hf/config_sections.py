@@ -178,6 +178,17 @@ class SafetyOptions(ModelOptions):
     most_pictures: Annotated[Whole, Field(ge=1, le=16)] = 5
 
 
+class PrivacyOptions(Section):
+    """What is left out of who people are.
+
+    Attributes:
+        image_metadata: `strip` removes what images say beside their pixels, such as where they were
+            taken and by whom; `keep` releases them as they were posted, and the card says so.
+    """
+
+    image_metadata: Literal["strip", "keep"] = "strip"
+
+
 class Stages(Section):
     """Options of each stage that has any."""
 
@@ -188,6 +199,7 @@ class Stages(Section):
     screenshots: ScreenshotsOptions = ScreenshotsOptions()
     safety: SafetyOptions = SafetyOptions()
     feedback: ModelOptions = ModelOptions()
+    privacy: PrivacyOptions = PrivacyOptions()
 
     def engine_of(self, stage: str) -> str | None:
         """Name of the engine that a stage asks, null where it asks none."""

@@ -30,7 +30,7 @@ EXIFTOOL = shutil.which("exiftool")
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
-def noisy(mode: str = "RGB", size: tuple[int, int] = (24, 16)) -> Image.Image:
+def noisy(mode: str = "RGB", size: tuple[int, int] = (48, 32)) -> Image.Image:
     """An image in which every pixel counts."""
     pixels = np.random.default_rng(7).integers(0, 256, (size[1], size[0], 3), np.uint8)
     return Image.fromarray(pixels).convert(mode)

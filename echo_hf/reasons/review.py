@@ -13,6 +13,11 @@ class Review(Reason):
         "personal_data",
         "its prompt holds an e-mail address, a phone number or the name of an account",
     )
+    IMAGE_METADATA = (
+        "image_metadata",
+        "what one of its images says beside its pixels, such as where it was taken, cannot be "
+        "removed: whoever keeps the sample releases it",
+    )
     REMOVED_EARLIER = (
         "removed_earlier",
         "a reviewer removed it, and its prompt or its inputs have changed since",
