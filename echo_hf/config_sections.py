@@ -180,6 +180,17 @@ class SafetyOptions(ModelOptions):
     most_pictures: Annotated[Whole, Field(ge=1, le=16)] = 5
 
 
+class PrivacyOptions(Section):
+    """What is left out of who people are.
+
+    Attributes:
+        image_metadata: `strip` removes what images say beside their pixels, such as where they were
+            taken and by whom; `keep` releases them as they were posted, and the card says so.
+    """
+
+    image_metadata: Literal["strip", "keep"] = "strip"
+
+
 class Stages(Section):
     """Options of each stage that has any."""
 
@@ -190,6 +201,7 @@ class Stages(Section):
     screenshots: ScreenshotsOptions = ScreenshotsOptions()
     feedback: ModelOptions = ModelOptions()
     safety: SafetyOptions = SafetyOptions()
+    privacy: PrivacyOptions = PrivacyOptions()
 
     def engine_of(self, stage: str) -> str | None:
         """Name of the engine that a stage asks, null where it asks none."""

@@ -46,8 +46,9 @@ from echo_hf.hub.release import (
 )
 from echo_hf.hub.responses import write_responses
 from echo_hf.hub.rights import RESTRICTED
-from echo_hf.hub.run_tables import run_tables
-from echo_hf.reasons import Failed
+from echo_hf.hub.run_tables import cleaned_outputs, run_tables
+from echo_hf.image_metadata import VERSION as STRIPPER
+from echo_hf.reasons import Failed, LeftOut
 from echo_hf.replay import Replay
 from echo_hf.run_folder import RunFolder, StageRecord
 from echo_hf.stage import ModelStage, Stage
@@ -136,6 +137,12 @@ class Pipeline:
         unchanged = mark.exists() and mark.read_text() == built_from
         if not unchanged or not is_complete(self.folder.release):
             mark.unlink(missing_ok=True)
+            if self._strips:
+                configs, count = cleaned_outputs(configs, self.folder.pictures)
+                lost = {LeftOut.OUTPUT_NOT_CLEANED.value: count} if count else {}
+                of_outputs = {**facts.left_out.get("outputs", {}), **lost}
+                left_out = {**facts.left_out, **({"outputs": of_outputs} if of_outputs else {})}
+                facts = dataclasses.replace(facts, left_out=left_out)
             write_release(self.folder.release, configs, self.folder.pictures, facts)
             mark.write_text(built_from)
         return read_release(self.folder.release, self.folder.cache)
@@ -169,6 +176,10 @@ class Pipeline:
             described = {name: step.describe() for name, step in steps.items()}
             return {**described, "files": files_of(self.config, self._collected)}
         return description(self.stage(name), self.engine(name))
+
+    @property
+    def _strips(self) -> bool:
+        return self.config.stages.privacy.image_metadata == "strip"
 
     @property
     def _reader(self) -> Collect:
@@ -306,6 +317,7 @@ class Pipeline:
             rules_built=any(_kind(record) == "rules" for record in records.values() if record),
             rights=self.config.rights,
             removed_categories=tuple(map(str, self.config.stages.safety.remove)),
+            metadata_stripper=STRIPPER if self._strips else None,
             **said,
         )
 

@@ -247,8 +247,8 @@ SAMPLES = Table(
         "review": Column(
             STRINGS,
             "why a person has to look at it before it is published: may_show_minor, "
-            "personal_data, removed_earlier, edited_earlier, edited_unscreened, second_look; empty "
-            "when nothing is open",
+            "personal_data, image_metadata, removed_earlier, edited_earlier, edited_unscreened, "
+            "second_look; empty when nothing is open",
         ),
         "kind": Column(
             STRING,

@@ -147,7 +147,9 @@ class TestReading:
         file.write_text(yaml.safe_dump(_with("stages.relevance.keep", [5], data)), "utf-8")
         stages = load_config(file).stages
 
-        assert {name: stages.engine_of(name) for name, _ in stages} == {"download": None} | (
+        assert {name: stages.engine_of(name) for name, _ in stages} == dict.fromkeys(
+            ("download", "privacy")
+        ) | (
             dict.fromkeys(
                 ("relevance", "extract", "roles", "screenshots", "safety", "feedback"), "main"
             )
@@ -280,7 +282,7 @@ REFUSED = {
     "stages.relevence": (
         {},
         "unknown key in stages 'relevence'; did you mean 'relevance'? known: download, "
-        "extract, feedback, relevance, roles, safety, screenshots",
+        "extract, feedback, privacy, relevance, roles, safety, screenshots",
     ),
     "stages.relevance.keeep": (
         [4],

@@ -16,7 +16,7 @@ from echo_hf.check.gold_posts import GoldPosts, read_posts
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config import Config
 from echo_hf.curate.cases import samples_of
-from echo_hf.curate.decision import Decision
+from echo_hf.curate.decision import Decision, cleaned_in
 from echo_hf.curate.decision_file import FILE, read_decisions
 from echo_hf.curate.decisions import Decisions
 from echo_hf.curate.reviewed import reviewed_rows
@@ -83,7 +83,7 @@ def export_gold(
     with opened(config, runs, writes=False) as pipeline:
         table, decisions = samples_of(pipeline), read_decisions(pipeline.folder.root / FILE)
         before = {row["id"]: row for row in table.to_pylist()}
-        rows = reviewed_rows(table, decisions).table.to_pylist()
+        rows = [_as_posted(row) for row in reviewed_rows(table, decisions).table.to_pylist()]
         decided = {name: one for name, row in before.items() if (one := _settled(row, decisions))}
         if not decided:
             raise GoldError(
@@ -96,6 +96,18 @@ def export_gold(
         why = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
         raise GoldError(f"no thread can be exported ({why}): review all samples of a thread")
     return _written(folder, threads, posts, left_out)
+
+
+def _as_posted(row: Row) -> Row:
+    """A row whose images have the digests that they have in the files of posts, as well."""
+    cleaned = cleaned_in(row)
+    return {
+        **row,
+        **{
+            name: [*row[name], *(old for old, new in cleaned.items() if new in row[name])]
+            for name in ("input_images", "output_images")
+        },
+    }
 
 
 def _settled(row: Row, decisions: Decisions) -> Decision | None:

@@ -13,13 +13,13 @@ from pydantic import ValidationError
 
 from echo_hf.config_check import first_error
 from echo_hf.curate.changes import Changes
-from echo_hf.curate.decision import Decided, Decision, pictures_of
+from echo_hf.curate.decision import Decided, Decision, cleaned_in, pictures_of
 from echo_hf.curate.decision_file import FILE, read_decisions
+from echo_hf.curate.privacy import CLEANED_SAMPLES, in_clean
 from echo_hf.curate.reviewed import reviewed_rows
 from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.pipeline import Pipeline
 from echo_hf.swap import complete
-from echo_hf.tables import SAMPLES
 
 BEFORE = "privacy"  # the stage whose samples are reviewed
 IN_CONTEXT = "safety"  # the last one whose samples have their posts
@@ -52,7 +52,7 @@ def samples_of(pipeline: Pipeline) -> pa.Table:
         pipeline: The run.
 
     Returns:
-        Rows of samples.
+        Rows of `CLEANED_SAMPLES`; builds from before images were cleaned lack its last column.
 
     Raises:
         RunError: Nothing was built yet.
@@ -62,7 +62,8 @@ def samples_of(pipeline: Pipeline) -> pa.Table:
         raise RunError(
             f"{str(pipeline.folder.root)!r} has no samples to review: run `echo-hf build` first"
         )
-    return pq.read_table(file, columns=list(SAMPLES.columns))
+    names = pq.read_schema(file).names
+    return pq.read_table(file, columns=[one for one in CLEANED_SAMPLES.columns if one in names])
 
 
 def read_cases(pipeline: Pipeline) -> dict[str, Case]:
@@ -87,7 +88,7 @@ def read_cases(pipeline: Pipeline) -> dict[str, Case]:
     return {
         row["id"]: Case(
             row,
-            context := contexts.get(row["id"], []),
+            context := in_clean(contexts.get(row["id"], []), cleaned_in(row)),
             notices.get(row["id"], ()),
             frozenset(_taken(row, context, owners)),
         )

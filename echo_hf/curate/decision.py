@@ -49,13 +49,27 @@ class Decision(BaseModel):
     event: Annotated[int, Field(ge=1)] | None = None
 
     def is_about(self, row: Row) -> bool:
-        """Whether a sample still has the prompt and the inputs that it had then."""
-        return bool(self.sample_digest == row["sample_digest"])
+        """Whether a sample still has the prompt and the inputs that it had then.
+
+        A change that names an image by the bytes that were posted is not about the same image
+        without metadata: it could not be applied.
+        """
+        return bool(self.sample_digest == row["sample_digest"]) and not self._named.intersection(
+            cleaned_in(row)
+        )
 
     def covers(self, row: Row) -> bool:
         """Whether all reasons and pictures of a sample were there then."""
         seen = set(pictures_of(row)) <= set(self.pictures)
         return seen and set(row["review"] or ()) <= set(self.reasons)
+
+    @property
+    def _named(self) -> frozenset[str]:
+        """Digests of the images that a change names."""
+        if self.changes is None:
+            return frozenset()
+        shot = {self.changes.crops.screenshot} if self.changes.crops else set()
+        return frozenset(shot | {one.sha256 for one in self.changes.roles})
 
     @property
     def changed(self) -> Changes | None:
@@ -76,6 +90,18 @@ class Decision(BaseModel):
             version.append(self.changed.fingerprint)
         text = json.dumps(version)
         return f"{self.decision} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def cleaned_in(row: Row) -> dict[str, str | None]:
+    """The images of a sample's posts that `privacy` cleaned of metadata.
+
+    Args:
+        row: A row of samples.
+
+    Returns:
+        Digests without metadata by those as posted; null for what the sample must not get.
+    """
+    return {one["posted_sha256"]: one["sha256"] for one in row.get("cleaned_images") or ()}
 
 
 def pictures_of(row: Row) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""Leave out who people are: authors as keyed hashes, personal data masked (ethics statement)."""
+"""Leave out who people are: authors as keyed hashes, personal data masked (ethics statement).
+
+Images lose what they say beside their pixels: the name of an artist would undo the keyed hash.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,33 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from datasets import List, Value
 
 from echo_hf.config import Config
 from echo_hf.config_sections import Target
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
+from echo_hf.context.sample_id import sample_digest
 from echo_hf.curate.accounts import SHORTEST_NAME, bare, names_in_run, names_of
 from echo_hf.curate.author_key import AuthorKey
+from echo_hf.curate.decision import pictures_of
 from echo_hf.curate.personal_data import KINDS, Found, masked, personal_data
 from echo_hf.curate.sources import with_sources
+from echo_hf.errors import PictureError
 from echo_hf.fingerprint import combined_fingerprint
+from echo_hf.image_metadata import VERSION as STRIPPER
+from echo_hf.image_metadata import Kind, without_metadata
 from echo_hf.reasons import Notice, Review, Status
 from echo_hf.stage import Stage
 from echo_hf.stage_rows import StageRows
-from echo_hf.tables import SAMPLES, Table
+from echo_hf.tables import SAMPLES, Column, Table
 
 if TYPE_CHECKING:
     from echo_hf.pictures import PictureStore
@@ -35,6 +44,20 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
 MASKED = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
+REMOVED = {kind: Notice[f"REMOVED_{kind.name}"] for kind in Kind}
+CLEANED_SAMPLES = Table(
+    "samples",
+    "one sample without what says who people are",
+    ("id",),
+    {
+        **SAMPLES.columns,
+        "cleaned_images": Column(
+            List({"posted_sha256": Value("string"), "sha256": Value("string")}),
+            "images of its posts whose metadata was removed: digest as posted, and without; null "
+            "where the metadata cannot be removed and the sample does not have the image",
+        ),
+    },
+)
 NOT_USED = "Trash"
 # What people or models wrote on the way to a prompt, wherever it stands in a provenance.
 WORDS = ("earlier_prompt", "placeholder", "prompt_read", "template", "value")
@@ -51,30 +74,36 @@ class Privacy(Stage):
     a person. What is found is told by kind and number, never by value. The posts around a sample,
     with the names of their authors, end here.
 
+    Images go on without metadata, and so under another digest, as does the sample then; a sample
+    with one that cannot be cleaned keeps that one and waits for a person.
+
     Attributes:
         products: Names of accounts that are no person's, as `bare` gives them.
         key: What authors are hashed with; without one they are left out.
+        pictures: Where the images are, and go without metadata; null to leave them as posted.
         authors: What `names_of` the authors of the run's posts gives.
     """
 
     name: ClassVar[str] = "privacy"
     version: ClassVar[int] = 2
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
-    outputs: ClassVar[Table] = SAMPLES
+    outputs: ClassVar[Table] = CLEANED_SAMPLES
 
     products: frozenset[str] = frozenset()
     key: AuthorKey | None = field(default=None, metadata={"digest": False})
+    pictures: PictureStore | None = field(default=None, metadata={"digest": False})
     authors: frozenset[str] = field(default=frozenset(), repr=False, metadata={"digest": False})
 
     @classmethod
     def from_config(cls, config: Config, pictures: PictureStore) -> Self:
-        """The stage for the config's models, with the key that the environment holds.
+        """The stage for the config's models and images, with the key that the environment holds.
 
         Raises:
             ConfigError: The key is too short to be a secret.
         """
-        del pictures
-        return cls(products_of(config.target), AuthorKey.from_environment(os.environ))
+        strips = config.stages.privacy.image_metadata == "strip"
+        key = AuthorKey.from_environment(os.environ)
+        return cls(products_of(config.target), key, pictures if strips else None)
 
     def in_run(self, root: Path) -> Self:
         """The stage with the names of all authors that the run knows."""
@@ -82,12 +111,15 @@ class Privacy(Stage):
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many samples have an author, how much was masked, and what a person has to see."""
+        """How many samples have an author, what was removed, and what a person has to see."""
         one = stats["privacy"]
         masks = sum(one.noted.get(notice, 0) for notice in MASKED.values())
+        found = {kind: one.noted.get(notice, 0) for kind, notice in REMOVED.items()}
+        removed = ", ".join(f"{count:,} {kind}" for kind, count in found.items() if count)
         return (
             f"{one.tally.get('authors', 0):,} of {one.kept:,} samples have a hashed author; "
-            f"{masks:,} places masked; {one.tally.get('to_review', 0):,} samples to review"
+            f"{masks:,} places masked; metadata removed from images: {removed or 'none'}; "
+            f"{one.tally.get('to_review', 0):,} samples to review"
         )
 
     def describe(self) -> dict[str, Any]:
@@ -97,6 +129,7 @@ class Privacy(Stage):
             "authors": combined_fingerprint(*sorted(self.authors)) if self.authors else None,
             "author_key": self.key.fingerprint if self.key else None,
             "libraries": {name: version(name) for name in LIBRARIES},
+            "image_metadata": "keep" if self.pictures is None else f"strip, version {STRIPPER}",
         }
 
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -104,7 +137,8 @@ class Privacy(Stage):
         rows = StageRows(self.outputs)
         for row, sample in enumerate(self.input_rows(table)):
             findings: list[Finding] = []
-            rows.keep(row, sample["id"], self._published(sample, findings))
+            cleaned = self._cleaned(sample, findings)
+            rows.keep(row, sample["id"], self._published(cleaned, findings))
             for notice, detail in findings:
                 rows.say(row, sample["id"], Status.NOTED, notice, detail)
         return rows.table()
@@ -139,6 +173,40 @@ class Privacy(Stage):
             "provenance": _provenance(sample["provenance"], search, findings),
         }
         return with_sources(shown, sample["context"])
+
+    def _cleaned(self, sample: Sample, findings: list[Finding]) -> dict[str, Any]:
+        """The sample with its images, and those of its posts, as they are without metadata."""
+        own = pictures_of(sample)
+        posted = [one["sha256"] for post in sample["context"] for one in post["pictures"] or ()]
+        new: dict[str, str | None] = {}
+        reasons: list[str] = []
+        for digest in dict.fromkeys([*own, *filter(None, posted)]):
+            image = CleanedImage(digest)
+            if self.pictures is not None:
+                image = cleaned_image(digest, self.pictures)
+            if image.sha256 is None and digest in own:
+                reasons = [Review.IMAGE_METADATA.value]
+                findings.append((Notice.IMAGE_NOT_CLEANED, f"{digest}: {image.problem}"))
+            elif image.sha256 != digest:
+                new[digest] = image.sha256
+            if digest in own:
+                findings.extend((REMOVED[kind], digest) for kind in image.kinds)
+        lists = {
+            # Two that differed in their metadata alone are one by now.
+            name: list(dict.fromkeys(new.get(one) or one for one in sample[name]))
+            for name in ("input_images", "output_images")
+        }
+        is_other = lists["input_images"] != sample["input_images"]
+        given = sample_digest(sample["prompt"], lists["input_images"])
+        return {
+            **sample,
+            **lists,
+            "screenshot": new.get(sample["screenshot"], sample["screenshot"]),
+            "sample_digest": given if is_other else sample["sample_digest"],
+            "review": [*sample["review"], *reasons],
+            "cleaned_images": [{"posted_sha256": old, "sha256": one} for old, one in new.items()],
+            "context": in_clean(sample["context"], new),
+        }
 
     def _author(
         self, url: str, names: Mapping[str, str | None], findings: list[Finding]
@@ -187,6 +255,65 @@ def _of_prompt(found: list[Found], findings: list[Finding]) -> list[str]:
     told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
     findings.append((Notice.PERSONAL_DATA_IN_PROMPT, told))
     return [Review.PERSONAL_DATA.value]
+
+
+class CleanedImage(NamedTuple):
+    """A stored image without metadata.
+
+    Attributes:
+        sha256: Its digest; null where the metadata cannot be removed.
+        kinds: What was removed.
+        problem: Why nothing can be.
+    """
+
+    sha256: str | None
+    kinds: tuple[Kind, ...] = ()
+    problem: str = ""
+
+
+def cleaned_image(digest: str, pictures: PictureStore) -> CleanedImage:
+    """Stores an image without metadata beside the one as it was posted or drawn.
+
+    Args:
+        digest: The image.
+        pictures: Where it is.
+
+    Returns:
+        What came of it.
+
+    Raises:
+        PictureError: The image is missing or has changed.
+    """
+    data = pictures.open(digest)
+    try:
+        cleaned, kinds = without_metadata(data)
+        return CleanedImage(pictures.put(cleaned) if kinds else digest, kinds)
+    except PictureError as error:
+        return CleanedImage(None, problem=str(error))
+
+
+def in_clean(
+    posts: Iterable[Mapping[str, Any]], cleaned: Mapping[str, str | None]
+) -> list[dict[str, Any]]:
+    """Posts around a sample with the images that it has.
+
+    Args:
+        posts: Rows of a sample's `context`.
+        cleaned: Digests without metadata by those as posted.
+
+    Returns:
+        The posts, an image that cannot be cleaned and is not the sample's without a digest.
+    """
+    return [
+        {
+            **post,
+            "pictures": [
+                {**one, "sha256": cleaned.get(one["sha256"], one["sha256"])}
+                for one in post["pictures"] or ()
+            ],
+        }
+        for post in posts
+    ]
 
 
 def _is_in(name: str, url: str) -> bool:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from echo_hf.config import Config
 from echo_hf.curate.cases import Case, made_decision, read_cases, samples_of
 from echo_hf.curate.changes import Changes
@@ -21,13 +24,13 @@ from echo_hf.curate.edit import Edit, checked_changes
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
 from echo_hf.pipeline import Pipeline
-from echo_hf.reasons import Status
+from echo_hf.reasons import Reject, Status
 from echo_hf.run import RUNS, opened
 
 
 @dataclass(frozen=True)
 class OpenReview:
-    """A sample that would be released, but for what a person has to look at.
+    """A sample that would be published, but for what a person has to look at.
 
     Attributes:
         id: The sample.
@@ -74,8 +77,12 @@ def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Rev
     with opened(config, runs, writes=False) as pipeline:
         root = pipeline.folder.root
         placed = Splits.from_config(pipeline.config, pipeline.folder.pictures).in_run(root)
-        samples = placed(samples_of(pipeline)).to_pylist()
-        waiting = (one for one in samples if one["_status"] == Status.KEPT and one["review"])
+        table = samples_of(pipeline)
+        samples = placed(table).to_pylist()
+        waiting = [one for one in samples if one["_status"] == Status.KEPT and one["review"]]
+        unclean = {one["_parent"][0] for one in samples if one["_reason"] == Reject.NOT_CLEANED}
+        rows = table.filter(pc.is_in(table["id"], pa.array(unclean, pa.string()))).to_pylist()
+        waiting += [{**row, "review": placed.decisions.open_reasons(row)} for row in rows]
         found = tuple(_open(one, pipeline) for one in waiting)
         return Reviews(found, root / FILE, placed.decisions.cut)
 

@@ -81,7 +81,8 @@ def reviewed_rows(
     """
     if not any(one.changed for one in decisions.by_id.values()):
         return Reviewed(table)
-    names = table.select(["id", "sample_digest"]).to_pylist()
+    named = ("id", "sample_digest", "cleaned_images")
+    names = table.select([one for one in named if one in table.column_names]).to_pylist()
     found = {row: decisions.changes(one) for row, one in enumerate(names)}
     about = {row: one for row, one in found.items() if one}
     changes = {row: one.changed for row, one in about.items() if one.changed}

@@ -20,7 +20,7 @@ from echo_hf.curate.privacy import products_of
 from echo_hf.curate.reviewed import Reviewed, reviewed_rows
 from echo_hf.errors import ReviewError
 from echo_hf.fingerprint import combined_fingerprint
-from echo_hf.reasons import Reject, Status
+from echo_hf.reasons import Reject, Review, Status
 from echo_hf.stage import Remark, Stage, kept, parents_of, remarks
 from echo_hf.tables import SAMPLES, Column, Table
 
@@ -45,6 +45,7 @@ READ = (
     "screenshot",
     "is_screenshot",
     "review",
+    "cleaned_images",
 )
 
 SPLIT_SAMPLES = Table(
@@ -73,8 +74,9 @@ class Splits(Stage):
     pictures stand in a screenshot a sample equals no other: its inputs are not known.
 
     What reviewers changed is changed before all this. What a reviewer removed takes its place in
-    that order and is then left out: no other sample takes that place. What a reviewer kept has
-    nothing to review any more.
+    that order and is then left out: no other sample takes that place. So does, until a reviewer has
+    kept it, what has an image that cannot be cleaned of metadata. What a reviewer kept has nothing
+    to review any more.
 
     Attributes:
         seed: Of the order.
@@ -99,18 +101,23 @@ class Splits(Stage):
     def __call__(self, table: pa.Table) -> pa.Table:
         """Places all samples at once; their order does not matter."""
         reviewed = self.reviewed(table)
-        seen, table = table.select(list(READ)).to_pylist(), reviewed.table
-        rows = table.select(list(READ)).to_pylist()
+        read = [name for name in READ if name in table.column_names]
+        seen, table = table.select(read).to_pylist(), reviewed.table
+        rows = table.select(read).to_pylist()
         order = sorted(range(len(rows)), key=lambda row: self._turn(rows[row]["id"]))
         out = dict(_excluded(rows, order))
         places = self._places(rows, [row for row in order if row not in out])
         removed = [row for row in places if self.decisions.removes(seen[row])]
+        waiting = {
+            row: self.decisions.open_reasons(seen[row], reviewed.closed(seen[row]))
+            for row in places
+        }
+        unclean = [row for row in places if Review.IMAGE_METADATA in waiting[row]]
+        out |= dict.fromkeys(unclean, (Reject.NOT_CLEANED, None))
         out |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
         taken = [row for row in range(len(rows)) if row not in out]
         released = {
-            "review": [
-                self.decisions.open_reasons(seen[row], reviewed.closed(seen[row])) for row in taken
-            ],
+            "review": [waiting[row] for row in taken],
             "splits": [places[row] for row in taken],
         }
         samples = _released(table.take(pa.array(taken, pa.int64())), released)

@@ -33,6 +33,7 @@ DOUBTFUL = frozenset(
 PERSONAL = {
     "may_show_minor": "a real person in a picture may be under 18",
     "personal_data": "the prompt holds personal data, such as an address or an account's name",
+    "image_metadata": "an image may say where it was taken, or by whom, and cannot be cleaned",
     "removed_earlier": "an earlier version of it was removed",
     "edited_earlier": "an earlier version of it was changed; that change is not in it",
     "edited_unscreened": "no safety model has seen what was brought in: is it harmless?",

@@ -42,6 +42,10 @@ EMPTY_NOTE = (
     "A config without rows has its file and columns, but datasets prepares no split without rows: "
     "load it with `streaming=True`.\n\n"
 )
+CLEANED = (
+    "Pictures have the pixels that were posted, in files without metadata (see Privacy below);"
+)
+NOT_CLEANED = "Posted pictures are the very bytes that were posted;"
 MEANINGS = {str(reason): reason.meaning for reason in LeftOut}
 NO_CONTACT = " No other address is given for this release."
 NOT_COMPARED = "Not compared: this revision was written without an earlier one beside it."
@@ -147,6 +151,7 @@ def _fields(facts: ReleaseFacts, manifest: Manifest) -> dict[str, str]:
         "empty": EMPTY_NOTE if not all(entry.rows for entry in configs.values()) else "",
         "left_out": _left_out(facts),
         "dehydrated": _dehydrated_note(configs),
+        "images": NOT_CLEANED if facts.metadata_stripper is None else CLEANED,
         "repository": json.dumps(facts.repository or "ORGANISATION/NAME"),
         "config": json.dumps(default),
         "revision": json.dumps(facts.name),

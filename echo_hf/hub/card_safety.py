@@ -15,6 +15,15 @@ NOT_SCREENED = (
     "**No safety model has looked at these samples**: the build has no `safety` stage, so "
     "`has_nsfw` and `safety` are null, and nothing was removed for what it shows or says."
 )
+CLEANED = (
+    "- What the files of images said beside their pixels is removed: EXIF but the orientation, "
+    "GPS, XMP, IPTC, comments, texts, thumbnails, signatures. Colour profiles stay. The counts of "
+    "the `privacy` stage say what was found in posted ones."
+)
+NOT_CLEANED = (
+    "- **Images are the very bytes that were posted or drawn**, with what their files say beside "
+    "the pixels, such as where they were taken and by whom: this build did not remove it."
+)
 RULES = (
     "**Plain rules stood in for a safety model.** Where they could not decide, as the counts of "
     "the `safety` stage say, `has_nsfw` and `safety` are null: nothing has looked at those samples."
@@ -93,6 +102,7 @@ def privacy_text(facts: ReleaseFacts) -> str:
             f"- {masked} Prompts are not masked, because that would change the task.",
             "- `review` says why a person has to look at a sample: it may show a minor, or its "
             "prompt holds personal data. It is empty when nothing is open.",
+            NOT_CLEANED if facts.metadata_stripper is None else CLEANED,
             "- `post_urls` lead to the posts, and so to their authors: that is how a post is named "
             "and found again when its author wants it removed. Faces in pictures are not masked.",
         ]

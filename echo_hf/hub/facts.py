@@ -42,6 +42,8 @@ class ReleaseFacts:
             by reason.
         rights: By platform whose terms forbid passing posts on, what permits it nevertheless.
         failed: For each stage with rows in quarantine, what failed, by reason.
+        metadata_stripper: Version of what removed the metadata of its images; null where they are
+            as they were posted and drawn.
     """
 
     name: str
@@ -62,3 +64,4 @@ class ReleaseFacts:
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     rights: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, Mapping[str, FailedCalls]] = field(default_factory=dict)
+    metadata_stripper: int | None = None

@@ -15,16 +15,17 @@ from datasets import Dataset
 from echo_hf.collect.fetch import FetchStats, fetch_pictures
 from echo_hf.collect.fetch_policy import FetchPolicy
 from echo_hf.config_sections import Posts
-from echo_hf.errors import PictureError
+from echo_hf.errors import PictureError, ReleaseError
 from echo_hf.hub.archive import Archive, read_archive, take_in
 from echo_hf.hub.configs import SAMPLE_CONFIGS
 from echo_hf.hub.dehydrate import check_apart
 from echo_hf.hub.hydrated import SampleMatch, hydrated
 from echo_hf.hub.hydration import Hydration
-from echo_hf.hub.manifest import row_digest
+from echo_hf.hub.manifest import Manifest, row_digest
 from echo_hf.hub.release import read_release, verify_release, write_release
 from echo_hf.hub.released_facts import released_facts
 from echo_hf.hub.unpack import unpacked
+from echo_hf.image_metadata import VERSION
 from echo_hf.pictures import PictureStore
 from echo_hf.tables import SAMPLES
 
@@ -58,23 +59,25 @@ def hydrate(
         The release, and what became of each sample.
 
     Raises:
-        ReleaseError: There is no release, it has changed, or `to` is the same folder or another
-            thing.
+        ReleaseError: There is no release, it has changed, another version removed the metadata of
+            its images, or `to` is the same folder or another thing.
         SourceError: The posts or the folder of pictures cannot be read.
     """
     check_apart(release_path, to)
     verify_release(release_path)
     release = read_release(release_path)
+    strips = _strips(release.manifest)
     with _workplace(to.resolve(), keep=fetch is not None) as folder:
         store = PictureStore(folder / "pictures")
         every = unpacked(release, store)
         configs = {name: _rows(every.pop(name)) for name in SAMPLE_CONFIGS if name in every}
-        archive = read_archive(posts, store)
+        archive = _cleaned(read_archive(posts, store), strips=strips)
         lacking = [row for rows in configs.values() for row in rows if row["dehydrated"]]
         if pictures is not None:
-            take_in(pictures, _wanted(lacking), store)
+            take_in(pictures, _wanted(lacking), store, strips=strips)
         if fetch is not None:
-            archive = replace(archive, fetched=_fetched(lacking, archive, fetch, progress))
+            fetched = _fetched(lacking, archive, fetch, progress)
+            archive = _cleaned(replace(archive, fetched=fetched), strips=strips)
         made = {row_digest(row): hydrated(row, archive) for row in lacking}
         whole = {name: _dataset(rows, made) for name, rows in configs.items()}
         written = write_release(to, {**whole, **every}, store, released_facts(release))
@@ -95,6 +98,21 @@ def _workplace(to: Path, *, keep: bool) -> Iterator[Path]:
     finally:
         if done or not keep:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _strips(manifest: Manifest) -> bool:
+    """Whether the release holds images without metadata: then those at hand are to lose theirs."""
+    made = manifest.statements.metadata_stripper
+    if made not in (None, VERSION):
+        raise ReleaseError(
+            f"its images lost their metadata to version {made} of what removes it, and this is "
+            f"version {VERSION}: use echo-hf {manifest.echo_hf}, which wrote the release"
+        )
+    return made is not None
+
+
+def _cleaned(archive: Archive, *, strips: bool) -> Archive:
+    return archive.without_metadata() if strips else archive
 
 
 def _rows(dataset: Dataset) -> list[dict[str, Any]]:

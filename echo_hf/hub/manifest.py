@@ -115,6 +115,7 @@ class Statements(Part):
     rights: Mapping[str, str] = {}
     removed_categories: tuple[str, ...] | None = None
     citation: str | None = None
+    metadata_stripper: int | None = None
 
 
 class Manifest(Part):

@@ -11,15 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
 
+from echo_hf.curate.privacy import cleaned_image
 from echo_hf.errors import RunError
 from echo_hf.hub.configs import CONFIGS, SAMPLE_CONFIGS, SCORE_CONFIGS
 from echo_hf.hub.results import read_results
+from echo_hf.pictures import PictureStore
 from echo_hf.reasons import LeftOut
-from echo_hf.tables import Table
+from echo_hf.tables import OUTPUTS, Table
 
 RESULTS_FILE = "results.json"
 SAMPLE = "sample_id"
 DIGEST = "sample_digest"
+# The columns that name an image which a system drew.
+OF_OUTPUTS = ("image", "output_sha256", "output_a_sha256", "output_b_sha256")
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,47 @@ def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTa
     if (root / RESULTS_FILE).exists():
         configs["results"] = read_results(root / RESULTS_FILE)
     return RunTables(configs, {name: counts for name, counts in left_out.items() if counts})
+
+
+def cleaned_outputs(
+    configs: Mapping[str, Dataset], pictures: PictureStore
+) -> tuple[dict[str, Dataset], int]:
+    """The rows of a release without metadata in the images that systems drew.
+
+    A run keeps them as they came, whoever wrote them; here all of them pass, and whatever names one
+    by its digest follows.
+
+    Args:
+        configs: Rows by config.
+        pictures: Where the images are, and go without metadata.
+
+    Returns:
+        The rows by config, and how many outputs lack an image that cannot be cleaned.
+
+    Raises:
+        PictureError: An image is missing or has changed.
+    """
+    if OUTPUTS.name not in configs:
+        return dict(configs), 0
+    drawn = configs[OUTPUTS.name].with_format("arrow")[:]["image"].to_pylist()
+    new = {one: cleaned_image(one, pictures).sha256 for one in sorted({*drawn} - {None})}
+    cleaned = {name: _renamed(rows, new) for name, rows in configs.items()}
+    return cleaned, sum(one is not None and new[one] is None for one in drawn)
+
+
+def _renamed(rows: Dataset, new: Mapping[str, str | None]) -> Dataset:
+    """Rows of outputs, and of judgements of them, whose images have new digests."""
+    names = [name for name in OF_OUTPUTS if name in rows.column_names]
+    if not names or all(old == digest for old, digest in new.items()):
+        return rows
+    table = rows.with_format("arrow")[:]
+    for name in names:
+        old = table[name].to_pylist()
+        # What was judged is known by the digest that it had where there is no other.
+        digests = [new.get(one, one) or (None if name == "image" else one) for one in old]
+        at = table.column_names.index(name)
+        table = table.set_column(at, table.schema.field(at), pa.array(digests, pa.string()))
+    return Dataset(table)
 
 
 def _digests(samples: Mapping[str, Dataset]) -> Iterator[tuple[str, str | None]]:

@@ -16,6 +16,7 @@ class LeftOut(Reason):
         "silenced",
         "only the texts and pictures in them, which may repeat posts that must not be passed on",
     )
+    OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
     UNFIT = "unfit", "an answer of half characters, or a longer one than is read back"
 
 

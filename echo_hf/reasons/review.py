@@ -14,6 +14,11 @@ class Review(Reason):
         "its prompt holds personal data, such as an e-mail address or the name of an account, or "
         "is too long to be searched for it",
     )
+    IMAGE_METADATA = (
+        "image_metadata",
+        "what one of its images says beside its pixels, such as where it was taken, cannot be "
+        "removed: whoever keeps the sample releases it",
+    )
     REMOVED_EARLIER = (
         "removed_earlier",
         "a reviewer removed it, and its prompt or its inputs have changed since",

@@ -29,6 +29,10 @@ class Reject(Reason):
     TRASH = "trash", "no clear task, off topic, or made with another model"
     FLAGGED = "flagged", "marked by the safety stage; the detail names the hazards"
     REMOVED_IN_REVIEW = "removed_in_review", "a reviewer removed it; no other one takes its place"
+    NOT_CLEANED = (
+        "not_cleaned",
+        "an image of it has metadata that cannot be removed; it waits until a reviewer keeps it",
+    )
     DUPLICATE_OF = "duplicate_of", "equal prompt and inputs; the detail names the sample that stays"
 
 
@@ -198,6 +202,20 @@ class Notice(Reason):
         "masked_unsearched",
         "a comment or provenance has more than the 12,000 characters that are searched for "
         "personal data: the rest is left out",
+    )
+    REMOVED_EXIF = "removed_exif", "notes of a camera or a program were removed from an image"
+    REMOVED_GPS = "removed_gps", "where it was taken was removed from an image"
+    REMOVED_XMP = "removed_xmp", "notes in XML were removed from an image"
+    REMOVED_IPTC = "removed_iptc", "notes of a picture desk were removed from an image"
+    REMOVED_COMMENT = "removed_comment", "a comment was removed from an image"
+    REMOVED_TEXT = "removed_text", "named texts were removed from an image"
+    REMOVED_OTHER = (
+        "removed_other",
+        "a signature, a thumbnail, a further image or the like was removed from an image",
+    )
+    IMAGE_NOT_CLEANED = (
+        "image_not_cleaned",
+        "what an image says beside its pixels cannot be removed; a person has to look at it",
     )
     PERSONAL_DATA_IN_PROMPT = (
         "personal_data_in_prompt",

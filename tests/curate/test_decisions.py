@@ -55,6 +55,28 @@ def test_a_sample_that_has_changed_is_open_again(changed: dict[str, Any]) -> Non
     assert after(decision()).open_reasons(sample) == sample["review"]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"roles": [{"sha256": B, "role": "neither"}]},
+        {
+            "crops": {
+                "screenshot": C,
+                "crops": [{"role": "input", "box": [0, 0, 1, 1], "sha256": A}],
+            }
+        },
+    ],
+)
+def test_a_change_of_an_image_that_lost_its_metadata_since_is_open_again(changes: Any) -> None:
+    """It names the image as posted, which the sample has no more: it would change nothing."""
+    decided = after(decision("edit", changes=changes))
+    assert decided.changes(row()) is not None
+    cleaned = [{"posted_sha256": one, "sha256": "d" * 64} for one in (B, C)]
+    sample = row(output_images=["d" * 64], cleaned_images=cleaned)
+    assert decided.changes(sample) is None
+    assert decided.open_reasons(sample) == [MINOR, "edited_earlier"]
+
+
 def test_what_is_removed_stays_removed_while_it_is_the_same_task() -> None:
     """Further reasons and pictures do not bring it back; another task is looked at again."""
     decided = after(decision("remove"))

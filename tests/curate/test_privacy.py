@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from echo_hf.apply import run_stage
 from echo_hf.config import parse_config
 from echo_hf.config_sections import Target
+from echo_hf.context.sample_id import sample_digest
 from echo_hf.curate.author_key import VARIABLE, AuthorKey
 from echo_hf.curate.personal_data import personal_data
 from echo_hf.curate.privacy import Privacy, products_of
@@ -37,6 +38,7 @@ from tests.samples_for_tests import (
     table,
     url,
 )
+from tests.test_image_metadata import saved
 
 PHRASE = "an invented key of a test"
 WORDS = ("author", "post_urls", "prompt", "community_feedback", "provenance")
@@ -85,9 +87,8 @@ def test_authors_are_hashed_and_comments_masked() -> None:
 
 def test_the_posts_around_a_sample_are_no_longer_needed() -> None:
     """The names of their authors end here."""
-    assert STAGE.outputs is SAMPLES
     assert set(made(SAMPLE)[0]) - set(SAMPLES.columns) == {
-        "_parent", "_status", "_reason", "_detail", "_request",
+        "cleaned_images", "_parent", "_status", "_reason", "_detail", "_request",
     }  # fmt: skip
 
 
@@ -108,7 +109,7 @@ def test_authors_of_the_run_are_known_by_their_bare_names() -> None:
     near = sample(context, [0], [1])
     near["community_feedback"][0]["feedback"] = said
     far = {**near, "context": [{**one, "author": "bo"} for one in near["context"]]}
-    stage = Privacy(STAGE.products, STAGE.key, frozenset({"mira_draws"}))
+    stage = Privacy(STAGE.products, STAGE.key, authors=frozenset({"mira_draws"}))
     shown = [
         kept(made({**one, "prompt": "as mira_draws paints"}, stage=stage))[0] for one in (near, far)
     ]
@@ -148,6 +149,20 @@ def test_what_is_too_long_to_be_searched_is_left_out_and_told() -> None:
         ("masked_unsearched", url(1)),
         ("personal_data_in_prompt", "1 unsearched"),
     ]
+
+
+def test_two_images_that_differ_in_their_metadata_alone_are_one(tmp_path: Path) -> None:
+    """The sample has it once, under a digest of its own; the run knows both as posted."""
+    store = PictureStore(tmp_path)
+    plain, other = (store.put(saved("JPEG", **more)) for more in ({}, {"comment": "x"}))
+    shown = {"input_images": [plain, other], "output_images": [], "context": []}
+    rows = made({**SAMPLE, **shown}, stage=Privacy(STAGE.products, STAGE.key, store))
+    (row,) = kept(rows)
+
+    assert row["input_images"] == [plain]
+    assert row["sample_digest"] == sample_digest(SAMPLE["prompt"], [plain])
+    assert row["cleaned_images"] == [{"posted_sha256": other, "sha256": plain}]
+    assert ("removed_comment", other) in noted(rows)
 
 
 def test_what_was_to_be_reviewed_still_is() -> None:
@@ -224,10 +239,12 @@ def test_the_counts_by_hand() -> None:
         "personal_data_in_prompt": 2,
     }
     assert Privacy.headline({"privacy": stats}) == (
-        "3 of 4 samples have a hashed author; 6 places masked; 1 samples to review"
+        "3 of 4 samples have a hashed author; 6 places masked; metadata removed from images: none; "
+        "1 samples to review"
     )
     assert Privacy.headline({"privacy": StageStats("privacy", 0, 0)}) == (
-        "0 of 0 samples have a hashed author; 0 places masked; 0 samples to review"
+        "0 of 0 samples have a hashed author; 0 places masked; metadata removed from images: none; "
+        "0 samples to review"
     )
 
 

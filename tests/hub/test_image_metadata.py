@@ -1,0 +1,319 @@
+"""What images say beside their pixels is in no release; releases from before stay as they were."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from datasets import load_dataset
+
+from echo_hf.check.gold_export import export_gold
+from echo_hf.config import load_config
+from echo_hf.context.sample_id import sample_digest
+from echo_hf.curate.cases import read_cases
+from echo_hf.curate.privacy import Privacy
+from echo_hf.curate.review import decide, open_reviews
+from echo_hf.errors import ReleaseError
+from echo_hf.hub.dehydrate import dehydrate
+from echo_hf.hub.diff import diff
+from echo_hf.hub.hydrate import hydrate
+from echo_hf.hub.release import read_release, verify_release
+from echo_hf.load_rgb import load_rgb
+from echo_hf.pictures import PictureStore
+from echo_hf.quickstart.show import shipped_config
+from echo_hf.removal import forget
+from echo_hf.run import build, opened
+from echo_hf.stage_result import StageStats
+from echo_hf.tables import OUTPUTS, RATINGS
+from tests.hub.quickstart_release import entry, released
+from tests.test_image_metadata import NOTED, SECRETS, camera_notes, noisy, saved
+from tests.test_image_metadata import texts as notes
+
+# Posts with a config, and the release that the toolkit made of them while images went into it as
+# posted, in full and dehydrated. `pier.jpg` alone has metadata: EXIF with GPS, and a comment.
+AS_POSTED = Path(__file__).parent.parent / "data" / "release_as_posted.tar.xz"
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `config.yaml`, `posts.jsonl`, `pictures`, `full` and `dehydrated`."""
+    folder = tmp_path_factory.mktemp("as_posted")
+    with tarfile.open(AS_POSTED) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def test_a_release_from_before_loads_and_is_hydrated_to_its_very_bytes(
+    before: Path, tmp_path: Path
+) -> None:
+    """Images with metadata too: nothing is stripped that its digests do not know of."""
+    verify_release(before / "full")
+    assert len(load_dataset(str(before / "full"), "analysis", split="test")) == 5
+    found = hydrate(before / "dehydrated", tmp_path / "wet", [entry(before / "posts.jsonl")])
+    assert {sample.match.value for sample in found.samples} == {"exact"}
+    assert released(tmp_path / "wet") == released(before / "full")
+
+
+def test_images_without_metadata_are_the_same_in_a_release_of_now(
+    before: Path, tmp_path: Path
+) -> None:
+    """Of five samples that one changed whose input had some; nothing came, left or drifted."""
+    shutil.copytree(before, tmp_path / "posts")
+    now = build(tmp_path / "posts" / "config.yaml", runs=tmp_path / "runs")
+    found = diff(before / "full", now.path)
+    assert (found.added, found.removed, found.equal) == ((), (), 4)
+    (changed,) = found.changed
+    assert set(changed.columns) == {"input_images", "picture_sources", "sample_digest"}
+    assert {one.distance for one in found.drift.values() if one.a} == {0}
+    dehydrate(now.path, tmp_path / "dry")
+    dry = diff(before / "dehydrated", tmp_path / "dry")
+    assert [one.id for one in dry.changed] == [changed.id]
+
+
+# A file of each format, with all that it can say; the last two cannot be cleaned.
+FILES = {
+    **{name.replace(" ", "_"): make() for name, (make, _) in NOTED.items()},
+    "bmp": saved("BMP"),
+    "tiff": saved("TIFF", exif=camera_notes()),
+    "bmp_with_more": saved("BMP") + SECRETS[0],
+}
+STUCK = ("tiff", "bmp_with_more")
+URL = "https://x.com/i/status/99000000000000000%02d"
+
+
+def write_posts(folder: Path, **privacy: str) -> Path:
+    """Writes a config and posts, each an edit whose input is a file of some format."""
+    (folder / "pictures").mkdir(parents=True)
+    posts = []
+    for number, (name, data) in enumerate(FILES.items()):
+        drawn = saved("PNG", noisy(size=(64 + number, 48)).rotate(180))
+        (folder / "pictures" / name).write_bytes(data)
+        (folder / "pictures" / f"{name}_drawn").write_bytes(drawn)
+        shown = [("A pier in daylight", name), ("The same pier under snow", f"{name}_drawn")]
+        posts.append(
+            {
+                "url": URL % number,
+                "author": "ines_example",
+                "text": "before / after with Lumen Image. 1st is my photo, 2nd is the edit\n\n"
+                f"Prompt: Put snow on this pier and leave its {number + 2} boats as they are",
+                "timestamp": "2026-03-05T12:00:00Z",
+                "keywords": ["lumen image"],
+                "pictures": [{"path": f"pictures/{at}", "alt_text": alt} for alt, at in shown],
+            }
+        )
+    lines = [json.dumps(post) for post in posts]
+    (folder / "posts.jsonl").write_text("\n".join(lines), "utf-8")
+    config = yaml.safe_load(shipped_config().read_text("utf-8"))
+    config |= {"name": "noted", "posts": [{"source": "jsonl", "path": "posts.jsonl"}]}
+    config["stages"]["privacy"] = privacy
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    return folder / "config.yaml"
+
+
+def write_outputs(run: Path) -> None:
+    """Puts outputs of a system, files of most formats, into a run, and a rating of each."""
+    samples = pq.read_table(run / "stages" / "splits" / "kept.parquet").to_pylist()
+    store, outputs, ratings = PictureStore(run / "pictures"), [], []
+    for sample, data in zip(samples, list(FILES.values())[2:], strict=True):
+        of = {"sample_id": sample["id"], "sample_digest": sample["sample_digest"]}
+        of["system"], digest = "painter", store.put(data)
+        outputs.append({**of, "image": digest, "outcome": "ok"})
+        ratings.append({**of, "judge": "j", "output_sha256": digest, "rating": 7.0})
+    for table, rows in ((OUTPUTS, outputs), (RATINGS, ratings)):
+        whole = [{**dict.fromkeys(table.columns), **row} for row in rows]
+        made = pa.Table.from_pylist(whole, schema=table.schema)
+        pq.write_table(made, run / f"{table.name}.parquet")
+
+
+@pytest.fixture(scope="module")
+def noted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `posts` and a build of them in `runs/noted`, with outputs of a system."""
+    folder = tmp_path_factory.mktemp("noted")
+    config = write_posts(folder / "posts")
+    build(config, runs=folder / "runs")
+    write_outputs(folder / "runs" / "noted")
+    build(config, runs=folder / "runs")
+    return folder
+
+
+def rows_of(release: Path) -> dict[int, dict[str, Any]]:
+    """The samples of a release by the number of their post."""
+    rows = released(release)["analysis"]
+    return {int(row["post_urls"][0][-2:]): row for row in rows}
+
+
+def texts(value: Any) -> Iterator[bytes]:
+    """Every text and every file in some rows."""
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from texts(one)
+    elif isinstance(value, str | bytes):
+        yield value if isinstance(value, bytes) else value.encode()
+
+
+def sha256(data: bytes) -> str:
+    """The name of a file in a run."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("number", range(len(FILES)), ids=FILES)
+def test_a_file_of_each_format_is_released_without_what_it_says(noted: Path, number: int) -> None:
+    """The same pixels, no planted word, and a digest of the sample that knows it; or not at all."""
+    name, data = list(FILES.items())[number]
+    row = rows_of(noted / "runs" / "noted" / "release").get(number)
+    assert (row is None) is (name in STUCK)
+    if row is not None:
+        (image,) = row["input_images"]
+        assert load_rgb(image["bytes"]).tobytes() == load_rgb(data).tobytes()
+        assert not [secret for secret in SECRETS if secret in image["bytes"]]
+        assert row["sample_digest"] == sample_digest(row["prompt"], [sha256(image["bytes"])])
+        assert row["picture_sources"][0]["sha256"] == sha256(image["bytes"])
+        assert row["picture_sources"][0]["post_url"] == URL % number
+
+
+def test_no_planted_word_is_in_any_byte_of_a_release(noted: Path) -> None:
+    """Neither in its files nor in the values in them, and no digest of a file that says more."""
+    release = noted / "runs" / "noted" / "release"
+    files = [path.read_bytes() for path in release.rglob("*") if path.is_file()]
+    every = [*files, *texts(released(release))]
+    posted = [sha256(FILES[name.replace(" ", "_")]).encode() for name in NOTED]
+    assert len(every) > 500
+    assert not [word for word in (*SECRETS, *posted) for one in every if word in one]
+
+
+def test_outputs_of_systems_lose_it_too_and_ratings_follow(noted: Path) -> None:
+    """What cannot be cleaned is left out and counted; the run keeps the files as they came."""
+    run = noted / "runs" / "noted"
+    rows, release = released(run / "release"), read_release(run / "release")
+    shown = {row["sample_id"]: row["image"] and row["image"]["bytes"] for row in rows["outputs"]}
+    assert sum(image is None for image in shown.values()) == len(STUCK)
+    assert release.stats["left_out"]["outputs"] == {"output_not_cleaned": len(STUCK)}
+    assert {
+        row["output_sha256"] == sha256(shown[row["sample_id"]])
+        for row in rows["ratings"]
+        if shown[row["sample_id"]]
+    } == {True}
+    kept = pq.read_table(run / "outputs.parquet")["image"].to_pylist()
+    assert set(kept) == {sha256(data) for data in list(FILES.values())[2:]}
+
+
+def test_what_was_found_is_counted_by_kind(noted: Path) -> None:
+    """As each file was planted, in the stage's counts and in the line about it."""
+    stats = json.loads((noted / "runs/noted/stages/privacy/stats.json").read_text("utf-8"))
+    kinds = Counter(kind for _, kinds in NOTED.values() for kind in kinds.split())
+    found = {f"removed_{kind}": count for kind, count in kinds.items()}
+    found |= {"image_not_cleaned": len(STUCK), "no_author_key": len(FILES)}
+    assert stats["noted"] == found
+    one = StageStats("privacy", 0, 0, noted=stats["noted"], tally=stats["tally"])
+    assert (
+        "metadata removed from images: 7 exif, 8 gps, 6 xmp, 2 iptc, 3 comment, 2 text, 5 other; "
+        "2 samples to review" in str(Privacy.headline({"privacy": one}))
+    )
+
+
+def test_what_was_left_out_is_put_back_without_metadata(noted: Path, tmp_path: Path) -> None:
+    """From the posts, and from a folder with their pictures: the same rows, the same digests."""
+    full, posts = noted / "runs" / "noted" / "release", noted / "posts"
+    dehydrate(full, tmp_path / "dry")
+    found = hydrate(tmp_path / "dry", tmp_path / "wet", [entry(posts / "posts.jsonl")])
+    assert {sample.match.value for sample in found.samples} == {"exact"}
+    (tmp_path / "bare").mkdir()
+    shutil.copy(posts / "posts.jsonl", tmp_path / "bare")
+    bare = [entry(tmp_path / "bare" / "posts.jsonl")]
+    hydrate(tmp_path / "dry", tmp_path / "also", bare, pictures=posts / "pictures")
+    for folder in ("wet", "also"):
+        for config in ("image_to_image", "analysis"):
+            assert released(tmp_path / folder)[config] == released(full)[config]
+
+
+def test_a_copy_of_a_picture_is_put_back_without_metadata(noted: Path, tmp_path: Path) -> None:
+    """Of what was packed anew only the pixels come in."""
+    dehydrate(noted / "runs" / "noted" / "release", tmp_path / "dry")
+    shutil.copytree(noted / "posts", tmp_path / "posts")
+    anew = saved("PNG", exif=camera_notes(1), pnginfo=notes())
+    (tmp_path / "posts" / "pictures" / "bmp").write_bytes(anew)
+    found = hydrate(tmp_path / "dry", tmp_path / "wet", [entry(tmp_path / "posts/posts.jsonl")])
+    assert {sample.match.value for sample in found.samples} == {"exact", "same_picture"}
+    every = list(texts(released(tmp_path / "wet")))
+    assert not [secret for secret in SECRETS for one in every if secret in one]
+
+
+def test_another_version_of_what_removes_metadata_is_told(noted: Path, tmp_path: Path) -> None:
+    """Its files may be others: nothing is compared with them."""
+    dehydrate(noted / "runs" / "noted" / "release", tmp_path / "dry")
+    manifest = tmp_path / "dry" / "manifest.json"
+    said = manifest.read_text("utf-8")
+    assert '"metadata_stripper": 1' in said
+    manifest.write_text(said.replace('"metadata_stripper": 1', '"metadata_stripper": 99'), "utf-8")
+    with pytest.raises(ReleaseError, match="to version 99 of what removes it"):
+        hydrate(tmp_path / "dry", tmp_path / "wet", [entry(noted / "posts" / "posts.jsonl")])
+
+
+def test_what_cannot_be_cleaned_waits_until_a_reviewer_keeps_it(
+    noted: Path, tmp_path: Path
+) -> None:
+    """Then it is released as it was posted; gold made of reviews names images as posted."""
+    shutil.copytree(noted, tmp_path / "noted")
+    config, runs = tmp_path / "noted" / "posts" / "config.yaml", tmp_path / "noted" / "runs"
+    waiting = open_reviews(config, runs=runs).open
+    assert [one.reasons for one in waiting] == [("image_metadata",)] * len(STUCK)
+    rejects = pq.read_table(runs / "noted/stages/splits/rejects.parquet")["_reason"].to_pylist()
+    assert rejects == ["not_cleaned"] * len(STUCK)
+
+    every = pq.read_table(runs / "noted/stages/privacy/kept.parquet")["id"].to_pylist()
+    decide(config, keep=every, runs=runs)
+    assert open_reviews(config, runs=runs).open == ()
+    rows = rows_of(build(config, runs=runs).path)
+    assert [rows[number]["input_images"][0]["bytes"] for number in (10, 11)] == [
+        FILES[name] for name in STUCK
+    ]
+    gold = export_gold(config, tmp_path / "gold", runs=runs)
+    assert (gold.samples, gold.pictures) == (len(FILES), 2 * len(FILES))
+    lines = (tmp_path / "gold" / "roles.jsonl").read_text("utf-8").splitlines()
+    roles = {tuple(one["role"] for one in json.loads(line)["pictures"]) for line in lines}
+    assert roles == {("input", "output")}
+
+
+def test_a_reviewer_sees_the_images_that_are_released(noted: Path) -> None:
+    """Those of the posts too: what is brought in is clean, and what cannot be is not offered."""
+    config = load_config(noted / "posts" / "config.yaml")
+    with opened(config, noted / "runs", writes=False) as pipeline:
+        cases = read_cases(pipeline)
+    for case in cases.values():
+        shown = [one["sha256"] for post in case.context for one in post["pictures"]]
+        assert shown == [*case.row["input_images"], *case.row["output_images"]]
+
+
+def test_a_forgotten_post_leaves_no_image_with_or_without_metadata(
+    noted: Path, tmp_path: Path
+) -> None:
+    """Neither the file as posted nor the cleaned one stays in the run."""
+    shutil.copytree(noted, tmp_path / "noted")
+    (image,) = rows_of(noted / "runs" / "noted" / "release")[0]["input_images"]
+    store = PictureStore(tmp_path / "noted" / "runs" / "noted" / "pictures")
+    both = [store.path(sha256(one)) for one in (FILES["jpeg"], image["bytes"])]
+    assert all(path.exists() for path in both)
+    forget([URL % 0], tmp_path / "noted/posts/config.yaml", runs=tmp_path / "noted/runs")
+    assert not any(path.exists() for path in both)
+
+
+def test_images_are_kept_as_posted_where_the_config_says_so(tmp_path: Path) -> None:
+    """Every byte, of each format; the card says it."""
+    release = build(write_posts(tmp_path / "posts", image_metadata="keep"), runs=tmp_path / "runs")
+    rows = rows_of(release.path)
+    given = [rows[number]["input_images"][0]["bytes"] for number in range(len(FILES))]
+    assert given == list(FILES.values())
+    assert release.manifest.statements.metadata_stripper is None
+    card = " ".join((release.path / "README.md").read_text("utf-8").split())
+    assert "**Images are the very bytes that were posted or drawn**" in card
+    assert "in files without metadata" not in card
