@@ -39,7 +39,7 @@ from echo_hf.pictures import PictureStore
 from echo_hf.quickstart.show import shipped_config
 from echo_hf.run import run_until
 from echo_hf.stage import ModelStage, Stage
-from echo_hf.stage_result import sort_rows
+from echo_hf.stage_result import keys_in, sort_rows
 from echo_hf.steps import STAGES as BUILD
 from tests.samples_for_tests import Speaking
 
@@ -196,11 +196,10 @@ def test_no_rows_keep_the_declared_columns(case: Callable[[str], Case], name: st
 def test_every_row_is_accounted_for(case: Callable[[str], Case], name: str) -> None:
     """Each input row is the parent of an output row, and no output row has strange parents."""
     stage, dataset = case(name)
-    (key,) = stage.inputs.key
     rows = stage(dataset.with_format("arrow")[:])
     parents = {parent for row in rows["_parent"].to_pylist() for parent in row}
 
-    assert parents == set(dataset[key])
+    assert parents == set(keys_in(stage, dataset).to_pylist())
 
 
 @pytest.mark.parametrize("name", ["Threads", "Splits", "Merge"])

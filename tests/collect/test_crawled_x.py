@@ -48,7 +48,7 @@ def rows_of(collect: Collect, entry: Row, ledger: Path) -> list[Row]:
 def test_a_crawled_page_gives_the_posts_of_the_imported_file(
     test_data: Path, tmp_path: Path, collect: Collect
 ) -> None:
-    """Every column but the term is equal, and each post is one whose content stays here."""
+    """Every column but term and place is equal, and each post is one whose content stays here."""
     file = test_data / "posts" / "x_api_v2" / "noflat.jsonl"
     if not file.exists():
         pytest.skip(f"no file {str(file)!r}")
@@ -58,8 +58,8 @@ def test_a_crawled_page_gives_the_posts_of_the_imported_file(
     imported = rows_of(collect, {"path": file}, path)
 
     assert len(crawled) >= 117
-    assert [{**row, "keywords": 0} for row in crawled] == [
-        {**row, "keywords": 0} for row in imported
+    assert [{**row, "keywords": 0, "place": 0} for row in crawled] == [
+        {**row, "keywords": 0, "place": 0} for row in imported
     ]
     assert all(restricted_posts([row["url"]]) == ["x"] for row in crawled)
     assert all(restricted_posts([row["url"]], {"x": "a contract"}) == [] for row in crawled)
