@@ -76,7 +76,6 @@ def told(story: Story) -> str:
 
 def finished_run(runs: Path) -> Path:
     """Runs the quickstart; returns the folder of its run."""
-    datasets.disable_progress_bars()
     show(Console(file=io.StringIO()), runs)
     return runs / "quickstart"
 
@@ -87,6 +86,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if stale")
     parser.add_argument("--run", type=Path, help="a finished run of the quickstart")
     options = parser.parse_args()
+    datasets.disable_progress_bars()
     with tempfile.TemporaryDirectory() as folder:
         story = read_story(options.run or finished_run(Path(folder)))
     drawn = {path: figure(story, theme) for path, theme in FILES.items()}
