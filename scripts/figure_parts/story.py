@@ -114,7 +114,7 @@ def _thread(folder: RunFolder) -> list[dict[str, Any]]:
 
 
 def _row(run: Path, urls: set[str]) -> dict[str, Any]:
-    loaded = load_benchmark(run / "release", SPLIT).with_format("arrow")
+    loaded = load_benchmark(run / "release", SPLIT, rows_cache=run / "cache").with_format("arrow")
     (row,) = (row for row in loaded[:].to_pylist() if urls & set(row["post_urls"]))
     for column in ("input_images", "output_images"):
         row[column] = [picture["bytes"] for picture in row[column]]
