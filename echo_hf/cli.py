@@ -127,7 +127,7 @@ def update(
         watch.console.print(Text(f"the one before: {done.previous}\n"), soft_wrap=True)
         show_diff(watch.console, compared(done.previous, done.release.path))
     elif not done.changed:
-        watch.console.print("nothing changed: it is the one that was there", highlight=False)
+        watch.console.print("nothing changed: it is the one that was there")
 
 
 def _name_release(console: Console, release: Release) -> None:
@@ -183,7 +183,7 @@ def why(
                 style = "red" if sign == "-" else "green"
                 console.print(Text(f"  {sign} {line}", style), soft_wrap=True)
     if not changes:
-        console.print("every result is up to date: nothing would run", highlight=False)
+        console.print("every result is up to date: nothing would run")
 
 
 @app.command()

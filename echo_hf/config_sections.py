@@ -94,7 +94,7 @@ class ModelOptions(Section):
 
     Attributes:
         engine: Name of one of the config's engines. Where a config does not say, it is the only
-            one, else the one called as here, else `reader`.
+            one, else the one named as the default here, else `reader`.
     """
 
     engine: str = "text"

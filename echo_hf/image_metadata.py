@@ -1,8 +1,9 @@
 """Remove what an image file says beside its pixels, without decoding or encoding a pixel.
 
 Each format is a list of parts; those that decide how pixels look are known by name, and all else
-goes. Colour profiles and the orientation stay. No library that we may depend on does this for all
-formats: those that write losslessly handle one format, encode anew, or are under the GPL.
+goes. Colour profiles and the orientation stay; nobody looks into a profile or coded pixels. No
+library that we may depend on does this for all formats: those that write losslessly handle one
+format, encode anew, or are under the GPL.
 """
 
 from __future__ import annotations

@@ -229,9 +229,10 @@ class Pipeline:
     def _records_of(self, posts: Dataset, records: Dataset) -> Iterator[dict[str, Any]]:
         """The records of rejected posts, with the reasons."""
         at = {place: row for row, place in enumerate(records["place"])}
+        forgotten = self._reader.forgotten
         for post in posts:
             record = records[at[post["place"]]]
-            if self._reader.forgotten.are_named_in(json.loads(record["record"])):
+            if forgotten.are_named_in(json.loads(record["record"])):
                 record["record"] = None  # it would keep the forgotten post
             yield {**record, **{name: post[name] for name in SAID}}
 

@@ -69,7 +69,7 @@ def parse_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_PlainValues)  # noqa: S506 - a SafeLoader
     except RecursionError as error:
-        raise yaml.YAMLError("expected values that are less deep in each other") from error
+        raise yaml.YAMLError("expected values that are nested less deeply") from error
 
 
 class _PlainValues(yaml.SafeLoader):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ PLAIN = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "qu
 
 # How a text ends that its source has shortened.
 CUT = re.compile(r"…(?:\s*https?://\S+)?\s*$")
+
+# What X puts behind a text for its own pictures, and not all readers keep.
+SHORT_LINKS = re.compile(r"(?:\s*https?://t\.co/\w+)+\s*$")
 
 READ_POSTS = Table(
     "posts",
@@ -138,7 +142,7 @@ def _merged(rows: Mapping[int, Post], replaced: dict[int, int]) -> dict[str, Any
 
 def _replaced(rows: Mapping[int, Post]) -> dict[int, int]:
     """The rows of one post that have another text than the newest, each with one that has that."""
-    texts = {row: " ".join((post["text"] or "").split()) for row, post in rows.items()}
+    texts = {row: _as_written(post["text"] or "") for row, post in rows.items()}
     versions: dict[str, list[int]] = {}
     for row, text in texts.items():
         if text:
@@ -155,6 +159,11 @@ def _replaced(rows: Mapping[int, Post]) -> dict[int, int]:
 
     newest = max(versions.values(), key=age)
     return {row: newest[-1] for some in versions.values() if some is not newest for row in some}
+
+
+def _as_written(text: str) -> str:
+    """The text without what readers of one platform write differently."""
+    return " ".join(SHORT_LINKS.sub("", html.unescape(text)).split())
 
 
 def _whole(text: str, texts: Iterable[str]) -> str:

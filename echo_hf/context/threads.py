@@ -45,13 +45,11 @@ class Threads(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Joins all posts at once; a post may come more than once."""
-        collected, replaced = merge_posts(table.select(list(POSTS.columns)))
+        collected, _ = merge_posts(table.select(list(POSTS.columns)))
         trees = _Trees.of(_with_unknown_parents(collected), collected.num_rows)
         score = pc.struct_field(trees.posts["relevance"].combine_chunks(), "score")
         keeps = trees.any_of(pc.is_in(score, pa.array(self.keep, pa.int8())))
         said = [*trees.rejected(keeps), *trees.cuts()]
-        urls = (table["url"][row].as_py() for row in replaced)
-        said += [Remark(Status.REJECTED, [url], Reject.SUPERSEDED) for url in urls]
         return pa.concat_tables([trees.kept(keeps), remarks(THREADS, said)])
 
     @classmethod

@@ -32,10 +32,10 @@ NAME = re.compile(r"(?:\w[\w-]*(?:\.\w[\w-]*)+|\w+)(?:@\w[\w-]*(?:\.\w[\w-]*)*)*
 # Hosts whose addresses hold an account, what may stand between the two, and names of their pages.
 HOSTS = (
     r"(?:x|twitter|fxtwitter|vxtwitter|fixupx|xcancel|instagram|facebook|fb|github|linkedin"
-    r"|deviantart|threads|tiktok|pinterest|artstation|patreon|flickr|youtube|snapchat|vk|weibo"
-    r"|soundcloud|ko-fi|civitai|reddit|onlyfans)\.com"
+    r"|deviantart|threads|tiktok|artstation|patreon|flickr|youtube|snapchat|vk|weibo"
+    r"|soundcloud|ko-fi|civitai|reddit|onlyfans|gitlab)\.com"
     r"|(?:threads|behance|pixiv)\.net|nitter(?:\.[\w-]+)+|(?:t|telegram|ig)\.me|instagr\.am"
-    r"|linktr\.ee|twitch\.tv|huggingface\.co|bsky\.app"
+    r"|pinterest(?:\.[a-z]{2,3}){1,2}|linktr\.ee|twitch\.tv|huggingface\.co|bsky\.app"
 )
 BETWEEN = r"(?:(?:in|user|users|profile|people|photos|add|stories|en|s|c|u|n)/|profile\.php\?id=)"
 PAGES = (

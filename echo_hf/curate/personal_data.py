@@ -26,10 +26,10 @@ FINE_SEARCHES = 4
 # Cards as their issuers number them, which few seeds are that have the right last digit by chance.
 CARD = re.compile(r"(?<![\w.,=-])\d(?:[ -]?\d){12,18}(?![\w-]|[.,]\d)", re.ASCII)
 ISSUED = re.compile(
-    r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7]|35)\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
+    r"4\d{15}(?:\d{3})?|(?:5[1-5]|2[2-7]|35)\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
     r"|(?:6011|64[4-9]\d|65\d\d)\d{12}|62\d{14,17}"
 )
-SEED = re.compile(r"seed\W{0,3}$", re.IGNORECASE)
+NO_DATA = re.compile(r"(?:seed|version|\bv\.?)\W{0,3}$", re.IGNORECASE)
 IBAN = re.compile(r"(?<![^\W_])[a-z]{2}\d\d(?:[ -]?[a-z0-9]){11,30}", re.ASCII | re.IGNORECASE)
 END = re.compile(r"(?<=[^\W_])(?![^\W_])", re.ASCII)
 IP = re.compile(
@@ -37,6 +37,14 @@ IP = re.compile(
     # Of IPv6 what is in use; "cat::2 dog::1" weighs the parts of a prompt.
     r"|(?<![\w:.])(?:[23][0-9a-f]{3}|fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}):[0-9a-f:]{2,}(?![\w:])",
     re.ASCII | re.IGNORECASE,
+)
+# What tells a secret without the form of a key: a block, a web hook, a header.
+HUB_TOKEN = re.compile(r"hf_[A-Za-z]{30,}")
+SECRET = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----END))*(?:-----END [A-Z ]*-----)?"
+    r"|(?<![\w.])hooks\.slack\.com/services/[\w/]+"
+    r"|(?<=\bBearer )(?=\S*\d)[\w.~+/-]{20,}=*",
+    re.ASCII,
 )
 BLANK = re.compile(r"\s")
 Found = tuple[int, int, str]
@@ -134,8 +142,7 @@ def _found(text: str, products: Collection[str], is_author: Callable[[str], bool
 def _numbers(text: str) -> Iterator[Found]:
     for found in CARD.finditer(text):
         digits = re.sub(r"\D", "", found[0])
-        is_seed = SEED.search(text, max(found.start() - 8, 0), found.start())
-        if ISSUED.fullmatch(digits) and luhn.is_valid(digits) and not is_seed:
+        if ISSUED.fullmatch(digits) and luhn.is_valid(digits) and not _is_named(text, found):
             yield *found.span(), "card"
     for found in IBAN.finditer(text):
         ends = [one.start() for one in END.finditer(text, found.start(), found.end() + 1)]
@@ -143,8 +150,13 @@ def _numbers(text: str) -> Iterator[Found]:
             if end <= found.end() and iban.is_valid(text[found.start() : end]):
                 yield found.start(), end, "iban"
     for found in IP.finditer(text):
-        if _is_address(found[0]):
+        if _is_address(found[0]) and not _is_named(text, found):
             yield *found.span(), "ip"
+
+
+def _is_named(text: str, found: re.Match[str]) -> bool:
+    """Whether the word before a number says that it is another one."""
+    return NO_DATA.search(text, max(found.start() - 11, 0), found.start()) is not None
 
 
 def _is_address(text: str) -> bool:
@@ -157,8 +169,10 @@ def _is_address(text: str) -> bool:
 
 def _keys(text: str) -> Iterator[Found]:
     for found in KEY_FORM.finditer(text):
-        if re.search(r"\d", found[0]):  # "sk-ii-facial-essence", "hf_hub_download"
+        # "sk-ii-facial-essence" and "hf_hub_download" are none.
+        if re.search(r"\d", found[0]) or HUB_TOKEN.fullmatch(found[0]):
             yield *found.span(), "key"
+    yield from ((*found.span(), "key") for found in SECRET.finditer(text))
 
 
 def _apart(found: Iterable[Found]) -> list[Found]:

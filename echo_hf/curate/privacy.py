@@ -6,6 +6,7 @@ Images lose what they say beside their pixels: the name of an artist would undo 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -135,9 +136,10 @@ class Privacy(Stage):
     def __call__(self, table: pa.Table) -> pa.Table:
         """The samples without their context."""
         rows = StageRows(self.outputs)
+        clean = functools.cache(self._clean)  # the samples of a thread share its images
         for row, sample in enumerate(self.input_rows(table)):
             findings: list[Finding] = []
-            cleaned = self._cleaned(sample, findings)
+            cleaned = _cleaned(sample, clean, findings)
             rows.keep(row, sample["id"], self._published(cleaned, findings))
             for notice, detail in findings:
                 rows.say(row, sample["id"], Status.NOTED, notice, detail)
@@ -174,39 +176,10 @@ class Privacy(Stage):
         }
         return with_sources(shown, sample["context"])
 
-    def _cleaned(self, sample: Sample, findings: list[Finding]) -> dict[str, Any]:
-        """The sample with its images, and those of its posts, as they are without metadata."""
-        own = pictures_of(sample)
-        posted = [one["sha256"] for post in sample["context"] for one in post["pictures"] or ()]
-        new: dict[str, str | None] = {}
-        reasons: list[str] = []
-        for digest in dict.fromkeys([*own, *filter(None, posted)]):
-            image = CleanedImage(digest)
-            if self.pictures is not None:
-                image = cleaned_image(digest, self.pictures)
-            if image.sha256 is None and digest in own:
-                reasons = [Review.IMAGE_METADATA.value]
-                findings.append((Notice.IMAGE_NOT_CLEANED, f"{digest}: {image.problem}"))
-            elif image.sha256 != digest:
-                new[digest] = image.sha256
-            if digest in own:
-                findings.extend((REMOVED[kind], digest) for kind in image.kinds)
-        lists = {
-            # Two that differed in their metadata alone are one by now.
-            name: list(dict.fromkeys(new.get(one) or one for one in sample[name]))
-            for name in ("input_images", "output_images")
-        }
-        is_other = lists["input_images"] != sample["input_images"]
-        given = sample_digest(sample["prompt"], lists["input_images"])
-        return {
-            **sample,
-            **lists,
-            "screenshot": new.get(sample["screenshot"], sample["screenshot"]),
-            "sample_digest": given if is_other else sample["sample_digest"],
-            "review": [*sample["review"], *reasons],
-            "cleaned_images": [{"posted_sha256": old, "sha256": one} for old, one in new.items()],
-            "context": in_clean(sample["context"], new),
-        }
+    def _clean(self, digest: str) -> CleanedImage:
+        return (
+            CleanedImage(digest) if self.pictures is None else cleaned_image(digest, self.pictures)
+        )
 
     def _author(
         self, url: str, names: Mapping[str, str | None], findings: list[Finding]
@@ -290,6 +263,41 @@ def cleaned_image(digest: str, pictures: PictureStore) -> CleanedImage:
         return CleanedImage(pictures.put(cleaned) if kinds else digest, kinds)
     except PictureError as error:
         return CleanedImage(None, problem=str(error))
+
+
+def _cleaned(
+    sample: Sample, clean: Callable[[str], CleanedImage], findings: list[Finding]
+) -> dict[str, Any]:
+    """The sample with its images, and those of its posts, as they are without metadata."""
+    own = pictures_of(sample)
+    posted = [one["sha256"] for post in sample["context"] for one in post["pictures"] or ()]
+    new: dict[str, str | None] = {}
+    reasons: list[str] = []
+    for digest in dict.fromkeys([*own, *filter(None, posted)]):
+        image = clean(digest)
+        if image.sha256 is None and digest in own:
+            reasons = [Review.IMAGE_METADATA.value]
+            findings.append((Notice.IMAGE_NOT_CLEANED, f"{digest}: {image.problem}"))
+        elif image.sha256 != digest:
+            new[digest] = image.sha256
+        if digest in own:
+            findings.extend((REMOVED[kind], digest) for kind in image.kinds)
+    lists = {
+        # Two that differed in their metadata alone are one by now.
+        name: list(dict.fromkeys(new.get(one) or one for one in sample[name]))
+        for name in ("input_images", "output_images")
+    }
+    is_other = lists["input_images"] != sample["input_images"]
+    given = sample_digest(sample["prompt"], lists["input_images"])
+    return {
+        **sample,
+        **lists,
+        "screenshot": new.get(sample["screenshot"], sample["screenshot"]),
+        "sample_digest": given if is_other else sample["sample_digest"],
+        "review": [*sample["review"], *reasons],
+        "cleaned_images": [{"posted_sha256": old, "sha256": one} for old, one in new.items()],
+        "context": in_clean(sample["context"], new),
+    }
 
 
 def in_clean(

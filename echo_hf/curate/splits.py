@@ -217,8 +217,10 @@ Exclusion = tuple[Reject, str | None]
 def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[int, Exclusion]]:
     first: dict[str, str] = {}
 
-    def turn(row: int) -> tuple[bool, int]:
-        return rows[row]["prompt_modified"], RANK.get(rows[row]["quality"], len(RANK))
+    def turn(row: int) -> tuple[bool, bool, int]:
+        sample = rows[row]
+        unclean = Review.IMAGE_METADATA in (sample["review"] or ())  # may be left out
+        return unclean, sample["prompt_modified"], RANK.get(sample["quality"], len(RANK))
 
     for row in sorted(order, key=turn):
         sample = rows[row]

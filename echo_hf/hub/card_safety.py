@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from echo_hf.curate.hazards import Hazard
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.markdown import escaped, table
+from echo_hf.reasons import Notice
 
 SAFETY = "safety"
 PRIVACY = "privacy"
@@ -102,10 +103,21 @@ def privacy_text(facts: ReleaseFacts) -> str:
             f"- {masked} Prompts are not masked, because that would change the task.",
             "- `review` says why a person has to look at a sample: it may show a minor, or its "
             "prompt holds personal data. It is empty when nothing is open.",
-            NOT_CLEANED if facts.metadata_stripper is None else CLEANED,
+            NOT_CLEANED if facts.metadata_stripper is None else CLEANED + _kept_uncleaned(facts),
             "- `post_urls` lead to the posts, and so to their authors: that is how a post is named "
             "and found again when its author wants it removed. Faces in pictures are not masked.",
         ]
+    )
+
+
+def _kept_uncleaned(facts: ReleaseFacts) -> str:
+    noted = facts.funnel.get(PRIVACY, {}).get("noted")
+    count = noted.get(Notice.IMAGE_NOT_CLEANED, 0) if isinstance(noted, Mapping) else 0
+    if not count:
+        return ""
+    return (
+        f" **{count:,} could not be cleaned**: a sample with one is left out, unless a reviewer "
+        "kept it with all that its file says."
     )
 
 

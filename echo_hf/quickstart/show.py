@@ -60,19 +60,19 @@ def show(console: Console, runs: Path) -> None:
     folder = RunFolder(release.path.parent)
     for config in BENCHMARKS:
         loaded = load_dataset(str(release.path), config, split="test", cache_dir=str(folder.cache))
-        console.print(f"loaded back: {len(loaded)} rows of {config}", highlight=False)
+        console.print(f"loaded back: {len(loaded)} rows of {config}")
     thread, samples = telling_thread(folder)
     console.print()
     console.print(thread_beside_samples(thread, samples, console.width))
     ratings = rated(folder)
     console.print("four drawn stand-ins for image systems\n")
     show_scores(console, score(shipped_config(), runs=runs))
-    console.print(rating_note(ratings), markup=False, highlight=False, soft_wrap=True)
+    console.print(rating_note(ratings), soft_wrap=True)
     show_report(console, report(shipped_config(), runs=runs))
     build(shipped_config(), runs=runs)  # with outputs, ratings and results, which are there now
     shown = {"release": _short(release.path), "config": _short(shipped_config())}
     said = NEXT.format(**shown, why=why_command(runs))
-    console.print(said, markup=False, highlight=False, soft_wrap=True)
+    console.print(said, soft_wrap=True)
 
 
 def why_command(runs: Path) -> str:

@@ -76,12 +76,13 @@ class HostedSystem(ABC, Generic[Connection]):
     def preflight(self) -> Retired | None:
         """Asks the server for the model; null where it is there, and where none is told.
 
-        Of one that is known to be shut down nobody is asked.
+        Of one that is known to be shut down its maker is not asked.
 
         Raises:
             GenerationError: There is no usable key, or the server does not accept it.
         """
-        if self._host.model in SHUT_DOWN:
+        maker = type(self._given).model_fields["base_url"].default
+        if self._host.model in SHUT_DOWN and self._given.base_url == maker:
             return Retired(f"{self._host.model} was shut down by its maker", "shut_down")
         connection = self._connection.get()
         with _hidden(connection.key):

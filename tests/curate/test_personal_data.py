@@ -62,7 +62,10 @@ def test_what_is_published(text: str, published: str | None) -> None:
         # Addresses that are set aside for documents, and a network at home.
         ("203.0.113.7", "ip"), ("192.168.1.20", "ip"), ("2001:db8::8a2e:370:7334", "ip"),
         ("fe80::1ff:fe23:4567:890a", "ip"), ("fd12:3456:789a:1::1", "ip"),
-        ("sk-proj-" + "a1B2" * 9, "key"), ("hf_" + "a1B2" * 8, "key"), ("AIza" + "a1B-" * 8, "key"),
+        ("sk-proj-" + "a1B2" * 9, "key"), ("hf_" + "aXbY" * 8 + "cd", "key"),
+        ("AIza" + "a1B-" * 8, "key"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "key"),
+        ("hooks.slack.com/services/T0/B0/x1", "key"),
         ("ghp_" + "a1B2" * 9, "key"), ("AKIAIOSFODNN7EXAMPLE", "key"), ("r8_" + "a1B2" * 9, "key"),
         ("sk_live_" + "a1B2" * 6, "key"), ("123456789:AA" + "a1B2" * 8, "key"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTYifQ.abcDEF123456_-", "key"),
@@ -80,7 +83,8 @@ def test_numbers_that_name_somebody(number: str, kind: str) -> None:
     [
         "4111 1111 1111 1112", "seed 4111111111111111", "--seed: 4111111111111111",
         "GB34BUKB20201555555555", "DE12 red foxes in the snow", "1024 1536 2048 4096",
-        "1.2.3", "v1.2.3.4", "1.2.3.4.5", "300.1.2.3", "http://127.0.0.1:7860", "0.0.0.0:8080",
+        "1.2.3", "v1.2.3.4", "version 1.2.3.4", "V 1.2.3.4", "1.2.3.4.5",
+        "300.1.2.3", "http://127.0.0.1:7860", "0.0.0.0:8080",
         "cat::2 dog::1", "face::2", "12:30:45", "16:9", "dead::beef", "std::face",
         "sk-ii-facial-treatment", "hf_hub_download_of_it", "sk-12", "task-1234567890abcdef",
     ],

@@ -154,6 +154,13 @@ def test_a_copied_prompt_does_not_displace_its_source() -> None:
         assert found == {"analysis": [source], f"duplicate_of {source}": [copy]}
 
 
+def test_a_sample_that_is_left_out_takes_no_other_with_it() -> None:
+    """Of equal samples the one without an image that cannot be cleaned stays."""
+    unclean = sample("a", sample_digest="same", review=["image_metadata"])
+    found = split([unclean, sample("b", sample_digest="same", prompt_modified=True)])
+    assert found == {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]}
+
+
 def test_pictures_in_a_screenshot_are_not_drawn() -> None:
     """Nobody knows the inputs of such a sample yet: it is for analysis; a parsed one is drawn."""
     shot = {"screenshot": "a" * 64}

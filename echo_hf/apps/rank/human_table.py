@@ -65,7 +65,10 @@ def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
     left_out: Counter[Reason] = Counter()
     rows = list(_rows(events, draw, left_out))
     ours = {(event.subject, event.person) for event in events if event.action == RANK}
-    busy = RunError(f"another process has held {str(root / LOCK)!r} for {LONGEST_WAIT_S} s")
+    busy = RunError(
+        f"another process has held {str(root / LOCK)!r} for {LONGEST_WAIT_S} s: end it, and rank "
+        "again"
+    )
     with held(root / LOCK, busy, LONGEST_WAIT_S):
         before = read_table(root, HUMAN)
         others = [] if before is None else before.to_pylist()

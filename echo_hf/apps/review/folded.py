@@ -60,7 +60,10 @@ class Ledger:
             ReviewError: The file cannot be read or written.
         """
         # Held from reading to writing: an older state must not be written after a newer one.
-        busy = RunError(f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s")
+        busy = RunError(
+            f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s: end it, and "
+            "decide again"
+        )
         with held(self.file.with_name(LOCK), busy, LONGEST_WAIT_S):
             by_subject: dict[str, list[Event]] = {}
             for event in self.log.events(APP, subject):
