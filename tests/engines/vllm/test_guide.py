@@ -91,7 +91,8 @@ def test_on_one_gpu_a_build_loads_two_models(
 ) -> None:
     """The reader once, for all that it is asked, then the guard."""
     engine_names()
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
+    for names in ("_FACTORIES", "_NEEDS"):
+        monkeypatch.setattr(base, names, dict(getattr(base, names)))
     loaded: list[str] = []
     register("vllm")(lambda model, **_: Loaded(model, loads=loaded))
     data = {**CONFIGS[0], "posts": [{"source": "quickstart"}], "engines": engines}
