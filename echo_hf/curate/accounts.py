@@ -142,6 +142,11 @@ def names_of(authors: Iterable[str | None], shortest_word: int = SHORTEST_WORD) 
     )
 
 
+def joined(name: str) -> str:
+    """The letters and digits of a name, without what stands between its parts."""
+    return re.sub(r"[\W_]", "", name)
+
+
 def names_in_run(root: Path, shortest_word: int = SHORTEST_WORD) -> frozenset[str]:
     """What the authors of all posts that a run has collected are called."""
     try:

@@ -24,13 +24,15 @@ MOST_SEARCHED = LONGEST_PROMPT
 EDGE = MOST_SEARCHED - 400
 FINE_SEARCHES = 4
 # Cards as their issuers number them, which few seeds are that have the right last digit by chance.
-CARD = re.compile(r"(?<![\w.,=-])\d(?:[ -]?\d){12,18}(?![\w-]|[.,]\d)", re.ASCII)
+CARD = re.compile(r"(?<![\w.,=-])\d(?:[ ._/\n\u2010-]?\d){12,18}(?![\w-]|[.,]\d)", re.ASCII)
 ISSUED = re.compile(
     r"4\d{15}(?:\d{3})?|(?:5[1-5]|2[2-7]|35)\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
     r"|(?:6011|64[4-9]\d|65\d\d)\d{12}|62\d{14,17}"
 )
 NO_DATA = re.compile(r"(?:seed|version|\bv\.?)\W{0,3}$", re.IGNORECASE)
-IBAN = re.compile(r"(?<![^\W_])[a-z]{2}\d\d(?:[ -]?[a-z0-9]){11,30}", re.ASCII | re.IGNORECASE)
+IBAN = re.compile(
+    r"(?<![^\W_])[a-z]{2}\d\d(?:[ .\u2010-]?[a-z0-9]){11,30}", re.ASCII | re.IGNORECASE
+)
 END = re.compile(r"(?<=[^\W_])(?![^\W_])", re.ASCII)
 IP = re.compile(
     r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)"
@@ -39,7 +41,7 @@ IP = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 # What tells a secret without the form of a key: a block, a web hook, a header.
-HUB_TOKEN = re.compile(r"hf_[A-Za-z]{30,}")
+LETTERS = re.compile(r"(?:hf_|gh[oprsu]_|glpat-|npm_|[rs]k_(?:live|test)_)[A-Za-z]{20,}")
 SECRET = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----END))*(?:-----END [A-Z ]*-----)?"
     r"|(?<![\w.])hooks\.slack\.com/services/[\w/]+"
@@ -147,7 +149,8 @@ def _numbers(text: str) -> Iterator[Found]:
     for found in IBAN.finditer(text):
         ends = [one.start() for one in END.finditer(text, found.start(), found.end() + 1)]
         for end in reversed(ends):  # words may follow it
-            if end <= found.end() and iban.is_valid(text[found.start() : end]):
+            said = text[found.start() : end].replace("\u2010", "-")
+            if end <= found.end() and iban.is_valid(said):
                 yield found.start(), end, "iban"
     for found in IP.finditer(text):
         if _is_address(found[0]) and not _is_named(text, found):
@@ -170,7 +173,7 @@ def _is_address(text: str) -> bool:
 def _keys(text: str) -> Iterator[Found]:
     for found in KEY_FORM.finditer(text):
         # "sk-ii-facial-essence" and "hf_hub_download" are none.
-        if re.search(r"\d", found[0]) or HUB_TOKEN.fullmatch(found[0]):
+        if re.search(r"\d", found[0]) or LETTERS.fullmatch(found[0]):
             yield *found.span(), "key"
     yield from ((*found.span(), "key") for found in SECRET.finditer(text))
 

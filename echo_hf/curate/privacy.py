@@ -25,7 +25,7 @@ from echo_hf.config import Config
 from echo_hf.config_sections import Target
 from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
 from echo_hf.context.sample_id import sample_digest
-from echo_hf.curate.accounts import SHORTEST_NAME, bare, names_in_run, names_of
+from echo_hf.curate.accounts import SHORTEST_NAME, bare, joined, names_in_run, names_of
 from echo_hf.curate.author_key import AuthorKey
 from echo_hf.curate.decision import pictures_of
 from echo_hf.curate.personal_data import KINDS, Found, masked, personal_data
@@ -159,11 +159,12 @@ class Privacy(Stage):
         primary, comments = sample["post_urls"][0], sample["community_feedback"]
         if self.key is None and any(map(names.get, (primary, *(c["post_url"] for c in comments)))):
             findings.append((Notice.NO_AUTHOR_KEY, None))
-        near = names_of((post["author"] for post in sample["context"]), SHORTEST_NAME)
+        near = {joined(name) for name in names_of(names.values(), SHORTEST_NAME)}
 
         def search(text: str) -> list[Found]:
+            # Beside an author's own posts, however the parts of the name are joined.
             return personal_data(
-                text, self.products, lambda name: name in self.authors or name in near
+                text, self.products, lambda name: name in self.authors or joined(name) in near
             )
 
         shown = {

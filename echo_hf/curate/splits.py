@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 BENCHMARKS = ("image_to_image", "text_to_image")
 ANALYSIS = "analysis"
 CONFIGS = (*BENCHMARKS, ANALYSIS)
+PERSONAL = {Review.PERSONAL_DATA.value}
 RANK = {"Benchmark": 0, "Analysis": 1}
 READ = (
     "id",
@@ -108,10 +109,7 @@ class Splits(Stage):
         out = dict(_excluded(rows, order))
         places = self._places(rows, [row for row in order if row not in out])
         removed = [row for row in places if self.decisions.removes(seen[row])]
-        waiting = {
-            row: self.decisions.open_reasons(seen[row], reviewed.closed(seen[row]))
-            for row in places
-        }
+        waiting = {row: self._open_reasons(seen[row], reviewed) for row in places}
         unclean = [row for row in places if Review.IMAGE_METADATA in waiting[row]]
         out |= dict.fromkeys(unclean, (Reject.NOT_CLEANED, None))
         out |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
@@ -175,6 +173,15 @@ class Splits(Stage):
         """How many samples each part of the release has."""
         counts = pc.value_counts(pc.list_flatten(kept["splits"])).to_pylist()
         return {count["values"]: count["counts"] for count in counts}
+
+    def _open_reasons(self, row: dict[str, Any], reviewed: Reviewed) -> list[str]:
+        closed = reviewed.closed(row)
+        reasons = self.decisions.open_reasons(row, closed)
+        last = self.decisions.by_id.get(row["id"])
+        wrote = last and last.decision != "keep" and last.changed and last.changed.prompt
+        if wrote and row["id"] in reviewed.edited and not {*closed, *reasons} & PERSONAL:
+            reasons.append(Review.PERSONAL_DATA.value)  # a reviewer brought it in
+        return reasons
 
     def _turn(self, sample: str) -> str:
         return hashlib.sha256(f"{self.seed}:{sample}".encode()).hexdigest()

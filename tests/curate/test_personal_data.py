@@ -56,6 +56,9 @@ def test_what_is_published(text: str, published: str | None) -> None:
         # Numbers that issuers of cards publish for tests, and that the registry of IBANs gives.
         ("4111 1111 1111 1111", "card"), ("4111111111111111", "card"), ("378282246310005", "card"),
         ("5555-5555-5555-4444", "card"), ("6011111111111117", "card"), ("30569309025904", "card"),
+        ("4111.1111.1111.1111", "card"), ("4111_1111_1111_1111", "card"),
+        ("4111‑1111‑1111‑1111", "card"), ("4111 1111\n1111 1111", "card"),
+        ("DE89.3704.0044.0532.0130.00", "iban"), ("ghp_" + "aXbY" * 9, "key"),
         ("GB33BUKB20201555555555", "iban"), ("GB33 BUKB 2020 1555 5555 55", "iban"),
         ("nl91 abna 0417 1643 00", "iban"), ("NO9386011117947", "iban"),
         ("MT31MALT01100000000000000000123", "iban"),

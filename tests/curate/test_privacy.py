@@ -105,7 +105,7 @@ def test_a_prompt_with_personal_data_waits_for_a_person() -> None:
 def test_authors_of_the_run_are_known_by_their_bare_names() -> None:
     """A likely word, such as art or painter, is a name beside its author's own posts at most."""
     context = [post(0, -1, "prompt", author="painter"), post(1, 0, "wow", author="art")]
-    said = "so good mira_draws, a painter of art"
+    said = "so good mira_draws, a painter of art by pain-ter"
     near = sample(context, [0], [1])
     near["community_feedback"][0]["feedback"] = said
     far = {**near, "context": [{**one, "author": "bo"} for one in near["context"]]}
@@ -115,8 +115,8 @@ def test_authors_of_the_run_are_known_by_their_bare_names() -> None:
     ]
 
     assert [one["community_feedback"][0]["feedback"] for one in shown] == [
-        "so good [handle], a [handle] of art",
-        "so good [handle], a painter of art",
+        "so good [handle], a [handle] of art by [handle]",
+        "so good [handle], a painter of art by pain-ter",
     ]
     assert [one["review"] for one in shown] == [["personal_data"]] * 2
 

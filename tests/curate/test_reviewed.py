@@ -90,6 +90,14 @@ def test_personal_data_that_was_taken_out_is_no_longer_open() -> None:
     }
 
 
+def test_personal_data_that_was_brought_in_is_open_until_somebody_keeps_it() -> None:
+    """A reviewer may write down what nobody posted."""
+    brings = {"prompt": {"text": "a card for noor@example.org", "modified": True}}
+    edits = [changed(row(), brings), changed(row(), brings, decided="keep")]
+    open_ = [split(after(one), row())[0]["one"]["review"] for one in edits]
+    assert open_ == [["personal_data"], []]
+
+
 def test_what_no_safety_model_has_seen_is_open_until_somebody_keeps_it() -> None:
     """Other words and pictures brought in; not where the model saw all, or saw nothing at all."""
     screened = row(safety={"flagged": False, "categories": [], "model": "guard"})
