@@ -11,40 +11,41 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from echo_hf import metrics, scores
-    from echo_hf.apply import run_stage
-    from echo_hf.check.check import CheckResult, check_engine
-    from echo_hf.config import Config, load_config
-    from echo_hf.config_fields import EngineChoice
+    from echo_hf.builder.build import build
+    from echo_hf.builder.gold.check import CheckResult, check_engine
+    from echo_hf.config.checks import EngineChoice
+    from echo_hf.config.loading import Config, load_config
     from echo_hf.errors import EchoError
-    from echo_hf.filling import fill
     from echo_hf.hub.evaluate_module import evaluate_module
     from echo_hf.hub.load import load_benchmark, load_manifest
     from echo_hf.hub.publish import publish
     from echo_hf.hub.release import Release
-    from echo_hf.run import build
-    from echo_hf.stage import ModelStage, Stage
-    from echo_hf.stage_result import StageResult
-    from echo_hf.store import Store
+    from echo_hf.pipeline.answer_store import Store
+    from echo_hf.pipeline.batch_inference import fill
+    from echo_hf.pipeline.result import StageResult
+    from echo_hf.pipeline.stage import ModelStage, Stage
+    from echo_hf.pipeline.stage_runner import run_stage
+
 
 _HOME = {
-    "CheckResult": "echo_hf.check.check",
-    "Config": "echo_hf.config",
+    "CheckResult": "echo_hf.builder.gold.check",
+    "Config": "echo_hf.config.loading",
     "EchoError": "echo_hf.errors",
-    "EngineChoice": "echo_hf.config_fields",
-    "ModelStage": "echo_hf.stage",
+    "EngineChoice": "echo_hf.config.checks",
+    "ModelStage": "echo_hf.pipeline.stage",
     "Release": "echo_hf.hub.release",
-    "Stage": "echo_hf.stage",
-    "StageResult": "echo_hf.stage_result",
-    "Store": "echo_hf.store",
-    "build": "echo_hf.run",
-    "check_engine": "echo_hf.check.check",
+    "Stage": "echo_hf.pipeline.stage",
+    "StageResult": "echo_hf.pipeline.result",
+    "Store": "echo_hf.pipeline.answer_store",
+    "build": "echo_hf.builder.build",
+    "check_engine": "echo_hf.builder.gold.check",
     "evaluate_module": "echo_hf.hub.evaluate_module",
-    "fill": "echo_hf.filling",
+    "fill": "echo_hf.pipeline.batch_inference",
     "load_benchmark": "echo_hf.hub.load",
-    "load_config": "echo_hf.config",
+    "load_config": "echo_hf.config.loading",
     "load_manifest": "echo_hf.hub.load",
     "publish": "echo_hf.hub.publish",
-    "run_stage": "echo_hf.apply",
+    "run_stage": "echo_hf.pipeline.stage_runner",
 }
 
 _PARTS = frozenset({"metrics", "scores"})

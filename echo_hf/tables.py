@@ -1,9 +1,4 @@
-"""The tables every part of the toolkit reads and writes: columns, keys, and what each means.
-
-In a run, pictures are named by the sha256 of their bytes; a release holds the pictures themselves
-(`release_features`). Structured values that are not queried travel as JSON strings, because one
-`Json` column makes a whole repository unreadable for datasets before 4.7.
-"""
+"""The tables that every part reads and writes: their columns, keys, and what each column means."""
 
 from __future__ import annotations
 
@@ -431,3 +426,45 @@ TABLES: Mapping[str, Table] = {
 def release_features() -> Features:
     """Types of a released sample: those of `SAMPLES`, with pictures in place of digests."""
     return SAMPLES.released_features
+
+
+PAPER_RETRIEVED: Mapping[str, str] = {
+    "text": "posts.text",
+    "timestamp": "posts.timestamp",
+    "replies_above": "threads.posts.parent",
+    "keyword": "posts.keywords",
+    "url": "posts.url",
+    "author": "posts.author",
+    "image_urls": "posts.pictures",
+    "replies_below": "threads.posts.parent",
+    "engagement": "posts.engagement",
+}
+
+PAPER_PROCESSED: Mapping[str, str] = {
+    "id": "samples.id",
+    "post_id": "samples.post_id",
+    "prompt": "samples.prompt",
+    "prompt_modified": "samples.prompt_modified",
+    "quality": "samples.quality",
+    "community_feedback": "samples.community_feedback",
+    "input_images": "samples.input_images",
+    "output_images": "samples.output_images",
+    "is_screenshot": "samples.is_screenshot",
+    "input_bboxs": "samples.input_bboxs",
+    "output_bboxs": "samples.output_bboxs",
+}
+
+OFFICIAL_DATASET: Mapping[str, tuple[str, ...]] = {
+    "text_to_image": (
+        "id",
+        "prompt",
+        "prompt_modified",
+        "prompt_fill_blank",
+        "input_images",
+        "output_images",
+        "community_feedback",
+        "has_nsfw",
+    ),
+    "analysis": ("id", "prompt", "prompt_modified", "quality", "community_feedback"),
+    "image_to_image": ("id", "prompt", "input_images", "is_screenshot", "input_bboxs"),
+}

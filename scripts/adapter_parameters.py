@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from echo_hf.systems.anole.options import AnoleOptions
-from echo_hf.systems.command.options import CommandOptions
-from echo_hf.systems.diffusers.options import DiffusersOptions
+from echo_hf.systems.anole_tokens import AnoleOptions
+from echo_hf.systems.command import CommandOptions
+from echo_hf.systems.diffusers_classes import DiffusersOptions
 from echo_hf.systems.files import FilesOptions
-from echo_hf.systems.google_images.options import GoogleOptions
-from echo_hf.systems.openai_images.options import OpenAIImagesOptions
+from echo_hf.systems.google_images import GoogleOptions
+from echo_hf.systems.openai_images import OpenAIImagesOptions
 from echo_hf.systems.rewrite import RewriteOptions
 
 ADAPTERS: Mapping[str, type[BaseModel]] = {

@@ -23,7 +23,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.load_rgb import load_rgb
+from echo_hf.images.loader import load_rgb
 from echo_hf.metrics import color_shift
 
 OPTIONS = {"PNG": {}, "JPEG": {"quality": 92}, "WEBP": {"quality": 90}}

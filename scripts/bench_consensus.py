@@ -17,7 +17,7 @@ import numpy as np
 from bench_metrics import Floats, Measure, shortest, shown
 from rich.console import Console
 
-from echo_hf.scores.people.kemeny import pair_costs, sample_consensus
+from echo_hf.scores.kemeny import pair_costs, sample_consensus
 
 TIES = 0.3
 AIM_MS = 60

@@ -36,19 +36,18 @@ from pydantic import BaseModel, Field
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.answers import Failure
-from echo_hf.apply import run_stage
-from echo_hf.collect.collect import Collect
-from echo_hf.collect.merge import Merge
+from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config_sections import Posts, Target
+from echo_hf.config.sections import Posts, Target
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.filling import fill
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.batch_inference import fill
+from echo_hf.pipeline.stage import ModelStage, kept, keys_of, parents_of
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.prompts import Prompt
-from echo_hf.stage import ModelStage, kept, keys_of, parents_of
-from echo_hf.store import Store
 from echo_hf.tables import POSTS, Table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -187,7 +186,7 @@ def _against_chat(
     name: str, engine: Any, stage: ModelStage, posts: Dataset, rounds: int
 ) -> Measure:
     from echo_hf.engines.pixels import sent_reference
-    from echo_hf.engines.vllm.conversation import conversation, sampling
+    from echo_hf.engines.vllm_model import conversation, sampling
 
     llm = engine._loaded.llm
     family = "qwen2_5_vl"  # pictures of 448 x 448 need no resizing: both only decode them

@@ -23,9 +23,8 @@ from rich.console import Console
 from rich.table import Table as Shown
 
 from echo_hf.scores import win_rate
-from echo_hf.scores.pair_rates import points_of, rates_of
 from echo_hf.scores.rating_table import read_ratings
-from echo_hf.scores.vote import margins, plurality
+from echo_hf.scores.votes import margins, plurality, points_of, rates_of
 
 ROUNDS = 30
 DRAWS = 1000

@@ -29,20 +29,19 @@ from datasets import Dataset
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.apply import run_stage
-from echo_hf.collect.collect import Collect
-from echo_hf.collect.merge import Merge
+from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config_sections import Posts, Target
-from echo_hf.context.extract import Extract
-from echo_hf.context.threads import Threads
+from echo_hf.config.sections import Posts, Target
 from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import Completion, Engine, Request, make_engine
-from echo_hf.pictures import PictureStore
-from echo_hf.stage import Stage, kept, keys_of, parents_of
-from echo_hf.stage_result import StageResult
-from echo_hf.store import Store
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.result import StageResult
+from echo_hf.pipeline.stage import Stage, kept, keys_of, parents_of
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.samples.extract import Extract
+from echo_hf.samples.threads import Threads
 from echo_hf.tables import POSTS, Table
 
 TARGET = Target(

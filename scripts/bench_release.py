@@ -36,11 +36,10 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.config_sections import Target
-from echo_hf.hub.configs import SAMPLE_CONFIGS
-from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.config.sections import Target
+from echo_hf.hub.facts import SAMPLE_CONFIGS, ReleaseFacts
 from echo_hf.hub.release import write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import SAMPLES
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")

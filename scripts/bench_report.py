@@ -23,9 +23,9 @@ from report_parts.invented import invented
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.load_rgb import load_rgb
-from echo_hf.metrics.in_order import in_order
-from echo_hf.pictures import PictureStore
+from echo_hf.images.loader import load_rgb
+from echo_hf.images.store import PictureStore
+from echo_hf.metrics.image_features import in_order
 from echo_hf.report.report import Report, write_report
 from echo_hf.report.run_data import RunData
 

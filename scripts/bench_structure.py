@@ -26,8 +26,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 
 from echo_hf.metrics import SimilarityCache, StructureDistance
-from echo_hf.metrics.squashed import squashed
-from echo_hf.metrics.vit_keys import self_similarities
+from echo_hf.metrics.self_similarity import self_similarities, squashed
 from echo_hf.metrics.vit_loading import VitOptions, load_vit
 
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8

@@ -24,7 +24,7 @@ from figure_parts.theme import DARK, LIGHT, Theme
 from figure_parts.thread_panel import thread_panel
 from rich.console import Console
 
-from echo_hf.quickstart.show import show
+from echo_hf.quickstart.run import show
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {ROOT / "docs" / "figure.svg": LIGHT, ROOT / "docs" / "figure_dark.svg": DARK}

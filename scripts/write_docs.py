@@ -25,23 +25,23 @@ import datasets
 from adapter_parameters import parameter_lines
 from rich.console import Console
 
-from echo_hf.check.check import check_engine
-from echo_hf.check.show import show_check
-from echo_hf.config_fields import EngineChoice
-from echo_hf.curate.author_key import VARIABLE
-from echo_hf.curate.hazards import Hazard
+from echo_hf.builder.build import RUNS, build
+from echo_hf.builder.gold.check import check_engine
+from echo_hf.cli.check_view import show_check
+from echo_hf.config.checks import EngineChoice
+from echo_hf.config.sections import Hazard
+from echo_hf.config.systems import shipped_config
+from echo_hf.curate.privacy import VARIABLE
 from echo_hf.curate.splits import SPLIT_SAMPLES
-from echo_hf.field_names import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED
-from echo_hf.quickstart.show import shipped_config, show
+from echo_hf.quickstart.run import show
 from echo_hf.reasons import Failed, LeftOut, Match, Missing, Notice, Reject, Review
-from echo_hf.run import RUNS, build
-from echo_hf.tables import TABLES, Table
+from echo_hf.tables import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED, TABLES, Table
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 110
 INTRODUCTION = """# Tables
 
-Made by `scripts/write_docs.py` from `echo_hf/tables.py` and `echo_hf/reasons/`: change those.
+Made by `scripts/write_docs.py` from `echo_hf/tables.py` and `echo_hf/reasons.py`: change those.
 
 In a run, pictures are named by the sha256 of their bytes; in a release the columns
 `input_images`, `output_images` and `screenshot` hold the pictures themselves. Keys are in bold.

@@ -7,16 +7,15 @@ from pathlib import Path
 
 from datasets import Dataset
 
-from echo_hf.apply import run_stage
-from echo_hf.collect.collect import Collect
-from echo_hf.collect.merge import Merge
+from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config_sections import Posts, Target
-from echo_hf.context.threads import Threads
+from echo_hf.config.sections import Posts, Target
 from echo_hf.engines.base import Request, make_engine
-from echo_hf.pictures import PictureStore
-from echo_hf.stage import ModelStage
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.samples.threads import Threads
 
 TARGET = Target(
     name="Lumen Image",

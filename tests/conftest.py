@@ -9,7 +9,7 @@ import datasets
 import pytest
 from hypothesis import settings
 
-from echo_hf.curate.author_key import VARIABLE
+from echo_hf.curate.privacy import VARIABLE
 
 # The machine may be busy: how long an example takes says nothing about whether it is right.
 settings.register_profile("unhurried", deadline=None)

@@ -17,31 +17,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.answers import NoAnswers
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config_fields import EngineChoice
-from echo_hf.config_sections import Target
-from echo_hf.context.answers import ExtractAnswer
-from echo_hf.context.extract import Extract
-from echo_hf.context.threads import Threads
+from echo_hf.config.checks import EngineChoice
+from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig
+from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
-from echo_hf.curate.guards.forms import FORMS
+from echo_hf.curate.guards import FORMS
 from echo_hf.curate.safety import Safety
 from echo_hf.engines.base import ImageRef, Request
-from echo_hf.judging.compare import Compare
-from echo_hf.judging.config import ApplicabilityConfig, JudgeConfig
-from echo_hf.judging.fitting import Fitting, to_classify
-from echo_hf.judging.instructions import rubric_prompt
+from echo_hf.images.store import PictureStore
+from echo_hf.judging.applicability import Fitting, to_classify
+from echo_hf.judging.compare import Compare, to_compare
+from echo_hf.judging.outputs import ToRate
 from echo_hf.judging.rate import Rate
-from echo_hf.judging.to_compare import to_compare
-from echo_hf.judging.to_rate import ToRate
-from echo_hf.multimodal.answers import RolesAnswer
-from echo_hf.multimodal.roles import Roles
-from echo_hf.multimodal.screenshots import Screenshots
-from echo_hf.pictures import PictureStore
-from echo_hf.stage import ModelStage
+from echo_hf.judging.stage import rubric_prompt
+from echo_hf.pipeline.answers import NoAnswers
+from echo_hf.pipeline.stage import ModelStage
+from echo_hf.samples.extract import Extract
+from echo_hf.samples.roles import Roles
+from echo_hf.samples.screenshots import Screenshots
+from echo_hf.samples.shown_images import RolesAnswer
+from echo_hf.samples.thread_parts import ExtractAnswer
+from echo_hf.samples.threads import Threads
 from echo_hf.systems.base import Task
-from echo_hf.systems.rewriting import rewriting
+from echo_hf.systems.rewrite import rewriting
 from echo_hf.tables import POSTS, Table
 
 FOLDER = Path(__file__).resolve().parent / "golden"

@@ -13,8 +13,8 @@ from typing import Any, Self
 import pyarrow.parquet as pq
 import yaml
 
+from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, Engine, Request, Usage, make_engine, register
-from echo_hf.quickstart.show import shipped_config
 from echo_hf.quickstart.truth import corpus
 
 KIND = "counted"

@@ -13,9 +13,9 @@ from datasets import Dataset
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from echo_hf.config_sections import Target
-from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
+from echo_hf.config.sections import Target
 from echo_hf.engines.base import Completion, Request
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 TEMPLATE = "a [PET] in the [PLACE], oil paint"

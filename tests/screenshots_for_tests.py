@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from tests.samples_for_tests import Row, digest, post, sample
 
 WIDTH, HEIGHT = 400, 800

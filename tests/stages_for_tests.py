@@ -16,11 +16,20 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.answers import Failure
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
+from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.stage import (
+    ModelStage,
+    Remark,
+    Stage,
+    kept,
+    keys_of,
+    ordered,
+    parents_of,
+    remarks,
+)
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Notice, Reject, Status
-from echo_hf.stage import ModelStage, Remark, Stage, kept, keys_of, ordered, parents_of, remarks
 from echo_hf.tables import POSTS, STRING, STRINGS, Column, Table
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,22 +14,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from echo_hf.answers import Failure
-from echo_hf.collect.merge import READ_POSTS, Merge
+from echo_hf.collect.collect import READ_POSTS, Merge
 from echo_hf.collect.relevance import Relevance, RelevanceAnswer
-from echo_hf.config_sections import Target
-from echo_hf.context.answers import ExtractAnswer
-from echo_hf.context.extract import Extract
-from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
-from echo_hf.context.threads import Threads
-from echo_hf.curate.feedback import Feedback
-from echo_hf.curate.feedback_answer import FeedbackAnswer
+from echo_hf.config.sections import Target
+from echo_hf.curate.feedback import Feedback, FeedbackAnswer
 from echo_hf.curate.privacy import Privacy
 from echo_hf.curate.splits import Splits
-from echo_hf.multimodal.answers import RolesAnswer
-from echo_hf.multimodal.roles import Roles
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.answers import Failure
 from echo_hf.reasons import Failed
+from echo_hf.samples.extract import Extract
+from echo_hf.samples.roles import Roles
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
+from echo_hf.samples.shown_images import RolesAnswer
+from echo_hf.samples.thread_parts import ExtractAnswer
+from echo_hf.samples.threads import Threads
 from echo_hf.tables import POSTS, SAMPLES, THREADS, Table
 from tests.samples_for_tests import ROLES_SAMPLES, TEMPLATE, noted
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from echo_hf.quickstart.show import shipped_config
-from echo_hf.steps import STAGES
+from echo_hf.builder.steps import STAGES
+from echo_hf.config.systems import shipped_config
 from tests.pictures_for_tests import encoded
 from tests.rules_as_model import bundled_posts, config_over
 

@@ -17,30 +17,28 @@ import pytest
 from datasets import Dataset
 
 import echo_hf.prompts
-from echo_hf.answers import DirectAnswers
-from echo_hf.collect.collect import Collect
+from echo_hf.builder.build import run_until
+from echo_hf.builder.steps import STAGES as BUILD
+from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.download import Download
-from echo_hf.collect.merge import Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config import load_config
-from echo_hf.config_sections import Posts
-from echo_hf.context.extract import Extract
-from echo_hf.context.threads import Threads
-from echo_hf.curate.author_key import AuthorKey
+from echo_hf.config.loading import load_config
+from echo_hf.config.sections import Posts
+from echo_hf.config.systems import shipped_config
 from echo_hf.curate.feedback import Feedback
-from echo_hf.curate.privacy import Privacy
+from echo_hf.curate.privacy import AuthorKey, Privacy
 from echo_hf.curate.safety import Safety
 from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import ImageRef, Request, make_engine
-from echo_hf.multimodal.roles import Roles
-from echo_hf.multimodal.screenshots import Screenshots
-from echo_hf.pictures import PictureStore
-from echo_hf.quickstart.show import shipped_config
-from echo_hf.run import run_until
-from echo_hf.stage import ModelStage, Stage
-from echo_hf.stage_result import keys_in, sort_rows
-from echo_hf.steps import STAGES as BUILD
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.answers import DirectAnswers
+from echo_hf.pipeline.result import keys_in, sort_rows
+from echo_hf.pipeline.stage import ModelStage, Stage
+from echo_hf.samples.extract import Extract
+from echo_hf.samples.roles import Roles
+from echo_hf.samples.screenshots import Screenshots
+from echo_hf.samples.threads import Threads
 from tests.samples_for_tests import Speaking
 
 Case = tuple[Stage, Dataset]
@@ -231,15 +229,15 @@ def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt:
     copied = tmp_path / "echo_hf"
     shutil.copytree(package, copied, ignore=shutil.ignore_patterns("__pycache__", "pictures"))
     script = (
-        "from echo_hf.config import load_config\n"
-        "from echo_hf.config_sections import Target\n"
+        "from echo_hf.config.loading import load_config\n"
+        "from echo_hf.config.sections import Target\n"
         "from echo_hf.collect.relevance import Relevance\n"
-        "from echo_hf.context.extract import Extract\n"
+        "from echo_hf.samples.extract import Extract\n"
         "from echo_hf.curate.feedback import Feedback\n"
         "from echo_hf.curate.safety import Safety\n"
-        "from echo_hf.multimodal.roles import Roles\n"
-        "from echo_hf.multimodal.screenshots import Screenshots\n"
-        "from echo_hf.pictures import PictureStore\n"
+        "from echo_hf.samples.roles import Roles\n"
+        "from echo_hf.samples.screenshots import Screenshots\n"
+        "from echo_hf.images.store import PictureStore\n"
         "t = Target(name='A', developer='B', released='2026-01-01')\n"
         "p = PictureStore('p')\n"
         "stages = Relevance(t), Extract(t), Roles(t, p), Screenshots(t, p), Safety(t, p)\n"

@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 from datasets import List
 
-from echo_hf.field_names import OFFICIAL_DATASET, PAPER_PROCESSED, PAPER_RETRIEVED
-from echo_hf.tables import TABLES, release_features
+from echo_hf.tables import (
+    OFFICIAL_DATASET,
+    PAPER_PROCESSED,
+    PAPER_RETRIEVED,
+    TABLES,
+    release_features,
+)
 
 # Table D.1 of the paper, upper and lower half.
 RETRIEVED = (

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from echo_hf.builder.steps import STAGES as ALL_STAGES
+from echo_hf.builder.steps import stage_class
 from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.pipeline.stage import ModelStage
 from echo_hf.prompts import Prompt
-from echo_hf.stage import ModelStage
-from echo_hf.steps import STAGES as ALL_STAGES
-from echo_hf.steps import stage_class
 from tests.golden_requests import FOLDER, OTHERS, STAGES, golden_requests, rendered
 from tests.stages_for_tests import ROOT
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.config_sections import Target
+from echo_hf.builder.steps import STAGES, stage_class
+from echo_hf.config.sections import Target
+from echo_hf.pipeline.stage import ModelStage
 from echo_hf.prompts import as_data, load_prompt
-from echo_hf.stage import ModelStage
-from echo_hf.steps import STAGES, stage_class
 
 NAMES = sorted(
     file.name.removesuffix(".md")

@@ -28,9 +28,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 import echo_hf
+from echo_hf.cli.evaluation_view import Show
+from echo_hf.cli.progress import Terminal, Watch
 from echo_hf.reasons import Reason, Unscored
-from echo_hf.systems.show import Show
-from echo_hf.terminal import Terminal, Watch
 
 MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
 HOSTILE = f"{MARKUP}\x1b]8;;https://x.example\x07\x1b[31m\x9b31m\u202e\u2066\x00"
@@ -136,7 +136,7 @@ def _shows(view: Callable[..., Any]) -> bool:
     told = inspect.signature(view)
     kinds = ("Table", "Iterator[Table]", "RenderableType")
     is_view = "console" in told.parameters or told.return_annotation in kinds
-    return is_view and view.__module__ != "echo_hf.quickstart.show" and view.__name__ not in ASK
+    return is_view and view.__module__ != "echo_hf.quickstart.run" and view.__name__ not in ASK
 
 
 def printed(*shown: RenderableType, **options: Any) -> str:

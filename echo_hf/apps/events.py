@@ -1,22 +1,130 @@
-"""The log of what people did in the apps: events are added, and nothing is ever changed.
-
-One SQLite file a run, `runs/<name>/events.sqlite`, in write-ahead mode. What stands is a fold over
-the events (`apps/fold.py`). An event is on the disk when `append` returns: only then a page shows
-the next thing. Any number of processes may write at a time.
-"""
+"""The log of what people did in the apps, what stands after it, and samples lent to one person."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from echo_hf.apps.event_file import opened
+from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
 from echo_hf.errors import RunError
+
+# Tells the file from other programs' databases: "echo" in ASCII.
+APPLICATION = 0x6563686F
+FORMAT = 1
+TABLES = (
+    """create table event (
+    id integer primary key autoincrement, app text not null, subject text not null,
+    person text not null, action text not null, payload text not null,
+    base integer references event (id), at text not null
+)""",
+    "create index event_of_subject on event (app, subject)",
+    """create trigger event_stays before update on event
+    begin select raise(abort, 'events are never changed'); end""",
+    """create table lease (
+    app text not null, subject text not null, person text not null, until text not null,
+    primary key (app, subject)
+) without rowid""",
+)
+
+
+@contextmanager
+def opened(path: Path, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
+    """A connection for one call, closed at its end.
+
+    Args:
+        path: The file; made where there is none.
+        writes: Whether the call is one transaction that writes: nobody else writes meanwhile, and
+            what was written is on the disk when the block has ended without an error.
+
+    Yields:
+        The connection.
+
+    Raises:
+        RunError: The file cannot be used, is another program's, or of another version.
+    """
+    with _explained(path), closing(_connected(path)) as connection:
+        if not writes:
+            yield connection
+            return
+        connection.execute("begin immediate")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("rollback")
+            raise
+        connection.execute("commit")
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        raise RunError(
+            f"cannot use the log of events {str(path)!r} ({error}): its folder must be writable "
+            "and have room, and no other program may hold the file"
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise RunError(
+            f"{str(path)!r} is no readable log of events ({error}): put a copy of it back, or "
+            "move it away to begin anew"
+        ) from error
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=LONGEST_WAIT_S, isolation_level=None)
+    try:
+        if not _number(connection, "user_version"):
+            _create(connection, path)
+        _check(connection, path)
+        # In write-ahead mode `full` alone has each commit on the disk when it returns.
+        connection.execute("pragma synchronous = full")
+        connection.execute("pragma foreign_keys = on")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"pragma {pragma}").fetchone()[0])
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    if _number(connection, "application_id") != APPLICATION:
+        raise RunError(
+            f"{str(path)!r} is another program's database: move it away, or name another folder "
+            "with --runs"
+        )
+    version = _number(connection, "user_version")
+    if version != FORMAT:
+        raise RunError(
+            f"{str(path)!r} is a log of events of version {version}, this echo-hf reads {FORMAT}: "
+            "upgrade echo-hf"
+        )
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("select count(*) from sqlite_master").fetchone()[0] == 0:
+        write_ahead(connection)
+    connection.execute("begin immediate")
+    if not _number(connection, "user_version"):  # else another process was faster
+        if connection.execute("select count(*) from sqlite_master").fetchone()[0]:
+            _check(connection, path)
+        for statement in TABLES:
+            connection.execute(statement)
+        connection.execute(f"pragma application_id = {APPLICATION}")
+        connection.execute(f"pragma user_version = {FORMAT}")
+    connection.execute("commit")
+
 
 EVENTS_FILE = "events.sqlite"
 UNDO = "undo"
@@ -198,3 +306,165 @@ def _event(row: tuple[Any, ...]) -> Event:
     number, app, subject, person, action, payload, base, at = row
     read = json.loads(payload), base, datetime.fromisoformat(at)
     return Event(number, app, subject, person, action, *read)
+
+
+def standing(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The events that were not taken back, without those that take back.
+
+    An undo that was itself taken back counts for nothing. Two undos of one event are as good as
+    one: it stands again when both are taken back.
+
+    Args:
+        events: Events of one app, in any order.
+
+    Returns:
+        Those that stand, in the order of their numbers.
+    """
+    ordered = sorted(events, key=lambda event: event.id)
+    gone: set[int | None] = set()
+    for event in reversed(ordered):  # an undo is later than what it takes back
+        if event.action == UNDO and event.id not in gone:
+            gone.add(event.base)
+    return tuple(one for one in ordered if one.action != UNDO and one.id not in gone)
+
+
+def by_person(events: Iterable[Event]) -> dict[tuple[str, str], Event]:
+    """What each person last did about each subject: for apps where each has an own say.
+
+    Args:
+        events: Events of one app, in any order.
+
+    Returns:
+        The last event that stands, by subject and person.
+    """
+    return {(event.subject, event.person): event for event in standing(events)}
+
+
+def decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
+    """What is decided about each subject: for apps where there is one decision a subject.
+
+    A decision replaces those that its person had seen, which are those up to its base, and the
+    same person's earlier ones. What is left is one decision, or several by people who did not see
+    each other's: `is_conflict` says whether these contradict each other. Whoever has seen them all
+    and decides settles it.
+
+    Args:
+        events: Events of one app that are decisions or undos, in any order.
+
+    Returns:
+        The decisions that nothing replaces, by subject, in the order of their numbers.
+    """
+    subjects: Mapping[str, list[Event]] = defaultdict(list)
+    for event in standing(events):
+        subjects[event.subject].append(event)
+    return {subject: _unreplaced(found) for subject, found in subjects.items()}
+
+
+def is_conflict(found: Iterable[Event]) -> bool:
+    """Whether decisions about one subject, as `decisions` gives them, contradict each other."""
+    said: list[tuple[str, Mapping[str, object]]] = []
+    for event in found:
+        if (event.action, event.payload) not in said:
+            said.append((event.action, event.payload))
+    return len(said) > 1
+
+
+def _unreplaced(found: list[Event]) -> tuple[Event, ...]:
+    return tuple(
+        event
+        for at, event in enumerate(found)
+        if not any(_replaces(later, event) for later in found[at + 1 :])
+    )
+
+
+def _replaces(later: Event, event: Event) -> bool:
+    return later.person == event.person or (later.base or 0) >= event.id
+
+
+MINUTES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A sample that is lent.
+
+    Attributes:
+        person: Who has it.
+        until: When it ends unless it is renewed, UTC.
+    """
+
+    person: str
+    until: datetime
+
+
+@dataclass(frozen=True)
+class Leases:
+    """Who has which sample of an app; a lease only keeps others from being offered it.
+
+    Attributes:
+        log: The log of events, whose file and clock they share.
+        app: The app.
+        minutes: How long a sample is lent.
+    """
+
+    log: EventLog
+    app: str
+    minutes: float = MINUTES
+
+    def lend(self, subjects: Iterable[str], person: str) -> str | None:
+        """Lends the first sample that nobody else has, or renews it where the person has it.
+
+        Args:
+            subjects: Samples, the most wanted first.
+            person: Who asks.
+
+        Returns:
+            The sample that is theirs now; null where others have them all.
+
+        Raises:
+            RunError: The file cannot be used.
+        """
+        with opened(self.log.path, writes=True) as connection:
+            taken = self._running(connection)
+            for subject in subjects:
+                if subject not in taken or taken[subject].person == person:
+                    until = self.log.clock() + timedelta(minutes=self.minutes)
+                    row = (self.app, subject, person, until.astimezone(UTC).isoformat())
+                    connection.execute("insert or replace into lease values (?, ?, ?, ?)", row)
+                    return subject
+        return None
+
+    def give_back(self, subject: str, person: str) -> None:
+        """Ends a person's lease, if there is one; anybody else's stays.
+
+        Args:
+            subject: The sample.
+            person: Who had it.
+
+        Raises:
+            RunError: The file cannot be used.
+        """
+        with opened(self.log.path, writes=True) as connection:
+            connection.execute(
+                "delete from lease where app = ? and subject = ? and person = ?",
+                (self.app, subject, person),
+            )
+
+    def running(self) -> dict[str, Lease]:
+        """The samples that are lent now, and to whom.
+
+        Raises:
+            RunError: The file cannot be used.
+        """
+        with opened(self.log.path) as connection:
+            return self._running(connection)
+
+    def _running(self, connection: sqlite3.Connection) -> dict[str, Lease]:
+        rows = connection.execute(
+            "select subject, person, until from lease where app = ?", (self.app,)
+        )
+        leases = {row[0]: Lease(row[1], datetime.fromisoformat(row[2])) for row in rows}
+        now = self.log.clock()
+        # One further off than any is lent was written by a clock that was wrong.
+        last = now + timedelta(minutes=self.minutes)
+        return {subject: lease for subject, lease in leases.items() if now < lease.until <= last}

@@ -1,37 +1,238 @@
-"""The crawl: ask each question of the plan to its end, then about the trees of what was found.
-
-Rounds of replies follow until nothing new comes, or a budget is reached (section 3.2). Everything
-that is known of a crawl lies in its ledger: ended at any moment, it goes on from there.
-"""
+"""The crawl: ask platforms each question of the plan to its end, then follow the reply trees."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
+from typing import Protocol, TypeVar
 
-from echo_hf.collect.crawl_answers import posts_in
-from echo_hf.collect.crawl_forget import without_posts
-from echo_hf.collect.crawl_ledger import CrawlLedger
-from echo_hf.collect.crawl_plan import take_plan
-from echo_hf.collect.crawl_progress import CrawlProgress, CrawlWatcher
-from echo_hf.collect.crawl_question import Asked, QuestionState
-from echo_hf.collect.crawl_seen import Unexpanded
-from echo_hf.collect.crawl_trail import Trail
-from echo_hf.collect.patience import LongWaitError, Patience
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from echo_hf.collect.crawl_answers import STATS, CrawlStats, crawl_stats, posts_in, write_stats
+from echo_hf.collect.crawl_ledger import LEDGER, Asked, CrawlLedger, QuestionState, Spent
 from echo_hf.collect.platforms.base import (
     Answer,
     Platform,
+    Question,
+    RateLimitedError,
     StaleCursorError,
     UnanswerableError,
+    make_platform,
 )
-from echo_hf.collect.search_config import Search
-from echo_hf.collect.sources.base import Post, Source
-from echo_hf.collect.tombstones import Tombstones
-from echo_hf.errors import ConfigError
+from echo_hf.collect.query_plan import planned, take_plan, uncovered
+from echo_hf.collect.seen_posts import TOMBSTONES, Tombstones, Unexpanded, read_tombstones
+from echo_hf.collect.sources.base import Post, Source, make_source
+from echo_hf.collect.takedown import without_posts
+from echo_hf.config.collection import Search
+from echo_hf.config.loading import Config
+from echo_hf.errors import ConfigError, PlatformError
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
+
+
+@dataclass
+class CrawlProgress:
+    """How far a run is.
+
+    Attributes:
+        platform: Who is asked.
+        requests: Pages that came in this run.
+        posts: Posts in them, as the platform counts them.
+        round: 0 while the plan is asked, then the round of replies.
+        waits: How often the platform wanted to be left alone.
+        waited_s: For how long, in all.
+        seconds: Since the beginning.
+        spent: What all runs have taken.
+    """
+
+    platform: str
+    requests: int = 0
+    posts: int = 0
+    round: int = 0
+    waits: int = 0
+    waited_s: float = 0.0
+    seconds: float = 0.0
+    spent: Spent = field(default_factory=lambda: Spent(0, 0, 0.0, 0, 0))
+
+
+class CrawlWatcher(Protocol):
+    """Told of a crawl as it goes on."""
+
+    def crawled(self, progress: CrawlProgress) -> None:
+        """A page is written down."""
+        ...
+
+    def waits(self, platform: str, seconds: float) -> None:
+        """The platform wants to be left alone for so long, and will be."""
+        ...
+
+    def noticed(self, remark: str) -> None:
+        """Something is not as one might take it to be; one line."""
+        ...
+
+
+class Trail:
+    """The pages of one question after the other, as far as this run has seen them."""
+
+    def __init__(self) -> None:
+        self._of: tuple[int, int] | None = None
+        self._cursors: set[str | None] = set()
+        self._shown: frozenset[str] = frozenset()
+        self._idle = 0
+
+    def leads_back(self, asked: Asked, cursor: str | None) -> bool:
+        """Whether the cursor that came with a page led to one before.
+
+        Args:
+            asked: The question, and the cursor that brought the page.
+            cursor: The one that came with it.
+
+        Returns:
+            Whether asking on would never end.
+        """
+        if self._of != (asked.id, asked.attempt):
+            self._of, self._cursors = (asked.id, asked.attempt), set()
+            self._shown, self._idle = frozenset(), 0
+        self._cursors.add(asked.cursor)
+        return cursor is not None and cursor in self._cursors
+
+    def idle_pages(self, urls: Iterable[str]) -> int:
+        """How many pages in a row, up to this one, showed nothing that the one before did not.
+
+        Args:
+            urls: Addresses of the posts of this page.
+
+        Returns:
+            0 for a page with a post that is new.
+        """
+        shown = frozenset(urls)
+        self._idle = self._idle + 1 if shown <= self._shown else 0
+        self._shown = shown or self._shown
+        return self._idle
+
+
+LONGEST_BACKOFF_S = 60.0
+
+Waits = Callable[[float], None]
+Given = TypeVar("Given")
+
+
+class LongWaitError(Exception):
+    """The platform wants to be left alone for longer than a run should take.
+
+    Attributes:
+        seconds: For how long.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Says for how long."""
+        super().__init__(f"asks to wait {seconds:.0f} s")
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a question is asked, and how long the crawl waits in between.
+
+    Attributes:
+        attempts: How often a page is asked for that fails in a way that may pass.
+        backoff_s: The first wait after such a failure; each next one is up to twice as long.
+        longest_wait_s: Longest time that a platform may tell the crawl to wait for one page.
+        sleep: Waits for so many seconds.
+    """
+
+    attempts: int = 6
+    backoff_s: float = 1.0
+    longest_wait_s: float = 2 * 3600.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def ask(
+        self, platform: Platform, question: Question, cursor: str | None, waits: Waits
+    ) -> Answer:
+        """Asks for a page until it is there.
+
+        Args:
+            platform: Who is asked.
+            question: The question.
+            cursor: Of the page before, null for the first one.
+            waits: Told of each wait that the platform wants, in seconds, before it begins.
+
+        Returns:
+            The page.
+
+        Raises:
+            LongWaitError: The platform wants to be left alone for too long.
+            OSError: It failed each time in a way that may pass.
+            StaleCursorError: It no longer knows the cursor.
+            UnanswerableError: It never answers this question.
+            EchoError: It cannot be asked at all.
+        """
+        return self.until_done(lambda: platform.ask(question, cursor), waits)
+
+    @contextmanager
+    def connected(self, platform: Platform, waits: Waits) -> Iterator[Platform]:
+        """Connects, which some platforms limit as they do questions; lets go in the end.
+
+        Args:
+            platform: Who is to be asked.
+            waits: Told of each wait that the platform wants, in seconds, before it begins.
+
+        Yields:
+            The platform.
+        """
+        self.until_done(platform.__enter__, waits)
+        with ExitStack() as leaving:
+            leaving.push(platform)
+            yield platform
+
+    def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
+        """Calls until it is answered; as `ask`, for whatever a platform is asked.
+
+        Args:
+            call: Asks.
+            waits: Told of each wait that the platform wants, in seconds, before it begins.
+
+        Returns:
+            The answer.
+        """
+        trying = Retrying(
+            sleep=self.sleep,
+            stop=stop_after_attempt(self.attempts),
+            retry=retry_if_exception_type(OSError),
+            wait=wait_random_exponential(self.backoff_s, max=LONGEST_BACKOFF_S),
+            reraise=True,
+        )
+        done: Given = trying(self._heeded, call, waits)
+        return done
+
+    def _heeded(self, call: Callable[[], Given], waits: Waits) -> Given:
+        told, waited = 0, 0.0
+        while True:
+            try:
+                return call()
+            except RateLimitedError as error:
+                seconds = self._wait(error.seconds, told)
+            told += 1
+            waited += seconds
+            if waited > self.longest_wait_s:  # a limit of a month, told as one of a moment
+                raise LongWaitError(seconds)
+            waits(seconds)
+            self.sleep(seconds)
+
+    def _wait(self, seconds: float, told: int) -> float:
+        """What to wait when told to, the second time in a row never less than the backoff."""
+        if math.isnan(seconds) or seconds > self.longest_wait_s:
+            raise LongWaitError(seconds)
+        least = self.backoff_s * 2 ** min(told - 1, 6) if told else 0.0
+        return max(seconds, least)
+
 
 POSTS_AT_ONCE = 500
 MOST_BEGINNINGS = 5  # of a question whose cursors get lost
@@ -221,3 +422,104 @@ class Crawl:
 
 def _one_line(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_ERROR]
+
+
+def searches(config: Config) -> dict[str, Search]:
+    """What a config asks of each platform, by its name."""
+    return {entry.source: entry.search for entry in config.posts if entry.search is not None}
+
+
+def crawl_posts(
+    config: Config,
+    folder: RunFolder,
+    watch: CrawlWatcher,
+    *,
+    patience: Patience | None = None,
+    make: Callable[[str], Platform] = make_platform,
+) -> list[CrawlStats]:
+    """Asks every platform that a config searches, and goes on where an earlier run has ended.
+
+    Args:
+        config: The config.
+        folder: Of the run; it must not be locked.
+        watch: Told of it.
+        patience: How long to wait, and how often to try again; null for the usual.
+        make: Gives the platform of a name, not yet connected.
+
+    Returns:
+        What was found on each platform; it is written down as `crawl.json`, too.
+
+    Raises:
+        EchoError: A platform cannot be asked, which the others are all the same, or another
+            process works in the folder; what came is written down.
+    """
+    wanted, patience, refused = searches(config), patience or Patience(), list[PlatformError]()
+    with folder.locked(), ExitStack() as connections:
+        # A key that is missing is told before anybody is asked.
+        connected = {name: _connected(make(name), patience, watch, connections) for name in wanted}
+        ledger = connections.enter_context(CrawlLedger(folder.root / LEDGER))
+        forgotten = read_tombstones(folder.root / TOMBSTONES)
+        done = []
+        for name, platform in connected.items():
+            if isinstance(platform, CrawlEnd):
+                done.append(crawl_stats(ledger, name, platform))
+                continue
+            search = wanted[name]
+            crawl = Crawl(platform, make_source(name), search, ledger, watch, patience, forgotten)
+            done.append(_crawled(crawl, config, refused))
+        write_stats(folder.root / STATS, done)
+    if refused:
+        raise refused[0]
+    return done
+
+
+def open_questions(config: Config, root: Path, now: datetime.datetime) -> Iterator[tuple[str, int]]:
+    """How many questions are not answered yet: of the plan, and about replies.
+
+    Args:
+        config: The config.
+        root: Folder of the run.
+        now: The time, with a zone.
+
+    Yields:
+        Each platform with such questions, and how many there are.
+    """
+    for name, search in searches(config).items():
+        queries = (query.question for query in planned(search, config.target.released, now))
+        if (root / LEDGER).exists():
+            with CrawlLedger(root / LEDGER) as ledger:
+                count = sum(1 for _ in uncovered(ledger, name, queries)) + ledger.count_open(name)
+        else:
+            count = sum(1 for _ in queries)
+        if count:
+            yield name, count
+
+
+def _connected(
+    platform: Platform, patience: Patience, watch: CrawlWatcher, connections: ExitStack
+) -> Platform | CrawlEnd:
+    """The platform, connected until the stack is left; or why nobody is there to be asked."""
+    name = platform.name
+    try:
+        return connections.enter_context(
+            patience.connected(platform, lambda seconds: watch.waits(name, seconds))
+        )
+    except LongWaitError as error:
+        watch.noticed(f"{name} {error}: come back then")
+        return CrawlEnd.TOLD_TO_WAIT
+    except OSError as error:
+        watch.noticed(f"{name} cannot be asked: {error}")
+        return CrawlEnd.OUT_OF_REACH
+
+
+def _crawled(crawl: Crawl, config: Config, refused: list[PlatformError]) -> CrawlStats:
+    """What came of a crawl; where the platform refuses it for good, the error is added."""
+    try:
+        end = crawl.run(config.target.released, datetime.datetime.now(datetime.UTC))
+    except PlatformError as error:
+        crawl.watch.noticed(f"{crawl.platform.name} is asked no more: {error}")
+        refused.append(error)
+        end = CrawlEnd.KEY_REFUSED
+    told = crawl.progress
+    waited = (told.waits, told.waited_s, told.seconds)
+    return crawl_stats(crawl.ledger, crawl.platform.name, end, *waited)

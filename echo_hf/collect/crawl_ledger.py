@@ -1,28 +1,21 @@
-"""The crawl's ledger: what was asked, how far each question is, and every answer as it came.
-
-A page is written in one transaction with the cursor of the next one and the posts that it shows, so
-that a killed run loses no more than the page that was under way.
-"""
+"""The crawl's ledger: what was asked, how far each question is, and every answer as it came."""
 
 from __future__ import annotations
 
 import datetime
+import json
+import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, cast
 
-from echo_hf.collect.crawl_question import (
-    ASKED,
-    COLUMNS,
-    Asked,
-    QuestionState,
-    asked_of,
-    moment,
-    names,
-    row_of,
-)
-from echo_hf.collect.crawl_seen import (
+from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
+from echo_hf.collect.platforms.base import Answer, Kind, Question, Window
+from echo_hf.collect.seen_posts import (
     Unexpanded,
     add_seen,
     is_incomplete,
@@ -32,10 +25,233 @@ from echo_hf.collect.crawl_seen import (
     tops,
     unexpanded,
 )
-from echo_hf.collect.crawl_spent import SPENT, Spent
-from echo_hf.collect.crawl_tables import connected, explained, packed, transaction
-from echo_hf.collect.platforms.base import Answer, Question
 from echo_hf.collect.sources.base import Post
+from echo_hf.errors import StoreError
+
+FORMAT = 1
+# A page is kept under the attempt that brought it: until a question that had to be asked again is
+# done, what came before is better than nothing.
+TABLES = """
+create table if not exists questions (
+    id integer primary key, platform text not null, key text not null, kind text not null,
+    about text not null, language text, starts text, ends text, round integer not null,
+    origin integer,
+    state text not null, cursor text, attempt integer not null default 0,
+    pages integer not null default 0, error text,
+    requests integer not null default 0, posts integer not null default 0,
+    cost_usd real not null default 0, unpriced integer not null default 0, unique (platform, key)
+);
+create index if not exists by_state on questions (platform, state, round, id);
+create table if not exists answers (
+    id integer primary key, question integer not null, attempt integer not null,
+    page integer not null, body blob not null, fetched_at text not null,
+    unique (question, attempt, page)
+);
+create table if not exists seen (
+    id integer primary key, platform text not null, url text not null, post_id text, author text,
+    parent_url text, quoted_url text, replies integer, missing text, found integer not null,
+    round integer not null, expanded integer not null default 0, unique (platform, url)
+);
+create index if not exists by_parent on seen (platform, parent_url);
+create index if not exists by_quoted on seen (platform, quoted_url) where quoted_url is not null;
+create index if not exists by_post_id on seen (platform, post_id);
+create index if not exists to_expand on seen (platform, id) where expanded = 0;
+create table if not exists asked (
+    platform text, kind text, identifier text, primary key (platform, kind, identifier)
+) without rowid;
+"""
+
+
+def connected(path: Path) -> sqlite3.Connection:
+    """Opens a ledger.
+
+    Args:
+        path: Its file; made when it does not exist.
+
+    Returns:
+        The connection.
+
+    Raises:
+        StoreError: The file is no such ledger, or cannot be used.
+    """
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path, timeout=LONGEST_WAIT_S, isolation_level=None)
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Says what to do when the file of a ledger cannot be used."""
+    try:
+        yield
+    except (OSError, sqlite3.Error, zlib.error) as error:
+        raise StoreError(
+            f"cannot use the collected posts {str(path)!r} ({error}): its folder must be "
+            "writable; move a damaged file away to ask for the posts again"
+        ) from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is written inside stays, or nothing of it does, whatever ends it."""
+    connection.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        connection.execute("rollback")
+        raise
+    connection.execute("commit")
+
+
+def packed(body: str) -> bytes:
+    """A page as the ledger keeps it.
+
+    Example:
+        >>> unpacked(packed('{"posts": []}'))
+        '{"posts": []}'
+    """
+    return zlib.compress(body.encode("utf-8", "surrogatepass"))
+
+
+def unpacked(data: bytes) -> str:
+    """A page as it came."""
+    return zlib.decompress(data).decode("utf-8", "surrogatepass")
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    (found,) = connection.execute("pragma user_version").fetchone()
+    if found not in (0, FORMAT):
+        raise StoreError(
+            f"{str(path)!r} has ledger format {found}, this version reads {FORMAT}: upgrade "
+            "echo-hf, or move the file away to ask for the posts again"
+        )
+    write_ahead(connection)
+    # Durable whatever ends the process. A loss of power may cost the last pages, not the file: they
+    # are asked for again, and no platform bills a post twice a day.
+    connection.execute("pragma synchronous = normal")
+    connection.executescript(TABLES)
+    if not found:
+        connection.execute(f"pragma user_version = {FORMAT}")
+
+
+COLUMNS = "platform, kind, about, language, starts, ends, round, origin"
+ASKED = "questions.id, questions.cursor, questions.attempt, questions.pages, " + ", ".join(
+    f"questions.{name}" for name in COLUMNS.split(", ")
+)
+
+
+class QuestionState(StrEnum):
+    """How far a question is."""
+
+    OPEN = "open"  # pages are left to ask for
+    TROUBLED = "troubled"  # it failed in this run; the next one tries again
+    REFUSED = "refused"  # it is never answered
+    DONE = "done"
+    UNPLANNED = "unplanned"  # the config asks it no more; one that does again goes on with it
+    NEEDLESS = "needless"  # other answers brought all that it would have
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of the ledger, and how far it is.
+
+    Attributes:
+        id: Its number in the ledger.
+        cursor: What to ask the next page with, null for the first one.
+        attempt: How often it had to be begun again.
+        pages: How many pages of this attempt are there.
+        platform: Who is asked.
+        question: The question.
+        round: 0 for a search, else how many rounds of replies led to it.
+        origin: The only post that it is about, by its number in the ledger; null for several.
+    """
+
+    id: int
+    cursor: str | None
+    attempt: int
+    pages: int
+    platform: str
+    question: Question
+    round: int
+    origin: int | None = None
+
+
+def row_of(platform: str, question: Question, in_round: int, origin: int | None) -> tuple[Any, ...]:
+    """The values of `COLUMNS` for a question."""
+    window = question.window
+    times = (moment(window.start), moment(window.end)) if window else (None, None)
+    return (
+        platform,
+        question.kind,
+        names(question.about),
+        question.language,
+        *times,
+        in_round,
+        origin,
+    )
+
+
+def asked_of(row: tuple[Any, ...]) -> Asked:
+    """A question from the columns `ASKED`."""
+    number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
+    window = None if starts is None else Window(_time(starts), _time(ends))
+    question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
+    return Asked(number, cursor, attempt, pages, platform, question, *last)
+
+
+def moment(time: datetime.datetime) -> str:
+    """A time as the ledger writes it: in UTC, so that equal times are equal texts."""
+    return time.astimezone(datetime.UTC).isoformat()
+
+
+def names(about: tuple[str, ...]) -> str:
+    """What a question is about, as the ledger writes it."""
+    return json.dumps(about, ensure_ascii=False)
+
+
+def _time(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
+
+
+SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(sum(cost_usd), 0),
+    coalesce(sum(unpriced), 0), coalesce(sum(iif(kind = 'search', 0, posts)), 0)
+    from questions where platform = ?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What asking a platform has taken so far, in all runs.
+
+    Attributes:
+        requests: Pages that came, those of questions that were asked again included.
+        posts: Posts as the platform counts them.
+        cost_usd: What is known to be spent.
+        unpriced: Pages whose price is unknown.
+        by_replies: Posts that did not come by a search, as the platform counts them.
+    """
+
+    requests: int
+    posts: int
+    cost_usd: float
+    unpriced: int
+    by_replies: int
+
+    def plus(self, asked: Asked, answer: Answer, cost_usd: float | None) -> Spent:
+        """The same after one more page."""
+        return Spent(
+            self.requests + 1,
+            self.posts + answer.posts,
+            self.cost_usd + (cost_usd or 0.0),
+            self.unpriced + (cost_usd is None),
+            self.by_replies + (answer.posts if asked.round else 0),
+        )
+
 
 LEDGER = "collected.sqlite"
 ADD = f"""insert or ignore into questions (key, state, {COLUMNS})

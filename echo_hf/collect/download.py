@@ -12,25 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from echo_hf.collect.duplicate_images import distinct_pictures, reencoded_copies
 from echo_hf.collect.fetch import LEDGER, fetch_pictures
-from echo_hf.collect.fetch_ledger import Entry, ledger_digest, read_ledger
-from echo_hf.collect.fetch_policy import FetchPolicy
-from echo_hf.collect.fetch_trouble import FetchError
-from echo_hf.collect.picture_client import allowed_url
-from echo_hf.collect.reencoded import reencoded_copies
-from echo_hf.collect.same_pictures import distinct_pictures
-from echo_hf.open_picture import BadPictureError
-from echo_hf.pictures import PictureStore
+from echo_hf.collect.fetch_ledger import Entry, FetchError, ledger_digest, read_ledger
+from echo_hf.collect.image_client import allowed_url
+from echo_hf.config.collection import FetchPolicy
+from echo_hf.images.decode import BadPictureError
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.stage import Remark, Stage, kept, ordered, parents_of, remarks
 from echo_hf.reasons import Notice, Reason, Status, Unfetched
-from echo_hf.stage import Remark, Stage, kept, ordered, parents_of, remarks
 from echo_hf.tables import THREADS, Table
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from echo_hf.config import Config
-    from echo_hf.stage_result import StageStats
-    from echo_hf.watch import Watcher
+    from echo_hf.config.loading import Config
+    from echo_hf.pipeline.progress import Watcher
+    from echo_hf.pipeline.result import StageStats
+
 
 POSTS_OF_TREE = THREADS.schema.field("posts").type
 PICTURES_OF_POST = POSTS_OF_TREE.value_type.field("pictures").type

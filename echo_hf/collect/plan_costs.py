@@ -10,18 +10,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
-from echo_hf.collect.crawl_question import QuestionState
-from echo_hf.collect.crawl_run import searches
-from echo_hf.collect.plan import Query, planned
+from echo_hf.collect.crawl import searches
+from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, QuestionState
 from echo_hf.collect.platforms.base import (
     Platform,
     RateLimitedError,
     Tariff,
     UnanswerableError,
+    make_platform,
 )
-from echo_hf.collect.platforms.registry import make_platform
-from echo_hf.config import Config
+from echo_hf.collect.query_plan import Query, planned
+from echo_hf.config.loading import Config
 from echo_hf.errors import EchoError
 
 Noticed = Callable[[str], None]

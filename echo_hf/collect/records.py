@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from datasets import Dataset, List, Value
 
 from echo_hf.collect.crawl_answers import records_of, stored_answers
-from echo_hf.collect.post_file import opened
+from echo_hf.collect.fields import opened
 from echo_hf.collect.sources.base import Source, TableSource, make_source
-from echo_hf.config_sections import Posts
+from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.tables import Column, Table
 

@@ -10,19 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.answers import Failure
-from echo_hf.config import Config
-from echo_hf.config_sections import Target
+from echo_hf._infra.text import share
+from echo_hf.config.loading import Config
+from echo_hf.config.sections import Target
 from echo_hf.engines.base import Message, Request, Text
+from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.stage import ModelStage, Remark, kept, keys_of, ordered, parents_of, remarks
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Status
-from echo_hf.shares import share
-from echo_hf.stage import ModelStage, Remark, kept, keys_of, ordered, parents_of, remarks
 from echo_hf.tables import POSTS, Table
 
 if TYPE_CHECKING:
-    from echo_hf.pictures import PictureStore
-    from echo_hf.stage_result import StageStats
+    from echo_hf.images.store import PictureStore
+    from echo_hf.pipeline.result import StageStats
+
 
 LONGEST_NOTE = 300
 MOST_TOKENS = 160

@@ -1,16 +1,304 @@
-"""What stands after the decisions of reviewers, and what is still open of a sample."""
+"""The decisions of reviewers about samples: one a line in a file that only grows."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection, Mapping
+import os
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from echo_hf.curate.decision import Decision
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from echo_hf._infra.file_lock import held
+from echo_hf.config.checks import first_error, shown_value
+from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
+from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
 
+Role = Literal["input", "output", "neither"]
+CutRole = Literal["input", "output"]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Address = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+Side = Annotated[int, Field(ge=0)]
+MOST_PICTURES = 1000
+
+
+# Letters and signs by name that leave a blank: fillers of Hangul, and an empty pattern of Braille.
+BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
+
+
+def storable(text: str) -> str:
+    """The text, where any file can hold it and no terminal obeys it.
+
+    Raises:
+        ValueError: It cannot be written down.
+    """
+    for letter in text:
+        if unicodedata.category(letter) == "Cs":
+            raise ValueError("it has half characters: type it anew")
+        if unicodedata.category(letter) == "Cc" and letter not in "\t\n\r":
+            raise ValueError(f"it has the control character {letter!r}: take it out")
+    return text
+
+
+def legible(text: str) -> str:
+    """The text, where a reader sees something of it.
+
+    Raises:
+        ValueError: It cannot be written down, or not be seen.
+    """
+    if all(unicodedata.category(one)[0] in "CMZ" or one in BLANKS for one in storable(text)):
+        raise ValueError("it has no word: expected one, or remove the sample")
+    return text
+
+
+def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    left, top, right, bottom = box
+    if left >= right or top >= bottom:
+        raise ValueError("expected left, top, right, bottom, with right and bottom outside")
+    return box
+
+
+Box = Annotated[tuple[Side, Side, Side, Side], AfterValidator(_with_area)]
+
+
+class Change(BaseModel):
+    """A part of what was changed: immutable, and closed to keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PromptSpan(Change):
+    """A piece of a prompt, as the column `prompt_spans` holds it."""
+
+    post_url: str | None
+    field: str | None
+    start: int | None
+    end: int | None
+    text: str | None
+
+
+class PromptChange(Change):
+    """Another prompt.
+
+    Attributes:
+        text: The prompt.
+        modified: Whether it holds words that nobody wrote in the thread; computed, never asked.
+        spans: Where its pieces stand in the posts; empty when it cannot be given so.
+    """
+
+    text: Annotated[str, StringConstraints(max_length=LONGEST_PROMPT), AfterValidator(legible)]
+    modified: bool
+    spans: Annotated[tuple[PromptSpan, ...], Field(max_length=10_000)] = ()
+
+
+class RoleChange(Change):
+    """What a picture is to the sample.
+
+    Attributes:
+        sha256: The picture.
+        role: input, output or neither.
+        post_url: Of a picture that the sample had not: the post that shows it.
+        url: Its address there, where it has one.
+    """
+
+    sha256: Digest
+    role: Role
+    post_url: Address | None = None
+    url: Address | None = None
+
+
+class Crop(Change):
+    """A part of the screenshot.
+
+    Attributes:
+        role: input or output.
+        box: Left, top, right, bottom in pixels of the upright screenshot.
+        sha256: The picture that was cut out.
+    """
+
+    role: CutRole
+    box: Box
+    sha256: Digest
+
+
+class CropsChange(Change):
+    """All parts that are cut out of a screenshot, in place of those before.
+
+    Attributes:
+        screenshot: Digest of the screenshot.
+        inset: Pixels left out along each side of a box.
+        crops: The parts, inputs before outputs.
+    """
+
+    screenshot: Digest
+    inset: Annotated[int, Field(ge=0, le=100)] = 0
+    crops: Annotated[tuple[Crop, ...], Field(max_length=MOST_PICTURES)]
+
+
+class Changes(Change):
+    """Everything a reviewer changed of a sample; what is null or empty stays as it was.
+
+    Attributes:
+        prompt: Another prompt.
+        quality: Another quality.
+        roles: Pictures with another role.
+        crops: Other parts of the screenshot.
+        sample_digest: The `sample_digest` of the sample with the changes.
+    """
+
+    prompt: PromptChange | None = None
+    quality: Quality | None = None
+    roles: Annotated[tuple[RoleChange, ...], Field(max_length=MOST_PICTURES)] = ()
+    crops: CropsChange | None = None
+    sample_digest: Digest | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Which parts are changed, in the order of the fields."""
+        parts = ("prompt", "quality", "roles", "crops")
+        return tuple(name for name in parts if getattr(self, name))
+
+    @property
+    def pictures(self) -> frozenset[str]:
+        """Digests of the pictures that it makes inputs or outputs."""
+        cut = {one.sha256 for one in self.crops.crops} if self.crops else set()
+        return frozenset(cut | {one.sha256 for one in self.roles if one.role != "neither"})
+
+    @property
+    def brings_in(self) -> bool:
+        """Whether there are words or pictures in the sample that no model has seen with it."""
+        added = (one for one in self.roles if one.role != "neither" and one.post_url)
+        return self.prompt is not None or any(added)
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve characters that stand for what is changed.
+
+        Example:
+            >>> Changes(quality="Trash").fingerprint == Changes(quality="Analysis").fingerprint
+            False
+        """
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+
+
+Line = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(storable)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(storable)]
+Decided = Literal["keep", "remove", "flag", "edit", "withdraw"]
 Row = Mapping[str, Any]
+
+
+class Decision(BaseModel):
+    """What a reviewer decided about a sample, and what there was to see.
+
+    Attributes:
+        id: The sample.
+        sample_digest: The `sample_digest` that it had before any change of a reviewer.
+        decision: `keep`: nothing is in the way of publishing it; `remove`: it is left out; `flag`:
+            it stays open for somebody else; `edit`: it is changed, and nothing else is decided;
+            `withdraw`: as if nobody had decided or changed anything.
+        reasons: What it was to be reviewed for.
+        pictures: Digests of its pictures.
+        note: The reviewer's words.
+        at: When, in ISO 8601.
+        reviewer: Who, by a pseudonym.
+        changes: What is changed of it; null for nothing.
+        event: Number of the last event about it in the log of the app; null for another decision.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Line
+    sample_digest: Line
+    decision: Decided
+    reasons: Annotated[tuple[Line, ...], Field(max_length=100)]
+    pictures: Annotated[tuple[Line, ...], Field(max_length=10_000)] = ()
+    note: Line | None = None
+    at: Line | None = None
+    reviewer: Name | None = None
+    changes: Changes | None = None
+    event: Annotated[int, Field(ge=1)] | None = None
+
+    def is_about(self, row: Row) -> bool:
+        """Whether a sample still has the prompt and the inputs that it had then.
+
+        A change that names an image by the bytes that were posted is not about the same image
+        without metadata: it could not be applied.
+        """
+        return bool(self.sample_digest == row["sample_digest"]) and not self._named.intersection(
+            cleaned_in(row)
+        )
+
+    def covers(self, row: Row) -> bool:
+        """Whether all reasons and pictures of a sample were there then."""
+        seen = set(pictures_of(row)) <= set(self.pictures)
+        return seen and set(row["review"] or ()) <= set(self.reasons)
+
+    @property
+    def _named(self) -> frozenset[str]:
+        """Digests of the images that a change names."""
+        if self.changes is None:
+            return frozenset()
+        shot = {self.changes.crops.screenshot} if self.changes.crops else set()
+        return frozenset(shot | {one.sha256 for one in self.changes.roles})
+
+    @property
+    def changed(self) -> Changes | None:
+        """What a build changes; nothing where it is withdrawn."""
+        has_any = self.changes is not None and bool(self.changes.named)
+        return self.changes if has_any and self.decision != "withdraw" else None
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """The `sample_digest`s that a release may give the version that it is about."""
+        new = self.changes.sample_digest if self.changes else None
+        return frozenset({self.sample_digest, *([new] if new else [])})
+
+    def described(self) -> str:
+        """What was decided, and about which version, for a stage's digest."""
+        version: list[Any] = [self.sample_digest, sorted(self.reasons), sorted(self.pictures)]
+        if self.changed:
+            version.append(self.changed.fingerprint)
+        text = json.dumps(version)
+        return f"{self.decision} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def cleaned_in(row: Row) -> dict[str, str | None]:
+    """The images of a sample's posts that `privacy` cleaned of metadata.
+
+    Args:
+        row: A row of samples.
+
+    Returns:
+        Digests without metadata by those as posted; null for what the sample must not get.
+    """
+    return {one["posted_sha256"]: one["sha256"] for one in row.get("cleaned_images") or ()}
+
+
+def pictures_of(row: Row) -> tuple[str, ...]:
+    """Digests of all pictures that a sample shows.
+
+    Args:
+        row: A row of samples.
+
+    Returns:
+        Those of inputs, outputs and screenshot, each once, in this order.
+    """
+    screenshot = [row["screenshot"]] if row["screenshot"] else []
+    every = [*(row["input_images"] or ()), *(row["output_images"] or ()), *screenshot]
+    return tuple(dict.fromkeys(every))
 
 
 @dataclass(frozen=True)
@@ -138,3 +426,118 @@ def applied(provenance: str | None) -> str | None:
     except (ValueError, LookupError, TypeError):  # of a release that somebody wrote otherwise
         return None
     return found if isinstance(found, str) else None
+
+
+FILE = "review.jsonl"
+LOCK = ".review.lock"
+LONGEST_WAIT_S = 60
+
+
+def read_decisions(path: Path) -> Decisions:
+    """Reads the decisions of a run.
+
+    Args:
+        path: The file; it may be absent.
+
+    Returns:
+        The last decision about each sample.
+
+    Raises:
+        ReviewError: A line is no decision: it might be the one that removes a sample.
+    """
+    *lines, last = path.read_bytes().split(b"\n") if path.exists() else [b""]
+    every = [_decision(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
+    if last.strip() and _is_whole(last):
+        every.append(_decision(last, f"{path}:{len(lines) + 1}"))
+        last = b""
+    cut = (len(lines) + 1,) if last.strip() else ()
+    return Decisions({one.id: one for one in every}, cut, tuple(every))
+
+
+def append_decisions(path: Path, decisions: Iterable[Decision]) -> None:
+    """Writes decisions down; when this returns they outlive a crash.
+
+    Args:
+        path: The file, made when it is absent.
+        decisions: What was decided.
+
+    Raises:
+        ReviewError: Another process does not let go of the file.
+    """
+    text = "".join(one.model_dump_json() + "\n" for one in decisions)
+    with _locked(path), path.open("ab+") as file:
+        written = path.read_bytes()
+        last = written.rpartition(b"\n")[2]
+        if last and not _is_whole(last):
+            file.truncate(len(written) - len(last))
+        elif last:
+            file.write(b"\n")
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def drop_decisions(path: Path, samples: Collection[str]) -> None:
+    """Forgets what reviewers saw and wrote of samples, and what was cut short.
+
+    Of a removal its bare fact stays, without note and pictures: a sample of which a part is
+    forgotten may come back with the next build, and must stay removed.
+
+    Args:
+        path: The file; it may be absent.
+        samples: Ids of the samples.
+
+    Raises:
+        ReviewError: Another process does not let go of the file, or a line is no decision.
+    """
+    if not path.exists():
+        return
+    with _locked(path):
+        found = read_decisions(path)
+        removed = {name for name, one in found.by_id.items() if one.decision == "remove"}
+        kept = (_forgetting(one, samples, removed) for one in found.every)
+        partial = path.with_name(f".{path.name}.partial")
+        partial.write_text("".join(one.model_dump_json() + "\n" for one in kept if one), "utf-8")
+        partial.replace(path)
+
+
+def _forgetting(
+    one: Decision, samples: Collection[str], removed: Collection[str]
+) -> Decision | None:
+    if one.id not in samples:
+        return one
+    stays = one.decision == "remove" and one.id in removed
+    bare = {"note": None, "pictures": (), "reviewer": None, "changes": None}
+    return one.model_copy(update=bare) if stays else None
+
+
+def _locked(path: Path) -> AbstractContextManager[None]:
+    busy = ReviewError(
+        f"another process has held {str(path)!r} for {LONGEST_WAIT_S} s: end it, and decide again"
+    )
+    return held(path.with_name(LOCK), busy, LONGEST_WAIT_S)
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _decision(line: bytes, place: str) -> Decision:
+    try:
+        given = json.loads(line)
+    except ValueError:
+        shown = line[:80].decode("utf-8", "backslashreplace")
+        raise ReviewError(
+            f"{place}: {shown!r} is no decision: expected a JSON object; mend or remove the line, "
+            "and decide again what it was about"
+        ) from None
+    if not isinstance(given, dict):
+        raise ReviewError(f"{place}: {shown_value(given)} is no decision: expected a JSON object")
+    try:
+        return Decision.model_validate(given)
+    except ValidationError as error:
+        raise ReviewError(first_error(error, place, Decision)) from None

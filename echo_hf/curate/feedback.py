@@ -3,33 +3,186 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.answers import Failure
-from echo_hf.config import Config
-from echo_hf.config_sections import Target
-from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
-from echo_hf.curate.comments import Comment, Sample, Verdicts, parts_of
-from echo_hf.curate.feedback_answer import FeedbackAnswer
-from echo_hf.curate.keywords import WITH_KEYWORD
+from echo_hf._infra.text import share, shortened
+from echo_hf.config.loading import Config
+from echo_hf.config.sections import Target
 from echo_hf.engines.base import Message, Request, Text
+from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.stage import ModelStage, StageRows
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Notice, Status
-from echo_hf.shares import share
-from echo_hf.stage import ModelStage
-from echo_hf.stage_rows import StageRows
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.tables import Table
 
 if TYPE_CHECKING:
-    from echo_hf.pictures import PictureStore
-    from echo_hf.stage_result import StageStats
+    from echo_hf.images.store import PictureStore
+    from echo_hf.pipeline.result import StageStats
+
+
+MOST_COMMENTS = 64  # of one request: no request shows more
+LONGEST_KEYWORD = 60
+
+Kind = Literal["task", "probe"]
+Task = Literal[
+    "text_to_image",
+    "text_rendering",
+    "edit",
+    "style_transfer",
+    "sketch_to_image",
+    "composition",
+    "restoration",
+]
+Verdict = Literal["success", "failure", "mixed", "none"]
+
+
+class JudgedComment(BaseModel):
+    """Whether one comment speaks of success or failure, and of which failure."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    comment: Annotated[int, Field(ge=0, le=999_999)]
+    verdict: Verdict
+    keyword: Annotated[str, Field(max_length=LONGEST_KEYWORD)] | None = None
+
+
+class FeedbackAnswer(BaseModel):
+    """What kind of task a sample is, and what each comment says about its result."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    kind: Kind | None = None
+    task: Task | None = None
+    feedback: Annotated[list[JudgedComment], Field(max_length=MOST_COMMENTS)]
+
+
+MOST_WORDS = 6
+WITH_KEYWORD = frozenset({"failure", "mixed"})
+
+
+def failure_keyword(judged: JudgedComment) -> tuple[str | None, Notice | None]:
+    """The keyword of a verdict, in small letters, without control and formatting characters.
+
+    Args:
+        judged: The verdict with its keyword, as a model gave them.
+
+    Returns:
+        The keyword, null where there is none; and why a given one is left out.
+
+    Example:
+        >>> judged = JudgedComment(comment=0, verdict="failure", keyword=" Colour  Cast ")
+        >>> failure_keyword(judged)
+        ('colour cast', None)
+    """
+    given = (judged.keyword or "").split()
+    if not given:
+        return None, None
+    if judged.verdict not in WITH_KEYWORD:
+        return None, Notice.KEYWORD_WITHOUT_FAILURE
+    words = [word for word in map(_visible, given) if word]
+    if not 0 < len(words) <= MOST_WORDS:
+        return None, Notice.BAD_KEYWORD
+    return " ".join(words).lower(), None
+
+
+def _visible(word: str) -> str:
+    return "".join(c for c in word if not unicodedata.category(c).startswith("C"))
+
+
+LONGEST_TEXT = 4000
+LONGEST_TEXTS = 16_000  # of a part; a single comment is shorter
+Sample = Mapping[str, Any]
+Comment = Mapping[str, Any]
+Finding = tuple[Notice, str]
+
+
+def parts_of(sample: Sample) -> list[list[Comment]]:
+    """Cuts the comments on a sample into parts that an answer can name and a model can read.
+
+    Args:
+        sample: A row of samples in context.
+
+    Returns:
+        The parts, each comment in one; a single empty part where there is no comment.
+    """
+    parts: list[list[Comment]] = [[]]
+    room = LONGEST_TEXTS
+    for comment in _comments(sample):
+        room -= len(comment["text"])
+        if len(parts[-1]) == MOST_COMMENTS or (parts[-1] and room < 0):
+            parts.append([])
+            room = LONGEST_TEXTS - len(comment["text"])
+        parts[-1].append(comment)
+    return parts
+
+
+def _comments(sample: Sample) -> Iterator[Comment]:
+    said = sample["community_feedback"]
+    author = {post["url"]: post["author"] for post in sample["context"]}
+    asker = author.get(sample["post_urls"][0])
+    texts = shortened([one["feedback"] for one in said], LONGEST_TEXT, LONGEST_TEXT * len(said))
+    for number, (one, text) in enumerate(zip(said, texts, strict=True)):
+        by_author = asker is not None and author.get(one["post_url"]) == asker
+        yield {"comment": number, "text": text, "by_author": by_author}
+
+
+@dataclass
+class Verdicts:
+    """The verdicts on the comments of one sample.
+
+    Attributes:
+        comments: The sample's feedback.
+        findings: What had to be corrected.
+    """
+
+    comments: Sequence[Mapping[str, Any]]
+    findings: list[Finding] = field(default_factory=list)
+    _given: dict[int, JudgedComment] = field(default_factory=dict)
+
+    def add(self, answer: FeedbackAnswer, part: Iterable[Comment]) -> None:
+        """Takes over the answer about one part of the comments.
+
+        Args:
+            answer: What the model said.
+            part: What it was shown.
+        """
+        shown = {one["comment"] for one in part}
+        for judged in answer.feedback:
+            name = f"comment {judged.comment}"
+            if judged.comment not in shown:
+                self.findings.append((Notice.UNKNOWN_NUMBER, name))
+            elif judged.comment not in self._given:
+                self._take(judged, name)
+            elif self._given[judged.comment] != judged:
+                self.findings.append((Notice.JUDGED_TWICE, name))
+        for number in sorted(shown - set(self._given)):
+            self.findings.append((Notice.UNJUDGED_COMMENT, self.comments[number]["post_url"]))
+
+    def feedback(self) -> list[dict[str, Any]]:
+        """The comments with their verdicts; null where there is none."""
+        return [{**one, **self._verdict(number)} for number, one in enumerate(self.comments)]
+
+    def _take(self, judged: JudgedComment, name: str) -> None:
+        self._given[judged.comment] = judged
+        _, notice = failure_keyword(judged)
+        if notice:
+            self.findings.append((notice, f"{name}: {judged.keyword!r}"))
+
+    def _verdict(self, number: int) -> dict[str, str | None]:
+        if (judged := self._given.get(number)) is None:
+            return {"verdict": None, "keyword": None}
+        keyword, _ = failure_keyword(judged)
+        return {"verdict": judged.verdict, "keyword": keyword}
+
 
 MOST_TOKENS = 4096
 NOT_ASKED = "Trash"

@@ -1,47 +1,151 @@
-"""Leave out who people are: authors as keyed hashes, personal data masked (ethics statement).
-
-Images lose what they say beside their pixels: the name of an artist would undo the keyed hash.
-"""
+"""Leave out who people are: authors as keyed hashes, personal data masked (ethics statement)."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import hmac
 import json
 import os
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
 
-from echo_hf.config import Config
-from echo_hf.config_sections import Target
-from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
-from echo_hf.context.sample_id import sample_digest
-from echo_hf.curate.accounts import SHORTEST_NAME, bare, joined, names_in_run, names_of
-from echo_hf.curate.author_key import AuthorKey
-from echo_hf.curate.decision import pictures_of
-from echo_hf.curate.personal_data import KINDS, Found, masked, personal_data
-from echo_hf.curate.sources import with_sources
-from echo_hf.errors import PictureError
-from echo_hf.fingerprint import combined_fingerprint
-from echo_hf.image_metadata import VERSION as STRIPPER
-from echo_hf.image_metadata import Kind, without_metadata
+from echo_hf.collect.urls import platform_of
+from echo_hf.config.loading import Config
+from echo_hf.config.sections import Target
+from echo_hf.curate.decisions import pictures_of
+from echo_hf.curate.personal_data import (
+    KINDS,
+    SHORTEST_NAME,
+    Found,
+    bare,
+    joined,
+    masked,
+    names_in_run,
+    names_of,
+    personal_data,
+)
+from echo_hf.curate.provenance import with_sources
+from echo_hf.errors import ConfigError, PictureError
+from echo_hf.images.metadata import VERSION as STRIPPER
+from echo_hf.images.metadata import Kind, without_metadata
+from echo_hf.pipeline.stage import Stage, StageRows, combined_fingerprint
 from echo_hf.reasons import Notice, Review, Status
-from echo_hf.stage import Stage
-from echo_hf.stage_rows import StageRows
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
 
 if TYPE_CHECKING:
-    from echo_hf.pictures import PictureStore
-    from echo_hf.stage_result import StageStats
+    from echo_hf.images.store import PictureStore
+    from echo_hf.pipeline.result import StageStats
+
+
+VARIABLE = "ECHO_HF_AUTHOR_KEY"
+SHORTEST = 16
+AUTHOR_LENGTH = 16  # 64 bits: a million authors have two with one hash once in 37 million times
+FINGERPRINT_LENGTH = 8
+SEPARATOR = "\x1f"
+# Platforms of many servers: there a name alone is no account.
+FEDERATED = frozenset({"mastodon", "web"})
+
+
+@dataclass(frozen=True)
+class AuthorKey:
+    """The secret with which authors are hashed. It is shown nowhere.
+
+    Attributes:
+        secret: The key.
+    """
+
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self | None:
+        """Reads the key.
+
+        Args:
+            environment: Values by name, such as `os.environ`.
+
+        Returns:
+            The key; null where `ECHO_HF_AUTHOR_KEY` is absent or empty.
+
+        Raises:
+            ConfigError: It is too short to be a secret.
+        """
+        given = environment.get(VARIABLE, "").strip()
+        if 0 < len(given) < SHORTEST:
+            raise ConfigError(
+                f"{VARIABLE} has {len(given)} characters, expected at least {SHORTEST}: make one "
+                "with `python -c 'import secrets; print(secrets.token_hex(32))'`, and keep it: "
+                "with another key every author has another hash"
+            )
+        # What is no text in the terminal's encoding is a secret all the same.
+        return cls(given.encode("utf-8", "surrogateescape")) if given else None
+
+    @property
+    def fingerprint(self) -> str:
+        """8 hexadecimal characters that tell keys apart and say nothing about them."""
+        return self._hash("fingerprint")[:FINGERPRINT_LENGTH]
+
+    def author(self, url: str, name: str | None) -> str | None:
+        """The hash of an author, HMAC-SHA256 over the account.
+
+        Args:
+            url: Canonical address of one of the author's posts, for the platform.
+            name: The account's name.
+
+        Returns:
+            16 hexadecimal characters; null where there is no name.
+
+        Example:
+            >>> key = AuthorKey(b"a key for this example")
+            >>> key.author("https://x.com/i/status/1", "@Mira_Draws")
+            '1c8c069c511e97a4'
+            >>> key.author("https://x.com/i/status/2", "mira_draws")
+            '1c8c069c511e97a4'
+        """
+        found = account(url, name)
+        return self._hash(found)[:AUTHOR_LENGTH] if found else None
+
+    def _hash(self, text: str) -> str:
+        return hmac.new(self.secret, text.encode(), hashlib.sha256).hexdigest()
+
+
+def account(url: str, name: str | None) -> str | None:
+    r"""An account in one spelling: its platform, or on platforms of many servers its server.
+
+    Args:
+        url: Canonical address of a post.
+        name: The account's name, with or without an `@`, in any case.
+
+    Returns:
+        Platform or server, and name; null where there is no name.
+
+    Example:
+        >>> account("https://x.com/i/status/1", " @Mira_Draws")
+        'x\x1fmira_draws'
+        >>> account("https://art.example/@mira/11111", "mira@ink.example")
+        'ink.example\x1fmira'
+    """
+    plain = unicodedata.normalize("NFKC", name or "").strip().removeprefix("@").casefold()
+    platform = platform_of(url)
+    user, _, server = plain.partition("@")
+    if platform in FEDERATED:
+        platform = server or urlsplit(url).netloc
+        plain = user
+    return f"{platform}{SEPARATOR}{plain}" if plain else None
+
 
 LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
 MASKED = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}

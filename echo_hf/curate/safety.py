@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -11,27 +12,88 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from echo_hf.answers import Failure
-from echo_hf.config import Config
-from echo_hf.config_sections import Target
-from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
-from echo_hf.curate.guards.choosing import FormName, form_of
-from echo_hf.curate.guards.form import GuardForm
-from echo_hf.curate.guards.forms import FORMS
-from echo_hf.curate.guards.instructed import SafetyAnswer
-from echo_hf.curate.hazards import REMOVED, Hazard
-from echo_hf.curate.looks import Look, Sample, looks_at
-from echo_hf.curate.screening import Screening
+from echo_hf.config.loading import Config
+from echo_hf.config.sections import REMOVED, FormName, Hazard, Target, form_of, in_order
+from echo_hf.curate.guards import FORMS, GuardForm, Look, SafetyAnswer, Sample, Verdict, looks_at
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.stage import ModelStage, StageRows
 from echo_hf.prompts import Prompt, load_prompt
 from echo_hf.reasons import Notice, Status
-from echo_hf.stage import ModelStage
-from echo_hf.stage_rows import StageRows
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.tables import Table
 
 if TYPE_CHECKING:
-    from echo_hf.stage_result import StageStats
+    from echo_hf.pipeline.result import StageStats
+
+
+@dataclass(frozen=True)
+class Screening:
+    """The looks at a sample that were answered, each with its verdict.
+
+    Attributes:
+        looks: What the guard was shown.
+        verdicts: What it said of each.
+    """
+
+    looks: Sequence[Look]
+    verdicts: Sequence[Verdict]
+
+    @property
+    def hazards(self) -> frozenset[Hazard]:
+        """Every hazard that one of the looks found."""
+        return frozenset().union(*(one.hazards for one in self.verdicts))
+
+    @property
+    def strange(self) -> list[str]:
+        """What no list knows, each once."""
+        return list(dict.fromkeys(label for one in self.verdicts for label in one.strange))
+
+    def removed_by(self, remove: Collection[Hazard]) -> bool:
+        """Whether a hazard was found that keeps the sample out; an unknown one always does."""
+        return not self.hazards.isdisjoint({*remove, Hazard.UNKNOWN})
+
+    def row(
+        self,
+        sample: Sample,
+        remove: Collection[Hazard],
+        model: str | None,
+        made_by: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """The row of the sample.
+
+        Args:
+            sample: A row of samples in context.
+            remove: Hazards that keep it out of the benchmark; an unknown one always does.
+            model: Name of the guard.
+            made_by: What made the decision, for the provenance.
+
+        Returns:
+            Values of the columns.
+        """
+        codes = in_order(self.hazards)
+        return {
+            **sample,
+            "has_nsfw": self.removed_by(remove),
+            "safety": {"flagged": bool(codes), "categories": codes, "model": model},
+            "provenance": self._provenance(sample, made_by),
+        }
+
+    def _provenance(self, sample: Sample, made_by: Mapping[str, Any]) -> str:
+        looks = [
+            {
+                "pictures": look.pictures,
+                "text": bool(look.texts),
+                "labels": said.labels,
+                "categories": in_order(said.hazards),
+            }
+            for look, said in zip(self.looks, self.verdicts, strict=True)
+        ]
+        earlier = json.loads(sample["provenance"])
+        made = {**earlier, "safety": {**made_by, "looks": looks}}
+        return json.dumps(made, sort_keys=True, default=str)
+
 
 NOT_ASKED = "Trash"
 

@@ -13,21 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
 
-from echo_hf.curate.accounts import SHORTEST_NAME, names_in_run
-from echo_hf.curate.decision_file import FILE, read_decisions
-from echo_hf.curate.decisions import Decisions
+from echo_hf.curate.decisions import FILE, Decisions, read_decisions
+from echo_hf.curate.edits import Reviewed, reviewed_rows
+from echo_hf.curate.personal_data import SHORTEST_NAME, names_in_run
 from echo_hf.curate.privacy import products_of
-from echo_hf.curate.reviewed import Reviewed, reviewed_rows
 from echo_hf.errors import ReviewError
-from echo_hf.fingerprint import combined_fingerprint
+from echo_hf.pipeline.stage import Remark, Stage, combined_fingerprint, kept, parents_of, remarks
 from echo_hf.reasons import Reject, Review, Status
-from echo_hf.stage import Remark, Stage, kept, parents_of, remarks
 from echo_hf.tables import SAMPLES, Column, Table
 
 if TYPE_CHECKING:
-    from echo_hf.config import Config
-    from echo_hf.pictures import PictureStore
-    from echo_hf.stage_result import StageStats
+    from echo_hf.config.loading import Config
+    from echo_hf.images.store import PictureStore
+    from echo_hf.pipeline.result import StageStats
+
 
 BENCHMARKS = ("image_to_image", "text_to_image")
 ANALYSIS = "analysis"

@@ -1,12 +1,16 @@
-"""Take the best engine that this machine has: vLLM on a GPU, else a server, else say what to do."""
+"""Choose the best engine that this machine has, and keep at most one model in memory."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import Engine, make_engine, register
 from echo_hf.errors import EngineError
 
@@ -62,3 +66,33 @@ def has_gpu(root: Path = Path("/")) -> bool:
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return False
     return any((root / device).exists() for device in DEVICES)
+
+
+@dataclass
+class Engines:
+    """The engines of a run, by their names in the config; one is loaded at a time.
+
+    Attributes:
+        choices: Kinds and options by name.
+    """
+
+    choices: Mapping[str, EngineChoice]
+    _loaded: ExitStack = field(default_factory=ExitStack)
+    _current: tuple[EngineChoice, Engine] | None = None
+
+    def use(self, name: str) -> Engine:
+        """The engine of this name; another one's model is freed first."""
+        choice = self.choices[name]
+        if self._current is None or self._current[0] != choice:
+            self._current = None
+            self._loaded.close()
+            engine = self._loaded.enter_context(make_engine(choice.kind, **choice.options))
+            self._current = (choice, engine)
+        return self._current[1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loaded.close()
+        self._current = None

@@ -1,19 +1,114 @@
-"""Which weights a model's name stands for: a commit on the Hub, or a digest of a folder.
-
-The local cache is asked before the network, so that a run on a machine that has the model goes on
-with the very commit it began with, also when the branch has moved on or the Hub is out of reach.
-"""
+"""Which weights a model's name stands for, its family, and what a config says of a local model."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeVar
 
-from echo_hf.engines.families import family_of
-from echo_hf.errors import EngineError
+from pydantic import Field, FilePath, StringConstraints, ValidationError
+
+from echo_hf.config.checks import Section, Whole, first_error
+from echo_hf.errors import EngineError, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a family makes of pictures, or what a config asks for.
+
+    Attributes:
+        factor: Both sides become multiples of it.
+        min_pixels: A smaller picture is enlarged.
+        max_pixels: A larger one is reduced; null where none is too large.
+    """
+
+    factor: int
+    min_pixels: int
+    max_pixels: int | None
+
+
+# The budgets are those of the published checkpoints' own preprocessor settings.
+FAMILIES: Mapping[str, Budget] = MappingProxyType(
+    {
+        "qwen2_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
+        "qwen2_5_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
+        "qwen3_vl": Budget(32, 64 * 32**2, 16_384 * 32**2),
+    }
+)
+ANY_SIZE = Budget(1, 1, None)
+NAMES = (
+    (re.compile(r"qwen[-_]?2[._]5[-_]?vl"), "qwen2_5_vl"),
+    (re.compile(r"qwen[-_]?2[-_]?vl"), "qwen2_vl"),
+    (re.compile(r"qwen[-_]?3([-_]?vl|[._]5)"), "qwen3_vl"),
+)
+
+
+def family_of(model: str) -> str | None:
+    """The family whose rule a model's pictures follow.
+
+    Args:
+        model: A name on the Hub, a folder with a `config.json`, or that file's `model_type`.
+
+    Returns:
+        A key of `FAMILIES`, null for a model that none of them fits.
+
+    Raises:
+        EngineError: The folder's `config.json` cannot be read.
+
+    Example:
+        >>> family_of("Qwen/Qwen2.5-VL-32B-Instruct"), family_of("qwen3_vl_moe"), family_of("bert")
+        ('qwen2_5_vl', 'qwen3_vl', None)
+    """
+    config = Path(model) / "config.json"
+    name = _model_type(config) if config.is_file() else model
+    return next((family for words, family in NAMES if words.search(name.lower())), None)
+
+
+def budget_of(
+    family: str | None, min_pixels: int | None = None, max_pixels: int | None = None
+) -> Budget:
+    """The budget in force: what is asked for, else the family's own.
+
+    Args:
+        family: A key of `FAMILIES`; null for none, whose pictures keep their shape.
+        min_pixels: Fewest pixels of a picture.
+        max_pixels: Most pixels of a picture.
+
+    Returns:
+        The budget; it is part of what decides an answer.
+
+    Raises:
+        EngineError: No such family, or no size that is inside the budget.
+
+    Example:
+        >>> budget_of("qwen2_5_vl", max_pixels=1_003_520)
+        Budget(factor=28, min_pixels=3136, max_pixels=1003520)
+    """
+    if family is not None and family not in FAMILIES:
+        raise EngineError(unknown("family", family, FAMILIES))
+    own = ANY_SIZE if family is None else FAMILIES[family]
+    least = own.min_pixels if min_pixels is None else min_pixels
+    most = own.max_pixels if max_pixels is None else max_pixels
+    if least < 1 or (most is not None and most < max(least, own.factor**2)):
+        raise EngineError(
+            f"no picture has min_pixels {least!r} and max_pixels {most!r}: expected 1 or more, and "
+            f"a maximum of at least the minimum and one patch of {own.factor**2} pixels"
+        )
+    return Budget(own.factor, least, most)
+
+
+def _model_type(config: Path) -> str:
+    try:
+        settings = json.loads(config.read_text("utf-8"))
+        return str(settings.get("model_type", ""))
+    except (OSError, ValueError, AttributeError) as error:
+        raise EngineError(f"cannot read {str(config)!r}: {error}") from error
+
 
 CONFIG = "config.json"
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -177,3 +272,68 @@ def framed(data: bytes) -> bytes:
         b'2:ab1:c'
     """
     return b"%d:" % len(data) + data
+
+
+# 1280 patches of Qwen2.5-VL: what its authors advise, and what the planner counts for a picture.
+MAX_PIXELS = 1280 * 28 * 28
+
+Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Count = Annotated[Whole, Field(ge=1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class ModelOptions(Section):
+    """The model, its pictures and its sampling; code that comes with a model is never run.
+
+    Attributes:
+        model: A name on the Hub, or a folder.
+        revision: Branch, tag or commit on the Hub; null for the one in the local cache.
+        family: Whose rule its pictures follow; null to read it from the model.
+        dtype: Type of the weights in memory.
+        min_pixels: Fewest pixels of a picture; null for the family's own.
+        max_pixels: Most pixels; a larger picture is reduced before it is sent.
+        temperature: 0 for the likeliest answer.
+        top_p: Share of likeliest tokens that are drawn from.
+        seed: Of the draws.
+        chat_template: A Jinja file instead of the model's own template.
+        chat_template_kwargs: Values for the template's switches.
+    """
+
+    model: Name
+    revision: Name | None = None
+    family: str | None = None
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
+    min_pixels: Count | None = None
+    max_pixels: Count | None = MAX_PIXELS
+    temperature: Annotated[Number, Field(ge=0)] = 0.0
+    top_p: Annotated[Number, Field(gt=0, le=1)] = 1.0
+    seed: Whole = 0
+    chat_template: FilePath | None = None
+    chat_template_kwargs: Mapping[str, Any] = {}
+
+
+Options = TypeVar("Options", bound=ModelOptions)
+
+
+def checked_as(kind: type[Options], options: Mapping[str, Any], place: str) -> Options:
+    """The options that a config gives, with the rest at their defaults.
+
+    Args:
+        kind: The options of an engine.
+        options: The config's keys beside `kind`.
+        place: What to call the engine in messages.
+
+    Returns:
+        The options.
+
+    Raises:
+        EngineError: One is unknown, missing, or has a value that the engine cannot use.
+    """
+    try:
+        read = kind.model_validate(dict(options))
+    except ValidationError as error:
+        raise EngineError(first_error(error, place, kind)) from None
+    if read.family is not None and read.family not in FAMILIES:
+        raise EngineError(unknown("family", read.family, FAMILIES, place))
+    budget_of(read.family, read.min_pixels, read.max_pixels)
+    return read

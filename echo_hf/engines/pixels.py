@@ -14,9 +14,9 @@ from pathlib import Path
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef
-from echo_hf.engines.families import ANY_SIZE, Budget, budget_of
-from echo_hf.engines.upright import upright_rgb
+from echo_hf.engines.checkpoint import ANY_SIZE, Budget, budget_of
 from echo_hf.errors import PictureError
+from echo_hf.images.loader import upright_rgb
 
 HIGHEST_ASPECT_RATIO = 200
 

@@ -1,4 +1,4 @@
-"""The posts and pictures that somebody has, to look up what a release left out."""
+"""Posts and images that somebody has, and samples rebuilt from them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,35 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from echo_hf.apply import run_stage
-from echo_hf.collect.collect import Collect
-from echo_hf.collect.merge import Merge
+from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
-from echo_hf.config_sections import Posts
-from echo_hf.context.source_spans import Source, sources_of
+from echo_hf.config.sections import Posts
 from echo_hf.curate.privacy import cleaned_image
-from echo_hf.errors import PictureError, SourceError
-from echo_hf.image_metadata import without_metadata
-from echo_hf.pictures import MOST_BYTES, PictureStore
+from echo_hf.curate.provenance import (
+    INPUT,
+    OUTPUT,
+    SCREENSHOT,
+    Quote,
+    ValuePath,
+    prompt_source,
+    quotes_in,
+    with_texts,
+)
+from echo_hf.errors import PictureError, SourceError, SpanError
+from echo_hf.hub.dehydrate import distance, size_in
+from echo_hf.hub.redistribution import pictures_in
+from echo_hf.images.decode import BadPictureError
+from echo_hf.images.metadata import without_metadata
+from echo_hf.images.store import MOST_BYTES, PictureStore
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.reasons import Match
+from echo_hf.samples.boxes import cut, upright
+from echo_hf.samples.sample import sample_digest
+from echo_hf.samples.spans import Source, sources_of, spans_from, text_digest, text_of
 
 Post = Mapping[str, Any]
 
@@ -138,3 +153,303 @@ def take_in(folder: Path, wanted: Collection[str], pictures: PictureStore, *, st
 def _without_metadata(data: bytes) -> Iterator[bytes]:
     with suppress(PictureError):  # no picture, or one that is wanted as it is or not at all
         yield without_metadata(data).data
+
+
+Entry = Mapping[str, Any]
+
+
+class Rebuilt(NamedTuple):
+    """What came of one text or picture.
+
+    Attributes:
+        value: The text, or the digest of the picture; null when it stays left out.
+        match: How it matches what was left out.
+        detail: What a person needs to see the cause.
+    """
+
+    value: str | None
+    match: Match
+    detail: str = ""
+
+
+def rebuilt_text(
+    spans: Iterable[Any] | None,
+    sha256: str | None,
+    archive: Archive,
+    told: Sequence[Source] = (),
+) -> Rebuilt:
+    """Puts a text together from the posts.
+
+    Args:
+        spans: Its pieces; null when nobody noted them, none when it cannot be given so.
+        sha256: Digest of the text.
+        archive: The posts.
+        told: Further sources.
+
+    Returns:
+        The text, or why it stays left out.
+    """
+    if spans is None or sha256 is None:
+        return Rebuilt(None, Match.MISSING, "nobody noted where it stands")
+    try:
+        pieces = spans_from(spans)
+        if not pieces and sha256 != text_digest(""):
+            return Rebuilt(None, Match.MISSING, "no words of posts: run the model again for it")
+        urls = list(dict.fromkeys(one.post_url for one in pieces if one.post_url is not None))
+        lacking = next((url for url in urls if archive.post(url) is None), None)
+        if lacking is not None:
+            return Rebuilt(None, Match.MISSING, f"no post {lacking}")
+        text = text_of(pieces, [*told, *archive.sources(urls)])
+    except SpanError as error:
+        return Rebuilt(None, Match.DIFFERENT, str(error))
+    if text_digest(text) != sha256:
+        return Rebuilt(None, Match.DIFFERENT, "other words stand there now")
+    return Rebuilt(text, Match.EXACT)
+
+
+def rebuilt_pictures(
+    entries: Sequence[Entry], archive: Archive, at_hand: Sequence[str] = ()
+) -> list[Rebuilt]:
+    """Finds the pictures of a sample, and cuts out again what was cut out.
+
+    Args:
+        entries: Where each is from, as `samples.picture_sources` has it.
+        archive: Posts and pictures; what is cut out goes there.
+        at_hand: Digests of further pictures that may be copies.
+
+    Returns:
+        For each entry the picture, or why it stays left out.
+    """
+    found: dict[int, Rebuilt] = {}
+    # Screenshots come before what is cut out of them.
+    for number in sorted(range(len(entries)), key=lambda number: entries[number]["of"] is not None):
+        entry = entries[number]
+        shots = {entries[one]["sha256"]: shot for one, shot in found.items()}
+        try:
+            found[number] = _picture(entry, entries, archive, at_hand, shots)
+        except (PictureError, SpanError) as error:
+            found[number] = Rebuilt(None, Match.DIFFERENT, str(error))
+    return [found[number] for number in range(len(entries))]
+
+
+def _picture(
+    entry: Entry,
+    entries: Sequence[Entry],
+    archive: Archive,
+    at_hand: Sequence[str],
+    shots: Mapping[str, Rebuilt],
+) -> Rebuilt:
+    if entry["sha256"] is None:
+        return Rebuilt(None, Match.MISSING, "no digest was noted")
+    if archive.has(entry["sha256"]):
+        return Rebuilt(entry["sha256"], Match.EXACT)
+    if entry["of"] is not None:
+        return _crop(entry, archive, shots.get(entry["of"]), _signature(entry["of"], entries))
+    others = {one["sha256"] for one in entries}
+    copies = [one for one in archive.copies(entry["post_url"], entry["url"]) if one not in others]
+    likely = [*copies, *(one for one in at_hand if one not in others)]
+    return _nearest(entry["signature"], likely, archive) or _none(entry, bool(copies), archive)
+
+
+def _none(entry: Entry, has_others: bool, archive: Archive) -> Rebuilt:
+    if has_others:
+        return Rebuilt(None, Match.DIFFERENT, f"{entry['post_url']} shows another picture")
+    if archive.post(entry["post_url"]) is None:
+        return Rebuilt(None, Match.MISSING, f"no post {entry['post_url']}")
+    return Rebuilt(None, Match.MISSING, f"no picture of {entry['post_url']} is at hand")
+
+
+def _nearest(signature: str | None, digests: Iterable[str], archive: Archive) -> Rebuilt | None:
+    """The copy that is nearest to the picture: the edited one may be beside it."""
+    if signature is None:
+        return None
+    near: dict[str, float] = {}
+    for digest in digests:
+        with suppress(BadPictureError):  # what cannot be shown is nobody's copy
+            levels = distance(archive.pictures.path(digest), signature)
+            near |= {} if levels is None else {digest: levels}
+    return Rebuilt(min(near, key=lambda one: near[one]), Match.SAME_PICTURE) if near else None
+
+
+def _crop(
+    entry: Entry, archive: Archive, shot: Rebuilt | None, shot_signature: str | None
+) -> Rebuilt:
+    if shot is None or shot.value is None:
+        match = Match.MISSING if shot is None else shot.match
+        return Rebuilt(None, match, f"its screenshot {entry['of']} stays left out")
+    picture = upright(archive.pictures.open(shot.value))
+    if shot.match is not Match.EXACT and shot_signature:
+        size = size_in(shot_signature)
+        if size != picture.size:
+            return Rebuilt(None, Match.DIFFERENT, f"its screenshot was of {size[0]} x {size[1]}")
+    left, top, right, bottom = _box(entry["box"])
+    digest = archive.pictures.put(cut(picture, (left, top, right, bottom)))
+    if digest == entry["sha256"]:
+        return Rebuilt(digest, Match.EXACT)
+    same = _nearest(entry["signature"], [digest], archive)
+    return same or Rebuilt(None, Match.DIFFERENT, "another picture stands in the box now")
+
+
+def _signature(digest: str, entries: Iterable[Entry]) -> str | None:
+    return next((one["signature"] for one in entries if one["sha256"] == digest), None)
+
+
+def _box(box: Sequence[int | None] | None) -> list[int]:
+    sides = [side for side in box or [] if side is not None]
+    if len(sides) != 4:
+        raise PictureError(f"box {str(box)[:80]} has no four sides")
+    return sides
+
+
+Row = Mapping[str, Any]
+ORDER = list(Match)
+COLUMNS = {INPUT: "input_images", OUTPUT: "output_images"}
+PUT_BACK = frozenset({Match.EXACT, Match.SAME_PICTURE})
+NOT_NOTED = Rebuilt(None, Match.MISSING, "nobody noted which pictures it has")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One text or picture of a sample.
+
+    Attributes:
+        name: prompt, feedback.<n>, provenance.<n>, or the role of a picture and its number.
+        match: How it matches what was left out.
+        detail: Why it stays left out.
+    """
+
+    name: str
+    match: Match
+    detail: str
+
+
+@dataclass(frozen=True)
+class SampleMatch:
+    """What became of a sample.
+
+    Attributes:
+        id: Its name.
+        parts: Its texts and pictures, in order.
+    """
+
+    id: str
+    parts: tuple[Part, ...]
+
+    @property
+    def match(self) -> Match:
+        """The worst of its parts'."""
+        return max((part.match for part in self.parts), key=ORDER.index, default=Match.EXACT)
+
+
+def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
+    """A dehydrated sample with all that can be put back.
+
+    A list of pictures is put back as a whole or not at all. With the prompt and all inputs the
+    digest of the sample is made anew: of a copy that was packed anew a system sees other bytes,
+    and scores of the very picture must not be mixed with those of the copy.
+
+    Args:
+        row: A row of samples with content left out, its pictures by digest.
+        archive: The posts and pictures at hand; what is cut out goes there.
+
+    Returns:
+        The row, dehydrated as long as anything stays left out, and what became of each part.
+    """
+    words = _Words.of(row, archive)
+    pictures = _pictures(row, archive)
+    match = SampleMatch(str(row["id"]), tuple(_parts({**words.parts, **pictures})))
+    new = {**row, **words.columns(row), **_picture_columns(pictures)}
+    if new["prompt"] is not None and _are_whole(pictures, INPUT):
+        new["sample_digest"] = sample_digest(new["prompt"], new["input_images"])
+    if match.match in PUT_BACK:
+        entries = [{**one, "signature": None} for one in new["picture_sources"]]
+        new |= {"dehydrated": False, "picture_sources": entries}
+    return new, match
+
+
+@dataclass(frozen=True)
+class _Words:
+    prompt: Rebuilt
+    feedback: list[Rebuilt]
+    quotes: list[Rebuilt]
+    provenance: str | None
+
+    @classmethod
+    def of(cls, row: Row, archive: Archive) -> _Words:
+        prompt = _text(row["prompt"], row["prompt_spans"], row["prompt_sha256"], archive)
+        feedback = [
+            _text(one["feedback"], one["spans"], one["sha256"], archive)
+            for one in row["community_feedback"] or []
+        ]
+        provenance, quotes = _provenance(row["provenance"], prompt.value, archive)
+        return cls(prompt, feedback, quotes, provenance)
+
+    @property
+    def parts(self) -> dict[str, list[Rebuilt]]:
+        return {"prompt": [self.prompt], "feedback": self.feedback, "provenance": self.quotes}
+
+    def columns(self, row: Row) -> dict[str, Any]:
+        said = zip(row["community_feedback"] or [], self.feedback, strict=True)
+        return {
+            "prompt": self.prompt.value,
+            "community_feedback": [{**one, "feedback": text.value} for one, text in said],
+            "provenance": self.provenance,
+        }
+
+
+def _text(
+    there: str | None, spans: Sequence[Any] | None, sha256: str | None, archive: Archive
+) -> Rebuilt:
+    if there is not None and text_digest(there) == sha256:
+        return Rebuilt(there, Match.EXACT)  # an earlier run put it back
+    return rebuilt_text(spans, sha256, archive)
+
+
+def _provenance(
+    provenance: str | None, prompt: str | None, archive: Archive
+) -> tuple[str | None, list[Rebuilt]]:
+    told = [prompt_source(prompt)] if prompt is not None else []
+    try:
+        quotes = quotes_in(provenance)
+        texts = [rebuilt_text(one.spans, one.sha256, archive, told) for one in quotes]
+        return with_texts(provenance, _found(quotes, texts)), texts
+    except SpanError as error:
+        return provenance, [Rebuilt(None, Match.DIFFERENT, str(error))]
+
+
+def _found(quotes: Sequence[Quote], texts: Sequence[Rebuilt]) -> dict[ValuePath, str]:
+    pairs = zip(quotes, texts, strict=True)
+    return {quote.path: text.value for quote, text in pairs if text.value is not None}
+
+
+def _pictures(row: Row, archive: Archive) -> dict[str, list[Rebuilt]]:
+    entries = row["picture_sources"]
+    if entries is None:
+        return {"pictures": [NOT_NOTED]}
+    shown: dict[str, list[Rebuilt]] = {INPUT: [], OUTPUT: [], SCREENSHOT: []}
+    found = rebuilt_pictures(entries, archive, pictures_in(row))
+    for entry, picture in zip(entries, found, strict=True):
+        known = entry["role"] in shown
+        one = picture if known else Rebuilt(None, Match.DIFFERENT, f"{entry['role']!r} is no role")
+        shown[entry["role"] if known else OUTPUT].append(one)
+    return shown
+
+
+def _picture_columns(pictures: Mapping[str, Sequence[Rebuilt]]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for role, column in COLUMNS.items():
+        if _are_whole(pictures, role):
+            columns[column] = [one.value for one in pictures[role]]
+    if _are_whole(pictures, SCREENSHOT):
+        columns["screenshot"] = next((one.value for one in pictures[SCREENSHOT]), None)
+    return columns
+
+
+def _are_whole(pictures: Mapping[str, Sequence[Rebuilt]], role: str) -> bool:
+    return role in pictures and all(one.value is not None for one in pictures[role])
+
+
+def _parts(named: Mapping[str, Sequence[Rebuilt]]) -> Iterator[Part]:
+    for name, found in named.items():
+        for number, one in enumerate(found):
+            yield Part(name if name == "prompt" else f"{name}.{number}", one.match, one.detail)

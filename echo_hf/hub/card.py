@@ -1,35 +1,62 @@
-"""The dataset card: front matter that datasets reads, and a page that people read.
-
-Names come from a config and may hold anything: each is one line of text with Markdown's own
-characters escaped, and the front matter is dumped, never pasted.
-"""
+"""The dataset card: front matter that datasets reads, a page that people read, and `eval.yaml`."""
 
 from __future__ import annotations
 
 import json
 import string
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
+import yaml
 from datasets import DatasetInfo
 from datasets.info import DatasetInfosDict
 from datasets.splits import SplitDict, SplitInfo
 from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCardData
 
-from echo_hf.hub.card_citation import citation_text
-from echo_hf.hub.card_columns import other_columns, sample_columns
-from echo_hf.hub.card_measured import measured_text
-from echo_hf.hub.card_models import model_text, provenance_table
-from echo_hf.hub.card_people import people_text, screening_text
-from echo_hf.hub.card_safety import privacy_text, safety_text
-from echo_hf.hub.configs import CONFIGS, SAMPLE_CONFIGS, default_config
-from echo_hf.hub.facts import Counts, ReleaseFacts
-from echo_hf.hub.languages import languages
+from echo_hf._infra.text import escaped, one_line, table
+from echo_hf.hub.card_sections import (
+    citation_text,
+    measured_text,
+    model_text,
+    other_columns,
+    people_text,
+    privacy_text,
+    provenance_table,
+    safety_text,
+    sample_columns,
+    screening_text,
+)
+from echo_hf.hub.facts import (
+    BENCHMARK_CONFIGS,
+    CONFIGS,
+    SAMPLE_CONFIGS,
+    Counts,
+    ReleaseFacts,
+    default_config,
+    languages,
+)
 from echo_hf.hub.manifest import SPLIT, ConfigEntry, Manifest
-from echo_hf.hub.markdown import escaped, one_line, table
-from echo_hf.hub.template import card_template
 from echo_hf.reasons import LeftOut
+
+FOLDER = "dataset_card"
+NAME = "card.md"
+
+
+def card_template() -> string.Template:
+    """The template, from the installed package or, where it runs from its sources, beside it.
+
+    Returns:
+        The template.
+    """
+    package = files("echo_hf")
+    installed: Traversable = package / FOLDER / NAME
+    found = installed if installed.is_file() else Path(str(package)).parent / FOLDER / NAME
+    return string.Template(found.read_text("utf-8"))
+
 
 TASKS = {"text_to_image": "text-to-image", "image_to_image": "image-to-image"}
 TAGS = ["benchmark", "echo", "image-editing", "image-generation", "social-media"]
@@ -254,3 +281,41 @@ def _count(name: str, value: int | Mapping[str, int]) -> str:
     if isinstance(value, Mapping):
         return f"{escaped(name)}: {', '.join(_count(*each) for each in value.items())}"
     return f"{escaped(name)} {value:,}"
+
+
+FRAMEWORK = "echo-hf"
+
+
+def eval_file(facts: ReleaseFacts, manifest: Manifest) -> str | None:
+    """The text of `eval.yaml`.
+
+    Args:
+        facts: What the release says of itself.
+        manifest: What was written.
+
+    Returns:
+        YAML with a task for each config of the benchmark that has samples; null where none has:
+        there would be nothing to score.
+    """
+    held = [name for name in BENCHMARK_CONFIGS if name in manifest.configs]
+    tasks = [
+        {"id": name, "config": name, "split": SPLIT} for name in held if manifest.configs[name].rows
+    ]
+    if not tasks:
+        return None
+    data = {
+        "name": f"ECHO: {one_line(facts.target.name)}",
+        "description": _description(facts, [str(task["config"]) for task in tasks]),
+        "evaluation_framework": FRAMEWORK,
+        "tasks": tasks,
+    }
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def _description(facts: ReleaseFacts, configs: list[str]) -> str:
+    held = "; ".join(f"{name}: {CONFIGS[name].about}" for name in configs)
+    return (
+        f"What people asked of {one_line(facts.target.name)} in public posts, to compare image "
+        f"models on. A system is scored by its win rate against the others: the value depends on "
+        f"which systems and judges took part. {held}."
+    )

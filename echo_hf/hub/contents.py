@@ -1,26 +1,150 @@
-"""What a release becomes in its repository: its files, with a card that says where they are.
-
-A release on disk does not know where it will be published. On the way its card gets the name of
-the repository and the tag, and the manifest the digest of that card; all other files go as they
-are.
-"""
+"""What a release becomes in its repository, and what a commit has to change for it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from datasets.utils.metadata import MetadataConfigs
-from huggingface_hub import DatasetCard
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard
+from huggingface_hub.hf_api import RepoFile
+from pydantic import TypeAdapter, ValidationError
 
-from echo_hf.errors import ReleaseError
-from echo_hf.hub.card_changes import with_section
-from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, Manifest
+from echo_hf._infra.text import escaped, table
+from echo_hf.errors import HubError, ReleaseError
+from echo_hf.hub.diff import ReleaseDiff
+from echo_hf.hub.diff_rows import Drift
+from echo_hf.hub.manifest import (
+    BENCHMARK,
+    CARD,
+    MANIFEST,
+    STATS,
+    FileEntry,
+    Manifest,
+    ReleasePath,
+    file_entry,
+    read_manifest,
+)
 from echo_hf.hub.release import Release
+
+MOST_MOVERS = 5
+HEADING = "## Changes since the last revision\n"
+
+
+def changes_text(found: ReleaseDiff) -> str:
+    """What changed, in Markdown.
+
+    Args:
+        found: The last revision compared with this one.
+
+    Returns:
+        Paragraphs and tables.
+    """
+    said = [
+        f"Samples, compared with {escaped(found.a)}: {len(found.added):,} added, "
+        f"{len(found.removed):,} removed, {len(found.changed):,} changed, {found.equal:,} equal.",
+        *_causes(found),
+        *_stages(found),
+        _drifts(found),
+        *(f"Scores on `{name}`: {found.scores.verdict(name)}." for name in found.scores.configs),
+    ]
+    return "\n\n".join(said)
+
+
+def with_changes(card: str, found: ReleaseDiff) -> str:
+    """A card whose last section says what changed.
+
+    Args:
+        card: A card as `render_card` writes it.
+        found: The last revision compared with this one.
+
+    Returns:
+        The card; what stood in that section is gone.
+
+    Raises:
+        ReleaseError: The card has no such section, as those of older versions.
+    """
+    return with_section(card, changes_text(found))
+
+
+def with_section(card: str, text: str) -> str:
+    r"""A card with another text in its last section.
+
+    Args:
+        card: A card as `render_card` writes it.
+        text: What changed, in Markdown.
+
+    Returns:
+        The card; what stood in that section is gone.
+
+    Raises:
+        ReleaseError: The card has no such section, as those of older versions.
+
+    Example:
+        >>> print(with_section("# A\n\n## Changes since the last revision\n\nNone.\n", "Two."))
+        # A
+        <BLANKLINE>
+        ## Changes since the last revision
+        <BLANKLINE>
+        Two.
+        <BLANKLINE>
+    """
+    before, heading, _ = card.rpartition(HEADING)
+    if not heading:
+        raise ReleaseError(f"the card has no section {HEADING.strip()!r}: build the release again")
+    return f"{before}{heading}\n{text}\n"
+
+
+def section_of(card: str) -> str | None:
+    r"""What a card says in its last section.
+
+    Args:
+        card: Any card.
+
+    Returns:
+        The text that `with_section` would put there again; null where there is no such section.
+
+    Example:
+        >>> section_of("# A\n\n## Changes since the last revision\n\nNone.\n")
+        'None.'
+    """
+    _, heading, after = card.rpartition(HEADING)
+    return after.removeprefix("\n").removesuffix("\n") if heading else None
+
+
+def _causes(found: ReleaseDiff) -> Iterator[str]:
+    if found.causes:
+        rows = [[str(cause), f"{n:,}", cause.meaning] for cause, n in found.causes.items()]
+        yield "Why samples changed; one may have several causes."
+        yield table(["Cause", "Samples", "Meaning"], rows)
+
+
+def _stages(found: ReleaseDiff) -> Iterator[str]:
+    if found.stages:
+        named = ", ".join(
+            f"{escaped(change.stage)} ({', '.join(change.causes) or 'new or gone'})"
+            for change in found.stages
+        )
+        yield f"Stages that differ: {named}."
+
+
+def _drifts(found: ReleaseDiff) -> str:
+    rows = [[name, *_drift(one)] for name, one in found.drift.items()]
+    headings = ["Drift of", "Total variation distance", "What moved most, in points"]
+    return table(headings, rows)
+
+
+def _drift(one: Drift) -> list[str]:
+    if one.distance is None:
+        return ["not counted", ""]
+    movers = [f"{escaped(mover.name)} {100 * mover.change:+.1f}" for mover in one.movers]
+    return [f"{one.distance:.3f}", ", ".join(movers[:MOST_MOVERS])]
+
 
 SNIPPET = re.compile(r"(?<=^```python\n).*?(?=^```)", re.DOTALL | re.MULTILINE)
 STRING = r'"(?:[^"\\\n]|\\.)*"'
@@ -133,3 +257,157 @@ def check_card(card: str, manifest: Manifest) -> None:
 
 def _content(data: bytes) -> Content:
     return Content(data, len(data), hashlib.sha256(data).hexdigest())
+
+
+# What the Hub, or a person on its page, puts into a repository that is yet to be filled.
+FIRST_FILES = frozenset({".gitattributes", ".gitignore", "README.md", "LICENSE", "LICENSE.md"})
+RELEASE_PATH = TypeAdapter(ReleasePath)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What differs between a release and a revision.
+
+    Attributes:
+        upload: Contents that are new or different, by path.
+        delete: Paths of files that would be taken for the release's and are not.
+    """
+
+    upload: Mapping[str, Content]
+    delete: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.upload or self.delete)
+
+    @property
+    def bytes(self) -> int:
+        """Size of what is to be uploaded."""
+        return sum(content.size for content in self.upload.values())
+
+    def operations(self) -> list[CommitOperationAdd | CommitOperationDelete]:
+        """The changes as the Hub's client takes them, anew each time: it writes into them."""
+        added = [CommitOperationAdd(path, each.source) for path, each in self.upload.items()]
+        return [*added, *(CommitOperationDelete(path, is_folder=False) for path in self.delete)]
+
+
+def changes(contents: Mapping[str, Content], there: Mapping[str, RepoFile]) -> Changes:
+    """Compares a release with a revision.
+
+    Files of other kinds, such as a licence or `.gitattributes`, are nobody's business here: they
+    stay.
+
+    Args:
+        contents: What the release is to be.
+        there: What the revision holds.
+
+    Returns:
+        What would have to change.
+    """
+    upload = {
+        path: content
+        for path, content in contents.items()
+        if path not in there or not _is_same(content, there[path])
+    }
+    return Changes(upload, strays(contents, there))
+
+
+def strays(listed: Collection[str], there: Iterable[str]) -> tuple[str, ...]:
+    """Files of a revision that would be taken for those of a release, and are not.
+
+    Args:
+        listed: Paths of the release's files.
+        there: Paths of the revision's files.
+
+    Returns:
+        Such paths, in order.
+
+    Example:
+        >>> strays(["analysis/a.parquet"], ["analysis/a.parquet", "analysis/notes.txt", "LICENSE"])
+        ('analysis/notes.txt',)
+    """
+    folders = {path.partition("/")[0] for path in listed if "/" in path}
+    return tuple(sorted(path for path in there if path not in listed and _belongs(path, folders)))
+
+
+def check_ours(there: Collection[str], repo_id: str) -> None:
+    """Refuses to fill a repository that holds something else than releases.
+
+    Args:
+        there: Paths of its files.
+        repo_id: Its name.
+
+    Raises:
+        HubError: It does.
+    """
+    strange = sorted(set(there) - FIRST_FILES)
+    if strange and MANIFEST not in there:
+        raise HubError(
+            f"{repo_id!r} holds {strange[0]!r} and no {MANIFEST}: it is no repository of releases; "
+            "choose another name with --repo-id, or empty it first"
+        )
+
+
+def _is_same(content: Content, there: RepoFile) -> bool:
+    if content.size != there.size:
+        return False
+    if there.lfs is not None:
+        return content.sha256 == there.lfs.sha256
+    return content.git_oid == there.blob_id
+
+
+def _belongs(path: str, folders: Collection[str]) -> bool:
+    """Whether a file would be read as one of a release: by its name, or as data of a config."""
+    if path.partition("/")[0] in folders:
+        return True
+    try:
+        RELEASE_PATH.validate_python(path)
+    except ValidationError:
+        return False
+    return True
+
+
+# What is compared byte by byte; data are told by the digests that the Hub has of them.
+BESIDE = (CARD, MANIFEST, STATS, BENCHMARK)
+# What depends on who wrote the release, or follows from its rows and from what it states.
+OF_WRITER = frozenset({"format", "echo_hf", "configs", "card", "stats", "benchmark"})
+
+
+def is_same_release(ours: Manifest, folder: Path, there: Mapping[str, RepoFile]) -> bool:
+    """Whether a revision holds the rows and the statements of a release.
+
+    Args:
+        ours: Of the release.
+        folder: Where those files of the revision are that `BESIDE` names.
+        there: All files of the revision.
+
+    Returns:
+        True when its manifest says the same, and its files are those that this manifest lists.
+    """
+    try:
+        theirs = read_manifest(folder)
+    except ReleaseError:  # none, or one that this version does not understand
+        return False
+    if theirs.card is None or _said(ours) != _said(theirs):
+        return False
+    if strays({file.path for file in theirs.files}, there):
+        return False
+    return all(_is_there(file, folder, there) for file in theirs.files)
+
+
+def _said(manifest: Manifest) -> dict[str, Any]:
+    """What a manifest says, but for the writing."""
+    rows = {
+        name: (entry.rows, entry.digest, entry.dehydrated)
+        for name, entry in manifest.configs.items()
+    }
+    return {**manifest.model_dump(mode="json", exclude=set(OF_WRITER)), "rows": rows}
+
+
+def _is_there(listed: FileEntry, folder: Path, there: Mapping[str, RepoFile]) -> bool:
+    found = there.get(listed.path)
+    if found is None:
+        return False
+    if found.lfs is not None:
+        return (found.size, found.lfs.sha256) == (listed.bytes, listed.sha256)
+    return (folder / listed.path).exists() and file_entry(folder, listed.path) == listed

@@ -1,12 +1,10 @@
-"""Take what people posted out of a release, where the terms of their platform ask for it.
-
-What stays are addresses, what was found out, digests, and places in the posts: who has the posts
-can put the rest back (`echo_hf.hub.hydrate`), and nobody else can.
-"""
+"""Take what people posted out of a release, where the terms of their platform ask for it."""
 
 from __future__ import annotations
 
+import base64
 import functools
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,22 +12,120 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from datasets import Dataset
 
-from echo_hf.context.source_spans import text_digest
-from echo_hf.curate.provenance_quotes import without_quotes
-from echo_hf.errors import ReleaseError
-from echo_hf.hub.beside_samples import Samples, passed_on_rows, pictures_in, samples_of
-from echo_hf.hub.configs import CONFIGS, SAMPLE_CONFIGS
-from echo_hf.hub.picture_signature import picture_signature
-from echo_hf.hub.release import Release, check_place, read_release, verify_release, write_release
-from echo_hf.hub.released_facts import released_facts
-from echo_hf.hub.rights import restricted_platforms
-from echo_hf.hub.unpack import unpacked
-from echo_hf.pictures import PictureStore
+from echo_hf.curate.provenance import without_quotes
+from echo_hf.errors import PictureError, ReleaseError, SpanError
+from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
+from echo_hf.hub.redistribution import (
+    Samples,
+    passed_on_rows,
+    pictures_in,
+    restricted_platforms,
+    samples_of,
+)
+from echo_hf.hub.release import (
+    Release,
+    check_place,
+    read_release,
+    released_facts,
+    unpacked,
+    verify_release,
+    write_release,
+)
+from echo_hf.images.similarity import (
+    BLOCKS,
+    CHANNELS,
+    BlockSignature,
+    block_signature,
+    same_colours,
+    same_shape,
+)
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import LeftOut
+from echo_hf.samples.spans import text_digest
 from echo_hf.tables import SAMPLES
+
+SHAPE = (BLOCKS, BLOCKS, CHANNELS)
+CELLS = BLOCKS * BLOCKS * CHANNELS
+MEANS = np.dtype("<f2")
+FORM = re.compile(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5}):([A-Za-z0-9+/]+={0,2})", re.ASCII)
+
+
+def picture_signature(picture: Path) -> str | None:
+    """The signature of a picture as a table holds it.
+
+    Args:
+        picture: Its file.
+
+    Returns:
+        Width, height and base64 of the blocks, 4 kB in all; null when it cannot be shown.
+    """
+    try:
+        found = block_signature(picture)
+    except PictureError:
+        return None
+    blocks = found.means.astype(MEANS).tobytes() + found.contrasts.tobytes()
+    return f"{found.size[0]}x{found.size[1]}:{base64.b64encode(blocks).decode()}"
+
+
+def size_in(signature: str) -> tuple[int, int]:
+    """Width and height of the picture that a signature is of.
+
+    Args:
+        signature: A signature, which may come from anywhere.
+
+    Returns:
+        Both in pixels.
+
+    Raises:
+        SpanError: It is none.
+    """
+    return _read(signature).size
+
+
+def distance(picture: Path, signature: str) -> float | None:
+    """How far a picture is from the one that a signature is of.
+
+    Args:
+        picture: Its file.
+        signature: A signature, which may come from anywhere.
+
+    Returns:
+        Mean difference of the blocks, in levels of 255; null when shape or colours are not the
+        same as far as packing leaves them.
+
+    Raises:
+        SpanError: It is no signature.
+        BadPictureError: The picture cannot be shown.
+    """
+    one, other = _read(signature), block_signature(picture)
+    many = other.means[None], other.contrasts[None]
+    if not same_shape(one.size, other.size) or not same_colours(one.means, one.contrasts, *many)[0]:
+        return None
+    return float(np.abs(one.means.astype(np.float32) - other.means.astype(np.float32)).mean())
+
+
+def _read(signature: str) -> BlockSignature:
+    found = FORM.fullmatch(signature)
+    data = _decoded(found[3]) if found else b""
+    if not found or len(data) != CELLS * (MEANS.itemsize + 1):
+        raise SpanError(f"{signature[:40]!r} is no signature of a picture")
+    means = np.frombuffer(data, MEANS, CELLS).astype(np.float16).reshape(SHAPE)
+    contrasts = np.frombuffer(data, np.uint8, CELLS, CELLS * MEANS.itemsize).reshape(SHAPE)
+    if not np.isfinite(means).all():
+        raise SpanError(f"{signature[:40]!r} is no signature of a picture: it has no colours")
+    return BlockSignature((int(found[1]), int(found[2])), means, contrasts)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
+
 
 Row = Mapping[str, Any]
 Signature = Callable[[str], str | None]

@@ -1,9 +1,10 @@
-"""The samples of a release as a comparison needs them: digests of their columns, no picture."""
+"""The samples of a release as a comparison needs them, drift of counts, comparability of scores."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +14,96 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf.errors import ReleaseError, SpanError
-from echo_hf.hub.configs import SAMPLE_CONFIGS
 from echo_hf.hub.dehydrate import dehydrated
-from echo_hf.hub.drift import first_bigram
+from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.parquet import without_pictures
 from echo_hf.tables import SAMPLES
+
+# Chinese characters and Japanese syllables: scripts that put no space between words.
+UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}_])\w)+")
+
+
+@dataclass(frozen=True)
+class Mover:
+    """A name whose share changed.
+
+    Attributes:
+        name: What was counted.
+        a: How often in the first release.
+        b: How often in the second.
+        change: Its share in the second less that in the first, -1 to 1.
+    """
+
+    name: str
+    a: int
+    b: int
+    change: float
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far two distributions lie apart.
+
+    Attributes:
+        distance: Total variation distance, 0 (equal) to 1 (nothing in common); null where one of
+            the releases has nothing to count, or did not count it.
+        a: Size of the first.
+        b: Size of the second.
+        movers: Every name whose share changed, the largest change first.
+    """
+
+    distance: float | None
+    a: int
+    b: int
+    movers: tuple[Mover, ...] = ()
+
+
+def drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
+    """Compares two distributions, given by their counts.
+
+    Args:
+        a: Counts of the first release by name, 0 or more.
+        b: Counts of the second.
+
+    Returns:
+        The distance and what moved.
+
+    Example:
+        >>> found = drift({"en": 3, "ja": 1}, {"en": 1, "ja": 1})
+        >>> found.distance, [(mover.name, mover.change) for mover in found.movers]
+        (0.25, [('en', -0.25), ('ja', 0.25)])
+    """
+    sizes = sum(a.values()), sum(b.values())
+    if not all(sizes):
+        return Drift(None, *sizes)
+    moved = [_mover(name, a.get(name, 0), b.get(name, 0), sizes) for name in {**a, **b}]
+    ordered = sorted(moved, key=lambda mover: (-abs(mover.change), mover.name))
+    distance = sum(abs(mover.change) for mover in moved) / 2
+    return Drift(distance, *sizes, tuple(mover for mover in ordered if mover.change))
+
+
+def first_bigram(prompt: str) -> str | None:
+    """The first two words of a prompt, in lower case.
+
+    Args:
+        prompt: The prompt; of scripts without spaces each character counts as a word.
+
+    Returns:
+        The words with a space between them; null where there are fewer than two.
+
+    Example:
+        >>> [first_bigram(text) for text in ("“Make  THIS one", "雨の夜", "cat")]
+        ['make this', '雨 の', None]
+    """
+    found = TOKEN.finditer(prompt)
+    words = [match[0].casefold() for match, _ in zip(found, range(2), strict=False)]
+    return " ".join(words) if len(words) == 2 else None
+
+
+def _mover(name: str, a: int, b: int, sizes: tuple[int, int]) -> Mover:
+    return Mover(name, a, b, b / sizes[1] - a / sizes[0])
+
 
 DIGEST_BYTES = 8
 PROVENANCE = "provenance"
@@ -154,3 +240,88 @@ def _pictures(row: Row) -> Iterator[str]:
 def _digest(value: Any) -> bytes:
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+Views = Mapping[str, SampleView]
+
+
+@dataclass(frozen=True)
+class SharedSamples:
+    """The samples of one config that two releases have in common.
+
+    A sample is the same where its id and its `sample_digest` are: prompt and inputs.
+
+    Attributes:
+        shared: Samples that both have.
+        a: Samples of the first that the second has not, or has with other prompt or inputs.
+        b: Samples of the second that the first has not, or has with other prompt or inputs.
+    """
+
+    shared: int
+    a: int
+    b: int
+
+
+@dataclass(frozen=True)
+class Comparability:
+    """Whether scores on two releases may be compared.
+
+    Attributes:
+        same_protocol: Whether both follow one protocol.
+        configs: What they share, by config of the benchmark.
+    """
+
+    same_protocol: bool
+    configs: Mapping[str, SharedSamples]
+
+    def verdict(self, config: str) -> str:
+        """What may be compared on one config, in a sentence.
+
+        Args:
+            config: A config of the benchmark.
+
+        Returns:
+            The sentence.
+
+        Example:
+            >>> Comparability(True, {"text_to_image": SharedSamples(3, 1, 0)}).verdict(
+            ...     "text_to_image"
+            ... )
+            'comparable on the samples that both have (3), once recomputed on those'
+        """
+        found = self.configs[config]
+        if not found.shared:
+            return "not comparable: no sample is in both"
+        if not self.same_protocol:
+            return "not comparable: the protocols differ; score both again by one"
+        if found.a or found.b:
+            said = f"comparable on the samples that both have ({found.shared:,})"
+            return f"{said}, once recomputed on those"
+        return "comparable: the same samples under the same protocol"
+
+
+def comparability(a: Views, b: Views, *, same_protocol: bool) -> Comparability:
+    """Counts what two releases share.
+
+    Args:
+        a: Samples of the first release by id.
+        b: Samples of the second.
+        same_protocol: Whether both follow one protocol.
+
+    Returns:
+        The counts by config of the benchmark.
+    """
+    configs = {name: _shared(_seen(a, name), _seen(b, name)) for name in BENCHMARK_CONFIGS}
+    return Comparability(same_protocol, configs)
+
+
+def _seen(views: Views, config: str) -> set[tuple[str, str]]:
+    return {
+        (name, view.sample_digest)
+        for name, view in views.items()
+        if config in view.configs and view.sample_digest is not None
+    }
+
+
+def _shared(a: set[tuple[str, str]], b: set[tuple[str, str]]) -> SharedSamples:
+    return SharedSamples(len(a & b), len(a - b), len(b - a))

@@ -1,20 +1,280 @@
-"""The configs of the `evaluate` module, one for each measure that it offers."""
+"""The configs of the `evaluate` module, one for each measure: its predictions and references."""
 
 from __future__ import annotations
 
 import inspect
+import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import count
+from pathlib import Path
 from typing import Any
 
-from echo_hf.errors import ScoreError, unknown
-from echo_hf.hub.evaluate_columns import EvaluateColumns, Stored
-from echo_hf.hub.evaluate_pictures import PICTURES
-from echo_hf.hub.evaluate_ratings import RATING_ROWS
-from echo_hf.metrics.extras import check_extra
-from echo_hf.metrics.result import MetricResult
+import numpy as np
+import pyarrow as pa
+from datasets import Features, Image, List
+from PIL import Image as PILImage
+
+from echo_hf.errors import ScoreError, TableError, unknown
+from echo_hf.images.decode import PictureSource
+from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION
+from echo_hf.images.store import MOST_BYTES
+from echo_hf.metrics.result import MetricResult, check_extra
+from echo_hf.metrics.samples import Sample, samples_of
+from echo_hf.scores.columns import read_columns
+from echo_hf.scores.rating_table import OPTIONAL, REQUIRED
+from echo_hf.tables import RATINGS
+
+Stored = Mapping[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class EvaluateColumns:
+    """A kind of input of `evaluate` modules.
+
+    Attributes:
+        features: How `evaluate` stores `predictions` and, where there are any, `references`.
+        meaning: What each of them is, for messages and documentation.
+        store: From what the user gives, by name, to parts of rows in the form of the features:
+            each part is written before the next is made.
+        read: From the stored columns, as Arrow holds them, to the arguments of the measure.
+        at_once: How many rows a part has at most: a column of them has to stay below 2 GB.
+    """
+
+    features: Features
+    meaning: Mapping[str, str]
+    store: Callable[..., Iterator[Stored]]
+    read: Callable[..., tuple[Any, ...]]
+    at_once: int
+
+
+COLUMNS = (*REQUIRED, *OPTIONAL)
+
+
+AT_ONCE = 10_000
+
+
+def store_ratings(predictions: Any) -> Iterator[Stored]:
+    """Ratings as `evaluate` stores them: with null where an optional column is not given.
+
+    Args:
+        predictions: Ratings in any form that `read_columns` takes. Columns of the table of
+            ratings that no measure reads, such as explanations, may be there.
+
+    Yields:
+        One dict a rating, ten thousand at once.
+
+    Raises:
+        TableError: A column is missing, of another type, or none of the table of ratings.
+    """
+    table = read_columns(predictions, RATINGS, REQUIRED, OPTIONAL)
+    for name in _names(predictions):
+        if name not in RATINGS.columns:
+            raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
+    absent = dict.fromkeys(OPTIONAL)
+    for part in table.to_batches(AT_ONCE):
+        yield {"predictions": [{**absent, **row} for row in part.to_pylist()]}
+
+
+def read_ratings(*, predictions: Any) -> tuple[pa.Table]:
+    """Stored ratings as the measures take them.
+
+    Args:
+        predictions: The stored rows, in Arrow.
+
+    Returns:
+        The table, without the optional columns that were not given.
+    """
+    table = pa.Table.from_struct_array(predictions)
+    empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
+    return (table.drop_columns(empty),)
+
+
+def _names(source: Any) -> list[Any]:
+    if isinstance(source, Mapping):
+        return list(source)
+    if hasattr(source, "column_names"):
+        return list(source.column_names)
+    if hasattr(source, "columns"):
+        return list(source.columns)
+    rows = source if isinstance(source, Sequence) else ()
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+RATING_ROWS = EvaluateColumns(
+    Features({"predictions": {name: RATINGS.features[name] for name in COLUMNS}}),
+    {
+        "predictions": f"one dict a rating with {', '.join(REQUIRED)} and, where there are any, "
+        f"{', '.join(OPTIONAL)}; a Dataset, a data frame or a dict of columns, too"
+    },
+    store_ratings,
+    read_ratings,
+    at_once=AT_ONCE,
+)
+
+
+# Colours that no file holds, and what every loader makes of them.
+UNWRITABLE = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA"}
+PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
+
+
+def stored_picture(source: PictureSource | None, name: str) -> dict[str, Any] | None:
+    """A picture as `datasets` stores it: the bytes of a file, or its path.
+
+    Files stay as they are, also those that Pillow has opened and not decoded yet. What exists in
+    memory alone becomes a PNG file, or a TIFF file where PNG has no such colours: both hold every
+    pixel, the colour profile and the orientation as they were.
+
+    Args:
+        source: Bytes of a file, its path, a picture of Pillow's, or null.
+        name: How messages call the picture.
+
+    Returns:
+        A dict with `bytes` or an absolute `path`; null for null.
+
+    Raises:
+        ScoreError: It is a picture of Pillow's that can be neither decoded nor read again.
+
+    Example:
+        >>> stored_picture(b"GIF89a", "predictions[0]")
+        {'bytes': b'GIF89a', 'path': None}
+    """
+    if source is None:
+        return None
+    if isinstance(source, Path):
+        return {"bytes": None, "path": str(source.absolute())}
+    data = _encoded(source, name) if isinstance(source, PILImage.Image) else source
+    return {"bytes": data, "path": None}
+
+
+def _encoded(picture: PILImage.Image, name: str) -> bytes:
+    try:
+        return _its_file(picture) or _written(picture)
+    except Exception as error:  # a decoder raises whatever it trips over
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ScoreError(
+            f"{name}: a picture of Pillow's that cannot be decoded ({said}): expected a picture, "
+            "or the bytes or the path of its file, which is looked at when the metric is computed"
+        ) from error
+
+
+def _its_file(picture: PILImage.Image) -> bytes | None:
+    """The file of a picture that was opened and not decoded, at its first frame."""
+    file: Any = getattr(picture, "fp", None)
+    # An animation keeps its file open when it is decoded, so that only `_im` tells.
+    if file is None or picture._im is not None or picture.tell():
+        return None
+    before = file.tell()
+    file.seek(0)
+    data: bytes = file.read(MOST_BYTES + 1)
+    file.seek(before)
+    return data
+
+
+def _written(picture: PILImage.Image) -> bytes:
+    shown = _writable(picture)
+    png = {"format": "PNG", "compress_level": 1}
+    options: dict[str, Any] = png if shown.mode in PNG_MODES else {"format": "TIFF"}
+    turned = picture.getexif().get(ORIENTATION)
+    if turned is not None:
+        options["exif"] = PILImage.Exif()
+        options["exif"][ORIENTATION] = turned
+    sink = io.BytesIO()
+    shown.save(sink, **options)
+    return sink.getvalue()
+
+
+def _writable(picture: PILImage.Image) -> PILImage.Image:
+    if picture.mode == "I":
+        values = np.asarray(picture)
+        fits = values.min() >= 0 and values.max() <= LARGEST_16_BIT
+        return picture.convert("I;16") if fits else picture
+    return picture.convert(UNWRITABLE[picture.mode]) if picture.mode in UNWRITABLE else picture
+
+
+File = dict[str, Any] | None
+Row = tuple[File, list[File]]
+
+
+# A part of samples ends with the one that reaches either.
+MOST_SAMPLES, MOST_BATCH_BYTES = 8, 2**26
+
+
+def store_pictures(predictions: Any, references: Any) -> Iterator[Stored]:
+    """Outputs and inputs as `evaluate` stores them.
+
+    Args:
+        predictions: For each sample the output, or null.
+        references: For each sample its input, a list of inputs, or null.
+
+    Yields:
+        Files by their bytes or their paths; `references` has a list for each sample. A few
+        samples at once, so that pictures of one part are encoded when the last is forgotten.
+
+    Raises:
+        ScoreError: The two differ in length, or an element is no picture.
+    """
+    try:
+        rows = map(_row, count(), samples_of(references, predictions))
+        while part := _part(rows):
+            made, given = zip(*part, strict=True)
+            yield {"predictions": list(made), "references": list(given)}
+    except ScoreError as error:
+        raise ScoreError(f"references are inputs, predictions are outputs: {error}") from None
+
+
+def _part(rows: Iterator[Row]) -> list[Row]:
+    """The next rows, up to a number of samples and of bytes."""
+    part: list[Row] = []
+    held = 0
+    for row in rows:
+        part.append(row)
+        held += sum(len(one["bytes"] or b"") for one in (row[0], *row[1]) if one)
+        if len(part) == MOST_SAMPLES or held >= MOST_BATCH_BYTES:
+            break
+    return part
+
+
+def _row(number: int, sample: Sample) -> Row:
+    """An output and its inputs as files."""
+    return (
+        stored_picture(sample.output, f"predictions[{number}]"),
+        [stored_picture(one, f"references[{number}]") for one in sample.inputs],
+    )
+
+
+def read_pictures(*, predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
+    """Inputs and outputs, read from the store one at a time.
+
+    Args:
+        predictions: The stored outputs, in Arrow.
+        references: The stored inputs, in Arrow.
+
+    Returns:
+        Inputs and outputs, as the metrics take them.
+    """
+    return _one_by_one(references), _one_by_one(predictions)
+
+
+def _one_by_one(column: Iterable[Any]) -> Iterator[Any]:
+    return (value.as_py() for value in column)
+
+
+PICTURES = EvaluateColumns(
+    # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over
+    # the first broken one.
+    Features({"predictions": Image(decode=False), "references": List(Image(decode=False))}),
+    {
+        "predictions": "the system's output for each sample: a picture, or None for none",
+        "references": "the inputs of each sample: one picture, or a list of pictures",
+    },
+    store_pictures,
+    read_pictures,
+    at_once=MOST_SAMPLES,
+)
+
 
 OF_METRICS = (
     "value, interval, per_sample, n, coverage, reasons, counts (of reasons), notices, definition"

@@ -1,14 +1,254 @@
-"""What a release says of itself that its rows do not say."""
+"""What a release says of itself: configs, facts, failed calls, what its samples lean towards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from echo_hf.config_sections import Target
-from echo_hf.hub.failed_calls import FailedCalls
-from echo_hf.hub.measured import SampleCounts
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasets import Dataset
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, StringConstraints
+
+from echo_hf.config.sections import Target
+from echo_hf.pipeline.result import StageResult
+from echo_hf.tables import (
+    APPLICABILITY,
+    COMPARISONS,
+    OUTPUTS,
+    RATINGS,
+    RESPONSES,
+    RESULTS,
+    SAMPLES,
+    Table,
+)
+
+MOST_LISTED = 1000
+RequestKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class FailedCalls(BaseModel):
+    """Rows of a stage that wait for an answer, for one reason.
+
+    Attributes:
+        rows: How many there are.
+        requests: Keys of their requests, in order, 64 hexadecimal characters each: the first
+            thousand. Plain rules, which abstain without a call, have none.
+        unlisted: How many further keys there are.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rows: NonNegativeInt
+    requests: tuple[RequestKey, ...] = ()
+    unlisted: NonNegativeInt = 0
+
+
+def failed_calls(result: StageResult) -> dict[str, FailedCalls]:
+    """What failed in a stage.
+
+    Args:
+        result: What the stage made.
+
+    Returns:
+        The rows that wait and the keys of their requests, by reason, in order.
+    """
+    table = result.quarantine.select_columns(["_reason", "_request"]).with_format("arrow")[:]
+    reasons = sorted(pc.unique(table["_reason"]).to_pylist())
+    return {
+        reason: _counted(table.filter(pc.equal(table["_reason"], reason))["_request"])
+        for reason in reasons
+    }
+
+
+def _counted(requests: pa.ChunkedArray) -> FailedCalls:
+    keys = sorted(filter(None, pc.unique(requests).to_pylist()))
+    listed = tuple(keys[:MOST_LISTED])
+    return FailedCalls(rows=len(requests), requests=listed, unlisted=len(keys) - len(listed))
+
+
+RENAMED_LANGUAGES = {"in": "id", "iw": "he", "ji": "yi"}
+NOT_LANGUAGES = frozenset({"art", "mis", "mul", "und", "zxx"})
+
+
+def language(code: str | None) -> str | None:
+    """The language that a platform's code names.
+
+    Args:
+        code: The code, with or without a region.
+
+    Returns:
+        A two- or three-letter code; null for none, and for codes of no language (und, zxx, qme).
+
+    Example:
+        >>> [language(code) for code in ("en-US", "pt_BR", "iw", "und", "qme", None)]
+        ['en', 'pt', 'he', None, None, None]
+    """
+    primary = re.split(r"[-_]", (code or "").strip().lower())[0]
+    named = RENAMED_LANGUAGES.get(primary, primary)
+    # qaa to qtz are private: X uses them for posts without words.
+    real = re.fullmatch(r"(?!q[a-t][a-z]$)[a-z]{2,3}", named)
+    return named if real and named not in NOT_LANGUAGES else None
+
+
+def languages(codes: Iterable[str]) -> list[str]:
+    """The languages that codes name.
+
+    Args:
+        codes: Codes that platforms gave.
+
+    Returns:
+        Two- or three-letter codes, each once, in order.
+
+    Example:
+        >>> languages(["en-US", "und", "iw", "qme", "EN", "pt_BR", ""])
+        ['en', 'he', 'pt']
+    """
+    return sorted({named for code in codes if (named := language(code))})
+
+
+class ReleaseConfig(NamedTuple):
+    """A config: what it holds in a few words, and the table of its rows."""
+
+    about: str
+    table: Table
+
+
+CONFIGS: Mapping[str, ReleaseConfig] = {
+    "image_to_image": ReleaseConfig(
+        "benchmark samples that start from one or more pictures", SAMPLES
+    ),
+    "text_to_image": ReleaseConfig("benchmark samples that start from words alone", SAMPLES),
+    "analysis": ReleaseConfig(
+        "every sample with a clear task that was not flagged, to study what people do", SAMPLES
+    ),
+    "outputs": ReleaseConfig("what the systems under test made of the samples", OUTPUTS),
+    "ratings": ReleaseConfig("what judges said about the outputs", RATINGS),
+    "comparisons": ReleaseConfig("what judges chose between two outputs", COMPARISONS),
+    "applicability": ReleaseConfig(
+        "which specialised metrics fit which benchmark sample", APPLICABILITY
+    ),
+    "results": ReleaseConfig("the figures of each system", RESULTS),
+    "responses": ReleaseConfig(
+        "the answers of the models that made the samples, to build them again without a model",
+        RESPONSES,
+    ),
+}
+BENCHMARK_CONFIGS = ("image_to_image", "text_to_image")
+SAMPLE_CONFIGS = tuple(name for name, config in CONFIGS.items() if config.table is SAMPLES)
+# What a run keeps beside its stages, under the name of the config.
+SCORE_CONFIGS = tuple(name for name in CONFIGS if name not in (*SAMPLE_CONFIGS, "results"))
+
+
+def default_config(rows: Mapping[str, int]) -> str:
+    """The config that `load_dataset` takes when none is named.
+
+    Args:
+        rows: Number of rows of each config that the release has, at least one config.
+
+    Returns:
+        `image_to_image`, or the first one after it that has rows; the first one where none has.
+
+    Example:
+        >>> default_config({"analysis": 9, "image_to_image": 0, "text_to_image": 4})
+        'text_to_image'
+        >>> default_config({"analysis": 0})
+        'analysis'
+    """
+    held = [name for name in CONFIGS if name in rows]
+    return next((name for name in held if rows[name]), held[0])
+
+
+ALL = "all"
+UNKNOWN = "unknown"
+POST_COLUMNS = ("url", "lang", "platform", "author")
+Author = tuple[str, str]
+
+
+class SampleCounts(BaseModel):
+    """Counts over some samples; what cannot be told is counted under `unknown`.
+
+    Attributes:
+        samples: How many they are.
+        languages: By language of the primary post, as its platform names it.
+        platforms: By platform of the primary post.
+        tasks: By task.
+        authors: How many accounts wrote the primary posts.
+        repeated_authors: How many of these wrote the primary posts of several samples.
+        unknown_authors: Samples whose author is not known.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    samples: NonNegativeInt
+    languages: Mapping[str, NonNegativeInt]
+    platforms: Mapping[str, NonNegativeInt]
+    tasks: Mapping[str, NonNegativeInt]
+    authors: NonNegativeInt
+    repeated_authors: NonNegativeInt
+    unknown_authors: NonNegativeInt
+
+
+def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleCounts]:
+    """Counts the samples of each config, and all of them together.
+
+    Args:
+        configs: Rows of `SAMPLES` by config; other configs are not looked at.
+        posts: The posts they were made from, rows of `POSTS`.
+
+    Returns:
+        Counts by config, and under `all` those of every sample once.
+    """
+    rows = {name: _samples(configs[name]) for name in SAMPLE_CONFIGS if name in configs}
+    every = {row["id"]: row for some in rows.values() for row in some}
+    known = _posts(posts, {row["post"] for row in every.values()})
+    parts = {ALL: list(every.values()), **rows}
+    return {name: _counts(part, known) for name, part in parts.items()}
+
+
+def _samples(dataset: Dataset) -> list[dict[str, Any]]:
+    rows = dataset.select_columns(["id", "post_urls", "task"]).with_format("arrow")[:]
+    return [
+        {"id": row["id"], "task": row["task"], "post": (row["post_urls"] or [None])[0]}
+        for row in rows.to_pylist()
+    ]
+
+
+def _posts(posts: Dataset, urls: set[str | None]) -> dict[str, dict[str, Any]]:
+    table = posts.select_columns(list(POST_COLUMNS)).with_format("arrow")[:]
+    wanted = pa.array(sorted(filter(None, urls)), pa.string())
+    rows = table.filter(pc.is_in(table["url"], value_set=wanted)).to_pylist()
+    return {row["url"]: row for row in rows}
+
+
+def _counts(
+    samples: Iterable[Mapping[str, Any]], known: Mapping[str, Mapping[str, Any]]
+) -> SampleCounts:
+    rows = [(sample, known.get(sample["post"], {})) for sample in samples]
+    authors = Counter(author for _, post in rows if (author := _author(post)))
+    return SampleCounts(
+        samples=len(rows),
+        languages=_counted_values(language(post.get("lang")) for _, post in rows),
+        platforms=_counted_values(post.get("platform") for _, post in rows),
+        tasks=_counted_values(sample["task"] for sample, _ in rows),
+        authors=len(authors),
+        repeated_authors=sum(count > 1 for count in authors.values()),
+        unknown_authors=len(rows) - authors.total(),
+    )
+
+
+def _author(post: Mapping[str, Any]) -> Author | None:
+    # One name on two platforms may be two people.
+    return (post["platform"], post["author"]) if post.get("author") else None
+
+
+def _counted_values(names: Iterable[str | None]) -> dict[str, int]:
+    counts = Counter(name or UNKNOWN for name in names)
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
 
 Counts = Mapping[str, int | Mapping[str, int]]
 LICENSE_NOTE = (

@@ -1,9 +1,4 @@
-"""Load a benchmark, and be sure that it is the revision that was asked for.
-
-`load_dataset(repo, revision=...)` gives another revision, without a word, when the Hub is out of
-reach. Here a revision is downloaded as files, which are compared with the manifest beside them
-before a row is read.
-"""
+"""Load a benchmark, and be sure that it is the revision that was asked for."""
 
 from __future__ import annotations
 
@@ -15,12 +10,10 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from echo_hf.errors import HubError, ReleaseError
-from echo_hf.hub.hub_errors import hub_errors
 from echo_hf.hub.manifest import CARD, MANIFEST, Manifest, read_manifest
-from echo_hf.hub.official import read_official
-from echo_hf.hub.official_pictures import OfficialPictures
-from echo_hf.hub.release import read_release, verify_release
-from echo_hf.hub.remote import KIND, MAIN
+from echo_hf.hub.official import OfficialPictures, read_official
+from echo_hf.hub.release import Release, read_release, verify_release
+from echo_hf.hub.remote import KIND, MAIN, hub_errors
 
 
 def load_benchmark(
@@ -163,3 +156,26 @@ def _repository(path_or_repo: str | Path) -> str:
             "expected the folder of a release, or a name like 'my-organization/echo'"
         ) from None
     return str(path_or_repo)
+
+
+def release_at(reference: Path | str, api: HfApi | None = None) -> Release:
+    """Opens the release that a name stands for.
+
+    Args:
+        reference: Folder of a release, or `NAMESPACE/NAME@REVISION` for one on the Hub, which is
+            downloaded whole and checked against its manifest.
+        api: The Hub's client; null for one with huggingface_hub's own address and token.
+
+    Returns:
+        The release; its rows are not read.
+
+    Raises:
+        ReleaseError: There is none, its manifest is not understood, or a file has changed.
+        HubError: There is no such revision, or the Hub is out of reach and it is not cached.
+    """
+    repo_id, at, revision = str(reference).rpartition("@")
+    if not at or Path(reference).exists():
+        return read_release(Path(reference))
+    folder = downloaded(repo_id, revision, api=api)
+    verify_release(folder)
+    return read_release(folder)

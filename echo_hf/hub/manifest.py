@@ -1,25 +1,76 @@
-"""`manifest.json`: what a release holds and what made it, so that a copy of it can be checked.
-
-Nothing in it depends on the moment or the machine: the same rows and facts give the same bytes.
-"""
+"""`manifest.json` and `stats.json`: what a release holds, and what made it."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints, ValidationError
+from datasets import Dataset
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    JsonValue,
+    NonNegativeInt,
+    StringConstraints,
+    ValidationError,
+)
 
-from echo_hf.config_fields import Name
-from echo_hf.config_sections import Target
+from echo_hf.config.checks import Name
+from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.facts import Counts, ReleaseFacts
-from echo_hf.hub.people import People
+from echo_hf.hub.facts import Counts, FailedCalls, ReleaseFacts, SampleCounts
+
+READ = ("id", "author", "community_feedback", "safety", "review")
+
+
+@dataclass(frozen=True)
+class People:
+    """Counts over the samples of a release, each once.
+
+    Attributes:
+        open_reviews: Samples that a person still has to look at.
+        unscreened: Samples that no safety model was asked about.
+        hashed_authors: Whether authors stand in it, as keyed hashes.
+    """
+
+    open_reviews: int = 0
+    unscreened: int = 0
+    hashed_authors: bool = False
+
+
+def people_of(configs: Mapping[str, Dataset]) -> People:
+    """Counts what concerns people.
+
+    Args:
+        configs: Rows of each config, with the columns of `SAMPLES`; a sample may be in several.
+
+    Returns:
+        The counts.
+    """
+    waiting, unscreened, named = set(), set(), False
+    for row in chain.from_iterable(map(_rows, configs.values())):
+        waiting |= {row["id"]} if row["review"] else set()
+        unscreened |= {row["id"]} if row["safety"] is None else set()
+        named = named or _names_anyone(row)
+    return People(len(waiting), len(unscreened), named)
+
+
+def _rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    for table in dataset.select_columns(list(READ)).with_format("arrow").iter(batch_size=1000):
+        yield from table.to_pylist()
+
+
+def _names_anyone(row: Mapping[str, Any]) -> bool:
+    comments: Iterable[Mapping[str, Any]] = row["community_feedback"] or ()
+    return row["author"] is not None or any(one["author"] is not None for one in comments)
+
 
 MANIFEST = "manifest.json"
 CARD = "README.md"
@@ -325,3 +376,89 @@ def toolkit_version() -> str:
         return version("echo-hf")
     except PackageNotFoundError:
         return "source"
+
+
+class ConfigCounts(BaseModel):
+    """Rows, embedded pictures (repetitions counted) and bytes on disk of one config."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rows: NonNegativeInt
+    pictures: NonNegativeInt
+    bytes: NonNegativeInt
+
+
+class Stats(BaseModel):
+    """The counts of a release.
+
+    Attributes:
+        configs: Sizes of each config.
+        funnel: What each stage counted, in order.
+        measured: What was counted in the samples, by config and over `all`; empty when nothing was.
+        left_out: For each config, rows of the run that are not in the release, or lack their texts,
+            by reason.
+        failed: For each stage with rows in quarantine, what failed, by reason.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    configs: Mapping[str, ConfigCounts]
+    funnel: Mapping[str, Counts]
+    measured: Mapping[str, SampleCounts] = {}
+    left_out: Mapping[str, Mapping[str, int]] = {}
+    failed: Mapping[str, Mapping[str, FailedCalls]] = {}
+
+    def text(self) -> str:
+        """The counts as their file holds them: indented JSON, in the order of stages."""
+        return self.model_dump_json(indent=2) + "\n"
+
+
+def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
+    """The counts of a release.
+
+    Args:
+        manifest: What it holds.
+        facts: What its run knew beside; null where only the manifest is known.
+
+    Returns:
+        The counts.
+    """
+    configs = {
+        name: ConfigCounts(
+            rows=entry.rows, pictures=entry.pictures, bytes=sum(file.bytes for file in entry.files)
+        )
+        for name, entry in manifest.configs.items()
+    }
+    return Stats(
+        configs=configs,
+        funnel={row.stage: row.counts for row in manifest.funnel},
+        measured=facts.measured if facts else {},
+        left_out=facts.left_out if facts else {},
+        failed=facts.failed if facts else {},
+    )
+
+
+def read_stats(folder: Path, manifest: Manifest) -> Stats:
+    """Reads the counts of a release, which are checked as something that may come from anywhere.
+
+    Args:
+        folder: The release.
+        manifest: Its manifest.
+
+    Returns:
+        The counts; what the manifest alone says where the release has no such file, as those of
+        format 1.
+
+    Raises:
+        ReleaseError: The file is missing or is not understood.
+    """
+    if manifest.stats is None:
+        return make_stats(manifest)
+    path = folder / STATS
+    try:
+        return Stats.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        said = str(error).splitlines()[0]
+        raise ReleaseError(
+            f"{str(path)!r} cannot be read ({said}): write or download the release again"
+        ) from None

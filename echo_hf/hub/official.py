@@ -1,32 +1,355 @@
-"""Read the dataset of ECHO's authors, which names pictures and holds none, as one of ours.
-
-Its rows get every column of ours: what it does not say is null. Pictures are fetched, and cut out
-of screenshots as its own loader cuts them. Beside our columns stand `input_media` and
-`output_media`, the names that it has in `input_images` and `output_images`; `missing_images`, what
-could not be had, with the reason; and whatever other columns it has.
-"""
+"""Read the dataset of ECHO's authors, which names images and holds none, as one of ours."""
 
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import Dataset, Features, List, Value
-from huggingface_hub import DatasetCard
+from datasets.utils import tqdm
+from huggingface_hub import DatasetCard, cached_assets_path
 
-from echo_hf.errors import ReleaseError, unknown
+from echo_hf.collect.fetch import FetchResult, fetch_pictures
+from echo_hf.collect.network import Resolve, resolve
+from echo_hf.config.collection import FetchPolicy
+from echo_hf.errors import PictureError, ReleaseError, unknown
 from echo_hf.hub.manifest import CARD, SPLIT
-from echo_hf.hub.official_cuts import Pictures
-from echo_hf.hub.official_pictures import OfficialPictures
-from echo_hf.hub.official_rows import MEDIA_COLUMNS, our_row
-from echo_hf.tables import STRING, STRINGS, release_features
+from echo_hf.images.store import PictureStore
+from echo_hf.reasons import Notice, Reason, Unfetched
+from echo_hf.samples.boxes import cut, inner, upright
+from echo_hf.samples.sample import sample_digest
+from echo_hf.tables import SAMPLES, STRING, STRINGS, release_features
+
+# Its own loader leaves out so many pixels along each side of a box.
+INSET = 10
+
+Boxes = list[list[float]]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One picture of a row, or why there is none.
+
+    Attributes:
+        position: Of the name it goes back to, among those of its column.
+        digest: Of the picture; null when it could not be had.
+        reason: Why there is none.
+        detail: What a person needs to see the cause.
+        has_place: Whether a null stands for it in the row; an empty box stands for nothing.
+    """
+
+    position: int
+    digest: str | None
+    reason: Reason | None = None
+    detail: str = ""
+    has_place: bool = True
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The pictures that rows name.
+
+    Attributes:
+        store: Where they are.
+        found: What became of each name.
+    """
+
+    store: PictureStore
+    found: Mapping[str, FetchResult]
+
+    def shown(self, media: Sequence[Any], boxes: Boxes | str | None) -> Iterator[Shown]:
+        """The pictures of a column.
+
+        Args:
+            media: Names, or pictures that the dataset holds itself.
+            boxes: Parts that are to be cut out of each; null or empty for the pictures themselves;
+                or what is wrong with the boxes.
+
+        Yields:
+            Each picture in order, and whatever cannot be had.
+        """
+        for position, one in enumerate(media):
+            whole = self.whole(position, one)
+            if isinstance(boxes, str):
+                yield Shown(position, None, Notice.BAD_FIELD, f"boxes {boxes}")
+            elif boxes and whole.digest is not None:
+                yield from self._parts(position, whole.digest, boxes)
+            else:
+                yield from [whole] * max(1, len(boxes or ()))
+
+    def whole(self, position: int, one: Any) -> Shown:
+        """A picture as it was posted.
+
+        Args:
+            position: Of the name in its column.
+            one: The name, or the picture.
+
+        Returns:
+            The picture, or why there is none.
+        """
+        if isinstance(one, Mapping):
+            try:
+                return Shown(position, self.store.put(one.get("bytes") or b""))
+            except PictureError as error:
+                return Shown(position, None, Unfetched.UNDECODABLE, str(error))
+        result = self.found[one]
+        return Shown(position, result.sha256, result.reason, result.detail)
+
+    def _parts(self, position: int, digest: str, boxes: Boxes) -> Iterator[Shown]:
+        picture = upright(self.store.open(digest))
+        for box in boxes:
+            inside = inset_box(box, picture.size)
+            if inside is None:
+                detail = f"box {box!r} in {picture.width} x {picture.height} pixels"
+                yield Shown(position, None, Notice.DEGENERATE_BOX, detail, has_place=False)
+            else:
+                yield Shown(position, self.store.put(cut(picture, inside)))
+
+
+def boxes_of(value: Any) -> Boxes | str | None:
+    """Boxes as the dataset has them: a list, or the same in JSON.
+
+    Args:
+        value: Of the column.
+
+    Returns:
+        Left, top, right, bottom of each; null for null; words for what is no list of boxes.
+
+    Example:
+        >>> boxes_of("[[0, 10, 300, 200]]")
+        [[0.0, 10.0, 300.0, 200.0]]
+        >>> boxes_of([[0, 10]])
+        "'[[0, 10]]': expected four numbers a box"
+    """
+    try:
+        boxes = json.loads(value or "null") if isinstance(value, str) else value
+        found = None if boxes is None else [[float(number) for number in box] for box in boxes]
+    except (TypeError, ValueError):
+        return f"{str(value)[:80]!r}: expected a list of boxes"
+    if any(len(box) != 4 for box in found or ()):
+        return f"{str(value)[:80]!r}: expected four numbers a box"
+    if not all(math.isfinite(number) for box in found or () for number in box):
+        return f"{str(value)[:80]!r}: expected finite numbers"
+    return found
+
+
+def inset_box(box: Sequence[float], size: tuple[int, int]) -> tuple[int, int, int, int] | None:
+    """The part of a box that is shown: without its edge, and inside the picture.
+
+    Args:
+        box: Left, top, right, bottom in pixels.
+        size: Width and height of the picture.
+
+    Returns:
+        The same in whole pixels; null when nothing is left.
+
+    Example:
+        >>> inset_box([0, 0, 130.7, 60], (100, 50))
+        (10, 10, 100, 50)
+        >>> inset_box([0, 0, 20, 60], (100, 50))
+    """
+    left, top, right, bottom = (int(number) for number in box)
+    left, top, right, bottom = inner((left, top, right, bottom), INSET)
+    left, top = max(left, 0), max(top, 0)
+    right, bottom = min(right, size[0]), min(bottom, size[1])
+    return (left, top, right, bottom) if left < right and top < bottom else None
+
+
+# The first gives the size that was measured with, the second is for what the first does not have.
+MEDIA = ("https://pbs.twimg.com/media/{token}?format=jpg", "https://pbs.twimg.com/media/{token}")
+
+
+def kept_pictures() -> PictureStore:
+    """The store in the part of huggingface_hub's cache that is for what other libraries make."""
+    return PictureStore(cached_assets_path("echo-hf", subfolder="fetched") / "pictures")
+
+
+@dataclass(frozen=True)
+class OfficialPictures:
+    """How pictures are fetched and where they are kept.
+
+    Attributes:
+        store: Where they are kept; beside it, what became of each address.
+        policy: What may be fetched, and for how long.
+        media: Where the picture of a token is: addresses with `{token}`, tried one after another.
+        resolve: Looks names up.
+    """
+
+    store: PictureStore = field(default_factory=kept_pictures)
+    policy: FetchPolicy = field(default_factory=FetchPolicy)
+    media: tuple[str, ...] = MEDIA
+    resolve: Resolve = resolve
+
+    def fetch(self, names: Iterable[str]) -> Mapping[str, FetchResult]:
+        """Fetches pictures that are not kept yet, with a progress bar.
+
+        Args:
+            names: Addresses and media tokens, in any number.
+
+        Returns:
+            What became of each, with the address that was asked last.
+        """
+        found: dict[str, FetchResult] = {}
+        left = list(dict.fromkeys(names))
+        for place in self.media:
+            addresses = {name: _address(name, place) for name in left}
+            results = self._asked(list(dict.fromkeys(addresses.values())))
+            found.update({name: results[address] for name, address in addresses.items()})
+            left = [name for name in left if not found[name].sha256 and not _is_address(name)]
+        return found
+
+    def _asked(self, addresses: list[str]) -> dict[str, FetchResult]:
+        if not addresses:
+            return {}
+        results = fetch_pictures(addresses, self.store, policy=self.policy, resolve=self.resolve)
+        shown = tqdm(results, total=len(addresses), desc="Fetching pictures", unit=" pictures")
+        return {result.url: result for result in shown}
+
+
+def _is_address(name: str) -> bool:
+    return "://" in name
+
+
+def _address(name: str, place: str) -> str:
+    return name if _is_address(name) else place.format(token=quote(name, safe=""))
+
+
+MEDIA_COLUMNS = {"input_images": "input_media", "output_images": "output_media"}
+BOX_COLUMNS = {"input_images": "input_bboxs", "output_images": "output_bboxs"}
+COMMENT = tuple(SAMPLES.features["community_feedback"].feature)
+
+Row = dict[str, Any]
+
+
+def our_row(given: Mapping[str, Any], pictures: Pictures, provenance: str) -> Row:
+    """A row with all our columns.
+
+    Args:
+        given: Values by column, as the dataset has them.
+        pictures: The pictures that it names.
+        provenance: JSON of where the dataset comes from.
+
+    Returns:
+        Values by column of a released sample, pictures as paths; and `input_media`,
+        `output_media`, `missing_images`, and the columns that only the dataset has.
+    """
+    media = {column: given.get(column) for column in MEDIA_COLUMNS}
+    boxes = {column: boxes_of(given.get(name)) for column, name in BOX_COLUMNS.items()}
+    cuts = boxes if given.get("is_screenshot") else {}
+    shown = {
+        column: None if names is None else list(pictures.shown(names, cuts.get(column)))
+        for column, names in media.items()
+    }
+    return {
+        **given,
+        "post_urls": _addresses(given.get("post_id")),
+        "community_feedback": comments(given.get("community_feedback")),
+        "screenshot": _screenshot(given, pictures),
+        "sample_digest": _digest(given.get("prompt"), _digests(shown["input_images"])),
+        "provenance": provenance,
+        **{column: _images(each, pictures.store) for column, each in shown.items()},
+        **{MEDIA_COLUMNS[column]: _names(names) for column, names in media.items()},
+        **{BOX_COLUMNS[column]: None if isinstance(b, str) else b for column, b in boxes.items()},
+        "missing_images": [
+            *(row for name, each in shown.items() for row in _missing(name, each, media[name])),
+            *(_unread(name, boxes[name]) for name in shown if isinstance(boxes[name], str)),
+        ],
+    }
+
+
+def comments(value: Any) -> list[Row] | None:
+    """Feedback as the dataset has it, with all our fields.
+
+    Args:
+        value: A list of `post_id` and `feedback`, or the same in JSON; null for none.
+
+    Returns:
+        What it does not say is null, but for the post's address.
+    """
+    given = json.loads(value or "null") if isinstance(value, str) else value
+    if given is None:
+        return None
+    return [
+        {
+            **{name: each.get(name) for name in COMMENT},
+            "post_url": each.get("post_url") or _row_address(each.get("post_id")),
+        }
+        for each in given
+    ]
+
+
+def _digests(shown: Iterable[Shown] | None) -> list[str | None] | None:
+    return None if shown is None else [each.digest for each in shown if each.has_place]
+
+
+def _images(shown: Iterable[Shown] | None, store: PictureStore) -> list[Row | None] | None:
+    digests = _digests(shown)
+    return None if digests is None else [_image(digest, store) for digest in digests]
+
+
+def _image(digest: str | None, store: PictureStore) -> Row | None:
+    return None if digest is None else {"bytes": None, "path": str(store.path(digest))}
+
+
+def _screenshot(given: Mapping[str, Any], pictures: Pictures) -> Row | None:
+    if not (given.get("is_screenshot") and given.get("input_images")):
+        return None
+    return _image(pictures.whole(0, given["input_images"][0]).digest, pictures.store)
+
+
+def _names(media: Sequence[Any] | None) -> list[Any] | None:
+    if media is None:
+        return None
+    return [each.get("path") if isinstance(each, Mapping) else each for each in media]
+
+
+def _missing(column: str, shown: Iterable[Shown] | None, media: Any) -> list[Row]:
+    names = _names(media) or []
+    return [
+        {
+            "column": column,
+            "position": each.position,
+            "media": names[each.position],
+            "reason": str(each.reason),
+            "detail": each.detail,
+        }
+        for each in shown or ()
+        if each.reason is not None
+    ]
+
+
+def _unread(column: str, said: Any) -> Row:
+    lost = {"column": BOX_COLUMNS[column], "position": None, "media": None}
+    return {**lost, "reason": str(Notice.BAD_FIELD), "detail": said}
+
+
+def _addresses(post_id: Any) -> list[str] | None:
+    address = _row_address(post_id)
+    return None if address is None else [address]
+
+
+def _row_address(post_id: Any) -> str | None:
+    """All its posts are from X, where a number is all that names one."""
+    digits = str(post_id)
+    return f"https://x.com/i/status/{digits}" if digits.isdecimal() else None
+
+
+def _digest(prompt: Any, inputs: Sequence[str | None] | None) -> str | None:
+    """Null where a system could not be given what the sample consists of."""
+    if prompt is None or inputs is None or None in inputs:
+        return None
+    return sample_digest(prompt, [each for each in inputs if each is not None])
+
 
 BATCH_ROWS = 100
 MISSING = {

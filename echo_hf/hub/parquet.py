@@ -1,15 +1,25 @@
-"""Parquet as a release has it: types that every datasets reads, and columns that suit the Hub."""
+"""The Parquet files of a release: types that every datasets reads, and shards with the images."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import itertools
 import json
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from datasets import Dataset
+from PIL import Image, UnidentifiedImageError
 
+from echo_hf.errors import PictureError
+from echo_hf.hub.manifest import SPLIT, canonical
+from echo_hf.images.store import FORMATS, PictureStore
 from echo_hf.tables import Table
 
 
@@ -111,3 +121,205 @@ def _classic(feature: Any) -> Any:
     if feature.get("_type") == "List":
         return [_classic(feature["feature"])]
     return {name: _classic(inner) for name, inner in feature.items()}
+
+
+SHARD_BYTES = 500_000_000
+# The Hub's viewer refuses to read more than 300 MB at once; this is a row group's size at most,
+# but for the last row in it.
+BATCH_BYTES = 32_000_000
+BATCH_ROWS = 100
+BATCH_ROWS_WITHOUT_PICTURES = 1000
+EXTENSIONS = {
+    "AVIF": "avif",
+    "BMP": "bmp",
+    "GIF": "gif",
+    "JPEG": "jpg",
+    "MPO": "jpg",
+    "PNG": "png",
+    "TIFF": "tif",
+    "WEBP": "webp",
+}
+
+
+@dataclass
+class Batch:
+    """Rows that are held in memory together, and become one row group.
+
+    Attributes:
+        table: What its rows keep to.
+        rows: The rows, pictures embedded.
+        digests: `row_digest` of each row.
+        pictures: How many pictures are in them.
+        dehydrated: How many rows have content left out.
+        size: Bytes of the rows as JSON and of their pictures.
+    """
+
+    table: Table
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    digests: list[bytes] = field(default_factory=list)
+    pictures: int = 0
+    dehydrated: int = 0
+    size: int = 0
+
+    def add(self, row: dict[str, Any], store: PictureStore) -> None:
+        """Embeds the pictures of a row and takes it in."""
+        shown, text = embedded(row, store, self.table), canonical(row)
+        sizes = [len(picture["bytes"]) for picture in _pictures(shown, self.table)]
+        self.rows.append(shown)
+        self.digests.append(hashlib.sha256(text).digest())
+        self.pictures += len(sizes)
+        self.dehydrated += bool(row.get("dehydrated"))
+        self.size += len(text) + sum(sizes)
+
+    def is_full(self, limit: int) -> bool:
+        """Whether it has enough rows, or `limit` bytes."""
+        return len(self.rows) >= _most_rows(self.table) or self.size >= limit
+
+
+@dataclass
+class Written:
+    """What was written of one config.
+
+    Attributes:
+        paths: The Parquet files, in order.
+        digests: `row_digest` of each row, in order.
+        pictures: How many pictures are embedded, repetitions counted.
+        dehydrated: How many rows have content left out.
+        loaded_bytes: Size of the rows as Arrow.
+    """
+
+    paths: list[Path] = field(default_factory=list)
+    digests: list[bytes] = field(default_factory=list)
+    pictures: int = 0
+    dehydrated: int = 0
+    loaded_bytes: int = 0
+
+
+def write_shards(
+    folder: Path, dataset: Dataset, table: Table, store: PictureStore, shard_bytes: int
+) -> Written:
+    """Writes a config as `test-00000-of-0000N.parquet`, holding one batch in memory at a time.
+
+    Args:
+        folder: Where to; it must exist.
+        dataset: Rows with the columns of the table.
+        table: What the rows keep to.
+        store: Where their pictures are.
+        shard_bytes: Bytes of rows and pictures after which a new file begins.
+
+    Returns:
+        The files and what is in them; without rows, one file with all columns.
+
+    Raises:
+        PictureError: A picture is missing or has changed.
+    """
+    written, schema = Written(), released_schema(table)
+    batches = _batches(dataset, table, store, min(BATCH_BYTES, shard_bytes))
+    numbered = _numbered(batches, shard_bytes)
+    for number, shard in itertools.groupby(numbered, key=lambda pair: pair[0]):
+        with _opened(folder, number, schema, written) as file:
+            for _, batch in shard:
+                _write(file, batch, schema, written)
+    if not written.paths:
+        # A row group of no rows would be a batch size of 0 to readers, which they refuse.
+        _opened(folder, 0, schema, written).close()
+    written.paths = [
+        path.rename(folder / f"{SPLIT}-{number:05d}-of-{len(written.paths):05d}.parquet")
+        for number, path in enumerate(written.paths)
+    ]
+    return written
+
+
+def embedded(row: dict[str, Any], store: PictureStore, table: Table) -> dict[str, Any]:
+    """A row with its pictures in place of their digests.
+
+    Args:
+        row: Values by column of the table.
+        store: Where the pictures are.
+        table: What the row keeps to.
+
+    Returns:
+        Values by column of its released features: a picture is `{"bytes": ..., "path": ...}`, its
+        bytes as they are stored, its path `<sha256>.<ending of its real format>`.
+
+    Raises:
+        PictureError: A picture is missing or has changed.
+    """
+    shown = dict(row)
+    for column in table.pictures:
+        value = row[column]
+        if isinstance(value, list):
+            shown[column] = [_picture(digest, store) for digest in value]
+        else:
+            shown[column] = _picture(value, store)
+    return shown
+
+
+def _batches(dataset: Dataset, table: Table, store: PictureStore, limit: int) -> Iterator[Batch]:
+    batch = Batch(table)
+    for row in _rows(dataset, table):
+        batch.add(row, store)
+        if batch.is_full(limit):
+            yield batch
+            batch = Batch(table)
+    if batch.rows:
+        yield batch
+
+
+def _rows(dataset: Dataset, table: Table) -> Iterator[dict[str, Any]]:
+    columns = dataset.select_columns(list(table.columns)).with_format("arrow")
+    for rows in columns.iter(batch_size=_most_rows(table)):
+        yield from rows.to_pylist()
+
+
+def _most_rows(table: Table) -> int:
+    return BATCH_ROWS if table.pictures else BATCH_ROWS_WITHOUT_PICTURES
+
+
+def _numbered(batches: Iterator[Batch], shard_bytes: int) -> Iterator[tuple[int, Batch]]:
+    number = filled = 0
+    for batch in batches:
+        yield number, batch
+        filled += batch.size
+        if filled >= shard_bytes:
+            number, filled = number + 1, 0
+
+
+def _opened(folder: Path, number: int, schema: pa.Schema, written: Written) -> pq.ParquetWriter:
+    written.paths.append(folder / f"{SPLIT}-{number:05d}.parquet")
+    return writer(written.paths[-1], schema)
+
+
+def _write(file: pq.ParquetWriter, batch: Batch, schema: pa.Schema, written: Written) -> None:
+    table = pa.Table.from_pylist(batch.rows, schema=schema)
+    file.write_table(table)
+    written.digests.extend(batch.digests)
+    written.pictures += batch.pictures
+    written.dehydrated += batch.dehydrated
+    written.loaded_bytes += table.nbytes
+
+
+def _picture(digest: str | None, store: PictureStore) -> dict[str, Any] | None:
+    if digest is None:
+        return None
+    data = store.open(digest)
+    return {"bytes": data, "path": f"{digest}.{_extension(digest, data)}"}
+
+
+def _extension(digest: str, data: bytes) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it was decoded, and judged, when it was stored
+            with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+                return EXTENSIONS[str(picture.format)]
+    except UnidentifiedImageError:
+        raise PictureError(
+            f"picture {digest!r} has no known format, expected one of {', '.join(FORMATS)}: "
+            "update Pillow, or take its sample out"
+        ) from None
+
+
+def _pictures(shown: dict[str, Any], table: Table) -> Iterator[dict[str, Any]]:
+    for column in table.pictures:
+        value = shown[column]
+        yield from filter(None, value if isinstance(value, list) else [value])

@@ -1,29 +1,310 @@
-"""Publish a release as one revision of a dataset repository: all of it, or nothing.
-
-All files come in one commit on the state that was seen at the start, and the tag comes last.
-Whatever fails in between leaves the previous revision, and the same command takes up from there:
-files that arrived are not sent again, and a commit that is there already is not made again.
-"""
+"""Publish a release as one revision of a dataset repository: all of it, or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from huggingface_hub import HfApi
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from echo_hf.errors import HubError
-from echo_hf.hub.candidate import Candidate, Files
-from echo_hf.hub.card_changes import changes_text
-from echo_hf.hub.changes import Changes, check_ours
+from echo_hf.curate.decisions import FILE, read_decisions
+from echo_hf.errors import HubError, ReleaseError
+from echo_hf.hub.contents import (
+    BESIDE,
+    Changes,
+    changes,
+    changes_text,
+    check_ours,
+    is_same_release,
+    named_card,
+    release_contents,
+    section_of,
+)
+from echo_hf.hub.dehydrate import dehydrate, holds_content
 from echo_hf.hub.diff import compare
-from echo_hf.hub.gate import check_names, check_publishable
-from echo_hf.hub.passing_on import passed_on
-from echo_hf.hub.references import release_at
-from echo_hf.hub.release import Release, read_release, verify_release
+from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
+from echo_hf.hub.load import downloaded, release_at
+from echo_hf.hub.manifest import CARD, MANIFEST
+from echo_hf.hub.redistribution import (
+    Samples,
+    may_pass_on_all,
+    passed_on_rows,
+    restricted_platforms,
+    samples_of,
+)
+from echo_hf.hub.release import Release, read_release, rows_of, verify_release
 from echo_hf.hub.remote import Remote, State
+
+Files = Mapping[str, RepoFile]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A release on its way to a repository.
+
+    Attributes:
+        release: The release, as it may be passed on.
+        remote: The repository.
+        tag: What the revision is to be called.
+        since: What its card says changed since the last revision; null to leave what it says.
+    """
+
+    release: Release
+    remote: Remote
+    tag: str
+    since: str | None = None
+
+    def differences(self, there: Files) -> Changes:
+        """What differs from a revision.
+
+        Args:
+            there: The files of the revision.
+
+        Returns:
+            What a commit would have to change.
+        """
+        return self._differences(there, self.tag, self.since)
+
+    def is_at(self, commit: str, there: Files, tags: Iterable[str] = ()) -> bool:
+        """Whether a commit is the release; what its card compares it with is no part of that.
+
+        Args:
+            commit: The commit.
+            there: Its files.
+            tags: Tags that are on it, any of which its card may name.
+
+        Returns:
+            True when nothing would have to change.
+
+        Raises:
+            HubError: The Hub is out of reach.
+        """
+        found = self.differences(there)
+        if not found:
+            return True
+        if found.delete or not set(found.upload) <= {CARD, MANIFEST} <= set(there):
+            return False
+        since = section_of(_card(self._beside(commit)))
+        return any(not self._differences(there, name, since) for name in (self.tag, *tags))
+
+    def is_repacked_at(self, commit: str, there: Files, tags: Iterable[str]) -> bool:
+        """Whether a commit is the release as another version of the toolkit wrote it.
+
+        Args:
+            commit: The commit.
+            there: Its files.
+            tags: Tags that are on it, one of which its card has to name.
+
+        Returns:
+            True when it holds the same rows and says the same of them, in other files.
+
+        Raises:
+            HubError: The Hub is out of reach.
+        """
+        folder = self._beside(commit)
+        if not is_same_release(self.release.manifest, folder, there):
+            return False
+        card = _card(folder)
+        return any(named_card(card, self.remote.repo_id, name) == card for name in tags)
+
+    def _differences(self, there: Files, tag: str, since: str | None) -> Changes:
+        return changes(release_contents(self.release, self.remote.repo_id, tag, since), there)
+
+    def _beside(self, commit: str) -> Path:
+        """A folder with what a commit holds beside its data."""
+        return downloaded(self.remote.repo_id, commit, list(BESIDE), api=self.remote.api)
+
+
+def _card(folder: Path) -> str:
+    """A card as it is there; of what is no text, something that is no card of ours."""
+    return (folder / CARD).read_bytes().decode(errors="replace")
+
+
+TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+BRANCHES = frozenset({"main", "refs"})
+
+
+def check_publishable(
+    release: Release, *, allow_rules: bool = False, allow_unscreened: bool = False
+) -> None:
+    """Refuses a release that must not, or not without being told so, be published.
+
+    Args:
+        release: The release.
+        allow_rules: Whether answers may come from plain rules.
+        allow_unscreened: Whether samples may be in it that no safety model has looked at.
+
+    Raises:
+        ReleaseError: Somebody has to look at it first, a reviewer has removed, changed or opened a
+            sample of it since it was built, or it was not allowed.
+        ReviewError: The decisions beside it are not understood.
+    """
+    manifest, place = release.manifest, f"release {str(release.path)!r}"
+    if manifest.open_reviews:
+        raise ReleaseError(
+            f"{place} has {manifest.open_reviews} samples that a person has to look at before it "
+            f"is published: `echo-hf review {release.path}` shows them"
+        )
+    if manifest.rules_built and not allow_rules:
+        raise ReleaseError(
+            f"{place} was built with plain rules, which are for trials: build it with a model, or "
+            "add --allow-rules to publish it nevertheless"
+        )
+    if manifest.unscreened and not allow_unscreened:
+        raise ReleaseError(
+            f"{place} has {manifest.unscreened} samples that no safety model has looked at: build "
+            "it with a guard engine, or add --allow-unscreened to publish it nevertheless"
+        )
+    _check_reviewed(release)
+
+
+def check_names(repo_id: str, tag: str) -> None:
+    """Refuses a name that the Hub would not take, or would take for something else.
+
+    Args:
+        repo_id: Of a repository.
+        tag: Of a revision.
+
+    Raises:
+        HubError: One of them is no such name.
+    """
+    check_repository(repo_id)
+    if not TAG.fullmatch(tag) or COMMIT.fullmatch(tag) or tag in BRANCHES or _is_no_ref(tag):
+        raise HubError(
+            f"{tag!r} is no name of a tag: expected letters, digits, '.', '_' and '-', as in "
+            "'gpt-4o-2025-03'; neither a branch nor a commit"
+        )
+
+
+def check_repository(repo_id: str) -> None:
+    """Refuses a name that the Hub would not take for a repository's.
+
+    Args:
+        repo_id: The name.
+
+    Raises:
+        HubError: It is no such name.
+    """
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError:
+        is_name = False
+    else:
+        is_name = "/" in repo_id
+    if not is_name:
+        raise HubError(
+            f"{repo_id!r} is no name of a repository: expected one like 'my-organization/echo'"
+        )
+
+
+def _check_reviewed(release: Release) -> None:
+    """Refuses what reviewers of the run, in whose folder the release lies, decided otherwise."""
+    path = release.path.parent / FILE
+    decisions = read_decisions(path)
+    if not decisions.by_id:
+        return
+    found = {row["id"]: decisions.stale(row) for row in _samples(release)}
+    for what in ("removed", "changed", "opened"):
+        stale = sorted(name for name, told in found.items() if told == what)
+        if stale:
+            more = f" and {len(stale) - 1} more" if stale[1:] else ""
+            raise ReleaseError(
+                f"sample {stale[0]!r}{more} of release {str(release.path)!r} was {what} in review "
+                f"since ({path}): build again"
+            )
+
+
+def _samples(release: Release) -> Iterator[Mapping[str, Any]]:
+    for name in SAMPLE_CONFIGS:
+        entry = release.manifest.configs.get(name)
+        for file in entry.files if entry else ():
+            path = release.path / file.path
+            try:
+                table = pq.read_table(path, columns=["id", "sample_digest", "safety", "provenance"])
+            except (OSError, pa.ArrowException) as error:
+                said = " ".join(str(error).split())[:200]
+                raise ReleaseError(f"cannot read {str(path)!r} ({said}): build again") from error
+            yield from table.to_pylist()
+
+
+def _is_no_ref(tag: str) -> bool:
+    """Git's own rules, as far as the characters do not rule it out already."""
+    return ".." in tag or tag.endswith((".", ".lock"))
+
+
+@contextmanager
+def passed_on(release: Release, say: Callable[[str], None] | None = None) -> Iterator[Release]:
+    """The release as it may be passed on.
+
+    Args:
+        release: A release, which stays as it is.
+        say: Told how much is left out, where anything is.
+
+    Yields:
+        The release itself where nothing forbids it or its rights are stated; else a copy without
+        what the terms of a platform forbid to repeat, which is gone when the block ends.
+
+    Raises:
+        ReleaseError: It has changed since it was written.
+    """
+    count = to_leave_out(release)
+    if not count:
+        yield release
+        return
+    if say is not None:
+        say(f"leaving out posted words and pictures of {count} rows: no right to them is stated")
+    # Beside it, where there is room for a release: a system's own folder may be small.
+    place = release.path.parent
+    with tempfile.TemporaryDirectory(prefix=f".{release.path.name}.", dir=place) as folder:
+        yield dehydrate(release.path, Path(folder) / "release")
+
+
+def to_leave_out(release: Release) -> int:
+    """How many rows hold content that must not be passed on.
+
+    What a row says of itself is not asked: one that was put back in part says that it lacks
+    something, and holds the rest.
+
+    Args:
+        release: A release; its pictures are not read.
+
+    Returns:
+        Their number, in all configs; rows of which the content is left out already are none.
+
+    Raises:
+        ReleaseError: A config or a file of it is none that this version writes.
+    """
+    rights = release.manifest.statements.rights
+    if may_pass_on_all(rights):
+        return 0
+    names = [name for name in SAMPLE_CONFIGS if name in release.manifest.configs]
+    samples = samples_of({name: rows_of(release, name) for name in names}, rights)
+    held = sum(
+        bool(restricted_platforms(row, rights)) and holds_content(row)
+        for name in names
+        for row in rows_of(release, name)
+    )
+    others = release.manifest.configs.keys() - set(names)
+    return held + sum(_changed(release, name, samples) for name in others)
+
+
+def _changed(release: Release, config: str, samples: Samples) -> int:
+    """How many rows of another table are passed on with less in them, or not at all."""
+    table = CONFIGS[config].table.name if config in CONFIGS else config
+    rows = rows_of(release, config)
+    return sum(passed_on_rows(table, [row], samples)[0] != [row] for row in rows)
+
 
 Say = Callable[[str], None]
 

@@ -1,29 +1,23 @@
-"""A release on disk: write it whole, read it back, and tell whether it is still what was written.
-
-```
-release/  README.md  manifest.json  stats.json  eval.yaml
-          image_to_image/test-00000-of-0000N.parquet  text_to_image/...  outputs/...
-```
-"""
+"""A release on disk: write it whole, read it back, check it, take it apart again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf.apply import check_columns
+from echo_hf._infra.atomic_dir import check_replaceable, complete, replaced_whole
 from echo_hf.errors import ReleaseError, TableError, unknown
-from echo_hf.hub.card import render_card
-from echo_hf.hub.configs import CONFIGS, SAMPLE_CONFIGS
-from echo_hf.hub.eval_file import eval_file
-from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.card import eval_file, render_card
+from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
 from echo_hf.hub.manifest import (
     BENCHMARK,
     CARD,
@@ -32,30 +26,99 @@ from echo_hf.hub.manifest import (
     SPLIT,
     STATS,
     ConfigEntry,
+    FileEntry,
     Manifest,
+    Stats,
     content_digest,
+    facts_of,
     file_entry,
     make_manifest,
+    make_stats,
+    people_of,
     read_manifest,
+    read_stats,
 )
-from echo_hf.hub.people import people_of
-from echo_hf.hub.shards import SHARD_BYTES, write_shards
-from echo_hf.hub.stats import make_stats, read_stats
-from echo_hf.hub.verify import is_complete, verify_release
-from echo_hf.pictures import PictureStore
-from echo_hf.swap import check_replaceable, complete, replaced_whole
+from echo_hf.hub.parquet import SHARD_BYTES, released_schema, write_shards
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.stage_runner import check_columns
+from echo_hf.tables import Table
+
+
+def is_complete(path: Path) -> bool:
+    """Whether each file that the manifest lists is there with its size; contents are not read.
+
+    Args:
+        path: A folder that may hold a release.
+
+    Returns:
+        False also where there is no release, or its manifest is not understood.
+    """
+    folder = complete(path.resolve())
+    try:
+        sizes = {entry.path: entry.bytes for entry in read_manifest(folder).files}
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (ReleaseError, OSError):
+        return False
+
+
+def verify_release(path: Path, config: str | None = None) -> None:
+    """Compares every file with the manifest; hidden files, which tools leave, are not looked at.
+
+    Args:
+        path: The release.
+        config: Looks at the card and the files of this config alone, as of a release of which
+            only a part was downloaded; null for all.
+
+    Raises:
+        ReleaseError: A file is missing, has changed, or is not listed; or there is no such config.
+    """
+    folder = complete(path.resolve())
+    manifest = read_manifest(folder)
+    listed = manifest.files if config is None else _part(folder, manifest, config)
+    for entry in listed:
+        _check_file(folder, entry)
+    if config is None:
+        _check_no_more(folder, listed)
+
+
+def _part(folder: Path, manifest: Manifest, config: str) -> list[FileEntry]:
+    if config not in manifest.configs:
+        place = f"release {str(folder)!r}"
+        raise ReleaseError(unknown("config", config, manifest.configs, place))
+    return [*manifest.configs[config].files, *filter(None, [manifest.card])]
+
+
+def _check_no_more(folder: Path, listed: Iterable[FileEntry]) -> None:
+    extra = sorted(_visible(folder) - {MANIFEST, HYDRATION, *(entry.path for entry in listed)})
+    if extra:
+        raise ReleaseError(
+            f"release {str(folder)!r} holds {extra[0]!r}, which its manifest does not list: "
+            "move it elsewhere"
+        )
+
+
+def _check_file(folder: Path, entry: FileEntry) -> None:
+    place = f"release {str(folder)!r}: {entry.path!r}"
+    mend = "write or download the release again"
+    if not (folder / entry.path).is_file():
+        raise ReleaseError(f"{place} is missing: {mend}")
+    found = file_entry(folder, entry.path)
+    for name in ("bytes", "sha256"):
+        if getattr(found, name) != getattr(entry, name):
+            raise ReleaseError(
+                f"{place} has changed: {name} is {getattr(found, name)!r}, the manifest says "
+                f"{getattr(entry, name)!r}: {mend}"
+            )
+
+
+def _visible(folder: Path) -> set[str]:
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
+    return {
+        path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts)
+    }
+
 
 NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
-
-__all__ = [
-    "Release",
-    "ReleaseFacts",
-    "check_place",
-    "is_complete",
-    "read_release",
-    "verify_release",
-    "write_release",
-]
 
 
 class ReleasedDatasets(Mapping[str, Dataset]):
@@ -245,3 +308,168 @@ def _write_config(
         dehydrated=written.dehydrated,
         files=tuple(file_entry(folder, f"{name}/{path.name}") for path in written.paths),
     )
+
+
+def released_facts(release: Release) -> ReleaseFacts:
+    """What a release says of itself.
+
+    Args:
+        release: The release.
+
+    Returns:
+        The facts, with what was counted when it was built.
+
+    Raises:
+        ReleaseError: Its counts cannot be read.
+    """
+    stats = read_stats(release.path, release.manifest)
+    facts = facts_of(release.manifest)
+    # A manifest's keys are sorted; the counts are in the order of the stages.
+    return replace(
+        facts,
+        funnel=stats.funnel,
+        provenance=dict(sorted(facts.provenance.items(), key=lambda each: _place(each[0], stats))),
+        measured=stats.measured,
+        left_out=stats.left_out,
+        failed=stats.failed,
+    )
+
+
+def _place(stage: str, stats: Stats) -> int:
+    names = list(stats.funnel)
+    return names.index(stage) if stage in names else len(names)
+
+
+DIGEST = re.compile("[0-9a-f]{64}")
+STRUCTS = ("community_feedback", "picture_sources")
+
+
+def unpacked(release: Release, pictures: PictureStore) -> dict[str, Dataset]:
+    """The rows of a release as a run has them, one row group in memory at a time with pictures.
+
+    Args:
+        release: The release, which may come from anywhere.
+        pictures: Where its pictures go.
+
+    Returns:
+        Rows by config, of which `write_release` makes the release again.
+
+    Raises:
+        ReleaseError: A config or a file of it is none that this version writes.
+        PictureError: A picture cannot be decoded.
+    """
+    return {
+        name: _dataset(release.path, entry, _table(release, name), pictures)
+        for name, entry in release.manifest.configs.items()
+    }
+
+
+def rows_of(release: Release, config: str) -> Iterator[dict[str, Any]]:
+    """The rows of a config, without reading its pictures.
+
+    Args:
+        release: The release, which may come from anywhere.
+        config: One that it has.
+
+    Yields:
+        Each row, pictures by the digest in their names; empty where a name is no digest.
+
+    Raises:
+        ReleaseError: The config or a file of it is none that this version writes.
+    """
+    table = _table(release, config)
+    for entry in release.manifest.configs[config].files:
+        path = release.path / entry.path
+        for group in _groups(path, table, with_pictures=False):
+            for row in group:
+                for name in table.pictures:
+                    named = [_named_digest(one["path"]) for one in _listed(row[name])]
+                    row[name] = named if isinstance(row[name], list) else next(iter(named), None)
+                yield row
+
+
+def _table(release: Release, config: str) -> Table:
+    if config not in CONFIGS:
+        raise ReleaseError(unknown("config", config, CONFIGS, repr(str(release.path))))
+    return CONFIGS[config].table
+
+
+def _dataset(folder: Path, entry: ConfigEntry, table: Table, pictures: PictureStore) -> Dataset:
+    rows = list(_rows(folder, entry, table, pictures))
+    return Dataset(pa.Table.from_pylist(rows, table.features.arrow_schema))
+
+
+def _rows(
+    folder: Path, entry: ConfigEntry, table: Table, pictures: PictureStore
+) -> Iterator[dict[str, Any]]:
+    for listed in entry.files:
+        path = folder / listed.path
+        for group in _groups(path, table):
+            yield from (_with_digests(row, path, table, pictures) for row in group)
+
+
+def _groups(
+    path: Path, table: Table, *, with_pictures: bool = True
+) -> Iterator[list[dict[str, Any]]]:
+    try:
+        with pq.ParquetFile(path) as file:
+            _check_columns(path, file.schema_arrow, released_schema(table))
+            columns = None if with_pictures else _without_bytes(file, table)
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number, columns=columns).to_pylist()
+    except pa.ArrowException as error:
+        said = str(error).splitlines()[0]
+        raise ReleaseError(
+            f"{str(path)!r} cannot be read ({said}): write or download the release again"
+        ) from error
+
+
+def _without_bytes(file: pq.ParquetFile, table: Table) -> list[str]:
+    """The places of all values but the bytes of pictures."""
+    places = [file.schema.column(number).path for number in range(len(file.schema))]
+    shown = {f"{name}." for name in table.pictures}
+    return [
+        place
+        for place in places
+        if not (place.endswith(".bytes") and place.startswith(tuple(shown)))
+    ]
+
+
+def _named_digest(name: str | None) -> str:
+    stem = (name or "").partition(".")[0]
+    return stem if DIGEST.fullmatch(stem) else ""
+
+
+def _check_columns(path: Path, schema: pa.Schema, ours: pa.Schema) -> None:
+    for name in sorted({*ours.names, *schema.names}):
+        kinds = [each.field(name).type if name in each.names else None for each in (schema, ours)]
+        if kinds[0] != kinds[1]:
+            found, expected = ("no such column" if kind is None else str(kind) for kind in kinds)
+            raise ReleaseError(
+                f"{str(path)!r}: column {name!r} is {found[:80]!r}, expected {expected[:80]!r}: it "
+                "was written by another version of echo-hf; use that one, or build the release "
+                "again"
+            )
+
+
+def _with_digests(
+    row: dict[str, Any], path: Path, table: Table, pictures: PictureStore
+) -> dict[str, Any]:
+    shown = [picture for name in table.pictures for picture in _listed(row[name])]
+    if any(None in (row.get(name) or []) for name in STRUCTS) or not all(map(_has_bytes, shown)):
+        raise ReleaseError(
+            f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where a picture, or what "
+            "is told of one, is expected: download the release again"
+        )
+    for name in table.pictures:
+        digests = [pictures.put(one["bytes"]) for one in _listed(row[name])]
+        row[name] = digests if isinstance(row[name], list) else next(iter(digests), None)
+    return row
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _has_bytes(picture: Any) -> bool:
+    return picture is not None and picture["bytes"] is not None

@@ -1,8 +1,4 @@
-"""The answers that a build read, as a table that its release may carry, for replay.
-
-What counts is what the stages ask now, not all that a run was ever told: an answer about a post
-that has left is not there, and neither is the address of such a post.
-"""
+"""The answers that a build read, as a table of its release, and how they are found again."""
 
 from __future__ import annotations
 
@@ -12,23 +8,184 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import Dataset
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
 
 from echo_hf.collect.urls import platform_of
-from echo_hf.engines.base import Completion, Request
-from echo_hf.hub.response_files import finish_of, is_recordable
-from echo_hf.hub.rights import RESTRICTED
-from echo_hf.reasons import LeftOut
-from echo_hf.run_folder import RunFolder
-from echo_hf.store import Store
+from echo_hf.engines.base import Completion, Request, Usage
+from echo_hf.errors import ReleaseError
+from echo_hf.hub.facts import RequestKey
+from echo_hf.hub.redistribution import RESTRICTED
+from echo_hf.hub.release import read_release, verify_release
+from echo_hf.pipeline.answer_store import MOST_VARIABLES, Store
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Failed, LeftOut
 from echo_hf.tables import RESPONSES
 
-BATCH_ROWS = 5000
+BATCH_ROWS = 128
+# Several times what the longest answer that a stage allows takes.
+MOST_TEXT_BYTES = 1 << 20
+MOST_GROUP_BYTES = 1 << 30
+READ = ("request_key", "text", "finish_reason", "usage")
+STOP: Literal["stop"] = "stop"
+ABSTAINED: Literal["needs_model"] = "needs_model"
+MEND = "write or download the release again, or build without its responses"
+Finish = Literal["stop", "length", "refusal", "error", "needs_model"]
+FAILURES: Mapping[str, Finish] = {"length": "length", "refusal": "refusal"}
+Count = NonNegativeInt | None
+
+
+class _Usage(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    prompt_tokens: Count
+    completion_tokens: Count
+    cached_tokens: Count
+
+
+class _Response(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    request_key: RequestKey
+    text: Annotated[str, Field(max_length=MOST_TEXT_BYTES)] | None
+    finish_reason: Finish
+    usage: _Usage | None
+
+    @model_validator(mode="after")
+    def _is_answer_or_failure(self) -> Self:
+        if (self.text is None) is (self.finish_reason == STOP):
+            raise ValueError("expected a text where finish_reason is 'stop', and nowhere else")
+        return self
+
+
+def finish_of(completion: Completion) -> Finish:
+    """The word under which it is recorded how a call ended.
+
+    What an engine says of an error stays where it was said; only its kind is passed on.
+
+    Args:
+        completion: What came back.
+
+    Returns:
+        `stop` for an answer, else what kind of failure it is.
+
+    Example:
+        >>> finish_of(Completion("a fox")), finish_of(Completion(None, "no power in Oslo"))
+        ('stop', 'error')
+        >>> finish_of(Completion("a f", None, "length"))
+        'length'
+    """
+    if completion.is_answer:
+        return STOP
+    if completion.error == Failed.NEEDS_MODEL:
+        return ABSTAINED
+    return FAILURES.get(completion.finish_reason, "error")
+
+
+def is_recordable(completion: Completion) -> bool:
+    """Whether what came back can be written down and will be read again.
+
+    Args:
+        completion: What came back.
+
+    Returns:
+        False for a text of half characters, or a longer one than `read_responses` takes.
+    """
+    text = (completion.text or "") if completion.is_answer else ""
+    # Half of a surrogate pair is no text that a file could hold.
+    data = text.encode("utf-8", "replace")
+    return len(data) <= MOST_TEXT_BYTES and data.decode() == text
+
+
+def read_responses(path: Path) -> Iterator[tuple[bytes, Completion]]:
+    """Reads one file of recorded answers.
+
+    Args:
+        path: A Parquet file with the columns of `RESPONSES`.
+
+    Yields:
+        The key of each request, and what came back for it; a failed call has no text.
+
+    Raises:
+        ReleaseError: It is no such file, or a row is none that this toolkit writes.
+    """
+    try:
+        _check_shape(path, pq.read_metadata(path))
+        # As a dictionary, a text that stands in every row is in memory once.
+        with pq.ParquetFile(path, read_dictionary=["text"]) as file:
+            first = 0
+            for batch in file.iter_batches(BATCH_ROWS, columns=list(READ)):
+                _check_texts(path, first, batch)
+                for number, row in enumerate(batch.to_pylist(), first):
+                    yield _response(path, number, row)
+                first += batch.num_rows
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise ReleaseError(f"{str(path)!r} cannot be read ({said}): {MEND}") from None
+
+
+def _check_shape(path: Path, metadata: pq.FileMetaData) -> None:
+    found = metadata.schema.to_arrow_schema().remove_metadata()
+    if not found.equals(RESPONSES.schema):
+        raise ReleaseError(
+            f"{str(path)!r} has columns {_listed(found)}, expected {_listed(RESPONSES.schema)}: "
+            f"{MEND}"
+        )
+    groups = range(metadata.num_row_groups)
+    largest = max((metadata.row_group(one).total_byte_size for one in groups), default=0)
+    if largest > MOST_GROUP_BYTES:
+        raise ReleaseError(
+            f"{str(path)!r} has a row group of {largest} bytes, expected at most "
+            f"{MOST_GROUP_BYTES}: {MEND}"
+        )
+
+
+def _check_texts(path: Path, first: int, batch: pa.RecordBatch) -> None:
+    texts = batch.column("text").dictionary
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest > MOST_TEXT_BYTES:
+        raise ReleaseError(
+            f"{str(path)!r}: after row {first} stands a text of {longest} bytes, expected at most "
+            f"{MOST_TEXT_BYTES}: {MEND}"
+        )
+
+
+def _response(path: Path, number: int, row: dict[str, Any]) -> tuple[bytes, Completion]:
+    try:
+        read = _Response.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the row"
+        raise ReleaseError(
+            f"{str(path)!r}: row {number}: {place} is {str(first['input'])[:80]!r}, "
+            f"{first['msg'].lower()}: {MEND}"
+        ) from None
+    return bytes.fromhex(read.request_key), _completion(read)
+
+
+def _completion(read: _Response) -> Completion:
+    usage = read.usage
+    tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) if usage else ()
+    abstained = read.finish_reason == ABSTAINED
+    return Completion(
+        read.text,
+        error=ABSTAINED if abstained else None,
+        finish_reason="error" if abstained else read.finish_reason,
+        usage=Usage(*(count or 0 for count in tokens)),
+    )
+
+
+def _listed(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} ({field.type})" for field in schema)[:300]
+
+
+TABLE_BATCH_ROWS = 5000
 TABLES = (
     "create table asked (key blob primary key, task text not null) without rowid",
     """create table sources (
@@ -151,7 +308,7 @@ def _in_order(asked: sqlite3.Connection) -> Iterator[Asked]:
 
 
 def _batches(asked: Iterator[Asked]) -> Iterator[list[Asked]]:
-    while some := list(islice(asked, BATCH_ROWS)):
+    while some := list(islice(asked, TABLE_BATCH_ROWS)):
         yield some
 
 
@@ -182,3 +339,108 @@ def _may_quote(posts: Dataset, restricted: frozenset[str]) -> MayQuote:
         return unknown or any(url in named or platform_of(url) in restricted for url in sources)
 
     return may_quote
+
+
+CONFIG = "responses"
+TABLE = """create table recorded (
+    key blob primary key, text text, error text, finish_reason text not null,
+    prompt integer not null, completion integer not null, cached integer not null
+) without rowid"""
+INSERT = "insert into recorded values (?, ?, ?, ?, ?, ?, ?)"
+ROWS = "select * from recorded where key in ({0})"
+
+
+class Recorded:
+    """Recorded answers by the key of their request; a context manager.
+
+    They are on disk while it is open, in a file that nobody else sees.
+    """
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect("", isolation_level=None)
+        self._connection.execute("pragma journal_mode = off")
+        self._connection.execute(TABLE)
+
+    def add(self, answers: Iterable[tuple[bytes, Completion]]) -> None:
+        """Takes in answers.
+
+        Args:
+            answers: The key of each request, and what came back for it.
+
+        Raises:
+            ReleaseError: A key is there already: two answers, and nobody knows which was read.
+        """
+        self._connection.execute("begin")
+        for key, completion in answers:
+            usage = completion.usage
+            said = (completion.text, completion.error, completion.finish_reason)
+            row = (key, *said, usage.prompt, usage.completion, usage.cached)
+            try:
+                self._connection.execute(INSERT, row)
+            except sqlite3.IntegrityError:
+                raise ReleaseError(
+                    f"request_key {key.hex()!r} stands in two rows of the responses, expected each "
+                    f"once: {MEND}"
+                ) from None
+        self._connection.execute("commit")
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        """What is recorded of requests.
+
+        Args:
+            keys: Keys of requests, as `request_keys` computes them.
+
+        Returns:
+            A completion for each key of which something is.
+        """
+        found = {}
+        for start in range(0, len(keys), MOST_VARIABLES):
+            some = keys[start : start + MOST_VARIABLES]
+            query = ROWS.format(",".join("?" * len(some)))
+            for key, text, error, finish_reason, *tokens in self._connection.execute(query, some):
+                found[key] = Completion(text, error, finish_reason, Usage(*tokens))
+        return found
+
+    def close(self) -> None:
+        """Forgets them."""
+        self._connection.close()
+
+    def __len__(self) -> int:
+        return int(self._connection.execute("select count(*) from recorded").fetchone()[0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read_recorded(path: Path) -> Recorded:
+    """Reads the answers that a release carries.
+
+    Args:
+        path: The release, or its card, its manifest and its responses.
+
+    Returns:
+        The answers, to be closed.
+
+    Raises:
+        ReleaseError: It carries none, they have changed since it was written, or they are not what
+            this toolkit writes.
+    """
+    release = read_release(path)
+    configs = release.manifest.configs
+    if CONFIG not in configs:
+        raise ReleaseError(
+            f"release {str(path)!r} carries no {CONFIG}, only {', '.join(map(repr, configs))}: "
+            "take one that was built with --with-responses, or ask its builder for one"
+        )
+    verify_release(release.path, CONFIG)
+    recorded = Recorded()
+    try:
+        for file in configs[CONFIG].files:
+            recorded.add(read_responses(release.path / file.path))
+    except BaseException:
+        recorded.close()
+        raise
+    return recorded

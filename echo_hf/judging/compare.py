@@ -5,23 +5,160 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import combinations
+from typing import Any, ClassVar, Literal
 
+import pyarrow as pa
+from datasets import Dataset
 from pydantic import BaseModel
 
-from echo_hf.answers import Failure, RawText
+from echo_hf.config.judges import JudgeConfig, PairwiseConfig, Pictures
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.judging.answers import ChoiceAnswer
-from echo_hf.judging.choice import Choice, Order, read_choice, winner_of
-from echo_hf.judging.config import JudgeConfig, Pictures
-from echo_hf.judging.instructions import pairwise_prompt
-from echo_hf.judging.judging_stage import STAGE, JudgingStage, Row, not_said
-from echo_hf.judging.to_compare import TO_COMPARE
+from echo_hf.judging.outputs import ToRate
+from echo_hf.judging.rate import ChoiceAnswer
+from echo_hf.judging.stage import STAGE, JudgingStage, Row, not_said, pairwise_prompt
+from echo_hf.pipeline.answers import Failure, RawText
 from echo_hf.prompts import Prompt, as_data
 from echo_hf.reasons import Outcome, Unrated
-from echo_hf.tables import COMPARISONS, Table
+from echo_hf.systems.base import Task
+from echo_hf.tables import COMPARISONS, INTEGER, STRING, STRINGS, Column, Table
+
+Choice = Literal["first", "second", "tie"]
+Order = Literal["ab", "ba"]
+Winner = Literal["a", "b", "tie"]
+ORDERS: tuple[Order, ...] = ("ab", "ba")
+TIE: Literal["tie"] = "tie"
+# Without ASCII, letters that only look like these would match.
+CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
+MEANT: dict[str, Choice] = {"first": "first", "second": "second", "tie": "tie"}
+
+
+def read_choice(text: str) -> Choice | Unrated:
+    """The choice in an answer.
+
+    Args:
+        text: The answer; first, second or tie stands in double square brackets, capitals or not.
+
+    Returns:
+        The choice, or why there is none: an answer that makes two different ones has none.
+
+    Example:
+        >>> read_choice("The second fox has six legs: [[First]]")
+        'first'
+        >>> print(read_choice("[[first]], or rather [[second]]"))
+        two_choices
+        >>> print(read_choice("the first"))
+        no_choice
+    """
+    made = {one.lower() for one in CHOICE.findall(text)}
+    if len(made) > 1:
+        return Unrated.TWO_CHOICES
+    return MEANT[made.pop()] if made else Unrated.NO_CHOICE
+
+
+def winner_of(choice: Choice, order: Order) -> Winner:
+    """The system that a choice is for.
+
+    Args:
+        choice: Which place was preferred.
+        order: `ab` if the output of system a was shown first, `ba` if that of b was.
+
+    Returns:
+        a, b or tie.
+
+    Example:
+        >>> winner_of("first", "ab"), winner_of("first", "ba"), winner_of("tie", "ba")
+        ('a', 'b', 'tie')
+    """
+    if choice == TIE:
+        return TIE
+    return "a" if (choice == "first") == (order == "ab") else "b"
+
+
+SEPARATOR = "\x1f"
+OutputRow = Mapping[str, Any]
+
+TO_COMPARE = Table(
+    "to_compare",
+    "two outputs of one sample that a judge compares once in one order",
+    ("sample_id", "system_a", "system_b", "order", "repeat"),
+    {
+        "sample_id": Column(STRING, "the sample"),
+        "system_a": Column(STRING, "the first system by name"),
+        "system_b": Column(STRING, "the second system by name"),
+        "order": Column(STRING, "ab or ba: which output is shown first"),
+        "repeat": Column(INTEGER, "number of the repetition, from 0"),
+        "sample_digest": Column(STRING, "`sample_digest` of the sample"),
+        "post_urls": Column(STRINGS, "posts that the sample was made from"),
+        "prompt": Column(STRING, "the instruction"),
+        "inputs": Column(STRINGS, "digests of its input pictures"),
+        "output_a": Column(STRING, "digest of the output of the first system"),
+        "output_b": Column(STRING, "digest of the output of the second system"),
+    },
+)
+
+
+def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
+    """The rows that a judge is asked about.
+
+    Args:
+        judge: The judge: its share of the pairs, and its repeats.
+        outputs: The outputs that are there.
+
+    Returns:
+        Rows of `TO_COMPARE`: sample by sample, then pair by pair by name, each in both orders.
+    """
+    rows = [row for task in outputs.tasks for row in _of_task(judge, task, outputs)]
+    return Dataset(pa.Table.from_pylist(rows, schema=TO_COMPARE.features.arrow_schema))
+
+
+def is_drawn(options: PairwiseConfig, sample_id: str, system_a: str, system_b: str) -> bool:
+    """Whether a pair is one of the share: decided by its digest, whatever else there is.
+
+    Args:
+        options: The share, and the seed.
+        sample_id: The sample.
+        system_a: The first system by name.
+        system_b: The second.
+
+    Returns:
+        Whether sha256 of seed, sample and systems, as a number from 0 to 1, is below the share.
+
+    Example:
+        >>> is_drawn(PairwiseConfig(share=1), "s", "amber", "birch")
+        True
+    """
+    named = SEPARATOR.join((str(options.seed), sample_id, system_a, system_b))
+    head = hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()[:8]
+    return int.from_bytes(head, "big") < options.share * 2**64
+
+
+def _of_task(judge: JudgeConfig, task: Task, outputs: ToRate) -> Iterator[OutputRow]:
+    there = sorted(outputs.outputs.get(task.sample_id, ()), key=lambda row: str(row["system"]))
+    for a, b in combinations(there, 2):
+        if is_drawn(judge.pairwise, task.sample_id, a["system"], b["system"]):
+            yield from (
+                {**_shared(task, a, b), "order": order, "repeat": repeat}
+                for order in ORDERS
+                for repeat in range(judge.repeats)
+            )
+
+
+def _shared(task: Task, a: OutputRow, b: OutputRow) -> OutputRow:
+    return {
+        "sample_id": task.sample_id,
+        "system_a": a["system"],
+        "system_b": b["system"],
+        "sample_digest": task.sample_digest,
+        "post_urls": list(task.sources),
+        "prompt": task.prompt,
+        "inputs": [picture.sha256 for picture in task.inputs],
+        "output_a": a["image"],
+        "output_b": b["image"],
+    }
 
 
 @dataclass(frozen=True)

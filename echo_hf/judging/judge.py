@@ -1,28 +1,98 @@
-"""`echo-hf judge`: rate the outputs of a run, or say which metrics fit its samples."""
+"""`echo-hf judge`: rate or compare the outputs of a run, or say which metrics fit its samples."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 
-from echo_hf.benchmark import Tasks
-from echo_hf.errors import ConfigError, RunError
-from echo_hf.evaluated import Evaluated
-from echo_hf.evaluation import benchmark_of, evaluation_folder, load_evaluation
-from echo_hf.judging.choosing import check_rubrics, chosen_judges, chosen_rubrics
-from echo_hf.judging.questions import Shown, fitting_question, rating_questions
-from echo_hf.judging.session import Judged, asked, asking_in
-from echo_hf.judging.to_rate import ToRate, outputs_to_rate
-from echo_hf.judging.written import write_applicability, write_ratings
+from echo_hf.builder.build import RUNS
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.judges import JudgeConfig, Rubric, shipped_judges
+from echo_hf.errors import ConfigError, RunError, unknown
+from echo_hf.judging.outputs import ToRate, outputs_to_rate
+from echo_hf.judging.questions import Shown, fitting_question, pairwise_questions, rating_questions
+from echo_hf.judging.run_tables import read_table
+from echo_hf.judging.session import (
+    Judged,
+    asked,
+    asking_in,
+    write_applicability,
+    write_comparisons,
+    write_ratings,
+)
+from echo_hf.pipeline.progress import Watcher
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
-from echo_hf.run import RUNS
-from echo_hf.run_folder import RunFolder
-from echo_hf.scoring.table_file import read_table
+from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.tables import APPLICABILITY, OUTPUTS
-from echo_hf.watch import Watcher
+
+RUBRICS: tuple[str, ...] = get_args(Rubric)
+
+
+def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeConfig]:
+    """The judges that are asked.
+
+    Args:
+        config: The config.
+        names: Names of some of its judges; null for all.
+
+    Returns:
+        The judges; all of them in the order of the config, some as they are named.
+
+    Raises:
+        ConfigError: It names no judge, or not one of these.
+    """
+    by_name = {one.name: one for one in config.judges}
+    if not by_name:
+        shipped = ", ".join(f"judges/{file.name}" for file in shipped_judges())
+        raise ConfigError(
+            f"config {config.name!r} names no judges: add some, for example "
+            f"`judges: [judges/qwen2_5_vl_32b.yaml]`; echo-hf brings {shipped}"
+        )
+    for name in names or ():
+        if name not in by_name:
+            raise ConfigError(unknown("judge", name, by_name, "--judges"))
+    return [by_name[name] for name in dict.fromkeys(names or by_name)]
+
+
+def chosen_rubrics(names: Sequence[str] | None) -> Sequence[str]:
+    """The rubrics that judges are asked about.
+
+    Args:
+        names: Some of them; null for all.
+
+    Returns:
+        Their names.
+
+    Raises:
+        ConfigError: There is no such rubric.
+    """
+    for name in names or ():
+        if name not in RUBRICS:
+            raise ConfigError(unknown("rubric", name, RUBRICS, "--rubric"))
+    return names or RUBRICS
+
+
+def check_rubrics(judges: Sequence[JudgeConfig], wanted: Sequence[str]) -> None:
+    """Refuses rubrics that no judge rates by.
+
+    Args:
+        judges: The judges.
+        wanted: Names of rubrics.
+
+    Raises:
+        ConfigError: None of them has one of these.
+    """
+    theirs = {rubric for one in judges for rubric in one.rubrics}
+    if theirs.isdisjoint(wanted):
+        raise ConfigError(
+            f"none of the judges rates by {', '.join(map(repr, wanted))}: add it to `rubrics` of "
+            f"one, such as rubrics: [overall, {wanted[0]}]"
+        )
 
 
 def judge(
@@ -153,3 +223,48 @@ def _outputs(folder: RunFolder) -> pa.Table:
             "or put outputs.parquet there"
         )
     return outputs
+
+
+def pairwise(
+    config: Evaluated | Path | str,
+    *,
+    runs: Path | str = RUNS,
+    judges: Sequence[str] | None = None,
+    limit: int | None = None,
+    dry_run: bool = False,
+    budget_usd: float | None = None,
+    watch: Watcher | None = None,
+) -> Judged:
+    """Has judges choose between two outputs of a sample; what one has said is not asked again.
+
+    Each judge sees its share of the pairs, every pair in both orders, so that a taste for what
+    comes first shows.
+
+    Args:
+        config: The config, or the path of its file.
+        runs: Folder of runs; this one is the sub-folder of the config's name.
+        judges: Names of those to ask; all of the config's when null.
+        limit: Most samples of each split.
+        dry_run: Only plan: nobody is asked, and no table is written.
+        budget_usd: Most US dollars to spend; calls under way when it is spent are waited for.
+        watch: Told of each plan, call and result.
+
+    Returns:
+        Where the choices are, and what became of the pairs.
+
+    Raises:
+        ConfigError: The config names no judge, or not one that was asked for.
+        JudgeError: As for `judge`.
+        EchoError: The benchmark or a table of the run cannot be read.
+    """
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
+    outputs = rated_outputs(config, folder, limit)
+    engines = {one.name: one.engine for one in chosen}
+    with asking_in(folder, engines, budget_usd, watch) as asking:
+        questions = list(pairwise_questions(config, chosen, outputs, Shown(folder.pictures)))
+        if dry_run:
+            return Judged(None, tuple(map(asking.plan, questions)), left_out=outputs.left_out)
+        write = partial(write_comparisons, folder.root)
+        samples = {task.sample_id for task in outputs.tasks}
+        return asked(asking, questions, outputs.left_out, write, samples)

@@ -8,20 +8,17 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from datasets import Dataset
 
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig, Pictures
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError
-from echo_hf.evaluated import Evaluated
-from echo_hf.judging.asking import Question
-from echo_hf.judging.compare import Compare
-from echo_hf.judging.config import ApplicabilityConfig, JudgeConfig, Pictures
-from echo_hf.judging.fitting import Fitting, to_classify
-from echo_hf.judging.instructions import rubric_prompt
-from echo_hf.judging.rate import Rate
-from echo_hf.judging.rating import PUBLISHED_SCALE, Protocol
-from echo_hf.judging.shown import shown_pictures
-from echo_hf.judging.to_compare import to_compare
-from echo_hf.judging.to_rate import TEXT, ToRate, has_text
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
+from echo_hf.judging.applicability import Fitting, to_classify
+from echo_hf.judging.compare import Compare, to_compare
+from echo_hf.judging.outputs import TEXT, ToRate, has_text, shown_pictures
+from echo_hf.judging.rate import PUBLISHED_SCALE, Protocol, Rate
+from echo_hf.judging.session import Question
+from echo_hf.judging.stage import rubric_prompt
 from echo_hf.systems.base import Task
 
 APPLICABILITY = "applicability"

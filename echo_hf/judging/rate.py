@@ -5,22 +5,167 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from echo_hf.answers import Failure, RawText
+from echo_hf.config.judges import JudgeConfig, Pictures
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.judging.answers import RatingAnswer, rating_answer
-from echo_hf.judging.config import JudgeConfig, Pictures
-from echo_hf.judging.judging_stage import STAGE, JudgingStage, Row, not_said
-from echo_hf.judging.rating import Protocol, Scale, read_rating
-from echo_hf.judging.to_rate import TEXT, TO_RATE
+from echo_hf.judging.outputs import TEXT, TO_RATE
+from echo_hf.judging.stage import STAGE, JudgingStage, Row, not_said
+from echo_hf.pipeline.answers import Failure, RawText
 from echo_hf.prompts import Prompt, as_data
 from echo_hf.reasons import Outcome, Unrated
 from echo_hf.tables import RATINGS, Table
+
+Protocol = Literal["published", "corrected"]
+
+# Whole numbers from 1 to 10 and nothing else: the first of them counts.
+PUBLISHED = re.compile(r"\[\[\s*(10|[1-9])\s*\]\]")
+PUBLISHED_SCALE = (1.0, 10.0)
+# Any number in double square brackets: the last of them counts.
+CORRECTED = re.compile(r"\[\[\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*\]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The ratings that a judge may give.
+
+    Attributes:
+        lowest: The worst.
+        highest: The best.
+        decimals: Whether there are ratings between whole numbers.
+    """
+
+    lowest: float
+    highest: float
+    decimals: bool = False
+
+    def holds(self, rating: float) -> bool:
+        """Whether a number is one of them.
+
+        Example:
+            >>> Scale(1, 10).holds(7), Scale(1, 10).holds(7.5), Scale(1, 10).holds(0)
+            (True, False, False)
+        """
+        whole = self.decimals or float(rating).is_integer()
+        return whole and self.lowest <= rating <= self.highest
+
+
+def read_rating(text: str, scale: Scale, protocol: Protocol) -> float | Unrated:
+    """The rating in an answer.
+
+    `published` takes the first whole number from 1 to 10 that stands in double square brackets,
+    and passes over any other. `corrected` takes the last number there, because an answer may name
+    others before it decides, and refuses it when it is not on the judge's scale.
+
+    Args:
+        text: The answer.
+        scale: The judge's; plays no part as published.
+        protocol: `published` or `corrected`.
+
+    Returns:
+        The rating, or why there is none; never a number that nobody gave.
+
+    Example:
+        >>> text = "At first sight [[3]], but no: Rating: [[8]]"
+        >>> read_rating(text, Scale(1, 10), "published")
+        3.0
+        >>> read_rating(text, Scale(1, 10), "corrected")
+        8.0
+        >>> print(read_rating("[[11]]", Scale(1, 10), "corrected"))
+        beyond_scale
+    """
+    if protocol == "published":
+        found = PUBLISHED.search(text)
+        return float(found[1]) if found else Unrated.NO_RATING
+    numbers = CORRECTED.findall(text)
+    if not numbers:
+        return Unrated.NO_RATING
+    rating = float(numbers[-1])
+    return rating if scale.holds(rating) else Unrated.BEYOND_SCALE
+
+
+LONGEST_EXPLANATION = 20_000
+LONGEST_RATIONALE = 1000
+Explanation = Annotated[str, Field(max_length=LONGEST_EXPLANATION)]
+Flag = Annotated[int, Field(ge=0, le=1)]
+Rationale = Annotated[str, Field(max_length=LONGEST_RATIONALE)]
+
+
+class RatingAnswer(BaseModel):
+    """A judge's reasons, and its rating after them, so that it reasons first."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    explanation: Explanation
+    rating: float
+
+
+class ChoiceAnswer(BaseModel):
+    """A judge's reasons, and which of two outputs it prefers after them."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    explanation: Explanation
+    choice: Literal["first", "second", "tie"]
+
+
+class ApplicabilityAnswer(BaseModel):
+    """Which metrics fit a sample: a field of 0 or 1 for each that was asked about, and why."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+@lru_cache(maxsize=64)
+def rating_answer(scale: Scale) -> type[RatingAnswer]:
+    """The shape of an answer whose rating is on a scale.
+
+    Args:
+        scale: The scale.
+
+    Returns:
+        A shape with the fields explanation and rating, in this order.
+
+    Example:
+        >>> answer = rating_answer(Scale(1, 10))
+        >>> answer.model_validate_json('{"explanation": "A fine boat.", "rating": 9}').rating
+        9
+    """
+    number: Any = float if scale.decimals else int
+    bounds = Field(ge=scale.lowest, le=scale.highest)
+    if not scale.decimals:
+        bounds = Field(ge=int(scale.lowest), le=int(scale.highest))
+    return create_model(
+        "RatingAnswer", __base__=RatingAnswer, rating=(Annotated[number, bounds], ...)
+    )
+
+
+@lru_cache(maxsize=16)
+def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
+    """The shape of an answer about some metrics.
+
+    Args:
+        metrics: Their names.
+
+    Returns:
+        A shape with a field for each of them, in this order, and a rationale.
+
+    Example:
+        >>> list(applicability_answer(("color_shift",)).model_fields)
+        ['color_shift', 'rationale']
+    """
+    fields: dict[str, Any] = dict.fromkeys(metrics, (Flag, ...))
+    return create_model(
+        "ApplicabilityAnswer",
+        __base__=ApplicabilityAnswer,
+        **fields,
+        rationale=(Rationale, ...),
+    )
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,16 @@ load is imported for it.
 """
 
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift
-from echo_hf.metrics.face_cache import FaceCache
-from echo_hf.metrics.face_identity import FaceIdentity, face_identity
-from echo_hf.metrics.face_result import FaceIdentityResult
-from echo_hf.metrics.ocr_accuracy import OcrAccuracy, ocr_accuracy
-from echo_hf.metrics.ocr_result import OcrAccuracyResult
+from echo_hf.metrics.face_identity import FaceIdentity, FaceIdentityResult, face_identity
+from echo_hf.metrics.face_reader import FaceCache
+from echo_hf.metrics.ocr_accuracy import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured
-from echo_hf.metrics.similarity_cache import SimilarityCache
+from echo_hf.metrics.self_similarity import SimilarityCache
 from echo_hf.metrics.structure_distance import (
     StructureDistance,
+    StructureDistanceResult,
     structure_distance,
 )
-from echo_hf.metrics.structure_result import StructureDistanceResult
 from echo_hf.metrics.text_rendering import TextRenderingResult, text_rendering
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Colour shift: whether a system's outputs have, on the whole, the colours of its inputs."""
+"""Color shift: whether a system's outputs have, on the whole, the colors of its inputs."""
 
 from __future__ import annotations
 
@@ -7,25 +7,205 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.by_channel import ByChannel, wasserstein_of
+from echo_hf.images.color import ciede2000, lab_of
 from echo_hf.metrics.color_histograms import (
+    CHANNELS,
     FIRST_LEVEL,
     LAST_LEVEL,
+    Floats,
     Integers,
+    color_distance,
     histograms,
+    kept_pixels,
+    mean_levels,
     pooled,
+    wasserstein,
 )
-from echo_hf.metrics.color_pool import pool
-from echo_hf.metrics.estimate import definition_of
-from echo_hf.metrics.loading import LOADERS, Protocol, check_protocol, decoders
-from echo_hf.metrics.result import MetricResult, Unmeasured, coverage_of, versions_of
-from echo_hf.metrics.samples import samples_of
-from echo_hf.metrics.screening import FLAT_LEVELS
-from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen
-from echo_hf.metrics.tint import Tint, tint_of
+from echo_hf.metrics.image_features import Seen, notices_of, reasons_of, seen
+from echo_hf.metrics.result import (
+    Estimate,
+    MetricResult,
+    Unmeasured,
+    coverage_of,
+    definition_of,
+    means_of,
+    versions_of,
+)
+from echo_hf.metrics.samples import (
+    FLAT_LEVELS,
+    LOADERS,
+    Protocol,
+    check_protocol,
+    decoders,
+    samples_of,
+)
 from echo_hf.reasons import MetricReason
+
+
+@dataclass(frozen=True)
+class ByChannel:
+    """One estimate for each channel.
+
+    Attributes:
+        red: Of the red levels.
+        green: Of the green levels.
+        blue: Of the blue levels.
+    """
+
+    red: Estimate
+    green: Estimate
+    blue: Estimate
+
+
+def wasserstein_of(pairs: Sequence[Integers | None], *, n_boot: int, seed: int) -> ByChannel:
+    """The mean 1-Wasserstein distance of samples.
+
+    Args:
+        pairs: For each sample an array [input or output, channel, level] of counts; null for one
+            that does not count.
+        n_boot: Draws of the bootstrap; 0 for none.
+        seed: Of the draws.
+
+    Returns:
+        The means in levels, 0 to 255, with intervals.
+
+    Raises:
+        ScoreError: `n_boot` is no number of draws.
+    """
+    rows = [None if pair is None else wasserstein(pair[0], pair[1]).tolist() for pair in pairs]
+    return ByChannel(*means_of(rows, CHANNELS, n_boot=n_boot, seed=seed))
+
+
+SIDES = 2
+
+
+class Pooled(NamedTuple):
+    """The colour shift of pooled pictures.
+
+    Attributes:
+        shift: Distance of the mean colours, in levels; null where a channel has no level left.
+        interval: At 95 %, from a bootstrap over samples; null as for `Estimate`.
+        per_sample: The same distance of each sample alone, null where it has none.
+    """
+
+    shift: float | None
+    interval: Interval | None
+    per_sample: tuple[float | None, ...]
+
+
+def pool(pairs: Sequence[Integers], *, n_boot: int, seed: int) -> Pooled:
+    """Pools samples and compares the mean colours of both sides.
+
+    Args:
+        pairs: For each sample an array [input or output, channel, level] of counts, with zeros
+            for what of it is not pooled.
+        n_boot: Draws of the bootstrap; 0 for none.
+        seed: Of the draws. The order of the samples changes neither shift nor interval.
+
+    Returns:
+        The shift, its interval, and the samples' own shifts.
+
+    Raises:
+        ScoreError: `n_boot` is no number of draws.
+    """
+    pixels = np.zeros((len(pairs), SIDES, CHANNELS, 2), np.int64)
+    for at, pair in enumerate(pairs):
+        pixels[at] = kept_pixels(pair)
+    return Pooled(
+        _numbers(_shifts(pixels.sum(axis=0)))[0],
+        _interval(pixels, n_boot, seed),
+        _numbers(_shifts(pixels)),
+    )
+
+
+def _shifts(pixels: Integers | Floats) -> Floats:
+    """Distances, NaN where a channel of either side has no pixel."""
+    before, after = np.moveaxis(mean_levels(pixels), -2, 0)
+    return color_distance(before, after)
+
+
+def _interval(pixels: Integers, n_boot: int, seed: int) -> Interval | None:
+    flat = pixels.reshape(len(pixels), SIDES * CHANNELS * 2)
+    used = flat[flat.any(axis=1)]
+    # In an order of their own, so that that of the samples does not matter.
+    ordered = used[np.lexsort(used.T)]
+    form = (-1, *pixels.shape[1:])
+    drawn = [
+        _shifts((weights @ ordered).reshape(form))
+        for weights in drawn_weights(len(ordered), n_boot, seed)
+    ]
+    complete = (pixels[..., 0].sum(axis=2) > 0).all(axis=1).sum()
+    return percentiles(np.concatenate([np.empty(0), *drawn]), int(complete))[0]
+
+
+def _numbers(values: Floats) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(one) else float(one) for one in np.atleast_1d(values))
+
+
+@dataclass(frozen=True)
+class Tint:
+    """How the mean colour of the output differs from that of the input, as the mean over samples.
+
+    The first three are signed: opposite tints of two samples cancel out in their means, and 0 is
+    no tint. About 2 is what people begin to see.
+
+    Attributes:
+        lighter: Difference of CIELAB lightness; below 0 is darker.
+        redder: Difference of CIELAB a; below 0 is greener.
+        yellower: Difference of CIELAB b; below 0 is bluer.
+        difference: CIEDE2000 of the two mean colours, 0 or more, whatever its direction.
+    """
+
+    lighter: Estimate
+    redder: Estimate
+    yellower: Estimate
+    difference: Estimate
+
+
+def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
+    """The tint of each pair of mean colours.
+
+    Args:
+        inputs: Array [..., channel] of mean levels of sRGB, 0 to 255.
+        outputs: Likewise.
+
+    Returns:
+        Array [..., 4]: lighter, redder, yellower, and the size of the difference.
+
+    Example:
+        >>> tints([130, 122, 113], [130, 122, 93]).round(1).tolist()
+        [-0.5, -3.2, 11.0, 8.4]
+    """
+    before, after = lab_of(inputs), lab_of(outputs)
+    return np.concatenate([after - before, ciede2000(before, after)[..., None]], axis=-1)
+
+
+def tint_of(pairs: Sequence[Integers | None], *, n_boot: int, seed: int) -> Tint:
+    """The mean tint of samples, from the mean of all levels of either side.
+
+    Args:
+        pairs: For each sample an array [input or output, channel, level] of counts; null for one
+            that does not count.
+        n_boot: Draws of the bootstrap; 0 for none.
+        seed: Of the draws.
+
+    Returns:
+        The means, with intervals.
+
+    Raises:
+        ScoreError: `n_boot` is no number of draws.
+    """
+    rows = [None if pair is None else _of_pair(pair) for pair in pairs]
+    return Tint(*means_of(rows, 4, n_boot=n_boot, seed=seed))
+
+
+def _of_pair(pair: Integers) -> list[float]:
+    before, after = mean_levels(kept_pixels(pair, 0, 255))
+    return [float(one) for one in tints(before, after)]
 
 
 class _Rule(NamedTuple):

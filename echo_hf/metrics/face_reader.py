@@ -1,4 +1,4 @@
-"""Find faces in pictures and say what they look like, with insightface."""
+"""Find faces in images, say what they look like, and compare the faces of two sides."""
 
 from __future__ import annotations
 
@@ -15,11 +15,191 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf.errors import ScoreError, unknown
-from echo_hf.metrics.extras import check_extra, said
-from echo_hf.metrics.face_match import Faces
-from echo_hf.metrics.face_pack import FacePack, find_pack
-from echo_hf.pillow_guard import decoding
+from echo_hf.engines.checkpoint import is_hub_name
+from echo_hf.errors import ScoreError, WeightsError, unknown
+from echo_hf.images.decode import decoding
+from echo_hf.metrics.image_features import InputCache
+from echo_hf.metrics.result import Unmeasured, check_extra, said
+from echo_hf.reasons import MetricReason
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Faces:
+    """The faces of one picture.
+
+    Attributes:
+        boxes: Array [face, 4] of left, top, right, bottom, in pixels of the picture.
+        embeddings: Array [face, dimension], of any length.
+        failed: What the networks said where they failed on the picture; else empty.
+    """
+
+    boxes: NDArray[np.float32]
+    embeddings: NDArray[np.float32]
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FaceMatch:
+    """The two faces of a sample that are most alike.
+
+    Attributes:
+        cosine: Of their embeddings, from -1 to 1.
+        input: Which input the one is in; the first is 0.
+        input_box: Where it is there: left, top, right, bottom in pixels.
+        output_box: Where the other is in the output.
+        input_faces: How many faces were found in all inputs together.
+        output_faces: How many in the output.
+    """
+
+    cosine: float
+    input: int
+    input_box: Box
+    output_box: Box
+    input_faces: int
+    output_faces: int
+
+
+def best_match(inputs: Sequence[Faces], output: Faces) -> FaceMatch | Unmeasured:
+    """The pair of a face in any input and a face in the output with the highest cosine.
+
+    Args:
+        inputs: The faces of each input.
+        output: The faces of the output.
+
+    Returns:
+        The pair, the first of several that are equally alike; or why there is none. Where there
+        are faces on neither side, the input's is said: no system could have kept one.
+
+    Example:
+        >>> box = np.zeros((1, 4), np.float32)
+        >>> first = Faces(box, np.array([[3.0, 4.0]], np.float32))
+        >>> second = Faces(box, np.array([[1.0, 0.0]], np.float32))
+        >>> match = best_match([first], second)
+        >>> round(match.cosine, 3)
+        0.6
+    """
+    unmeasured = _unmeasured(inputs, output)
+    if unmeasured:
+        return unmeasured
+    shown = [(at, faces) for at, faces in enumerate(inputs) if len(faces.boxes)]
+    before = np.concatenate([_directions(faces.embeddings) for _, faces in shown])
+    cosines = before @ _directions(output.embeddings).T
+    if np.isnan(cosines).all():
+        return Unmeasured(MetricReason.ZERO_NORM)
+    face, other = np.unravel_index(np.nanargmax(cosines), cosines.shape)
+    owners = [(at, box) for at, faces in shown for box in faces.boxes]
+    owner, box = owners[face]
+    return FaceMatch(
+        cosine=float(np.clip(cosines[face, other], -1, 1)),
+        input=owner,
+        input_box=_box(box),
+        output_box=_box(output.boxes[other]),
+        input_faces=len(before),
+        output_faces=len(output.boxes),
+    )
+
+
+def _unmeasured(inputs: Sequence[Faces], output: Faces) -> Unmeasured | None:
+    names = [f"input {number}" for number in range(1, len(inputs) + 1)]
+    for name, faces in zip([*names, "output"], [*inputs, output], strict=True):
+        if faces.failed:
+            return Unmeasured(MetricReason.MODEL_FAILED, detail=f"{name}: {faces.failed}")
+        if not (np.isfinite(faces.boxes).all() and np.isfinite(faces.embeddings).all()):
+            detail = f"{name}: a box or an embedding is not finite"
+            return Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
+    if not any(len(faces.boxes) for faces in inputs):
+        return Unmeasured(MetricReason.NO_FACE_IN_INPUT)
+    if not len(output.boxes):
+        return Unmeasured(MetricReason.NO_FACE_IN_OUTPUT)
+    return None
+
+
+def _directions(embeddings: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Embeddings of length 1, NaN where one has no direction."""
+    lengths = np.linalg.norm(embeddings.astype(np.float64), axis=1, keepdims=True)
+    usable = lengths > 0
+    return np.where(usable, embeddings, np.nan) / np.where(usable, lengths, 1)
+
+
+def _box(corners: NDArray[np.float32]) -> Box:
+    left, top, right, bottom = (float(corner) for corner in corners)
+    return left, top, right, bottom
+
+
+AURAFACE = "fal/AuraFace-v1"
+# What of a pack is needed: the other networks of AuraFace are half of its bytes.
+FILES = ("glintr100.onnx", "scrfd_10g_bnkps.onnx")
+
+
+@dataclass(frozen=True, slots=True)
+class FacePack:
+    """A folder of networks that is there, and how it is called.
+
+    Attributes:
+        folder: Where it is.
+        name: Its name on the Hub, or that of the folder without its path.
+        commit: The commit on the Hub; null for a folder of the user's.
+    """
+
+    folder: Path
+    name: str
+    commit: str | None
+
+
+def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> FacePack:
+    """Finds the folder of a pack, and downloads what is missing of one on the Hub.
+
+    What is no folder never gets as far as insightface, which would look for a release of its own
+    by that name on the internet.
+
+    Args:
+        pack: A folder, or a name on the Hub.
+        revision: Branch, tag or commit on the Hub; null for the main branch.
+
+    Returns:
+        The pack, whose folder is there.
+
+    Raises:
+        ScoreError: There is no such folder, or a folder was given a revision.
+        WeightsError: There is no such repository or revision; the Hub is out of reach and
+            the cache does not hold it.
+    """
+    folder = Path(pack).expanduser()
+    if not folder.is_dir():
+        return _on_hub(os.fspath(pack), revision)
+    if revision is not None:
+        raise ScoreError(
+            f"pack {os.fspath(pack)!r} is a folder, which has no revision {revision!r}: leave it "
+            "out"
+        )
+    return FacePack(folder.resolve(), folder.resolve().name, None)
+
+
+def _on_hub(pack: str, revision: str | None) -> FacePack:
+    from huggingface_hub import snapshot_download
+
+    if "/" not in pack or not is_hub_name(pack):
+        raise ScoreError(
+            f"pack {pack!r} is neither a folder nor a name on the Hub: expected a folder of ONNX "
+            f"files, or a name such as {AURAFACE!r}"
+        )
+    try:
+        found = Path(snapshot_download(pack, revision=revision, allow_patterns=list(FILES)))
+    except Exception as error:  # the Hub's client passes on what its own libraries raise
+        raise WeightsError(
+            f"no pack {pack!r} at revision {revision or 'main'!r}: neither a folder, nor in the "
+            f"cache, nor on the Hub ({said(error)}): check the name, or go online once"
+        ) from error
+    missing = [name for name in FILES if not (found / name).is_file()]
+    if missing:
+        raise WeightsError(
+            f"pack {pack!r} at {found.name!r} lacks {', '.join(missing)}: expected a pack like "
+            f"{AURAFACE!r}, or go online once if only a part of it is in the cache"
+        )
+    return FacePack(found, pack, found.name)
+
 
 PACKAGES, EXTRA = ("insightface", "onnxruntime"), "face"
 TASKS = ("detection", "recognition")
@@ -202,3 +382,41 @@ def _file(path: str) -> dict[str, str]:
             "file": Path(path).name,
             "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
         }
+
+
+MOST_BYTES = 2**26
+
+
+class FaceCache(InputCache[FaceReader, Faces]):
+    """What was found in inputs, and the networks, so that all systems share both.
+
+    Given to `face_identity` for one system after the other: the networks are loaded once, and look
+    at each input once. An input is known by its pixels in the order in which they are fed, and by
+    all that decides what is found in them. Boxes and embeddings are kept, 2 KB for each face, and
+    no pixel. What no longer fits is looked at anew.
+
+    Args:
+        most_bytes: How much is kept of inputs at most; 64 MiB are some 24 000 pictures of one face.
+
+    Raises:
+        ScoreError: `most_bytes` is no number of bytes.
+
+    Example:
+        >>> import numpy as np
+        >>> cache = FaceCache(most_bytes=1000)
+        >>> nobody = Faces(np.empty((0, 4), np.float32), np.empty((0, 512), np.float32))
+        >>> for name in (b"first", b"second"):
+        ...     cache.keep(("pack", name), nobody)
+        >>> len(cache), cache.kept_bytes, cache.find(("pack", b"second")) is None
+        (1, 640, True)
+    """
+
+    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
+        super().__init__(most_bytes=most_bytes)
+
+    def _size(self, value: Faces) -> int:
+        # A text of letters that are not Latin takes up to four bytes for each.
+        return value.boxes.nbytes + value.embeddings.nbytes + 4 * len(value.failed)
+
+    def _copied(self, value: Faces) -> Faces:
+        return Faces(value.boxes.copy(), value.embeddings.copy(), value.failed)

@@ -2,19 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import sys
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from echo_hf.metrics.folded_text import folded, signs_of
-from echo_hf.metrics.quoted_text import quoted
+import numpy as np
+from numpy.typing import NDArray
+
 from echo_hf.metrics.result import Unmeasured
-from echo_hf.metrics.text_reader import Lines
-from echo_hf.metrics.text_window import best_window
-from echo_hf.metrics.vocabulary import Vocabulary, mostly_latin, words_of
+from echo_hf.metrics.text_reader import Lines, Vocabulary, folded, mostly_latin, signs_of, words_of
 from echo_hf.reasons import MetricReason
+
+# What opens is followed by what may close it. A mark inside others belongs to their text.
+PAIRS = {
+    "“": "”“",
+    "„": "“”",
+    "”": "”",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "›": "‹",
+    "「": "」",
+    "『": "』",
+    "《": "》",
+    "〝": "〞〟",
+    "‘": "’",
+    "‚": "‘’",
+    "'": "'",
+    '"': '"',
+    "＂": "＂",
+}
+SINGLE = "‘‚'"
+# What closes only after that is no quotation.
+MOST_LETTERS = 1000
+# Words that begin with an apostrophe, and decades, open no quotation.
+ELISIONS = r"(?:\d\ds?|n|em|til|tis|twas|cause|bout|round|cuz)\b"
+
+
+# An apostrophe has letters on both sides; between digits and marks stand inches and seconds.
+_OTHERS = "".join(mark for mark in PAIRS if mark not in SINGLE and mark != '"')
+_OPENING = re.compile(rf"(?<!\w)[{SINGLE}](?!\s|{ELISIONS})|(?<!\d)\"|[{_OTHERS}]", re.IGNORECASE)
+_CLOSING = {
+    opening: re.compile(rf"[{re.escape(closings)}]" + (r"(?!\w)" if opening in SINGLE else ""))
+    for opening, closings in PAIRS.items()
+}
+_EMPTY_LINE = re.compile(r"\n[ \t]*\n")
+
+
+def quoted(prompt: str) -> tuple[str, ...]:
+    r"""The strings in quotation marks, each once.
+
+    Straight and curly marks, single and double, guillemets and the marks of Chinese and Japanese
+    count; apostrophes and inches do not. Of marks within marks the outer ones count.
+
+    Args:
+        prompt: The text of a prompt.
+
+    Returns:
+        The strings in order, without what surrounds them; none without a letter or a digit.
+
+    Example:
+        >>> quoted("Don't change the 24\" sign: write “Fish & Chips”, below it 'Today's catch'")
+        ('Fish & Chips', "Today's catch")
+    """
+    found: dict[str, str] = {}
+    for text in map(str.strip, _between_marks(prompt)):
+        if any(letter.isalnum() for letter in text):
+            found.setdefault(folded(text), text)
+    return tuple(found.values())
+
+
+class _Nearest:
+    """The next match of each of a few patterns, each part of the text being searched once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found: dict[re.Pattern[str], int] = {}
+
+    def __call__(self, pattern: re.Pattern[str], start: int) -> int:
+        """Where the first match from `start` on begins, beyond the text where there is none."""
+        found = self._found.get(pattern, -1)
+        if found < start:
+            match = pattern.search(self._text, start)
+            found = self._found[pattern] = match.start() if match else sys.maxsize
+        return found
+
+
+def _between_marks(prompt: str) -> Iterator[str]:
+    """What stands between marks of one kind, without an empty line in it."""
+    nearest, start = _Nearest(prompt), 0
+    while opening := _OPENING.search(prompt, start):
+        start = opening.end()
+        end = nearest(_CLOSING[opening[0]], start)
+        if 0 < end - start <= MOST_LETTERS and end < nearest(_EMPTY_LINE, start):
+            yield prompt[start:end]
+            start = end + 1
+
+
+class Window(NamedTuple):
+    """A part of a text.
+
+    Attributes:
+        distance: How many letters are missing, too many or wrong in it (Levenshtein).
+        start: Where it begins.
+        end: Where it ends; equal to `start` where nothing of the text is like the string.
+    """
+
+    distance: int
+    start: int
+    end: int
+
+
+def best_window(wanted: str, text: str) -> Window:
+    """The window of a text with the smallest edit distance to a string.
+
+    Args:
+        wanted: The string.
+        text: The text.
+
+    Returns:
+        The window; of several, the first to end, and of those the longest. Its distance is at
+        most the length of the string, which an empty window has.
+
+    Example:
+        >>> best_window("birthday", "happybirtday,mia")
+        Window(distance=1, start=5, end=12)
+    """
+    letters = _codes(text)
+    ends = _distances(_codes(wanted), letters, anywhere=True)
+    end = int(ends.argmin())
+    distance = int(ends[end])
+    starts = _distances(_codes(wanted)[::-1], letters[:end][::-1], anywhere=False)
+    longest = int(np.flatnonzero(starts == distance)[-1])
+    return Window(distance, end - longest, end)
+
+
+def _distances(
+    wanted: NDArray[np.uint32], text: NDArray[np.uint32], *, anywhere: bool
+) -> NDArray[np.int64]:
+    """Distance of a string to the windows that end after each number of letters, 0 first.
+
+    `anywhere`: to the nearest of the windows that end there; else to the one from the beginning.
+    """
+    places = np.arange(len(text) + 1)
+    row = np.zeros_like(places) if anywhere else places
+    for count, letter in enumerate(wanted, 1):
+        changed = row[:-1] + (text != letter)
+        without = np.concatenate([[count], np.minimum(changed, row[1:] + 1)])
+        # A letter too many costs one for each place: a running minimum along the slope.
+        row = np.minimum.accumulate(without - places) + places
+    return row
+
+
+def _codes(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
 
 Rule = Literal["quoted", "vocabulary"]
 MOST_NAMED = 10

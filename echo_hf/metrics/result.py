@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
-from echo_hf.bootstrap import Interval
+import numpy as np
+
+from echo_hf._infra.bootstrap import KIND, LEVEL, Interval, drawn_weights, percentiles
+from echo_hf.errors import MissingExtraError
 from echo_hf.reasons import BadPicture, MetricReason, PictureNotice
 
 
@@ -119,3 +123,114 @@ def versions_of(*packages: str) -> dict[str, str]:
         ['echo-hf', 'numpy']
     """
     return {package: version(package) for package in packages}
+
+
+def mean_of(values: Sequence[float | None], *, n_boot: int, seed: int) -> Estimate:
+    """The mean of the samples' numbers, with its bootstrap interval.
+
+    Args:
+        values: A number for each sample, null for one that has none.
+        n_boot: Draws of the bootstrap; 0 for none.
+        seed: Of the draws. The order of the samples changes neither mean nor interval.
+
+    Returns:
+        The mean, its interval, and the numbers.
+
+    Raises:
+        ScoreError: `n_boot` is no number of draws.
+
+    Example:
+        >>> mean_of([1.0, None, 2.0], n_boot=0, seed=0)
+        Estimate(value=1.5, interval=None, per_sample=(1.0, None, 2.0))
+    """
+    known = np.sort(np.array([value for value in values if value is not None], np.float64))
+    drawn = [weights @ known / len(known) for weights in drawn_weights(len(known), n_boot, seed)]
+    mean = float(known.mean()) if len(known) else None
+    interval, _ = percentiles(np.concatenate([np.empty(0), *drawn]), len(known))
+    return Estimate(mean, interval, tuple(values))
+
+
+def means_of(
+    rows: Sequence[Sequence[float] | None], count: int, *, n_boot: int, seed: int
+) -> tuple[Estimate, ...]:
+    """The means of several numbers that each sample has.
+
+    Args:
+        rows: For each sample its numbers, null for a sample that has none.
+        count: How many numbers those are.
+        n_boot: As for `mean_of`.
+        seed: As for `mean_of`.
+
+    Returns:
+        An estimate for each of the numbers.
+
+    Example:
+        >>> [one.value for one in means_of([(1.0, 5.0), None, (2.0, 5.0)], 2, n_boot=0, seed=0)]
+        [1.5, 5.0]
+    """
+    columns = ([None if row is None else row[at] for row in rows] for at in range(count))
+    return tuple(mean_of(column, n_boot=n_boot, seed=seed) for column in columns)
+
+
+def definition_of(n_boot: int, seed: int) -> dict[str, Any]:
+    """How intervals are made, for the definition of a result.
+
+    Args:
+        n_boot: Draws of the bootstrap.
+        seed: Of the draws.
+
+    Returns:
+        A dict that JSON can hold.
+
+    Example:
+        >>> definition_of(1000, 0)["draws"]
+        1000
+    """
+    return {"kind": KIND, "level": LEVEL, "draws": n_boot, "seed": seed}
+
+
+LONGEST = 200
+
+
+def check_extra(metric: str, extra: str, packages: Iterable[str]) -> None:
+    """Says what to install where a package is missing; imports none.
+
+    Args:
+        metric: What needs them.
+        extra: What installs them.
+        packages: Their names, as they are imported.
+
+    Raises:
+        MissingExtraError: One of them is not installed.
+
+    Example:
+        >>> check_extra("color_shift", "none", ["numpy"])
+    """
+    if any(find_spec(name) is None for name in packages):
+        raise MissingExtraError(metric, extra)
+
+
+def said(error: Exception) -> str:
+    r"""What went wrong in somebody else's code, in one line.
+
+    Args:
+        error: Of any library.
+
+    Returns:
+        Its kind and its words, at most 200 letters.
+
+    Example:
+        >>> said(ValueError("no such\n  file")), said(OSError())
+        ('ValueError: no such file', 'OSError')
+    """
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}"[:LONGEST].rstrip(": ")
+
+
+HIGHER, LOWER = "↑", "↓"  # is better
+BETTER = {
+    "color_shift": LOWER,
+    "face_identity": HIGHER,
+    "structure_distance": LOWER,
+    "text_rendering": HIGHER,
+}

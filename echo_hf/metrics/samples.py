@@ -1,19 +1,24 @@
-"""Take inputs and outputs as users have them, and pair them sample by sample."""
+"""Take inputs and outputs as users have them, pair them by sample, load and screen the images."""
 
 from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Literal
 
-from PIL import Image
+from PIL import Image, features
+from xxhash import xxh3_128
 
-from echo_hf.errors import ScoreError
-from echo_hf.open_picture import PictureSource
+from echo_hf.errors import ScoreError, unknown
+from echo_hf.images.decode import PictureSource, open_picture
+from echo_hf.images.loader import LoadedPicture, load_picture
+from echo_hf.metrics.result import versions_of
 
 PICTURES = "a picture of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
 ONE_PICTURE = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
@@ -125,3 +130,201 @@ def _stored(values: Iterable[Any]) -> Iterable[Any]:
         return values
     rows = source.select_columns([name]).with_format("arrow")
     return (row for table in rows.iter(1) for row in table[name].to_pylist())
+
+
+def prompted(
+    prompts: Iterable[str], outputs: Iterable[Any]
+) -> tuple[list[str], Iterator[tuple[str, PictureSource | None]]]:
+    """Pairs prompts with outputs.
+
+    Args:
+        prompts: For each sample the prompt.
+        outputs: For each sample a picture in one of the forms of `samples_of`, or null.
+
+    Returns:
+        The prompts; and for each a digest of it with its output, taken as they are needed.
+
+    Raises:
+        ScoreError: The two differ in length, or an entry is no prompt or no picture.
+
+    Example:
+        >>> texts, pairs = prompted(["a cat", "a dog"], [b"png", None])
+        >>> texts, [output for _, output in pairs]
+        (['a cat', 'a dog'], [b'png', None])
+    """
+    texts = _texts(prompts)
+    _check_prompt_lengths(texts, outputs)
+    samples = samples_of([None] * len(texts), outputs)
+    return texts, ((_digest(text), one.output) for text, one in zip(texts, samples, strict=True))
+
+
+def _texts(prompts: Iterable[str]) -> list[str]:
+    if isinstance(prompts, ONE_PICTURE) or not isinstance(prompts, Iterable):
+        raise ScoreError(
+            f"prompts: {type(prompts).__name__!r} is not one entry for each sample: expected a "
+            "list, or a column of a dataset"
+        )
+    texts = list(prompts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ScoreError(f"prompts[{number}]: {type(text).__name__!r} is no text")
+    return texts
+
+
+def _check_prompt_lengths(texts: Sequence[str], outputs: Iterable[Any]) -> None:
+    if isinstance(outputs, ONE_PICTURE) or not isinstance(outputs, Sequence):
+        return
+    if len(outputs) != len(texts):
+        raise ScoreError(
+            f"{len(texts)} prompts and {len(outputs)} outputs: expected one of each for a sample, "
+            "and null for an output that is missing"
+        )
+
+
+def _digest(text: str) -> str:
+    return xxh3_128(text.encode(errors="surrogatepass")).hexdigest()
+
+
+Protocol = Literal["published", "corrected"]
+Load = Callable[[PictureSource], LoadedPicture]
+
+CODECS = ("libjpeg_turbo", "webp", "avif", "libtiff", "littlecms2")
+# Few locks for many pictures: two of them may share one, which costs time and nothing else.
+_LOCKS = tuple(Lock() for _ in range(64))
+
+
+def plain_rgb(source: PictureSource) -> LoadedPicture:
+    """A picture's numbers as red, green and blue, as Pillow converts them and nothing more.
+
+    Orientation and colour profiles are ignored, what is transparent shows the colour that is
+    hidden there, and levels of grey with 16 bits become white above 255: so the released code of
+    the paper reads pictures, and this is only for comparison with its numbers.
+
+    Args:
+        source: Bytes of an encoded picture, its file, or a picture of Pillow's.
+
+    Returns:
+        The picture in mode RGB.
+
+    Raises:
+        BadPictureError: It is no picture that can be shown; its `reason` says why.
+
+    Example:
+        >>> half_red = Image.new("RGBA", (2, 2), (255, 0, 0, 51))
+        >>> plain_rgb(half_red).image.getpixel((0, 0))
+        (255, 0, 0)
+    """
+    with open_picture(source) as picture:
+        return LoadedPicture(picture.convert("RGB"), frozenset())
+
+
+LOADERS: Mapping[Protocol, Load] = {"published": plain_rgb, "corrected": load_picture}
+
+
+def check_protocol(protocol: Protocol) -> None:
+    """Refuses a protocol that there is not.
+
+    Args:
+        protocol: `published`, what the released code computes, or `corrected`.
+
+    Raises:
+        ScoreError: Refused.
+    """
+    if protocol not in LOADERS:
+        raise ScoreError(unknown("protocol", protocol, LOADERS))
+
+
+def load_once(source: PictureSource, load: Load) -> tuple[LoadedPicture, str]:
+    """Loads a picture that other threads may be loading, too.
+
+    Args:
+        source: The picture.
+        load: How.
+
+    Returns:
+        What `load` gives, and a digest of the file's bytes, or of the loaded pixels of a picture
+        in memory; equal ones have the same.
+
+    Raises:
+        BadPictureError: It is no picture that can be shown; its `reason` says why.
+    """
+    with _its_lock(source):
+        loaded = load(source)
+    return loaded, _image_digest(source, loaded.image)
+
+
+def decoders() -> dict[str, str | None]:
+    """Versions of the libraries that decide what levels a decoded picture has.
+
+    Returns:
+        By name; null for one that Pillow was built without.
+
+    Example:
+        >>> "pillow" in decoders()
+        True
+    """
+    return {**versions_of("pillow"), **{name: features.version(name) for name in CODECS}}
+
+
+def _its_lock(source: PictureSource) -> AbstractContextManager[object]:
+    if isinstance(source, Image.Image):
+        return _LOCKS[id(source) // 16 % len(_LOCKS)]
+    return nullcontext()
+
+
+def _image_digest(source: PictureSource, shown: Image.Image) -> str:
+    # Equal ones are to be found, not forgeries: a sha256 takes a tenth of the time of decoding.
+    if isinstance(source, Image.Image):
+        return xxh3_128(f"{shown.size}".encode() + shown.tobytes()).hexdigest()
+    return xxh3_128(source.read_bytes() if isinstance(source, Path) else source).hexdigest()
+
+
+# The levels of a channel that a sheet of one colour may differ by, and people cannot see.
+FLAT_LEVELS = 2
+_LATTICE = (8, 8)
+
+
+def is_flat(picture: Image.Image) -> bool:
+    """Whether a picture is a sheet of one colour, up to what people cannot see.
+
+    Args:
+        picture: In mode RGB.
+
+    Returns:
+        True when no channel has levels more than 2 apart.
+
+    Example:
+        >>> is_flat(Image.new("RGB", (9, 9), "teal"))
+        True
+        >>> is_flat(Image.linear_gradient("L").convert("RGB"))
+        False
+    """
+    # Some of its pixels tell of most pictures that they are not.
+    some = picture.resize(_LATTICE, Image.Resampling.NEAREST)
+    return _range(some) <= FLAT_LEVELS and _range(picture) <= FLAT_LEVELS
+
+
+def placeholders(digests: Sequence[tuple[str, str]]) -> frozenset[int]:
+    """Outputs that stand for several tasks, such as a card that says that nothing was made.
+
+    Args:
+        digests: For each sample, the digests of its inputs and of its output; an empty one for
+            what is not there.
+
+    Returns:
+        Numbers of the samples whose output is, byte for byte, that of a sample with other inputs.
+
+    Example:
+        >>> sorted(placeholders([("a", "x"), ("b", "x"), ("a", "y"), ("a", "y"), ("c", "")]))
+        [0, 1]
+    """
+    tasks: dict[str, set[str]] = {}
+    for inputs, output in digests:
+        tasks.setdefault(output, set()).add(inputs)
+    repeated = {output for output, several in tasks.items() if output and len(several) > 1}
+    return frozenset(at for at, (_, output) in enumerate(digests) if output in repeated)
+
+
+def _range(picture: Image.Image) -> int:
+    ends = [band.getextrema() for band in picture.split()]
+    return max(int(high) - int(low) for low, high in ends)  # type: ignore[arg-type]

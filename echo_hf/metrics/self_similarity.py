@@ -1,16 +1,218 @@
-"""Run a ViT over the pictures of samples, each picture once."""
+"""Self-similarity of an image: how alike the keys are that a ViT makes of its places."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
-from echo_hf.metrics.similarity_cache import SimilarityCache
-from echo_hf.metrics.squashed import Squashed
-from echo_hf.metrics.vit_keys import Similarity, self_similarities
+from echo_hf.metrics.image_features import InputCache
 from echo_hf.metrics.vit_loading import LoadedVit, VitOptions, load_vit
+
+if TYPE_CHECKING:
+    import torch
+
+
+Levels = NDArray[np.uint8]
+RESAMPLING = Image.Resampling.BILINEAR
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Squashed:
+    """A picture as a ViT is given it.
+
+    Attributes:
+        pixels: Array [size, size, channel] of levels.
+        digest: Of the pixels: pictures that share it look the same to the ViT.
+    """
+
+    pixels: Levels
+    digest: bytes
+
+
+def squashed(picture: Image.Image, size: int) -> Squashed:
+    """Makes a picture a square, whatever its shape was, in 8 bits.
+
+    Args:
+        picture: In mode RGB.
+        size: Pixels a side.
+
+    Returns:
+        The square, with its digest.
+
+    Example:
+        >>> wide = Image.new("RGB", (40, 10), (1, 2, 3))
+        >>> squashed(wide, 2).pixels.tolist()
+        [[[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [1, 2, 3]]]
+        >>> squashed(wide, 2).digest == squashed(wide.resize((8, 8)), 2).digest
+        True
+    """
+    pixels = np.asarray(picture.resize((size, size), RESAMPLING))
+    return Squashed(pixels, sha256(pixels.tobytes()).digest())
+
+
+def blocks_of(model: Any) -> Sequence[Any]:
+    """The blocks of a ViT, in the order in which they are run.
+
+    Args:
+        model: A `transformers.ViTModel` of any version from 5.0.
+
+    Returns:
+        The blocks; each takes hidden states and gives the next.
+    """
+    blocks: Sequence[Any] = model.encoder.layer if hasattr(model, "encoder") else model.layers
+    return blocks
+
+
+def key_projection(block: Any) -> Any:
+    """The layer of a block that makes keys, those of all heads side by side.
+
+    Args:
+        block: One of `blocks_of`.
+
+    Returns:
+        The linear layer; it takes the block's normalised hidden states.
+    """
+    attention = block.attention
+    return attention.k_proj if hasattr(attention, "k_proj") else attention.attention.key
+
+
+class CudnnGuard:
+    """A context manager for threads that want their convolutions without cuDNN.
+
+    torch is there by the time it is entered.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._was_enabled = True
+
+    def __enter__(self) -> None:
+        from torch.backends import cudnn
+
+        with self._lock:
+            if not self._inside:
+                self._was_enabled, cudnn.enabled = cudnn.enabled, False
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        from torch.backends import cudnn
+
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                cudnn.enabled = self._was_enabled
+
+
+# What it guards belongs to the process, so there is one of it.
+without_cudnn = CudnnGuard()
+
+
+Similarity = NDArray[np.float32]
+
+# Mean and spread of the levels of ImageNet from 0 to 1, red, green and blue.
+MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+HIGHEST = 255
+SHORTEST_KEY = 1e-8
+
+
+def self_similarities(vit: LoadedVit, layer: int, pictures: Levels) -> Similarity:
+    """Cosines of the keys of every two places of each picture.
+
+    The ViT is run up to the block whose keys are taken, without hooks, so that threads and
+    batches do not get each other's.
+
+    Args:
+        vit: The ViT.
+        layer: Number of the block, the first being 0.
+        pictures: Array [picture, size, size, channel] of levels, 0 to 255.
+
+    Returns:
+        Array [picture, token, token] from -1 to 1, symmetric; the first token is that of the
+        class. NaN where the ViT makes no number, or one whose square float32 cannot hold.
+    """
+    import torch
+
+    # No short cuts of GPUs, which round to 10 bits where nobody has asked for it: neither those of
+    # mixed precision nor those that the convolutions of cuDNN take by default.
+    mixed = torch.autocast(vit.device.partition(":")[0], enabled=False)
+    with torch.inference_mode(), without_cudnn, mixed:
+        keys = _keys(vit, layer, _normalised(pictures, vit.device))
+        units = _directions(keys)
+        found: Similarity = (units @ units.mT).cpu().numpy()
+    return found
+
+
+def _normalised(pictures: Levels, device: str) -> torch.Tensor:
+    import torch
+
+    levels = torch.tensor(pictures, device=device).permute(0, 3, 1, 2)
+    # Named, since numbers of Python are otherwise of the type that a program has set as its own.
+    mean, spread = (
+        torch.tensor(one, device=device, dtype=torch.float32).view(-1, 1, 1)
+        for one in (MEAN, SPREAD)
+    )
+    return (levels.float() / HIGHEST - mean) / spread
+
+
+def _keys(vit: LoadedVit, layer: int, pixels: torch.Tensor) -> torch.Tensor:
+    """Array [picture, token, width] of the keys of all heads side by side."""
+    *before, last = blocks_of(vit.model)[: layer + 1]
+    hidden = vit.model.embeddings(pixels, interpolate_pos_encoding=vit.interpolated)
+    for block in before:
+        hidden = block(hidden)
+    keys: torch.Tensor = key_projection(last)(last.layernorm_before(hidden))
+    return keys
+
+
+def _directions(keys: torch.Tensor) -> torch.Tensor:
+    """Keys of length 1; NaN where a length is not finite, which divided by would be a 0."""
+    lengths = keys.norm(dim=-1, keepdim=True)
+    return (keys / lengths.clamp_min(SHORTEST_KEY)).where(lengths.isfinite(), float("nan"))
+
+
+MOST_BYTES = 2**28
+
+
+class SimilarityCache(InputCache[LoadedVit, Similarity]):
+    """What a ViT sees in inputs, and the ViT, so that all systems share both.
+
+    Given to `structure_distance` for one system after the other: the ViT is loaded once, and looks
+    at each input once. An input is known by the pixels that the ViT is given, and by all that
+    decides what it makes of them. The self-similarity is kept in float32, 155 KB for each input of
+    DINO ViT-S/16 (197 x 197 numbers), and nothing else of it. What is kept of inputs never grows
+    beyond `most_bytes`: what no longer fits is computed anew.
+
+    Args:
+        most_bytes: How much is kept of inputs at most; 256 MiB are 1722 inputs of DINO ViT-S/16.
+
+    Raises:
+        ScoreError: `most_bytes` is no number of bytes.
+
+    Example:
+        >>> import numpy as np
+        >>> cache = SimilarityCache(most_bytes=2000)
+        >>> for name in (b"first", b"second"):
+        ...     cache.keep(("vit", name), np.eye(12, dtype=np.float32))
+        >>> len(cache), cache.kept_bytes, cache.find(("vit", b"second")) is None
+        (1, 1216, True)
+    """
+
+    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
+        super().__init__(most_bytes=most_bytes)
+
+    def _size(self, value: Similarity) -> int:
+        return value.nbytes
+
+    def _copied(self, value: Similarity) -> Similarity:
+        return value.copy()
 
 
 class SelfSimilarities:

@@ -10,15 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.metrics.estimate import definition_of, mean_of
-from echo_hf.metrics.loading import Protocol, check_protocol
-from echo_hf.metrics.result import MetricResult, Unmeasured, coverage_of, versions_of
+from echo_hf.metrics.result import (
+    MetricResult,
+    Unmeasured,
+    coverage_of,
+    definition_of,
+    mean_of,
+    versions_of,
+)
+from echo_hf.metrics.samples import Protocol, check_protocol
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from echo_hf.scores.rating_table import RatingTable
+
 
 RUBRIC = "text_rendering"
 HIGHEST = 10.0

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from datasets import Dataset
 
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.quickstart.truth import NO_TRUTH, Truths, corpus, json_lines, read_truths, sample_rows
 from echo_hf.tables import OUTPUTS
 

@@ -1,14 +1,9 @@
-"""Which picture is meant by a task of the bundled posts: the script that drew them knows.
-
-`truth.jsonl` names it by the task's post and prompt, so that a sample of a benchmark that was built
-from the posts finds its picture whatever engine built it. It speaks of the bundled posts alone:
-for posts that people really wrote nobody knows the right picture.
-"""
+"""Which image is meant by a task of the bundled posts, and which metrics fit it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -17,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from datasets import Dataset
 
-from echo_hf.apply import check_columns
 from echo_hf.collect.urls import canonical_url
-from echo_hf.tables import SAMPLES, Table
+from echo_hf.pipeline.stage_runner import check_columns
+from echo_hf.tables import APPLICABILITY, SAMPLES, Table
 
 READ = ("id", "prompt", "post_urls", "quality", "sample_digest")
 READ_SAMPLES = Table(
@@ -110,3 +105,33 @@ def sample_rows(samples: Dataset | pa.Table, reader: str) -> list[dict[str, Any]
     check_columns(READ_SAMPLES, dataset, reader)
     rows = dataset.select_columns(list(READ)).with_format("arrow")[:].to_pylist()
     return [row for row in rows if row["quality"] == RATED_QUALITY]
+
+
+FILE = "applicability.jsonl"
+PICTURE_METRICS = ("face_identity", "color_shift", "structure_distance")
+
+
+def written_applicability(samples: pa.Table) -> pa.Table:
+    """Which metrics fit the samples of the bundled posts that start from a picture.
+
+    Args:
+        samples: Rows of samples, with id and post_urls.
+
+    Returns:
+        Rows of `APPLICABILITY`, one for each sample that is spoken of; whether it has text to
+        render is null, since nobody was asked.
+    """
+    said = {row["post_url"]: row for row in json_lines(corpus() / FILE)}
+    rows = samples.select(["id", "post_urls"]).to_pylist()
+    return pa.Table.from_pylist(list(_rows(rows, said)), APPLICABILITY.schema)
+
+
+def _rows(
+    samples: list[dict[str, Any]], said: Mapping[str, Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    for sample in samples:
+        known = next((said[url] for url in sample["post_urls"] if url in said), None)
+        if known is not None:
+            flags = {name: known[name] for name in PICTURE_METRICS}
+            rationale = known["rationale"]
+            yield {"sample_id": sample["id"], **flags, "rationale": rationale, "outcome": "ok"}

@@ -1,12 +1,16 @@
-"""What sections are made of: headings, notes, figures, names of systems and judges."""
+"""What sections are made of: headings, notes, tables, samples in a row, names of systems."""
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from echo_hf.reasons import Outcome
 from echo_hf.report.markup import Child, Markup, element, joined
-from echo_hf.report.thumbnails import Thumbnail
+from echo_hf.report.run_data import Output, Sample
+from echo_hf.report.thumbnails import Thumbnail, Thumbnails
 
 NAMES = {
     "image_to_image": "Image to image",
@@ -141,3 +145,177 @@ def picture(thumbnail: Thumbnail, text: str) -> Markup:
         loading="lazy",
         decoding="async",
     )
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        head: Its head: text, or an axis.
+        kind: Class of its cells: name, number, plot, text, or heat.
+        label: What a screen reader says in place of a head that is drawn.
+        optional: Whether it is left out on a phone.
+    """
+
+    head: Child
+    kind: str = "number"
+    label: str | None = None
+    optional: bool = False
+
+    @property
+    def classes(self) -> str:
+        """Classes of its cells."""
+        return f"{self.kind} optional" if self.optional else self.kind
+
+
+Row = Sequence[Child]
+
+
+def table(
+    caption: Child, columns: Sequence[Column], groups: Iterable[Iterable[Row]], kind: str = ""
+) -> Markup:
+    """A table whose first column names its rows.
+
+    Args:
+        caption: What the table shows.
+        columns: Its columns.
+        groups: Rows, in groups that are set apart from each other.
+        kind: Further class of the table.
+
+    Returns:
+        The table, in a box that scrolls sideways where it is too wide.
+    """
+    head = element("tr", [_head(column) for column in columns])
+    bodies = [element("tbody", [_row(columns, row) for row in group]) for group in groups]
+    whole = element(
+        "table", element("caption", caption), element("thead", head), bodies, class_=kind or None
+    )
+    return element(
+        "div", whole, class_="scroll", tabindex=0, role="region", aria_label=spoken(caption)
+    )
+
+
+def spoken(caption: Child) -> str:
+    """A caption without its elements, for an attribute.
+
+    Example:
+        >>> spoken(element("b", "a < b"))
+        'a < b'
+    """
+    return html.unescape(re.sub(r"<[^>]*>", "", joined(caption)))
+
+
+def _head(column: Column) -> Markup:
+    hidden = element("span", column.label, class_="unseen") if column.label else None
+    return element("th", column.head, hidden, scope="col", class_=column.classes)
+
+
+def _row(columns: Sequence[Column], cells: Row) -> Markup:
+    first, *others = cells
+    name = element("th", first, scope="row", class_=columns[0].classes)
+    rest = zip(columns[1:], others, strict=True)
+    return element("tr", name, [_cell(column, cell) for column, cell in rest])
+
+
+def _cell(column: Column, cell: Child) -> Markup:
+    if isinstance(cell, Markup) and cell.startswith("<td"):
+        return cell
+    return element("td", cell, class_=column.classes)
+
+
+def heat_cell(value: float | None, part: float | None, text: str, title: str) -> Markup:
+    """A cell coloured by its number.
+
+    Args:
+        value: The number, null for none.
+        part: From 0 to 1, where on the scale of colours it lies.
+        text: How the number is written.
+        title: What it is, as a sentence.
+
+    Returns:
+        The cell; 0.5 has the colour of paper.
+
+    Example:
+        >>> heat_cell(0.9, 0.9, "0.90", "a beats b")
+        '<td class="heat h9" title="a beats b">0.90</td>'
+    """
+    if value is None or part is None:
+        return element("td", "–", class_="heat", title=title)
+    step = min(10, max(0, round(part * 10)))
+    return element("td", text, class_=f"heat h{step}", title=title)
+
+
+NOT_TRIED = "not tried"
+Said = Mapping[tuple[str, str], str]
+
+
+def strip(
+    sample: Sample,
+    systems: Sequence[str],
+    outputs: Mapping[tuple[str, str], Output],
+    thumbnails: Thumbnails,
+    said: Said,
+) -> Markup:
+    """One sample in a row.
+
+    Args:
+        sample: The sample.
+        systems: The systems, from left to right.
+        outputs: What became of each sample and system.
+        thumbnails: Small copies of the pictures.
+        said: By sample and system, what stands beside its name.
+
+    Returns:
+        The row, which scrolls sideways where it is too wide.
+    """
+    cells = [*_inputs(sample, thumbnails)]
+    for system in systems:
+        output = outputs.get((sample.id, system))
+        label = [name_of(system), _small(said.get((sample.id, system)))]
+        cells.append(cell(output, f"output of {system}", label, thumbnails))
+    heading = element("p", sample.prompt, class_="prompt clamped", dir="auto")
+    listed = element("ul", cells, class_="strip", tabindex=0, aria_label="inputs and outputs")
+    return element("article", heading, listed, class_="sample")
+
+
+def cell(output: Output | None, text: str, label: Child, thumbnails: Thumbnails) -> Markup:
+    """What a system made of a sample: its picture, or a card that says why there is none.
+
+    Args:
+        output: What became of it; null where it was not tried.
+        text: What stands for the picture where it is not seen.
+        label: What stands below.
+        thumbnails: Small copies of the pictures.
+
+    Returns:
+        The cell.
+    """
+    shown = thumbnails.get(output.picture or "") if output else None
+    body = picture(shown, text) if shown else _error_card(output)
+    return element("li", element("figure", body, element("figcaption", label)))
+
+
+def _error_card(output: Output | None) -> Markup:
+    outcome = NOT_TRIED if output is None else output.outcome
+    if output is not None and output.picture:
+        outcome = "cannot be shown"
+    elif outcome == Outcome.OK:
+        outcome = "no picture"
+    reason = output.reason if output else None
+    return element(
+        "div", element("b", outcome), element("span", reason) if reason else None, class_="missing"
+    )
+
+
+def _inputs(sample: Sample, thumbnails: Thumbnails) -> Iterator[Markup]:
+    for at, digest in enumerate(sample.inputs, 1):
+        text = f"input {at}" if len(sample.inputs) > 1 else "input"
+        shown = thumbnails.get(digest)
+        body = picture(shown, text) if shown else _error_card(Output(digest, ""))
+        caption = element("figcaption", text)
+        yield element("li", element("figure", body, caption), class_="given")
+
+
+def _small(text: str | None) -> Markup | None:
+    return element("span", text, class_="small") if text else None

@@ -2,36 +2,321 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from echo_hf._infra.atomic_dir import replaced_whole
+from echo_hf._infra.file_lock import held
+from echo_hf._infra.text import escaped, table_row
+from echo_hf.builder.build import RUNS
+from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
-from echo_hf.evaluated import Evaluated
-from echo_hf.file_lock import held
-from echo_hf.report.board_markdown import board_markdown
-from echo_hf.report.colours import ColourSum, MeanColours
-from echo_hf.report.eval_results import eval_results
-from echo_hf.report.figures import figures
-from echo_hf.report.gallery_data import gallery_data
-from echo_hf.report.markup import Markup
-from echo_hf.report.numbers import count
-from echo_hf.report.page import page
-from echo_hf.report.run_data import RunData, read_run_data
-from echo_hf.report.sections.agreement import agreement
-from echo_hf.report.sections.analysis import analysis
-from echo_hf.report.sections.board import board
-from echo_hf.report.sections.colours import INPUTS, colours
-from echo_hf.report.sections.gallery import gallery
-from echo_hf.report.sections.header import header
-from echo_hf.report.sections.highlights import highlights
-from echo_hf.report.sections.metrics import metrics
-from echo_hf.report.sections.provenance import provenance
-from echo_hf.report.sections.tasks import tasks
+from echo_hf.judging.board import judge_names
+from echo_hf.metrics.result import BETTER, HIGHER
+from echo_hf.report.agreement_section import agreement
+from echo_hf.report.analysis_sections import analysis
+from echo_hf.report.board_sections import board, highlights, tasks, tiers_of
+from echo_hf.report.charts import printed_bars, printed_boxes
+from echo_hf.report.markup import NOTHING, Markup, count, interval, is_web, number, share, shown
+from echo_hf.report.metric_sections import INPUTS, colours, metrics, provenance
+from echo_hf.report.page import gallery, header, page
+from echo_hf.report.parts import titled
+from echo_hf.report.results import Rates, judges_of
+from echo_hf.report.run_data import Output, Rating, RunData, Sample, read_run_data
 from echo_hf.report.thumbnails import FOLDER as THUMBNAILS
-from echo_hf.report.thumbnails import Looked, Thumbnails, looked_at
-from echo_hf.run import RUNS
-from echo_hf.swap import replaced_whole
+from echo_hf.report.thumbnails import ColourSum, Looked, MeanColours, Thumbnails, looked_at
+
+
+def figures(data: RunData) -> dict[str, str]:
+    """The figures of a run for print.
+
+    Args:
+        data: The run.
+
+    Returns:
+        SVG documents by name: win rates of each split as bars (figure 6), and each metric as
+        boxes over samples (figure 8).
+    """
+    found: dict[str, str] = {}
+    for split in data.splits:
+        rates = data.results.rates(split)
+        if rates is not None:
+            every = ((name, rates.win_rate[name], rates.interval.get(name)) for name in rates.order)
+            bars = [(name, rate, ends) for name, rate, ends in every if rate is not None]
+            failed = _failed(data, rates.per_judge)
+            found[f"win_rate_{split}"] = printed_bars(f"{titled(split)}: win rate", bars, failed)
+        found |= _metrics(data, split)
+    return found
+
+
+def _metrics(data: RunData, split: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    metrics = data.results.details[split].metrics
+    for metric in dict.fromkeys(one.metric for one in metrics):
+        rows = [one for one in metrics if one.metric == metric]
+        values = {
+            one.system: [value for value in one.result.per_sample if value is not None]
+            for one in rows
+            if one.result is not None
+        }
+        boxes = [(name, values[name]) for name in data.systems if values.get(name)]
+        if boxes:
+            better = "higher" if BETTER.get(metric, HIGHER) == HIGHER else "lower"
+            title = f"{titled(split)}: {titled(metric).lower()}, {better} is better"
+            found[f"{metric}_{split}"] = printed_boxes(title, boxes, _failed(data, judges_of(rows)))
+    return found
+
+
+def _failed(data: RunData, judges: Iterable[str]) -> str:
+    """Which of a figure's judges failed their audits."""
+    named = ", ".join(judge_names(filter(data.failures.get, judges), data.failures))
+    return f"judged by {named}" if named else ""
+
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def eval_results(data: RunData) -> str | None:
+    """The win rates of each system, for whoever publishes it.
+
+    A task of the benchmark's own `eval.yaml` is a split. The value alone says little, so that the
+    notes name the other systems, the judges and the interval.
+
+    Args:
+        data: The run.
+
+    Returns:
+        YAML with a list of entries by system; null where the benchmark is not on the Hub, or
+        nothing was rated.
+    """
+    dataset, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
+    if not at:
+        return None
+    every = {shown(system): _entries(data, system, dataset, revision) for system in data.systems}
+    found = {system: entries for system, entries in every.items() if entries}
+    if not found:
+        return None
+    return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def _entries(data: RunData, system: str, dataset: str, revision: str) -> list[dict[str, Any]]:
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    rated = ((split, data.results.rates(split)) for split in data.splits)
+    entries = [
+        EvalResultEntry(
+            dataset_id=dataset,
+            task_id=split,
+            value=round(value, 4),
+            dataset_revision=revision if COMMIT.fullmatch(revision) else None,
+            notes=shown(_notes(data, rates, system, revision)),
+        )
+        for split, rates in rated
+        if rates and (value := rates.win_rate.get(system)) is not None
+    ]
+    return eval_result_entries_to_yaml(entries)
+
+
+def _notes(data: RunData, rates: Rates, system: str, revision: str) -> str:
+    others = [name for name in rates.order if name != system]
+    ends = rates.interval.get(system)
+    judges = [
+        f"{judge} (failed its audit)" if judge in data.failures else judge
+        for judge in rates.per_judge
+    ]
+    return "; ".join(
+        [
+            f"win rate from 0 to 1 against {', '.join(others)}",
+            f"judged by {', '.join(judges)}",
+            f"protocol {data.results.protocol}",
+            f"95 % interval {number(ends[0])} to {number(ends[1])}" if ends else "no interval",
+            f"revision {revision}",
+        ]
+    )
+
+
+HEAD = "| system | win rate | 95 % | tier | coverage |\n|---|---:|---:|---:|---:|"
+
+
+def board_markdown(data: RunData) -> str:
+    """The win rates of every split in Markdown.
+
+    Args:
+        data: The run.
+
+    Returns:
+        A heading and a table for each split that was rated, and who judged.
+    """
+    return "\n".join(line for split in data.splits for line in _split(data, split)) + "\n"
+
+
+def _split(data: RunData, split: str) -> Iterator[str]:
+    found, rates = data.results.details[split].win_rate, data.results.rates(split)
+    yield f"### {titled(split)}\n"
+    if rates is None or found is None:
+        yield "No judge has rated an output of this split.\n"
+        return
+    yield HEAD
+    tiers, known = tiers_of(rates, found), any(rates.interval.values())
+    for at, tier in enumerate(tiers, 1):
+        for system in tier:
+            cells = (
+                _cell(system),
+                number(rates.win_rate[system]),
+                interval(rates.interval.get(system)),
+                str(at) if known else NOTHING,
+                share(rates.coverage.get(system)),
+            )
+            yield table_row(*cells)
+    judges = ", ".join(_judge(data, judge) for judge in rates.per_judge)
+    yield f"\nProtocol {data.results.protocol}, judged by {judges}.\n"
+
+
+def _judge(data: RunData, judge: str) -> str:
+    failed = data.failures.get(judge)
+    said = f"{judge} (failed its audit: {', '.join(failed)})" if failed else judge
+    return _cell(said)
+
+
+def _cell(text: str) -> str:
+    return escaped(shown(text))
+
+
+# What would end the script element that holds the data, or a line of a script.
+UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+class Numbered:
+    """Texts by number, in the order in which they came.
+
+    Example:
+        >>> texts = Numbered()
+        >>> texts.number("b"), texts.number("a"), texts.number("b"), texts.number(None)
+        (0, 1, 0, None)
+        >>> texts.all
+        ['b', 'a']
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str | None) -> int | None:
+        """The number of a text; null for none."""
+        if text is None:
+            return None
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    @property
+    def all(self) -> list[str]:
+        """The texts by number."""
+        return list(self._numbers)
+
+
+def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str]) -> str:
+    """All samples as the gallery's script reads them.
+
+    Args:
+        data: The run.
+        thumbnails: Small copies of the pictures.
+        problems: Why pictures cannot be shown, by digest.
+
+    Returns:
+        JSON that may stand in a page as it is.
+    """
+    texts, pictures = Numbered(), Numbered()
+    row = _Rows(data, texts, pictures, problems)
+    samples = [row.sample(one) for one in data.samples]
+    found = {
+        "systems": data.systems,
+        "failed": data.failures,
+        "names": {
+            name: titled(name)
+            for one in data.samples
+            for name in (one.split, one.task or "")
+            if name
+        },
+        "samples": samples,
+        "texts": texts.all,
+        "pictures": [_picture(digest, thumbnails) for digest in pictures.all],
+    }
+    text = json.dumps(_shown(found), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(UNSAFE)
+
+
+def _shown(value: Any) -> Any:
+    """The same data with every text as a page can show it."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, Mapping):
+        return {shown(name): _shown(one) for name, one in value.items()}
+    return [_shown(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _picture(digest: str, thumbnails: Thumbnails) -> list[str | int] | None:
+    found = thumbnails.get(digest)
+    return [found.source, found.width, found.height] if found else None
+
+
+class _Rows:
+    """Makes rows of the gallery's data."""
+
+    def __init__(
+        self, data: RunData, texts: Numbered, pictures: Numbered, problems: Mapping[str, str]
+    ) -> None:
+        self._data, self._texts, self._pictures, self._problems = data, texts, pictures, problems
+        self._systems = {system: at for at, system in enumerate(data.systems)}
+
+    def sample(self, one: Sample) -> dict[str, Any]:
+        outputs = [self._output(one, system) for system in self._data.systems]
+        ratings = [self._rating(rating) for rating in self._data.ratings.get(one.id, ())]
+        filled: dict[str, Any] = {
+            "task": one.task,
+            "inputs": [self._pictures.number(digest) for digest in one.inputs],
+            "posted": [self._pictures.number(digest) for digest in one.posted],
+            "urls": [url for url in one.urls if is_web(url)],
+            "feedback": [[said.text, said.verdict, said.keyword] for said in one.feedback],
+            "flags": one.flags,
+            "ratings": ratings,
+        }
+        known = {name: value for name, value in filled.items() if value}
+        return {"id": one.id, "split": one.split, "prompt": one.prompt, "outputs": outputs, **known}
+
+    def _output(self, sample: Sample, system: str) -> list[Any] | None:
+        """Picture, outcome, reason, text; null where it was not tried."""
+        found = self._data.outputs.get((sample.id, system))
+        if found is None:
+            return None
+        row = [self._pictures.number(found.picture), *self._ended(found)]
+        while row and row[-1] is None:
+            row.pop()
+        return row
+
+    def _ended(self, found: Output) -> list[Any]:
+        problem = self._problems.get(found.picture or "")
+        outcome = None if found.outcome == "ok" else found.outcome
+        reason = problem or found.reason
+        return [(problem and "cannot be shown") or outcome, reason, self._texts.number(found.text)]
+
+    def _rating(self, one: Rating) -> list[Any]:
+        """System, judge, rubric, repeat, value, explanation, outcome."""
+        number = self._texts.number
+        outcome = None if one.outcome == "ok" else one.outcome
+        return [
+            self._systems.get(one.system),
+            number(one.judge),
+            number(one.rubric),
+            one.repeat,
+            one.value,
+            number(one.explanation or None),
+            outcome,
+        ]
+
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 HUB = "eval.yaml"

@@ -1,8 +1,4 @@
-"""Small copies of a run's pictures, and how often each level of a colour is in them.
-
-A picture is decoded once, which takes most of the time: the copy and the histogram are made from
-the same pixels. Copies are JPEG, which takes a sixth of the time of WebP.
-"""
+"""Small copies of a run's images, and the colors of each system's outputs (figure B.1)."""
 
 from __future__ import annotations
 
@@ -13,14 +9,15 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 from echo_hf.errors import PictureError
-from echo_hf.load_rgb import load_rgb
-from echo_hf.metrics.color_histograms import Integers, histograms
-from echo_hf.metrics.in_order import in_order
-from echo_hf.open_picture import BadPictureError
-from echo_hf.pictures import PictureStore
+from echo_hf.images.decode import BadPictureError
+from echo_hf.images.loader import load_rgb
+from echo_hf.images.store import PictureStore
+from echo_hf.metrics.color_histograms import CHANNELS, LEVELS, Floats, Integers, histograms
+from echo_hf.metrics.image_features import in_order
 
 LONGEST_SIDE = 384
 QUALITY = 80
@@ -124,3 +121,58 @@ def _kept(digest: str, small: Image.Image, folder: Path | None) -> Thumbnail:
 
 
 Thumbnails = Mapping[str, Thumbnail]
+
+
+@dataclass(frozen=True)
+class MeanColours:
+    """The mean of some pictures' histograms.
+
+    Attributes:
+        pictures: How many they are.
+        shares: Array [channel, level], each channel adding up to 1.
+    """
+
+    pictures: int
+    shares: Floats
+
+    @property
+    def mean(self) -> tuple[float, float, float]:
+        """The mean red, green and blue, in levels from 0 to 255."""
+        red, green, blue = self.shares @ np.arange(LEVELS)
+        return float(red), float(green), float(blue)
+
+    @property
+    def hexadecimal(self) -> str:
+        """The mean colour as a page names it."""
+        return "#" + "".join(f"{round(level):02x}" for level in self.mean)
+
+
+class ColourSum:
+    """Histograms of pictures that come one by one; each picture counts once, whatever its size.
+
+    Example:
+        >>> from PIL import Image
+        >>> from echo_hf.metrics.color_histograms import histograms
+        >>> found = ColourSum()
+        >>> found.add(histograms(Image.new("RGB", (1, 1), (255, 0, 10))))
+        >>> found.add(histograms(Image.new("RGB", (8, 8), (0, 0, 30))))
+        >>> found.mean().mean, found.mean().hexadecimal
+        ((127.5, 0.0, 20.0), '#800014')
+    """
+
+    def __init__(self) -> None:
+        self._sum: Floats = np.zeros((CHANNELS, LEVELS))
+        self._pictures = 0
+
+    def add(self, counts: Integers) -> None:
+        """Adds a picture.
+
+        Args:
+            counts: Array [channel, level] of its pixels.
+        """
+        self._sum += counts / counts.sum(axis=-1, keepdims=True)
+        self._pictures += 1
+
+    def mean(self) -> MeanColours:
+        """The mean of all that were added; of none, zeros."""
+        return MeanColours(self._pictures, self._sum / max(self._pictures, 1))

@@ -4,24 +4,30 @@ Some functions share their name with the file that holds them: they are imported
 that the package's name means the function, whatever is imported first.
 """
 
-from echo_hf.scores.bounds import Bounds, bounds
-from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
-from echo_hf.scores.gap_ratio import Gap, GapRatio, gap_ratio, relative_gap
-from echo_hf.scores.leave_one_out import LeaveOneJudgeOut, leave_one_judge_out
-from echo_hf.scores.pairwise_agreement import (
-    JudgeAgreement,
-    PairwiseAgreement,
-    pairwise_agreement,
+from echo_hf.scores.agreement import Agreement, agreement
+from echo_hf.scores.bradley_terry import (
+    BradleyTerry,
+    Gap,
+    GapRatio,
+    bradley_terry,
+    gap_ratio,
+    relative_gap,
 )
-from echo_hf.scores.people.agreement import Agreement, agreement
-from echo_hf.scores.people.friedman import Friedman, friedman, kendalls_w
-from echo_hf.scores.people.kemeny import Consensus, kemeny_consensus
-from echo_hf.scores.people.pairwise_tests import PairTest, dunn, siegel_castellan
-from echo_hf.scores.people.tau import TauB, tau_b
-from echo_hf.scores.power import SamplesNeeded, Separation, samples_needed
-from echo_hf.scores.self_preference import Preference, SelfPreference, self_preference
-from echo_hf.scores.sensitivity import Board, Sensitivity, sensitivity
-from echo_hf.scores.tiers import Tiers, tiers
+from echo_hf.scores.friedman import Friedman, PairTest, dunn, friedman, kendalls_w, siegel_castellan
+from echo_hf.scores.judges import Preference, SelfPreference, self_preference
+from echo_hf.scores.kemeny import Consensus, kemeny_consensus
+from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement, pairwise_agreement
+from echo_hf.scores.rank_correlation import TauB, tau_b
+from echo_hf.scores.robustness import (
+    Board,
+    Bounds,
+    LeaveOneJudgeOut,
+    Sensitivity,
+    bounds,
+    leave_one_judge_out,
+    sensitivity,
+)
+from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers
 from echo_hf.scores.win_rate import WinRate, win_rate
 
 __all__ = [

@@ -1,22 +1,22 @@
-"""Which systems the ratings tell apart: tiers of the board (ECHO section 5.1 reads it in tiers)."""
+"""Which systems the ratings tell apart, and how many samples it takes to tell them apart."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import ceil
 from typing import Any, Unpack
 
 import numpy as np
 
-from echo_hf.bootstrap import FEWEST_SAMPLES
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES, SAME
 from echo_hf.errors import ScoreError
-from echo_hf.scores.arrays import Floats
-from echo_hf.scores.by_system import best_first, named_pairs
-from echo_hf.scores.compared import Choices, Compared, compare
-from echo_hf.scores.sign_flip import TEST, leads_of, sign_flip_test, smallest_p
-from echo_hf.scores.spread import samples_of
-from echo_hf.scores.vote import pairs_of
+from echo_hf.reasons import Unscored
+from echo_hf.scores.columns import Floats, divided
+from echo_hf.scores.intervals import TEST, leads_of, samples_of, sign_flip_test, smallest_p
+from echo_hf.scores.judge_votes import Choices, Compared, best_first, compare, named_pairs
+from echo_hf.scores.votes import matrix_of, pairs_of, points_of, rates_of
 
 PairValues = Mapping[str, Mapping[str, float | None]]
 
@@ -158,3 +158,142 @@ def _split(
             found.append([])
         found[-1].append(system)
     return tuple(map(tuple, found))
+
+
+def per_sample(compared: Compared) -> Floats:
+    """A value for each system and sample; their mean over samples is the win rate.
+
+    Where nothing is missing it is the mean of a system's points against the others on that
+    sample. Where comparisons are missing, each one that there is counts as many times as makes up
+    for those (the rate's influence values, of which the delta method takes the variance).
+
+    Args:
+        compared: The verdicts.
+
+    Returns:
+        Array [system, sample], NaN for a system that was never compared.
+    """
+    systems, samples = len(compared.table.systems), len(compared.table.samples)
+    points = points_of(compared.verdicts, systems)
+    rates = rates_of(points, compared.rule.average)[:, None]
+    if compared.rule.average == "comparisons":
+        expected, counts = np.broadcast_to(rates, points.won.shape), points.compared.sum(axis=1)
+        weights = np.broadcast_to(counts[:, None], points.won.shape)
+    else:
+        expected = matrix_of(points)
+        weights = points.compared * (points.compared > 0).sum(axis=1)[:, None]
+    surprise = _surprise(compared.verdicts, expected)
+    scale = np.nan_to_num(divided(samples, weights))
+    return np.asarray(rates + np.einsum("ab,abs->as", scale, surprise))
+
+
+def _surprise(verdicts: Floats, expected: Floats) -> Floats:
+    """Points beyond the expected ones [system, opponent, sample], 0 where not compared."""
+    first, second = pairs_of(len(expected))
+    whole = np.zeros((*expected.shape, verdicts.shape[-1]))
+    whole[first, second] = (1 + verdicts) / 2 - expected[first, second][:, None]
+    whole[second, first] = (1 - verdicts) / 2 - expected[second, first][:, None]
+    return np.nan_to_num(whole)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """How far apart two systems are, and how many samples show it.
+
+    Attributes:
+        needed: Number of samples; null when there is none.
+        difference: Win rate of the first minus that of the second; null when one has none.
+        deviation: Standard deviation of that difference from sample to sample; null as above.
+        reason: Why there is no number.
+    """
+
+    needed: int | None
+    difference: float | None
+    deviation: float | None
+    reason: Unscored | None
+
+
+@dataclass(frozen=True)
+class SamplesNeeded:
+    """Samples that it takes to separate each two systems.
+
+    Attributes:
+        pairs: What separates them, by the first and then by the second system.
+        definition: Every parameter that the numbers depend on.
+    """
+
+    pairs: Mapping[str, Mapping[str, Separation]]
+    definition: Mapping[str, Any]
+
+
+def samples_needed(
+    ratings: Any,
+    outputs: Any = None,
+    *,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    **choices: Unpack[Choices],
+) -> SamplesNeeded:
+    """Samples of the same kind that would separate two systems, if they differ as observed.
+
+    It is the usual number for a paired two-sided z test of the difference of win rates, sample by
+    sample. Seen in few samples a difference is often too large by luck, and the number too small.
+
+    Args:
+        ratings: As for `win_rate`.
+        outputs: As for `win_rate`.
+        power: How often the difference is to be found, between 0 and 1.
+        alpha: How often one may be found where there is none, for this one pair.
+        choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        The numbers, for every two systems.
+
+    Raises:
+        TableError: As for `win_rate`.
+        ScoreError: As for `win_rate`, or a probability is not between 0 and 1.
+
+    Example:
+        >>> rows = [
+        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
+        ...     for at in range(40)
+        ...     for system, rating in {"a": 5 + (at % 4 > 0), "b": 5 + (at % 4 == 0)}.items()
+        ... ]
+        >>> found = samples_needed(rows).pairs["a"]["b"]
+        >>> found.difference, round(found.deviation, 3), found.needed
+        (0.5, 0.877, 25)
+    """
+    for name, value in (("power", power), ("alpha", alpha)):
+        if not 0 < value < 1:
+            raise ScoreError(f"{name} is {value!r}: expected a probability between 0 and 1")
+    from scipy.stats import norm
+
+    compared = compare(ratings, outputs, **choices)
+    values, systems = per_sample(compared), compared.table.systems
+    counts = samples_of(compared.verdicts, len(systems))
+    factor = float(norm.isf(alpha / 2) + norm.isf(1 - power))
+    pairs = {
+        one: {
+            other: _separation(values[i] - values[j], min(counts[i], counts[j]), factor)
+            for j, other in enumerate(systems)
+            if i != j
+        }
+        for i, one in enumerate(systems)
+    }
+    return SamplesNeeded(pairs, compared.definition("samples_needed", power=power, alpha=alpha))
+
+
+def _separation(differences: Floats, samples: int, factor: float) -> Separation:
+    if np.isnan(differences).any() or not samples:
+        return Separation(None, None, None, Unscored.NOTHING_IN_COMMON)
+    difference = float(differences.mean())
+    if samples < FEWEST_SAMPLES:
+        return Separation(None, difference, None, Unscored.FEW_SAMPLES)
+    deviation = float(differences.std(ddof=1))
+    if abs(difference) < SAME:
+        return Separation(None, difference, deviation, Unscored.NO_DIFFERENCE)
+    if deviation < SAME:
+        return Separation(None, difference, deviation, Unscored.NO_SPREAD)
+    # The small number keeps what is whole but for its last digit from being rounded up.
+    needed = ceil((factor * deviation / difference) ** 2 - 1e-9)
+    return Separation(needed, difference, deviation, None)

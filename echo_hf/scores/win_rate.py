@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from echo_hf.reasons import IgnoredRating, Unscored
-from echo_hf.scores.arrays import divided
-from echo_hf.scores.by_system import best_first, counted_pairs, named, named_pairs
-from echo_hf.scores.compared import Compared, compare, voted
-from echo_hf.scores.pair_rates import Points, matrix_of, points_of, ties_of
+from echo_hf.scores.columns import divided
+from echo_hf.scores.intervals import Spread, spread_of
+from echo_hf.scores.judge_votes import (
+    Compared,
+    best_first,
+    compare,
+    counted_pairs,
+    named,
+    named_pairs,
+    voted,
+)
 from echo_hf.scores.rating_table import RUBRIC, Key
-from echo_hf.scores.rule import Missing, Protocol
-from echo_hf.scores.spread import Spread, spread_of
+from echo_hf.scores.votes import Missing, Points, Protocol, matrix_of, points_of, ties_of
 
 MISSING: tuple[Missing, ...] = ("exclude", "loss")
 

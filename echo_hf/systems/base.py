@@ -1,17 +1,15 @@
-"""What a system under test is given and gives back.
-
-A system is a context manager: the first `draw` loads its model or connects, leaving the context
-frees it; entering costs nothing. `draw` blocks, and may be called by as many threads at a time as
-`concurrency` says. What becomes of a task is a value, never an exception, but for two: `Passing`, a
-failure that another attempt may not meet, and `GenerationError`, after which no task could succeed.
-"""
+"""What a system under test is given and gives back, limits on tasks, and redaction."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
+from echo_hf.config.checks import CREDENTIALS
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef, Usage
 from echo_hf.reasons import Outcome, OutcomeStage
 
@@ -148,3 +146,127 @@ class System(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
+
+
+TOO_FEW = "too_few_inputs"
+TOO_MANY = "too_many_inputs"
+# In the details of an outcome: what the config said of the two numbers.
+LIMITS = "limits"
+NUMBERS = ("fewest_inputs", "most_inputs")
+
+
+def misfit(task: Task, fewest: int, most: int | None, taker: str = "the system") -> Drawn | None:
+    """Why a system does not take a task, by the number of its input pictures.
+
+    Args:
+        task: The task.
+        fewest: Fewest inputs that the system takes.
+        most: Most inputs that it takes, null for any number.
+        taker: What the message calls it.
+
+    Returns:
+        An outcome `unsupported`: inputs are never dropped to make a task fit. Null where it fits.
+
+    Example:
+        >>> misfit(Task("s1", "d" * 64, "image_to_image", "add a hat"), 1, 1).text
+        'the task has 0 input pictures, and the system takes at least 1'
+    """
+    number = len(task.inputs)
+    if number < fewest:
+        code, takes = TOO_FEW, f"at least {fewest}"
+    elif most is not None and number > most:
+        code, takes = TOO_MANY, f"at most {most}" if most else "none"
+    else:
+        return None
+    text = f"the task has {number} input pictures, and {taker} takes {takes}"
+    return Drawn(Outcome.UNSUPPORTED, stage=OutcomeStage.TASK, code=code, text=text)
+
+
+def by_config(unfit: Drawn, config: SystemConfig) -> Drawn:
+    """A task that was turned away for numbers which the config may set.
+
+    They are no part of a signature, so that raising one draws nothing anew: the outcome tells them,
+    and `may_fit_now` whether they are others now.
+
+    Args:
+        unfit: What became of the task.
+        config: The config of the system.
+
+    Returns:
+        The same, with what the config says of the two numbers in its details.
+    """
+    return replace(unfit, details={**unfit.details, LIMITS: _stated(config)})
+
+
+def may_fit_now(details: Mapping[str, Any], config: SystemConfig) -> bool:
+    """Whether a task was turned away for limits of a config that now says something else.
+
+    Args:
+        details: Of the outcome.
+        config: The config of the system now.
+
+    Returns:
+        False where no such limits are told.
+    """
+    return LIMITS in details and details[LIMITS] != _stated(config)
+
+
+def _stated(config: SystemConfig) -> dict[str, Any]:
+    return {name: config.parameters[name] for name in NUMBERS if name in config.parameters}
+
+
+# Shorter values would hide words that mean something else.
+SHORTEST = 6
+SECRET = re.compile(
+    r"(?:^|_)(?:(?:API)?KEYS?|TOKEN|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|BEARER"
+    r"|AUTHORIZATION|COOKIE)\d*(?:_|$)|(?:^|_)AUTH$"
+)
+HIDDEN = "[hidden]"
+FOLDERS = re.compile(r"(?<![\w./:\\-])(?:~|[A-Za-z]:)?[/\\](?:[^\s/\\'\"]+[/\\])+")
+IN_QUERY = re.compile(r"([?&](?:api_?)?(?:key|token|signature|sig)=)[^&\s'\"]+", re.IGNORECASE)
+
+
+def is_secret(variable: str) -> bool:
+    """Whether an environment variable holds a secret, by its name.
+
+    Example:
+        >>> is_secret("SHOP_KEY"), is_secret("TOKENIZERS_PARALLELISM")
+        (True, False)
+    """
+    return SECRET.search(variable.upper()) is not None
+
+
+def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
+    """A text without keys and passwords.
+
+    Args:
+        text: What somebody else's code said.
+        environment: Where credentials are kept: the values of variables with names such as
+            `OPENAI_API_KEY` or `HF_TOKEN`, of 6 characters or more, are hidden.
+
+    Returns:
+        The text, with a remark in place of each.
+
+    Example:
+        >>> without_secrets("401 for https://mira:tulip@example.org/v1?key=abc", {})
+        '401 for https://[hidden]@example.org/v1?key=[hidden]'
+        >>> without_secrets("bad key sk-123456", {"OPENAI_API_KEY": "sk-123456"})
+        'bad key [hidden]'
+    """
+    named = (value.strip() for name, value in environment.items() if is_secret(name))
+    # The longest first: one may begin with another.
+    for value in sorted(named, key=len, reverse=True):
+        if len(value) >= SHORTEST:
+            text = text.replace(value, HIDDEN)
+    text = CREDENTIALS.sub(f"://{HIDDEN}@", text)
+    return IN_QUERY.sub(rf"\1{HIDDEN}", text)
+
+
+def without_folders(text: str) -> str:
+    """A text without the folders of absolute paths; the names of files stay.
+
+    Example:
+        >>> without_folders("--weights=/data/mira/lumen.ckpt"), without_folders("models/lumen.ckpt")
+        ('--weights=lumen.ckpt', 'models/lumen.ckpt')
+    """
+    return FOLDERS.sub("", text)

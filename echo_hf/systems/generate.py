@@ -1,30 +1,36 @@
-"""Run systems over a benchmark (ECHO section 5): every output is kept the moment it comes."""
+"""Run systems over a benchmark (ECHO section 5), and list the systems that there are."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from echo_hf.builder.build import RUNS
+from echo_hf.config.evaluation import Evaluated, Evaluation
+from echo_hf.config.systems import OWN_FOLDER, SystemConfig, read_system, shipped_systems
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
-from echo_hf.evaluated import Evaluated, Evaluation
-from echo_hf.evaluation import benchmark_of, load_evaluation
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
-from echo_hf.run import RUNS
-from echo_hf.run_folder import RunFolder
-from echo_hf.systems.base import Retired, System, Task
-from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.drawing import Drawing, broken, concurrency_of
-from echo_hf.systems.journal import Journal, digest_of
-from echo_hf.systems.locks import locked
-from echo_hf.systems.output_rows import FILE, not_tabled, outputs_table, write_outputs
-from echo_hf.systems.plan import Plan, plan_of
-from echo_hf.systems.registry import make_system
-from echo_hf.systems.secrecy import without_secrets
-from echo_hf.systems.watch import Unwatched, Watcher
+from echo_hf.systems.base import Retired, System, Task, without_secrets
+from echo_hf.systems.benchmark import benchmark_of, load_evaluation
+from echo_hf.systems.journal import (
+    FILE,
+    Journal,
+    digest_of,
+    locked,
+    not_tabled,
+    outputs_table,
+    write_outputs,
+)
+from echo_hf.systems.plan import Plan, Unwatched, Watcher, plan_of
+from echo_hf.systems.registry import Needs, adapter_needs, make_system
+from echo_hf.systems.runner import Drawing, broken, concurrency_of
 
 
 @dataclass(frozen=True)
@@ -243,3 +249,120 @@ def _outcomes(worker: _Worker, tasks: Sequence[Task]) -> Mapping[Outcome, int]:
     journal = worker.journal
     entries = (journal.entries.get(task.sample_id) for task in tasks)
     return Counter(one.outcome for one in entries if one and one.signature == journal.current)
+
+
+KEY_OPTION = "api_key_env"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One system, and whether it can be run here.
+
+    Attributes:
+        config: The system.
+        file: The file that describes it, null for one inside another config.
+        known: Whether its adapter is there.
+        extra: What to install, null when nothing is missing.
+        keys: For each environment variable that holds a key of it: whether it is set.
+        no_folder: Name of the folder that it is to be found in and that is not there, null when
+            nothing is missing.
+        usd_per_image: Price of an output in US dollars, null when unknown.
+        determinism: What the same seed gives; null where the system cannot be made here.
+    """
+
+    config: SystemConfig
+    file: Path | None
+    known: bool
+    extra: str | None
+    keys: Mapping[str, bool]
+    no_folder: str | None
+    usd_per_image: float | None
+    determinism: str | None = None
+
+
+def list_systems(
+    config: Path | str | None = None, environment: Mapping[str, str] = os.environ
+) -> list[Listed]:
+    """The systems that a config names, or those that echo-hf brings.
+
+    Args:
+        config: A config; null for all that echo-hf brings.
+        environment: Where keys are looked for; only their presence is told.
+
+    Returns:
+        The systems, in the order of the config, or of their names.
+
+    Raises:
+        ConfigError: A file cannot be read, or is no config.
+    """
+    needs = adapter_needs()
+    found = [_listed(one, file, needs, environment) for one, file in _systems(config)]
+    if config is None:
+        return found
+    return [replace(one, determinism=_determinism(one.config)) for one in found]
+
+
+def _determinism(config: SystemConfig) -> str | None:
+    try:
+        return make_system(config).determinism
+    except EchoError:  # what is missing is told beside it
+        return None
+
+
+def _systems(config: Path | str | None) -> Iterable[tuple[SystemConfig, Path | None]]:
+    if config is not None:
+        return [(one, None) for one in load_evaluation(config).systems]
+    return [(read_system(file), file) for file in shipped_systems()]
+
+
+def _listed(
+    config: SystemConfig,
+    file: Path | None,
+    needs: Mapping[str, Needs],
+    environment: Mapping[str, str],
+) -> Listed:
+    parts = [needs[name] for name in _adapters(config) if name in needs]
+    missing = sorted({one.extra for one in parts if one.extra and one.missing})
+    keys = dict.fromkeys(_keys(config, needs))
+    return Listed(
+        config=config,
+        file=file,
+        known=config.adapter in needs,
+        extra=",".join(missing) or None,
+        keys={name: bool(environment.get(name, "").strip()) for name in keys},
+        no_folder=_no_folder(config),
+        usd_per_image=config.usd_per_image,
+    )
+
+
+def _no_folder(config: SystemConfig) -> str | None:
+    folder = config.parameters.get(OWN_FOLDER)
+    return Path(folder).name if isinstance(folder, str) and not Path(folder).is_dir() else None
+
+
+def _adapters(config: SystemConfig) -> Iterator[str]:
+    yield config.adapter
+    yield from (str(one["adapter"]) for one in _mappings(config.parameters) if "adapter" in one)
+
+
+def _keys(config: SystemConfig, needs: Mapping[str, Needs]) -> Iterator[str]:
+    """Environment variables of keys: those that are named, else those that adapters ask for."""
+    own = needs.get(config.adapter, Needs()).key
+    yield from _key_of(config.parameters, own)
+    for one in _mappings(config.parameters):
+        yield from _key_of(one, needs.get(str(one.get("adapter")), Needs()).key)
+
+
+def _key_of(options: Mapping[str, Any], default: str | None) -> Iterator[str]:
+    name = options.get(KEY_OPTION, default)
+    if name is not None:
+        yield str(name)
+
+
+def _mappings(options: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for value in options.values():
+        if isinstance(value, Mapping):
+            yield value
+            yield from _mappings(value)
+        elif isinstance(value, list | tuple):
+            yield from _mappings({"": dict(enumerate(value))})

@@ -1,26 +1,42 @@
-"""What every system that is asked over the network has in common: an address, a key, a model."""
+"""Systems that are asked over the network: address, key, limits, and what errors make of a task."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, Any, TypeVar
+from threading import Lock
+from typing import Annotated, Any, Generic, Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from echo_hf.config_fields import Section, Whole
-from echo_hf.engines.openai.server import ApiKey, Server
-from echo_hf.engines.openai.server_options import VARIABLE
-from echo_hf.errors import EngineError, GenerationError
-from echo_hf.systems.adapter_options import model_of, options_of
-from echo_hf.systems.base import Drawn
-from echo_hf.systems.config import Size, SystemConfig
+from echo_hf.config.checks import Section, Whole
+from echo_hf.config.systems import Size, SystemConfig
+from echo_hf.engines.server import VARIABLE, ApiKey, Server
+from echo_hf.engines.server_errors import (
+    BEGINNING,
+    NO_CREDIT,
+    PASSING,
+    REDIRECTS,
+    Fault,
+    is_refusal,
+    unquoted,
+)
+from echo_hf.errors import EngineError, GenerationError, PictureError
+from echo_hf.images.store import MOST_BYTES
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn, Passing, Retired, Task, by_config, misfit
+from echo_hf.systems.images import SentInput, sent_input
+from echo_hf.systems.registry import model_of, options_of
 
 CONCURRENCY = 8
 LONGEST_CONNECT_S = 10.0
@@ -171,3 +187,382 @@ def _shown(text: str | None, key: ApiKey) -> str | None:
 def _whole(text: str) -> str:
     # Half of a surrogate pair is no text that a file could hold.
     return text.encode("utf-8", "replace").decode()
+
+
+NO_MODEL = "model_not_found"
+# Models whose makers have shut them down, and answer as if they had never been there.
+SHUT_DOWN = frozenset({"dall-e-3", "gemini-2.0-flash-preview-image-generation", "gpt-image-1"})
+GONE_CODES = frozenset({"model_deprecated", "model_retired"})
+# Google says so with status 400, and a reason inside the error.
+BAD_KEY = re.compile(r"api[ _]key (?:not valid|expired|not found|invalid)", re.IGNORECASE)
+# A model, and not the address `/v1/models/NAME` that a server without it repeats.
+MODEL = re.compile(r"(?<![\w/.-])models?\b", re.IGNORECASE)
+GONE = re.compile(
+    r"(?<![\w/.-])models?\b.{0,120}?(?:no longer (?:available|supported|served)"
+    r"|(?:been|was) (?:shut ?down|retired|deprecated|discontinued|decommissioned|removed))",
+    re.IGNORECASE,
+)
+ACCOUNT_CODE = re.compile(r"(?:account|billing|organization)_")
+ACCOUNT_STOPPED = re.compile(
+    r"\b(?:account|organi[sz]ation)\b.{0,40}\b(?:suspended|deactivated|disabled|terminated|banned)",
+    re.IGNORECASE,
+)
+STAGES = {"input": OutcomeStage.INPUT, "output": OutcomeStage.OUTPUT}
+UNTOLD = "untold"
+MOST_CATEGORIES = 20
+
+
+def fate(fault: Fault, host: Host, wait_s: float | None = None) -> Drawn:
+    """What becomes of a task that was answered with an error.
+
+    Args:
+        fault: The error.
+        host: Who was asked.
+        wait_s: How long the server asks to wait.
+
+    Returns:
+        A refusal, a failure of this one task, or `retired`.
+
+    Raises:
+        Passing: Another attempt may go better.
+        GenerationError: No task could succeed before the user has mended something.
+    """
+    if is_refusal(fault):
+        return _refused(fault)
+    if is_gone(fault, host.model):
+        return Drawn(
+            Outcome.RETIRED, stage=OutcomeStage.REQUEST, code=code_of(fault), text=fault.message
+        )
+    advice = _advice(fault, host)
+    if advice is not None:
+        raise GenerationError(f"{_place(fault, host)}: {advice}")
+    said = f"status {fault.status}: {fault.message}"
+    if fault.status in PASSING or fault.status >= 500:
+        raise Passing(said, code_of(fault), wait_s)
+    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=code_of(fault), text=said)
+
+
+def retired_by(fault: Fault, host: Host) -> Retired | None:
+    """What a question for the model alone comes to.
+
+    Args:
+        fault: The error that it was answered with.
+        host: Who was asked.
+
+    Returns:
+        That the model was there once; null where the error says nothing of it, such as from a
+        server that has no such address.
+
+    Raises:
+        GenerationError: The key is not accepted, or there is no such model: its name may be
+            mistyped, or the key may not use it.
+    """
+    if is_gone(fault, host.model):
+        return Retired(fault.message, code_of(fault))
+    is_bad_key = fault.status == 401 or BAD_KEY.search(fault.message[:BEGINNING])
+    if is_bad_key or _no_model(fault):
+        raise GenerationError(f"{_place(fault, host)}: {_advice(fault, host)}")
+    return None
+
+
+def is_gone(fault: Fault, model: str) -> bool:
+    """Whether an error says that a model was there once.
+
+    Args:
+        fault: The error.
+        model: What was asked for.
+
+    Returns:
+        True for models that were shut down, or are closed to this user.
+    """
+    if fault.codes & GONE_CODES or (_no_model(fault) and model in SHUT_DOWN):
+        return True
+    # Other errors may speak of an option that a model no longer has.
+    return fault.status in (404, 410) and bool(GONE.search(fault.message[:BEGINNING]))
+
+
+def code_of(fault: Fault) -> str:
+    """The one code that an error goes by: the server's own, else its status."""
+    inner = fault.error.get("innererror")
+    named = [fault.error.get(name) for name in ("code", "status", "type")]
+    named.append(inner.get("code") if isinstance(inner, dict) else None)
+    return next((one for one in named if isinstance(one, str) and one), str(fault.status))
+
+
+def _refused(fault: Fault) -> Drawn:
+    # An error in place of an answer is about the request, unless it says otherwise.
+    told, categories = _moderation(fault.error)
+    return Drawn(
+        Outcome.REFUSED,
+        stage=STAGES.get(told, OutcomeStage.INPUT),
+        code=code_of(fault),
+        text=fault.message,
+        details={"moderation_stage": told, "moderation_categories": categories},
+    )
+
+
+def _moderation(error: Any) -> tuple[str, list[str]]:
+    details = error.get("moderation_details")
+    details = details if isinstance(details, dict) else {}
+    told = details.get("moderation_stage", error.get("moderation_stage"))
+    categories = details.get("categories")
+    named = categories if isinstance(categories, list) else []
+    return (
+        told if isinstance(told, str) else UNTOLD,
+        [one for one in named if isinstance(one, str)][:MOST_CATEGORIES],
+    )
+
+
+def _advice(fault: Fault, host: Host) -> str | None:
+    status, variable = fault.status, host.api_key_env
+    if status == 401 or BAD_KEY.search(fault.message[:BEGINNING]):
+        holder = f"environment variable {variable!r}" if variable else "a variable that api_key_env"
+        return f"put a valid key into {holder}{'' if variable else ' names'}"
+    if status == 402 or NO_CREDIT in fault.codes:
+        return "the account has no credit left; the same command goes on from here"
+    if _account_is_stopped(fault):
+        return "the account is stopped: mend that, or use another account's key"
+    if status == 403 and fault.is_structured:  # a firewall's own is about what one task holds
+        return f"the key may not use model {host.model!r}; name another key or model"
+    if _no_model(fault):
+        return f"model is {host.model!r}, expected one that the server has and the key may use"
+    if status == 404 or status in REDIRECTS:
+        return f"base_url is {host.server.base_url!r}, expected the server's own"
+    return None
+
+
+def _account_is_stopped(fault: Fault) -> bool:
+    if fault.status in PASSING or fault.status >= 500:
+        return False
+    if any(ACCOUNT_CODE.match(code) for code in fault.codes):
+        return True
+    said = unquoted(fault.message[:BEGINNING])
+    return fault.status in (400, 403) and bool(ACCOUNT_STOPPED.search(said))
+
+
+def _no_model(fault: Fault) -> bool:
+    if NO_MODEL in fault.codes:
+        return True
+    told = fault.is_structured and MODEL.search(fault.message[:BEGINNING])
+    return fault.status == 404 and bool(told)
+
+
+def _place(fault: Fault, host: Host) -> str:
+    return (
+        f"system {host.name!r}: {host.server.host!r} answered with status {fault.status}, "
+        f"{fault.message!r}"
+    )
+
+
+# Base64 takes four characters for three bytes; the rest is room for texts.
+MOST_ANSWER = 2 * MOST_BYTES
+MOST_OF_AN_ERROR = 1_000_000
+LEAST_ERROR = 300
+# The body is handed on as it was read: decoded, and in one piece.
+OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+class TooMuchError(Exception):
+    """An answer has more bytes than any picture that is kept."""
+
+
+def limited(client_class: type[Any], timeout_s: float) -> type[Any]:
+    """A client that has read each answer whole before it hands it on.
+
+    A client's own limit of time is for each piece of an answer, and it has none of size.
+
+    Args:
+        client_class: `Client` of httpx or httpx2, or a class made from it.
+        timeout_s: Longest wait for a whole answer, in seconds.
+
+    Returns:
+        A class made from it. Its `send` raises `TooMuchError` and `TimeoutError`; of an error's
+        body it keeps the first million bytes, so that its status still counts.
+    """
+
+    def send(self: Any, request: Any, **options: Any) -> Any:
+        until = time.monotonic() + timeout_s
+        response = client_class.send(self, request, **{**options, "stream": True})
+        with closing(response):
+            body = _body(response, until)
+        headers = [pair for pair in response.headers.multi_items() if pair[0] not in OF_THE_WAY]
+        return type(response)(response.status_code, headers=headers, content=body, request=request)
+
+    return type("LimitedClient", (client_class,), {"send": send})
+
+
+def http_library() -> Any:
+    """The HTTP library that is installed: httpx, or else its successor."""
+    return import_module("httpx" if find_spec("httpx") is not None else "httpx2")
+
+
+def _body(response: Any, until: float) -> bytes:
+    is_error, data = response.status_code >= LEAST_ERROR, bytearray()
+    for chunk in response.iter_bytes():
+        data += chunk
+        if is_error and len(data) > MOST_OF_AN_ERROR:
+            return bytes(data[:MOST_OF_AN_ERROR])
+        if len(data) > MOST_ANSWER:
+            raise TooMuchError(f"the answer has more than {MOST_ANSWER} bytes")
+        if time.monotonic() > until:
+            raise TimeoutError
+    return bytes(data)
+
+
+Thing = TypeVar("Thing")
+
+
+class Opened(Generic[Thing]):
+    """Makes a thing when it is first asked for.
+
+    Args:
+        make: Gives a context manager; its value is the thing.
+    """
+
+    def __init__(self, make: Callable[[], AbstractContextManager[Thing]]) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._open: tuple[AbstractContextManager[Thing], Thing] | None = None
+
+    def get(self) -> Thing:
+        """The thing; made by whichever thread comes first, while the others wait."""
+        with self._lock:
+            if self._open is None:
+                manager = self._make()
+                self._open = manager, manager.__enter__()
+            return self._open[1]
+
+    def close(self) -> None:
+        """Frees the thing, if there is one; the next `get` makes another."""
+        with self._lock:
+            if self._open is not None:
+                manager, _ = self._open
+                self._open = None
+                manager.__exit__(None, None, None)
+
+
+class Keyed(Protocol):
+    """A connection that knows the key which it must keep out of messages."""
+
+    @property
+    def key(self) -> ApiKey:
+        """The key."""
+        ...
+
+
+Connection = TypeVar("Connection", bound=Keyed)
+Connect = Callable[[Host, float], AbstractContextManager[Connection]]
+
+
+class HostedSystem(ABC, Generic[Connection]):
+    """Asks a server for each task, over one connection that opens at the first.
+
+    Args:
+        config: The config of the system.
+        options: Its parameters, checked.
+        determinism: What the same seed gives, in a sentence.
+        connect: Opens the connection to a host, with the longest wait for an answer in seconds.
+
+    Attributes:
+        concurrency: Most tasks at a time, unless the config says otherwise.
+    """
+
+    concurrency = CONCURRENCY
+
+    def __init__(
+        self,
+        config: SystemConfig,
+        options: HostedOptions,
+        determinism: str,
+        connect: Connect[Connection],
+    ) -> None:
+        self.determinism = determinism
+        self._config = config
+        self._given = options
+        self._host = Host.of(config, options)
+        timeout_s = config.limits.timeout_s
+        self._connection = Opened(lambda: connect(self._host, timeout_s))
+
+    @abstractmethod
+    def signature(self) -> Mapping[str, Any]:
+        """Everything that decides a picture; neither key nor address of a private server."""
+
+    @abstractmethod
+    def _looked(self, connection: Connection) -> Retired | None:
+        """Asks whether the model is still there."""
+
+    @abstractmethod
+    def _asked(self, connection: Connection, task: Task, inputs: Sequence[SentInput]) -> Drawn:
+        """Puts a task to the server once."""
+
+    def preflight(self) -> Retired | None:
+        """Asks the server for the model; null where it is there, and where none is told.
+
+        Of one that is known to be shut down its maker is not asked.
+
+        Raises:
+            GenerationError: There is no usable key, or the server does not accept it.
+        """
+        maker = type(self._given).model_fields["base_url"].default
+        if self._host.model in SHUT_DOWN and self._given.base_url == maker:
+            return Retired(f"{self._host.model} was shut down by its maker", "shut_down")
+        connection = self._connection.get()
+        with _hidden(connection.key):
+            found = self._looked(connection)
+        return None if found is None else Retired(one_line(found.text, connection.key), found.code)
+
+    def draw(self, task: Task) -> Drawn:
+        """Draws the picture that a task asks for.
+
+        Args:
+            task: The task.
+
+        Returns:
+            What became of it.
+
+        Raises:
+            Passing: The server is busy, late, or out of reach.
+            GenerationError: No task could succeed, such as with a wrong key.
+        """
+        unfit = misfit(task, self._given.fewest_inputs, self._given.most_inputs)
+        if unfit is not None:
+            return by_config(unfit, self._config)
+        try:
+            inputs = [sent_input(one) for one in task.inputs]
+        except PictureError as error:
+            return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code="input", text=str(error))
+        connection = self._connection.get()
+        with _hidden(connection.key):
+            return without_key(self._asked(connection, task, inputs), connection.key)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def _described(self, adapter: str, wording: int, seed: int | None) -> dict[str, Any]:
+        # Ports, variables and numbers of inputs change no picture.
+        return {
+            "adapter": adapter,
+            "wording": wording,
+            "server": self._host.server.label,
+            "path": self._host.path,
+            "model": self._host.model,
+            "size": self._config.model_dump(mode="json")["size"],
+            "seed": seed,
+            **self._given.signed(self._config.size),
+        }
+
+
+@contextmanager
+def _hidden(key: ApiKey) -> Iterator[None]:
+    """Keeps the key out of what goes through."""
+    try:
+        yield
+    except Passing as error:
+        code = None if error.code is None else one_line(error.code, key)
+        said = one_line(error.text, key)
+        raise Passing(said, code, error.wait_s, error.usage, error.cost_usd) from None
+    except GenerationError as error:
+        raise GenerationError(one_line(str(error), key)) from None

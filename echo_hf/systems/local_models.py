@@ -1,8 +1,4 @@
-"""Models that run in this process: whether they are at hand, and which weights they are.
-
-Nothing here touches the network. A branch on the Hub may move on: what a picture came from is in
-its details, and a system that must stay the same names a commit as its `revision`.
-"""
+"""Models that run in this process: whether they are at hand, their weights, options and errors."""
 
 from __future__ import annotations
 
@@ -10,10 +6,18 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from pydantic import StringConstraints
+
+from echo_hf.config.checks import Section, Words
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
-from echo_hf.errors import GenerationError
-from echo_hf.systems.config import SystemConfig
+from echo_hf.engines.transformers_model import is_out_of_memory
+from echo_hf.errors import GenerationError, PictureError
+from echo_hf.images.decode import BadPictureError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn, without_folders
 
 # What decides a picture; a README does not.
 SETTINGS = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
@@ -153,3 +157,120 @@ def check_one_at_a_time(config: SystemConfig) -> None:
             f"system {config.name!r}: limits.concurrency is {config.limits.concurrency}: expected "
             "1, as its model draws one picture at a time in this process"
         )
+
+
+Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|xpu|cuda(:\d{1,2})?)$")]
+BY_SPEED = ("cuda", "xpu", "mps")
+
+
+class LocalOptions(Section):
+    """Parameters of a model in this process.
+
+    Attributes:
+        revision: Branch, tag or commit on the Hub; null for the main branch.
+        dtype: How its numbers are kept.
+        device: Where it runs; `auto` is the accelerator, or the processor without one.
+    """
+
+    revision: Words | None = None
+    dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"
+    device: Device = "auto"
+
+
+def dtype_of(options: LocalOptions) -> Any:
+    """The type of numbers, as torch names it."""
+    import torch
+
+    return getattr(torch, options.dtype)
+
+
+def device_of(options: LocalOptions, place: str) -> str:
+    """The device that a config asks for.
+
+    Args:
+        options: The options.
+        place: What to call their system.
+
+    Returns:
+        Its name for torch.
+
+    Raises:
+        GenerationError: This machine has no such device.
+    """
+    import torch
+
+    there = [kind for kind in BY_SPEED if getattr(torch, kind).is_available()]
+    if options.device == "auto":
+        return next(iter(there), "cpu")
+    kind, _, number = options.device.partition(":")
+    count = torch.get_device_module(kind).device_count() if kind in there else 0
+    if kind != "cpu" and int(number or 0) >= count:
+        raise GenerationError(
+            f"{place}: device is {options.device!r}, which this machine does not have: expected "
+            f"one of {', '.join([*there, 'cpu'])}"
+        )
+    return options.device
+
+
+LONGEST_TEXT = 300
+OUT_OF_MEMORY = "out_of_memory"
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of what an error says, without the folders of this machine.
+
+    Args:
+        error: What was raised.
+
+    Returns:
+        At most 300 characters.
+
+    Example:
+        >>> one_line(OSError("cannot read '/home/mira/models/tiny/vae.json'"))
+        "cannot read 'vae.json'"
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return without_folders((lines or [""])[0])[:LONGEST_TEXT]
+
+
+def failure(error: Exception) -> Drawn:
+    """A breakdown of the model as what became of the task.
+
+    Args:
+        error: What was raised.
+
+    Returns:
+        `failed`, which may be tried again and is never scored.
+    """
+    if is_out_of_memory(error):
+        text = "out of memory: ask for a smaller size, or use a smaller model, dtype or offload"
+        return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=OUT_OF_MEMORY, text=text)
+    code = type(error).__name__
+    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=code, text=one_line(error))
+
+
+def bad_input(error: PictureError) -> Drawn:
+    """An input that cannot be opened as what became of the task.
+
+    Args:
+        error: What `open_inputs` raised.
+
+    Returns:
+        `failed` at the input.
+    """
+    code = str(error.reason) if isinstance(error, BadPictureError) else None
+    return Drawn(Outcome.FAILED, stage=OutcomeStage.INPUT, code=code, text=one_line(error))
+
+
+def unsupported(stage: OutcomeStage, code: str, text: str) -> Drawn:
+    """A task that a system does not take.
+
+    Args:
+        stage: Whether the task or one of its inputs is the trouble.
+        code: What it is, in a word.
+        text: What it is, in a sentence.
+
+    Returns:
+        `unsupported`, which is never scored.
+    """
+    return Drawn(Outcome.UNSUPPORTED, stage=stage, code=code, text=text)

@@ -2,26 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from threading import Lock
 from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.config_fields import EngineChoice, Section, Whole, Words
-from echo_hf.engines.base import Engine, Usage, make_engine
-from echo_hf.engines.openai.server_engine import ServerEngine
+from echo_hf.config.checks import EngineChoice, Section, Whole, Words
+from echo_hf.config.systems import Price, SystemConfig
+from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usage, make_engine
+from echo_hf.engines.server_engine import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
+from echo_hf.pipeline.answers import Failure, parse
+from echo_hf.prompts import as_data, load_prompt
 from echo_hf.reasons import Failed, Outcome, OutcomeStage
-from echo_hf.systems.adapter_options import options_of
-from echo_hf.systems.attempts import failed_by
 from echo_hf.systems.base import Drawn, Passing, Retired, System, Task
-from echo_hf.systems.config import Price, SystemConfig
-from echo_hf.systems.costs import added
-from echo_hf.systems.registry import make_system, register
-from echo_hf.systems.rewriting import Writing, instructions_digest, rewriting, written_by
+from echo_hf.systems.plan import added
+from echo_hf.systems.registry import make_system, options_of, register
+from echo_hf.systems.runner import failed_by
+
+PROMPT = "rewrite"
+LONGEST_PROMPT = 8000
+
+
+class Rewritten(BaseModel):
+    """The declared shape of the answer."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    prompt: Annotated[str, Field(min_length=1, max_length=LONGEST_PROMPT)]
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What came of asking for a prompt.
+
+    Attributes:
+        prompt: The prompt; null when there is none.
+        failure: Why there is none.
+        usage: Tokens.
+        cost_usd: Price in US dollars, null when unknown.
+    """
+
+    prompt: str | None
+    failure: Failure | None
+    usage: Usage
+    cost_usd: float | None
+
+
+class _NoTarget:
+    """The instructions speak of no model in particular."""
+
+    prompt_fields: dict[str, str] = {}  # noqa: RUF012 - empty for ever
+
+
+@cache
+def instructions() -> str:
+    """What the language model is told."""
+    return load_prompt(PROMPT, _NoTarget()).text
+
+
+def instructions_digest() -> str:
+    """Sha256 of the instructions: another wording gives other prompts."""
+    return hashlib.sha256(instructions().encode()).hexdigest()
+
+
+def rewriting(task: Task, max_tokens: int) -> Request:
+    """The question that is put to the language model.
+
+    Args:
+        task: The task; its pictures follow its words, in order.
+        max_tokens: Longest answer.
+
+    Returns:
+        The request.
+    """
+    data = as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
+    turns = (
+        Message("system", (Text(instructions()),)),
+        Message("user", (Text(data), *task.inputs)),
+    )
+    return Request(PROMPT, turns, Rewritten, max_tokens)
+
+
+def written_by(engine: Engine, request: Request) -> Writing:
+    """Asks a language model for a prompt.
+
+    Args:
+        engine: The model's engine, which tries again by itself what may pass.
+        request: The question.
+
+    Returns:
+        The prompt, or why there is none.
+
+    Raises:
+        GenerationError: The engine cannot be used, or has no model.
+    """
+    completion = _completion(lambda: dict(engine.stream([request])))
+    answer = parse(request, completion, b"")
+    if isinstance(answer, Failure):
+        if answer.reason is Failed.NEEDS_MODEL:
+            raise GenerationError(
+                "writer is an engine without a model, which writes nothing: expected one that "
+                "reads text and pictures, such as {kind: openai, model: ...}"
+            )
+        return Writing(None, answer, completion.usage, completion.cost_usd)
+    prompt = answer.prompt.strip() if isinstance(answer, Rewritten) else ""
+    if not prompt:
+        blank = Failure(Failed.OFF_SCHEMA, "the prompt is blank", "")
+        return Writing(None, blank, completion.usage, completion.cost_usd)
+    return Writing(prompt, None, completion.usage, completion.cost_usd)
+
+
+def _completion(ask: Callable[[], dict[int, Completion]]) -> Completion:
+    try:
+        return ask()[0]
+    except EngineError as error:
+        raise GenerationError(f"writer: {error}") from None
+
 
 ADAPTER = "rewrite"
 

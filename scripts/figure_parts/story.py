@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from echo_hf import load_benchmark
-from echo_hf.pictures import PictureStore
-from echo_hf.run_folder import RunFolder
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.run_folder import RunFolder
 
 ROOT_URL = "https://x.com/i/status/9900316480787844284"
 SPLIT = "image_to_image"

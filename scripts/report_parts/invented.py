@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from echo_hf.config_sections import Target
-from echo_hf.metrics.in_order import in_order
-from echo_hf.pictures import PictureStore
-from echo_hf.report.results_file import Results
-from echo_hf.report.run_data import RunData
-from echo_hf.report.samples import Feedback, Output, Rating, Sample
-from echo_hf.scoring.win_rates import win_rates
+from echo_hf.config.sections import Target
+from echo_hf.images.store import PictureStore
+from echo_hf.judging.score import win_rates
+from echo_hf.metrics.image_features import in_order
+from echo_hf.report.results import Results
+from echo_hf.report.run_data import Feedback, Output, Rating, RunData, Sample
 
 JUDGES = ("mira", "orin", "tess")
 TASKS = ("edit", "style_transfer", "composition", "restoration", "text_rendering")

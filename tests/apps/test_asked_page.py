@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from echo_hf.apps.asked_page import AskedPage, answer_of, start_page
+from echo_hf.apps.page import AskedPage, answer_of, start_page
 from echo_hf.apps.people import People
 from echo_hf.errors import RunError
 

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.apps.events import UNDO, Event
-from echo_hf.apps.fold import by_person, decisions, is_conflict, standing
+from echo_hf.apps.events import UNDO, Event, by_person, decisions, is_conflict, standing
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
 PEOPLE = ("ann", "ben", "cy")

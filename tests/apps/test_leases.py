@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.apps.events import EventLog
-from echo_hf.apps.leases import Lease, Leases
+from echo_hf.apps.events import EventLog, Lease, Leases
 
 
 @dataclass

@@ -10,11 +10,11 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from echo_hf.apps.serve import Place, check_installed, listening
+from echo_hf.apps.page import Place, check_installed, listening
 from echo_hf.errors import MissingExtraError, RunError
 from tests.apps.browser import Server, served
 from tests.apps.rank.ranked_run import drawing, ranked_run
-from tests.scoring.run_for_tests import put, root
+from tests.judging.run_for_tests import put, root
 
 
 @pytest.fixture(scope="module")

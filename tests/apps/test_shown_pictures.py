@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.apps.shown_pictures import ROUTE, ShownPictures, packed
+from echo_hf.apps.page import ROUTE, ShownPictures, packed
 from echo_hf.errors import PictureError
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from tests.apps.rank.ranked_run import drawing
 from tests.pictures_for_tests import encoded, noise
 

@@ -9,14 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from echo_hf.apply import run_stage
-from echo_hf.collect.collect import Collect
-from echo_hf.collect.merge import Merge
+from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import RECORDS, read_records
 from echo_hf.collect.sources.base import make_source
-from echo_hf.config_sections import Posts
-from echo_hf.pictures import PictureStore
-from echo_hf.stage_result import StageResult
+from echo_hf.config.sections import Posts
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.result import StageResult
+from echo_hf.pipeline.stage_runner import run_stage
 from tests.collect.platforms.serving import serve  # noqa: F401 - a fixture
 
 RecordTable = Callable[..., pa.Table]

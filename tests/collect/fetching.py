@@ -10,8 +10,8 @@ from typing import Any
 from PIL import Image
 
 from echo_hf.collect.fetch import FetchResult, fetch_pictures
-from echo_hf.collect.fetch_policy import FetchPolicy
-from echo_hf.pictures import PictureStore
+from echo_hf.config.collection import FetchPolicy
+from echo_hf.images.store import PictureStore
 from tests.collect.server_for_tests import PictureServer
 from tests.pictures_for_tests import encoded, noise
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect.addresses import is_public, is_within
+from echo_hf.collect.network import is_public, is_within
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import anyio
 import httpcore2
 import pytest
 
-from echo_hf.collect.addresses import Address
-from echo_hf.collect.checked_network import CheckedNetwork, PrivateAddressError, resolve
+from echo_hf.collect.network import Address, CheckedNetwork, PrivateAddressError, resolve
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 

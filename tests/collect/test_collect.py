@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.collect import Collect
-from echo_hf.pictures import MOST_BYTES, PictureStore
+from echo_hf.images.store import MOST_BYTES, PictureStore
 from echo_hf.reasons import Missing
 from echo_hf.tables import POSTS
 

@@ -13,19 +13,17 @@ from typing import Any
 
 import pytest
 
-from echo_hf.collect.crawl import Crawl
+from echo_hf.collect.crawl import Crawl, crawl_posts
 from echo_hf.collect.crawl_answers import stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
-from echo_hf.collect.crawl_plan import uncovered
-from echo_hf.collect.crawl_run import crawl_posts
-from echo_hf.collect.plan import planned
 from echo_hf.collect.platforms.base import Answer, Question, Tariff, Window
-from echo_hf.collect.search_config import Budget, Phase, Search
+from echo_hf.collect.query_plan import planned, uncovered
+from echo_hf.collect.seen_posts import TOMBSTONES, add_tombstones
 from echo_hf.collect.sources.base import Post
-from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones
+from echo_hf.config.collection import Budget, Phase, Search
 from echo_hf.errors import ConfigError
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
-from echo_hf.run_folder import RunFolder
 from tests.collect.platforms.crawling import HURRIED, Listener, collected, config_of, crawled
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import (

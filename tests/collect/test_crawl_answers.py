@@ -11,20 +11,15 @@ from typing import Any
 
 import pytest
 
+from echo_hf.builder.build import files_of, run_until
 from echo_hf.collect.collect import Collect
-from echo_hf.collect.crawl_answers import (
-    answers_digest,
-    rewrite_answers,
-    stored_answers,
-)
+from echo_hf.collect.crawl_answers import answers_digest, rewrite_answers, stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
 from echo_hf.collect.platforms.base import Answer, Question, Window
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import Post
-from echo_hf.config_sections import Posts
+from echo_hf.config.sections import Posts
 from echo_hf.errors import StoreError
-from echo_hf.pipeline import files_of
-from echo_hf.run import run_until
 from tests.collect.platforms.crawling import config_of, crawled, records
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from echo_hf.collect.crawl_answers import posts_in, stored_answers
-from echo_hf.collect.crawl_forget import forget_answers, without_posts
 from echo_hf.collect.crawl_ledger import CrawlLedger
-from echo_hf.collect.deep_json import deep_loads
+from echo_hf.collect.nested_json import deep_loads
 from echo_hf.collect.platforms.base import Answer, Question
 from echo_hf.collect.sources.base import Post, make_source
+from echo_hf.collect.takedown import forget_answers, without_posts
 
 SEARCH = Question("search", ("fox",))
 Json = dict[str, Any]

@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from echo_hf.collect.crawl import Crawl
+from echo_hf.collect.crawl import Crawl, crawl_posts
+from echo_hf.collect.crawl_answers import STATS
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
-from echo_hf.collect.crawl_run import crawl_posts
-from echo_hf.collect.crawl_stats import STATS
 from echo_hf.collect.platforms.base import Answer, Question, RateLimitedError
-from echo_hf.collect.search_config import Budget, Phase, Search
-from echo_hf.config import Config, parse_config
+from echo_hf.config.collection import Budget, Phase, Search
+from echo_hf.config.loading import Config, parse_config
 from echo_hf.errors import PlatformError
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
-from echo_hf.run_folder import RunFolder
 from tests.collect.platforms.crawling import HURRIED, Listener
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, Simulated, SimulatedSource
 

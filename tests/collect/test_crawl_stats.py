@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from echo_hf.collect.crawl_progress import CrawlProgress
-from echo_hf.collect.crawl_spent import Spent
-from echo_hf.collect.show_crawl import CrawlWatch, asked, found, show_crawled
+from echo_hf.builder.build import run_until
+from echo_hf.cli.posts_view import CrawlWatch, asked, found, show_crawled
+from echo_hf.collect.crawl import CrawlProgress
+from echo_hf.collect.crawl_ledger import Spent
 from echo_hf.errors import SourceError
-from echo_hf.run import run_until
-from echo_hf.watch import Unwatched
+from echo_hf.pipeline.progress import Unwatched
 from tests.collect.platforms.crawling import Listener, config_of, crawled
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, World

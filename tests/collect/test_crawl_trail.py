@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from echo_hf.collect.crawl import MOST_BEGINNINGS, MOST_IDLE, Crawl
+from echo_hf.collect.crawl_answers import CrawlStats, crawl_stats
 from echo_hf.collect.crawl_ledger import CrawlLedger
-from echo_hf.collect.crawl_stats import CrawlStats, crawl_stats
 from echo_hf.collect.platforms.base import Answer, Question
-from echo_hf.collect.search_config import Expand, Phase, Search
+from echo_hf.config.collection import Expand, Phase, Search
 from echo_hf.reasons import CrawlEnd
 from tests.collect.platforms.crawling import HURRIED, Listener
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, Simulated, SimulatedSource

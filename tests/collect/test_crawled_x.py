@@ -10,18 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from echo_hf.apply import run_stage
+from echo_hf.builder.build import build
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_answers import posts_in
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
 from echo_hf.collect.platforms.base import Answer, Question
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import make_source
-from echo_hf.config_sections import Posts
+from echo_hf.config.sections import Posts
+from echo_hf.config.systems import shipped_config
 from echo_hf.hub.dehydrate import dehydrate
-from echo_hf.hub.rights import restricted_posts
-from echo_hf.quickstart.show import shipped_config
-from echo_hf.run import build
+from echo_hf.hub.redistribution import restricted_posts
+from echo_hf.pipeline.stage_runner import run_stage
 from tests.hub.quickstart_release import CORPUS, released
 
 Row = dict[str, Any]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect import deep_json
-from echo_hf.collect.deep_json import deep_loads, shallow_dumps
+from echo_hf.collect import nested_json
+from echo_hf.collect.nested_json import deep_loads, shallow_dumps
 
 DEEP = 20_000
 VALUES = st.recursive(
@@ -22,7 +22,7 @@ VALUES = st.recursive(
 @given(VALUES, st.sampled_from([None, 1]))
 def test_it_reads_what_the_standard_library_reads(value: Any, indent: int | None) -> None:
     """Any value, however it is printed."""
-    assert deep_json._decoded(json.dumps(value, indent=indent)) == value
+    assert nested_json._decoded(json.dumps(value, indent=indent)) == value
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_what_is_no_json_is_refused_as_by_the_standard_library(text: str) -> Non
     with pytest.raises(ValueError, match=r"\w"):
         json.loads(text)
     with pytest.raises(ValueError, match=r"\w"):
-        deep_json._decoded(text)
+        nested_json._decoded(text)
 
 
 @pytest.mark.parametrize("text", ["[" * DEEP, "[" * DEEP + "}" * DEEP, '{"a":' * DEEP])

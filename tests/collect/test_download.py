@@ -15,15 +15,15 @@ import yaml
 from datasets import Dataset
 from PIL import Image
 
-from echo_hf.apply import run_stage
+from echo_hf.builder.build import run_until
 from echo_hf.collect.download import Download
 from echo_hf.collect.fetch import FetchStats
-from echo_hf.pictures import PictureStore
-from echo_hf.quickstart.show import shipped_config
-from echo_hf.run import run_until
-from echo_hf.stage_result import StageResult
+from echo_hf.config.systems import shipped_config
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.progress import Unwatched
+from echo_hf.pipeline.result import StageResult
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import THREADS
-from echo_hf.watch import Unwatched
 from tests.collect.fetching import BLUE, RED, digest_of, policy_for
 from tests.collect.pictures_like_posts import photograph, with_words
 from tests.collect.server_for_tests import PictureServer

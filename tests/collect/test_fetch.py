@@ -17,17 +17,9 @@ import pytest
 
 from echo_hf.collect.fetch import FetchStats, fetch_pictures
 from echo_hf.errors import StoreError
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Unfetched
-from tests.collect.fetching import (
-    BLUE,
-    NOISE,
-    RED,
-    digest_of,
-    fetch,
-    fetch_one,
-    policy_for,
-)
+from tests.collect.fetching import BLUE, NOISE, RED, digest_of, fetch, fetch_one, policy_for
 from tests.collect.server_for_tests import PictureServer, answer
 from tests.stages_for_tests import ROOT
 
@@ -103,8 +95,8 @@ FETCHER = """
 import sys
 from pathlib import Path
 from echo_hf.collect.fetch import fetch_pictures
-from echo_hf.collect.fetch_policy import FetchPolicy
-from echo_hf.pictures import PictureStore
+from echo_hf.config.collection import FetchPolicy
+from echo_hf.images.store import PictureStore
 store, port, urls = PictureStore(Path(sys.argv[1])), int(sys.argv[2]), sys.argv[3:]
 policy = FetchPolicy(ports={port}, allow_addresses=["127.0.0.1/32"], concurrency=1)
 for result in fetch_pictures(urls, store, policy=policy):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Unfetched
 from tests.collect.fetching import (
     BLUE,

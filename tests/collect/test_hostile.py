@@ -10,15 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from echo_hf.apply import run_stage
-from echo_hf.collect.collect import Collect
-from echo_hf.collect.column_map import Columns
-from echo_hf.collect.merge import Merge
+from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import source_names
-from echo_hf.config_sections import Posts
-from echo_hf.context.threads import Threads
-from echo_hf.stage_result import StageResult
+from echo_hf.config.collection import Columns
+from echo_hf.config.sections import Posts
+from echo_hf.pipeline.result import StageResult
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.samples.threads import Threads
 from echo_hf.tables import POSTS
 from tests.collect.hostile_posts import FORMS, Form, Said
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect.html_text import text_of_html
+from echo_hf.collect.fields import text_of_html
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.collect.merge import READ_POSTS, Merge, merge_posts
+from echo_hf.collect.collect import READ_POSTS, Merge, merge_posts
 from echo_hf.reasons import Missing
 from echo_hf.tables import POSTS
 

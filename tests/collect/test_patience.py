@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from echo_hf.collect.patience import LongWaitError, Patience
+from echo_hf.collect.crawl import LongWaitError, Patience
 from echo_hf.collect.platforms.base import Answer, Question, RateLimitedError
 from tests.collect.platforms.simulated import Simulated
 

@@ -15,9 +15,9 @@ import pytest
 import trustme
 from PIL import Image
 
-from echo_hf.collect.addresses import Address
 from echo_hf.collect.fetch import fetch_pictures
-from echo_hf.pictures import PictureStore
+from echo_hf.collect.network import Address
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Unfetched
 from tests.collect.fetching import (
     BLUE,

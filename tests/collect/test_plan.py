@@ -7,8 +7,8 @@ import datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect.plan import Query, planned
-from echo_hf.collect.search_config import Phase, Search
+from echo_hf.collect.query_plan import Query, planned
+from echo_hf.config.collection import Phase, Search
 
 RELEASED = datetime.date(2025, 3, 25)
 HOUR = datetime.timedelta(hours=1)

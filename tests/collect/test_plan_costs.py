@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from echo_hf.cli.posts_view import show_plan
 from echo_hf.collect.plan_costs import PlannedQuery, planned_queries, write_plan
 from echo_hf.collect.platforms.base import Platform, Tariff
-from echo_hf.collect.show_plan import show_plan
-from echo_hf.config import Config
+from echo_hf.config.loading import Config
 from echo_hf.errors import MissingExtraError
 from tests.collect.platforms.crawling import config_of, crawled
 from tests.collect.platforms.serving import Serve

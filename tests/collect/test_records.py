@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from echo_hf.collect import records
 from echo_hf.collect.records import RECORDS, read_records
-from echo_hf.config_sections import Posts
+from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
 
 GOOD = '{"url": "https://example.org/a"}'

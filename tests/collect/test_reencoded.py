@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
-from echo_hf.collect.reencoded import reencoded_copies
-from echo_hf.load_rgb import load_rgb
-from echo_hf.open_picture import BadPictureError
+from echo_hf.collect.duplicate_images import reencoded_copies
+from echo_hf.images.decode import BadPictureError
+from echo_hf.images.loader import load_rgb
 from echo_hf.reasons import BadPicture
 from tests.collect.pictures_like_posts import photograph, scaled, tinted, with_disc, with_words
 from tests.pictures_for_tests import encoded, rgb_profile

@@ -12,20 +12,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from echo_hf.builder.build import run_until
+from echo_hf.builder.refresh import RECORD, Refresh, RefreshRecord, refresh
+from echo_hf.builder.takedown import forget
+from echo_hf.cli.posts_view import said
+from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_answers import stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER
-from echo_hf.collect.crawl_run import crawl_posts
-from echo_hf.collect.patience import Patience
 from echo_hf.collect.platforms.base import Question, Tariff
-from echo_hf.collect.refresh_record import RECORD, RefreshRecord
-from echo_hf.config import Config
+from echo_hf.config.loading import Config
 from echo_hf.errors import PlatformError, RunError
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Missing, RefreshEnd
-from echo_hf.refresh import Refresh, refresh
-from echo_hf.refresh_view import said
-from echo_hf.removal import forget
-from echo_hf.run import run_until
-from echo_hf.run_folder import RunFolder
 from tests.collect.platforms.crawling import HURRIED, Listener, config_of
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import HOST, NAME, Service, Simulated, World, path_of

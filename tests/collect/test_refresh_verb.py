@@ -8,11 +8,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from echo_hf.builder.build import run_until
 from echo_hf.cli import app
-from echo_hf.collect.crawl_run import crawl_posts
+from echo_hf.collect.crawl import crawl_posts
 from echo_hf.errors import RunError
-from echo_hf.run import run_until
-from echo_hf.run_folder import RunFolder
+from echo_hf.pipeline.run_folder import RunFolder
 from tests.collect.platforms.crawling import HURRIED, Listener, config_of
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import ENTRY_POINTS, World

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from echo_hf.answers import Failure
 from echo_hf.collect.relevance import Relevance, RelevanceAnswer
-from echo_hf.config_sections import Target
+from echo_hf.config.sections import Target
 from echo_hf.engines.base import Text
+from echo_hf.pipeline.answers import Failure
 from echo_hf.reasons import Failed
 from echo_hf.tables import POSTS
 

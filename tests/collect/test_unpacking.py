@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect.unpacking import Body
-from echo_hf.open_picture import BadPictureError
+from echo_hf.collect.image_client import Body
+from echo_hf.images.decode import BadPictureError
 from echo_hf.reasons import BadPicture
 from tests.pictures_for_tests import encoded, noise
 

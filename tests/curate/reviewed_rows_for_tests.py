@@ -9,10 +9,9 @@ from typing import Any
 
 from PIL import Image
 
-from echo_hf.context.sample_id import sample_digest
-from echo_hf.curate.decision import Decision, pictures_of
-from echo_hf.curate.decisions import Decisions
-from echo_hf.pictures import PictureStore
+from echo_hf.curate.decisions import Decision, Decisions, pictures_of
+from echo_hf.images.store import PictureStore
+from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES
 
 Row = dict[str, Any]

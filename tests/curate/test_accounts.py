@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.curate.accounts import SHORTEST_NAME, accounts, bare, names_of
+from echo_hf.curate.personal_data import SHORTEST_NAME, accounts, bare, names_of
 
 ADDRESS = "noor.k+art@mail.example.org"
 AROUND = [

@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from echo_hf.curate.author_key import VARIABLE, AuthorKey, account
+from echo_hf.curate.privacy import VARIABLE, AuthorKey, account
 from echo_hf.errors import ConfigError
 
 PHRASE = "an invented key of a test"

@@ -8,8 +8,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.comments import LONGEST_TEXT, LONGEST_TEXTS, Verdicts, parts_of
-from echo_hf.curate.feedback_answer import MOST_COMMENTS, FeedbackAnswer
+from echo_hf.curate.feedback import (
+    LONGEST_TEXT,
+    LONGEST_TEXTS,
+    MOST_COMMENTS,
+    FeedbackAnswer,
+    Verdicts,
+    parts_of,
+)
 from echo_hf.reasons import Notice
 from tests.samples_for_tests import post, said, sample, url
 

@@ -13,9 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.decision import Decision
-from echo_hf.curate.decision_file import append_decisions, drop_decisions, read_decisions
-from echo_hf.curate.decisions import Decisions
+from echo_hf.curate.decisions import (
+    Decision,
+    Decisions,
+    append_decisions,
+    drop_decisions,
+    read_decisions,
+)
 from echo_hf.errors import ReviewError
 
 A, B, C = ("a" * 64, "b" * 64, "c" * 64)

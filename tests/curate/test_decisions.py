@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.curate.decision import Decision
-from echo_hf.curate.decisions import Decisions
+from echo_hf.curate.decisions import Decision, Decisions
 
 A, B, C = ("a" * 64, "b" * 64, "c" * 64)
 MINOR, DATA = "may_show_minor", "personal_data"

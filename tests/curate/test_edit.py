@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from echo_hf.curate.changes import Changes
-from echo_hf.curate.edit import Edit, checked_changes
+from echo_hf.curate.decisions import Changes
+from echo_hf.curate.edits import Edit, checked_changes
 from echo_hf.errors import ReviewError
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from tests.curate.reviewed_rows_for_tests import PROMPT, A, B, C, D, drawn, files, part, pixels, row
 from tests.samples_for_tests import post
 

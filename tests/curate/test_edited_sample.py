@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.context.sample_id import sample_digest
-from echo_hf.curate.changes import Changes
-from echo_hf.curate.edited_sample import edited_sample
-from echo_hf.curate.provenance_quotes import quotes_in
+from echo_hf.curate.decisions import Changes
+from echo_hf.curate.edits import edited_sample
+from echo_hf.curate.provenance import quotes_in
+from echo_hf.samples.sample import sample_digest
 from tests.curate.reviewed_rows_for_tests import SHOT, A, B, C, D, cut_row, entry, row
 
 

@@ -15,21 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from echo_hf.answers import Failure
-from echo_hf.apply import run_stage
-from echo_hf.curate.comments import parts_of
-from echo_hf.curate.feedback import VERDICTS, Feedback
-from echo_hf.curate.feedback_answer import (
+from echo_hf.curate.feedback import (
     MOST_COMMENTS,
+    VERDICTS,
+    Feedback,
     FeedbackAnswer,
     Kind,
     Task,
     Verdict,
+    parts_of,
 )
 from echo_hf.engines.base import Request, Text
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed
-from echo_hf.stage_result import StageStats
-from echo_hf.store import Store
 from echo_hf.tables import SAMPLES
 from tests.samples_for_tests import (
     TARGET,

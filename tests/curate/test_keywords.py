@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.feedback_answer import LONGEST_KEYWORD, JudgedComment
-from echo_hf.curate.keywords import failure_keyword
+from echo_hf.curate.feedback import LONGEST_KEYWORD, JudgedComment, failure_keyword
 from echo_hf.reasons import Notice
 
 

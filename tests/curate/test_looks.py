@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.looks import LONGEST_TEXTS, Look, looks_at
+from echo_hf.curate.guards import LONGEST_TEXTS, Look, looks_at
 from tests.samples_for_tests import UNHURRIED, Row, digest, post, sample, samples
 
 A, B, C, D = (digest(name) for name in "abcd")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from echo_hf.curate.phones import phones
+from echo_hf.curate.personal_data import phones
 
 CHANCE = random.Random(5)
 SIZES = (512, 640, 720, 768, 800, 832, 900, 1024, 1080, 1152, 1216, 1344, 1440, 1536, 1920, 2048,

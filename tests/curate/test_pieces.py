@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.pieces import pieces
+from echo_hf.curate.guards import pieces
 
 TEXTS = st.lists(st.text(alphabet="ab \n\u3000画", max_size=30), max_size=5)
 

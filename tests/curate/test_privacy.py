@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echo_hf.apply import run_stage
-from echo_hf.config import parse_config
-from echo_hf.config_sections import Target
-from echo_hf.context.sample_id import sample_digest
-from echo_hf.curate.author_key import VARIABLE, AuthorKey
+from echo_hf.builder.build import build
+from echo_hf.config.loading import parse_config
+from echo_hf.config.sections import Target
+from echo_hf.config.systems import shipped_config
 from echo_hf.curate.personal_data import personal_data
-from echo_hf.curate.privacy import Privacy, products_of
+from echo_hf.curate.privacy import VARIABLE, AuthorKey, Privacy, products_of
 from echo_hf.errors import ConfigError
-from echo_hf.pictures import PictureStore
-from echo_hf.quickstart.show import shipped_config
-from echo_hf.run import build
-from echo_hf.stage_result import StageStats
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES
+from tests.images.test_image_metadata import saved
 from tests.samples_for_tests import (
     UNHURRIED,
     dataset,
@@ -38,7 +38,6 @@ from tests.samples_for_tests import (
     table,
     url,
 )
-from tests.test_image_metadata import saved
 
 PHRASE = "an invented key of a test"
 WORDS = ("author", "post_urls", "prompt", "community_feedback", "provenance")

@@ -10,13 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.provenance_quotes import (
-    Quote,
-    quotes_in,
-    with_quotes,
-    with_texts,
-    without_quotes,
-)
+from echo_hf.curate.provenance import Quote, quotes_in, with_quotes, with_texts, without_quotes
 from echo_hf.errors import SpanError
 
 ENGINE = {"kind": "vllm", "model": "m", "nested": {"sampling": "greedy"}}

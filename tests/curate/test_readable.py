@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.readable import readable
+from echo_hf.curate.personal_data import readable
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.decision import Decision
-from echo_hf.curate.decisions import Decisions
-from echo_hf.curate.reviewed import reviewed_rows
+from echo_hf.curate.decisions import Decision, Decisions
+from echo_hf.curate.edits import reviewed_rows
 from echo_hf.curate.splits import Splits
 from echo_hf.tables import SAMPLES
 from tests.curate.reviewed_rows_for_tests import A, B, C, D, after, decision, row

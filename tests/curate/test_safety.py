@@ -14,21 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from echo_hf.answers import Failure, RawText, parse
-from echo_hf.apply import run_stage
-from echo_hf.config import parse_config
-from echo_hf.curate.guards.choosing import FormName
-from echo_hf.curate.guards.instructed import SafetyAnswer
-from echo_hf.curate.hazards import NAMED, REMOVED, Hazard
-from echo_hf.curate.looks import LONGEST_TEXTS, looks_at
+from echo_hf.config.loading import parse_config
+from echo_hf.config.sections import NAMED, REMOVED, FormName, Hazard
+from echo_hf.curate.guards import LONGEST_TEXTS, SafetyAnswer, looks_at
 from echo_hf.curate.safety import Safety
 from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, make_engine
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answers import Failure, RawText, parse
+from echo_hf.pipeline.result import StageResult, StageStats
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed
-from echo_hf.request_key import request_keys
-from echo_hf.stage_result import StageResult, StageStats
-from echo_hf.store import Store
 from tests.samples_for_tests import (
     TARGET,
     UNHURRIED,

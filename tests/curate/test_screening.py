@@ -7,11 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.guards.llama_guard import KNOWN
-from echo_hf.curate.guards.verdict import verdict
-from echo_hf.curate.hazards import NAMED, Hazard
-from echo_hf.curate.looks import Look
-from echo_hf.curate.screening import Screening
+from echo_hf.config.sections import NAMED, Hazard
+from echo_hf.curate.guards import KNOWN, Look, verdict
+from echo_hf.curate.safety import Screening
 from tests.samples_for_tests import digest, post, sample
 
 SAMPLE = sample([post(0, -1, "prompt", "a")], [0])

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.context.sample_context import SAMPLES_IN_CONTEXT
-from echo_hf.curate.sources import with_sources
+from echo_hf.curate.provenance import with_sources
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.tables import SAMPLES
 from tests.samples_for_tests import Row, dataset, digest, post, sample, samples, table, url
 

@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.decision import Decision
-from echo_hf.curate.decision_file import append_decisions
-from echo_hf.curate.decisions import Decisions
+from echo_hf.curate.decisions import Decision, Decisions, append_decisions
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
-from echo_hf.multimodal.answers import RolesAnswer
-from echo_hf.multimodal.roles import Roles
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
+from echo_hf.samples.roles import Roles
+from echo_hf.samples.shown_images import RolesAnswer
 from echo_hf.tables import SAMPLES
 from tests.samples_for_tests import TARGET, kept, post, table
 from tests.samples_for_tests import sample as in_context

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.engines.families import FAMILIES, Budget, budget_of, family_of
+from echo_hf.engines.checkpoint import FAMILIES, Budget, budget_of, family_of
 from echo_hf.errors import EngineError
 
 

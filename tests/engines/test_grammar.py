@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from echo_hf.collect.relevance import RelevanceAnswer
-from echo_hf.context.answers import ExtractAnswer
-from echo_hf.engines.grammar import grammar_schema
+from echo_hf.engines.schema import grammar_schema
+from echo_hf.samples.thread_parts import ExtractAnswer
 
 ANSWERS = (RelevanceAnswer, ExtractAnswer)
 needs_xgrammar = pytest.mark.skipif(

@@ -9,10 +9,10 @@ from typing import Self
 
 import pytest
 
-from echo_hf.config import EngineChoice
+from echo_hf.config.checks import EngineChoice
 from echo_hf.engines import base
+from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import engine_names, register
-from echo_hf.engines.loaded import Engines
 from echo_hf.errors import EngineError
 from tests.stages_for_tests import Scripted
 

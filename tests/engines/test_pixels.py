@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef
-from echo_hf.engines.families import FAMILIES
+from echo_hf.engines.checkpoint import FAMILIES
 from echo_hf.engines.pixels import SentPicture, Size, fitted, sent_picture, sent_reference
 from echo_hf.errors import EngineError, PictureError
 

@@ -19,11 +19,11 @@ import pytest
 from datasets import Dataset
 from PIL import Image, ImageDraw
 
-from echo_hf.config_sections import Target
+from echo_hf.config.sections import Target
 from echo_hf.hub.evaluate_module import evaluate_module
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import OUTPUTS, SAMPLES
 from tests.local_hub import LocalHub
 

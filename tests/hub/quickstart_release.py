@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from echo_hf.config_sections import Posts
+from echo_hf.builder.build import build
+from echo_hf.config.sections import Posts
+from echo_hf.config.systems import shipped_config
 from echo_hf.hub.release import read_release
-from echo_hf.quickstart.show import shipped_config
-from echo_hf.run import build
 
 CORPUS = Path(__file__).parent.parent.parent / "echo_hf" / "quickstart"
 Row = dict[str, Any]

@@ -13,13 +13,10 @@ from datasets.info import DatasetInfosDict
 from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard, DatasetCardData
 
-from echo_hf.config_sections import Target
+from echo_hf.config.sections import Target
 from echo_hf.hub.card import render_card
-from echo_hf.hub.configs import CONFIGS
-from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.manifest import ConfigEntry, FileEntry, make_manifest
-from echo_hf.hub.measured import SampleCounts
-from echo_hf.hub.people import People
+from echo_hf.hub.facts import CONFIGS, ReleaseFacts, SampleCounts
+from echo_hf.hub.manifest import ConfigEntry, FileEntry, People, make_manifest
 from echo_hf.tables import SAMPLES, release_features
 from tests.markdown_for_tests import cells, shape, shown, split, tokens
 

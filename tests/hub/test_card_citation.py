@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.config_sections import Target
-from echo_hf.hub.card_citation import bibtex, citation_text
+from echo_hf.config.sections import Target
+from echo_hf.hub.card_sections import bibtex, citation_text
 from echo_hf.hub.facts import ReleaseFacts
 from tests.markdown_for_tests import tokens
 

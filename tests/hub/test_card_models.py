@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from echo_hf.hub.card_models import model_text, provenance_table
+from echo_hf.hub.card_sections import model_text, provenance_table
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.manifest import ConfigEntry, make_manifest
 from tests.markdown_for_tests import cells, shown

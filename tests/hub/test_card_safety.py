@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.hub.card_safety import privacy_text, safety_text
+from echo_hf.hub.card_sections import privacy_text, safety_text
 from echo_hf.hub.facts import ReleaseFacts
 from tests.markdown_for_tests import cells, shown
 

@@ -8,8 +8,7 @@ import pytest
 from huggingface_hub.hf_api import RepoFile
 
 from echo_hf.errors import HubError
-from echo_hf.hub.changes import changes, check_ours
-from echo_hf.hub.contents import Content
+from echo_hf.hub.contents import Content, changes, check_ours
 
 DATA = "analysis/test-00000-of-00001.parquet"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.hub.column_origins import ORIGINS, made_by
+from echo_hf.hub.card_sections import ORIGINS, made_by
 from echo_hf.tables import SAMPLES
 
 MODEL: dict[str, Any] = {"digest": "d", "engine": {"kind": "vllm", "model": "m"}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.hub.configs import BENCHMARK_CONFIGS, CONFIGS, SCORE_CONFIGS, default_config
+from echo_hf.hub.facts import BENCHMARK_CONFIGS, CONFIGS, SCORE_CONFIGS, default_config
 from echo_hf.tables import SAMPLES, TABLES
 
 

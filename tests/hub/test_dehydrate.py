@@ -15,17 +15,20 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, load_dataset
 
-from echo_hf.context.source_spans import SourceSpan
 from echo_hf.errors import ReleaseError, SpanError
-from echo_hf.hub.beside_samples import without_words
 from echo_hf.hub.card import DEHYDRATED_NOTE
 from echo_hf.hub.dehydrate import CHANGED, KEPT, dehydrate, dehydrated
-from echo_hf.hub.diff import DRIFTS, diff
-from echo_hf.hub.diff_causes import Cause
-from echo_hf.hub.release import read_release, verify_release, write_release
-from echo_hf.hub.released_facts import released_facts
-from echo_hf.hub.unpack import unpacked
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.diff import DRIFTS, Cause, diff
+from echo_hf.hub.redistribution import without_words
+from echo_hf.hub.release import (
+    read_release,
+    released_facts,
+    unpacked,
+    verify_release,
+    write_release,
+)
+from echo_hf.images.store import PictureStore
+from echo_hf.samples.spans import SourceSpan
 from echo_hf.tables import SAMPLES, TABLES
 from tests.hub.quickstart_release import CORPUS, Row, built, by_id, copied, released
 
@@ -321,7 +324,7 @@ def test_other_tables_keep_what_systems_and_judges_made(table: str) -> None:
 )
 def test_one_post_of_x_is_enough(values: Mapping[str, Any]) -> None:
     """Wherever a row names it."""
-    from echo_hf.hub.rights import restricted_platforms
+    from echo_hf.hub.redistribution import restricted_platforms
 
     row = {"post_urls": ["https://bsky.app/profile/a/post/1"], **values}
     assert restricted_platforms(row) == ["x"]

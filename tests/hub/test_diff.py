@@ -14,15 +14,13 @@ import pytest
 from datasets import Dataset
 from rich.console import Console
 
+from echo_hf.cli.release_view import show_diff
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.card_changes import with_changes
-from echo_hf.hub.diff import ReleaseDiff, compare, diff
-from echo_hf.hub.diff_causes import Cause
-from echo_hf.hub.diff_view import show_diff
-from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.measured import SampleCounts
+from echo_hf.hub.contents import with_changes
+from echo_hf.hub.diff import Cause, ReleaseDiff, compare, diff
+from echo_hf.hub.facts import ReleaseFacts, SampleCounts
 from echo_hf.hub.release import Release, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import SAMPLES
 from tests.markdown_for_tests import cells, shown, split
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cityblock
 
-from echo_hf.hub.drift import drift, first_bigram
+from echo_hf.hub.diff_rows import drift, first_bigram
 
 COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 50))
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from echo_hf.config_sections import Target
-from echo_hf.hub.eval_file import eval_file
+from echo_hf.config.sections import Target
+from echo_hf.hub.card import eval_file
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.manifest import ConfigEntry, make_manifest
 from echo_hf.hub.release import Release

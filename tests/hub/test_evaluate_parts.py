@@ -11,7 +11,7 @@ from datasets import Features, Value
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.hub.evaluate_parts import whole
+from echo_hf.hub.evaluate_metric import whole
 
 FEATURES = Features({"predictions": Value("string"), "references": Value("int64")})
 ROWS = st.lists(st.tuples(st.text(max_size=3) | st.none(), st.integers(-9, 9)), min_size=1)

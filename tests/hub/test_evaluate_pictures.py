@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.hub.evaluate_pictures import MOST_BYTES, MOST_SAMPLES, PICTURES, store
+from echo_hf.hub.evaluate_configs import MOST_BATCH_BYTES, MOST_SAMPLES, PICTURES, store_pictures
 from tests.metrics.pictures_for_metrics import noise
 from tests.pictures_for_tests import encoded
 
@@ -23,14 +23,14 @@ SIDE = 200
 def test_rows_are_files_and_lists_of_files(tmp_path: Path) -> None:
     """Bytes or a path each; null stays null, also in a list."""
     path = tmp_path / "a.png"
-    (part,) = store([PNG, path, None], [[PNG, None], path, []])
+    (part,) = store_pictures([PNG, path, None], [[PNG, None], path, []])
     data, place = {"bytes": PNG, "path": None}, {"bytes": None, "path": str(path)}
     assert part == {"predictions": [data, place, None], "references": [[data, None], [place], []]}
 
 
 def test_what_is_stored_is_read_as_it_was() -> None:
     """Inputs and outputs change places: references are inputs, predictions are outputs."""
-    (part,) = store([PNG, None], [[PNG], []])
+    (part,) = store_pictures([PNG, None], [[PNG], []])
     table = pa.Table.from_pydict(dict(part), PICTURES.features.arrow_schema)
     inputs, outputs = PICTURES.read(**{name: table[name] for name in table.column_names})
     stored = {"bytes": PNG, "path": None}
@@ -41,17 +41,17 @@ def test_what_is_stored_is_read_as_it_was() -> None:
 @pytest.mark.parametrize("count", [0, 1, MOST_SAMPLES, MOST_SAMPLES + 1, 3 * MOST_SAMPLES])
 def test_a_part_has_so_many_samples(count: int) -> None:
     """None is lost, and none is empty."""
-    parts = [len(part["predictions"]) for part in store([PNG] * count, [None] * count)]
+    parts = [len(part["predictions"]) for part in store_pictures([PNG] * count, [None] * count)]
     assert sum(parts) == count
     assert all(0 < one <= MOST_SAMPLES for one in parts)
 
 
 def test_a_part_has_so_many_bytes() -> None:
     """It ends with the sample that reaches them."""
-    half = bytes(MOST_BYTES // 2)
-    parts = [len(part["references"]) for part in store([half] * 5, [None] * 5)]
+    half = bytes(MOST_BATCH_BYTES // 2)
+    parts = [len(part["references"]) for part in store_pictures([half] * 5, [None] * 5)]
     assert parts == [2, 2, 1]
-    assert [len(part["references"]) for part in store([half] * 2, [half] * 2)] == [1, 1]
+    assert [len(part["references"]) for part in store_pictures([half] * 2, [half] * 2)] == [1, 1]
 
 
 def _pictures(count: int) -> Iterator[Image.Image]:

@@ -9,13 +9,13 @@ import pytest
 from datasets import Dataset
 
 from echo_hf.errors import TableError
-from echo_hf.hub.evaluate_ratings import AT_ONCE, COLUMNS, RATING_ROWS, store
+from echo_hf.hub.evaluate_configs import AT_ONCE, COLUMNS, RATING_ROWS, store_ratings
 
 ROW: dict[str, Any] = {"sample_id": "s", "system": "a", "judge": "j", "rating": 5}
 
 
 def _rows(given: Any) -> list[dict[str, Any]]:
-    return [row for part in store(given) for row in part["predictions"]]
+    return [row for part in store_ratings(given) for row in part["predictions"]]
 
 
 def test_a_rating_has_every_column_that_a_measure_reads() -> None:
@@ -30,7 +30,7 @@ def test_a_rating_has_every_column_that_a_measure_reads() -> None:
 def test_parts_hold_every_rating_once(count: int) -> None:
     """In order, ten thousand at most."""
     rows = [{**ROW, "sample_id": f"s{number}"} for number in range(count)]
-    parts = [part["predictions"] for part in store(rows)]
+    parts = [part["predictions"] for part in store_ratings(rows)]
     assert all(0 < len(part) <= AT_ONCE for part in parts)
     assert [row["sample_id"] for part in parts for row in part] == [r["sample_id"] for r in rows]
 
@@ -55,7 +55,7 @@ def test_an_unknown_column_is_refused_by_its_name() -> None:
 
 def test_columns_that_were_not_given_are_left_out_again() -> None:
     """So that a measure sees the table that there was."""
-    (part,) = store([ROW, {**ROW, "rubric": "overall", "sample_id": "t"}][1:])
+    (part,) = store_ratings([ROW, {**ROW, "rubric": "overall", "sample_id": "t"}][1:])
     schema = RATING_ROWS.features.arrow_schema
     stored = pa.Table.from_pydict(dict(part), schema)["predictions"].combine_chunks()
     (table,) = RATING_ROWS.read(predictions=stored)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from echo_hf.apply import run_stage
 from echo_hf.engines.base import make_engine
-from echo_hf.hub.failed_calls import MOST_LISTED, FailedCalls, failed_calls
-from echo_hf.request_key import request_keys
-from echo_hf.stage_result import StageResult
-from echo_hf.store import Store
+from echo_hf.hub.facts import MOST_LISTED, FailedCalls, failed_calls
+from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.result import StageResult
+from echo_hf.pipeline.stage_runner import run_stage
 from tests.stages_for_tests import Guess, Scripted, posts, request
 
 

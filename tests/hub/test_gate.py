@@ -8,14 +8,12 @@ from typing import Any, Literal
 
 import pytest
 
-from echo_hf.curate.changes import Changes
-from echo_hf.curate.decision import Decision
-from echo_hf.curate.decision_file import append_decisions
+from echo_hf.curate.decisions import Changes, Decision, append_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.gate import check_names, check_publishable
+from echo_hf.hub.publish import check_names, check_publishable
 from echo_hf.hub.release import Release, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from tests.hub.conftest import Samples
 
 

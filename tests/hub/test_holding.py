@@ -14,13 +14,13 @@ import pytest
 from datasets import Dataset
 from rich.console import Console
 
+from echo_hf.cli.release_view import show_holding
 from echo_hf.errors import HubError
 from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.holding import delete_tags, revisions_holding
-from echo_hf.hub.holding_view import show_holding
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import Release, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.revisions import delete_tags, revisions_holding
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import Samples
 from tests.local_hub import LocalHub

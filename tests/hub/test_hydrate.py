@@ -21,18 +21,16 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.fetch import FetchStats
-from echo_hf.context.sample_id import sample_digest
-from echo_hf.context.source_spans import SourceSpan
 from echo_hf.errors import EchoError, PictureError, ReleaseError, SourceError
-from echo_hf.hub.archive import Archive
+from echo_hf.hub.archive import Archive, SampleMatch, hydrated
 from echo_hf.hub.dehydrate import dehydrate
 from echo_hf.hub.hydrate import hydrate
-from echo_hf.hub.hydrated import SampleMatch, hydrated
 from echo_hf.hub.manifest import facts_of, file_entry, read_manifest
-from echo_hf.hub.release import read_release, verify_release, write_release
-from echo_hf.hub.unpack import unpacked
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.release import read_release, unpacked, verify_release, write_release
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Match
+from echo_hf.samples.sample import sample_digest
+from echo_hf.samples.spans import SourceSpan
 from echo_hf.tables import POSTS, SAMPLES
 from tests.collect.fetching import policy_for
 from tests.collect.server_for_tests import PictureServer

@@ -17,27 +17,26 @@ import pytest
 import yaml
 from datasets import load_dataset
 
-from echo_hf.check.gold_export import export_gold
-from echo_hf.config import load_config
-from echo_hf.context.sample_id import sample_digest
-from echo_hf.curate.cases import read_cases
+from echo_hf.builder.build import build, opened
+from echo_hf.builder.gold.export import export_gold
+from echo_hf.builder.review import decide, open_reviews, read_cases
+from echo_hf.builder.takedown import forget
+from echo_hf.config.loading import load_config
+from echo_hf.config.systems import shipped_config
 from echo_hf.curate.privacy import Privacy
-from echo_hf.curate.review import decide, open_reviews
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.dehydrate import dehydrate
 from echo_hf.hub.diff import diff
 from echo_hf.hub.hydrate import hydrate
 from echo_hf.hub.release import read_release, verify_release
-from echo_hf.load_rgb import load_rgb
-from echo_hf.pictures import PictureStore
-from echo_hf.quickstart.show import shipped_config
-from echo_hf.removal import forget
-from echo_hf.run import build, opened
-from echo_hf.stage_result import StageStats
+from echo_hf.images.loader import load_rgb
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.result import StageStats
+from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.hub.quickstart_release import entry, released
-from tests.test_image_metadata import NOTED, SECRETS, camera_notes, noisy, saved
-from tests.test_image_metadata import texts as notes
+from tests.images.test_image_metadata import NOTED, SECRETS, camera_notes, noisy, saved
+from tests.images.test_image_metadata import texts as notes
 
 # Posts with a config, and the release that the toolkit made of them while images went into it as
 # posted, in full and dehydrated. `pier.jpg` alone has metadata: EXIF with GPS, and a comment.

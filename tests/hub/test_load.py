@@ -15,7 +15,7 @@ from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import Release, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import release_features
 from tests.local_hub import STRANGER, LocalHub
 

@@ -15,7 +15,7 @@ from datasets import Dataset, Image, List
 
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, verify_release, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import release_features
 
 Configs = Mapping[str, Dataset]

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from echo_hf.curate.splits import CONFIGS as SPLIT_CONFIGS
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.configs import SAMPLE_CONFIGS
-from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.facts import SAMPLE_CONFIGS, ReleaseFacts
 from echo_hf.hub.manifest import content_digest, facts_of, read_manifest, row_digest
 from echo_hf.hub.release import Release, read_release, verify_release
 

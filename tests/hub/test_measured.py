@@ -7,8 +7,8 @@ from typing import Any
 
 from datasets import Dataset
 
-from echo_hf.hub.card_measured import NOT_COUNTED, measured_text
-from echo_hf.hub.measured import SampleCounts, measure
+from echo_hf.hub.card_sections import NOT_COUNTED, measured_text
+from echo_hf.hub.facts import SampleCounts, measure
 from echo_hf.tables import POSTS
 from tests.markdown_for_tests import cells
 

@@ -16,11 +16,9 @@ from datasets import Dataset, Image
 
 import echo_hf
 from echo_hf.errors import ReleaseError
-from echo_hf.field_names import OFFICIAL_DATASET
-from echo_hf.hub.official import MissingPicturesWarning
-from echo_hf.hub.official_pictures import OfficialPictures
-from echo_hf.pictures import PictureStore
-from echo_hf.tables import release_features
+from echo_hf.hub.official import MissingPicturesWarning, OfficialPictures
+from echo_hf.images.store import PictureStore
+from echo_hf.tables import OFFICIAL_DATASET, release_features
 from tests.collect.fetching import BLUE, RED, digest_of, policy_for
 from tests.collect.server_for_tests import PictureServer
 from tests.local_hub import LocalHub

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.fetch import FetchResult
-from echo_hf.hub.official_cuts import Pictures, boxes_of, inset_box
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.official import Pictures, boxes_of, inset_box
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Notice, Unfetched
 
 SIDES = st.integers(-30, 150)

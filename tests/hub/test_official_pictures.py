@@ -10,8 +10,8 @@ from typing import Any
 import huggingface_hub
 import pytest
 
-from echo_hf.hub.official_pictures import OfficialPictures
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.official import OfficialPictures
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Unfetched
 
 

@@ -11,10 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, Features
 
-from echo_hf.hub.configs import CONFIGS
-from echo_hf.hub.parquet import leaves, released_schema, without_pictures, writer
-from echo_hf.hub.shards import SHARD_BYTES, write_shards
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.facts import CONFIGS
+from echo_hf.hub.parquet import (
+    SHARD_BYTES,
+    leaves,
+    released_schema,
+    without_pictures,
+    write_shards,
+    writer,
+)
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import OUTPUTS, SAMPLES, Table
 
 TABLES = {config.table.name: config.table for config in CONFIGS.values()}

@@ -13,14 +13,12 @@ import pytest
 from datasets import Dataset
 
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.configs import CONFIGS
 from echo_hf.hub.dehydrate import dehydrate
-from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.facts import CONFIGS, ReleaseFacts
 from echo_hf.hub.hydrate import hydrate
-from echo_hf.hub.passing_on import passed_on, to_leave_out
-from echo_hf.hub.release import Release, read_release, write_release
-from echo_hf.hub.unpack import unpacked
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.publish import passed_on, to_leave_out
+from echo_hf.hub.release import Release, read_release, unpacked, write_release
+from echo_hf.images.store import PictureStore
 from tests.hub.conftest import sample
 from tests.hub.quickstart_release import Row, built, copied, entry, released
 

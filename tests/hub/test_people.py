@@ -11,9 +11,9 @@ import pytest
 from datasets import Dataset
 
 from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.people import People, people_of
+from echo_hf.hub.manifest import People, people_of
 from echo_hf.hub.release import write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 
 Samples = Callable[..., Dataset]
 SCREENED = {"flagged": False, "categories": [], "model": "guard"}

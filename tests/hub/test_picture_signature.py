@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
 from echo_hf.errors import SpanError
-from echo_hf.hub.picture_signature import distance, picture_signature, size_in
+from echo_hf.hub.dehydrate import distance, picture_signature, size_in
 from tests.collect.pictures_like_posts import photograph, tinted
 from tests.pictures_for_tests import encoded
 

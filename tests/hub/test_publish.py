@@ -17,15 +17,19 @@ from datasets import Dataset
 from huggingface_hub import DatasetCard
 
 from echo_hf.errors import HubError, ReleaseError
-from echo_hf.hub.configs import CONFIGS
-from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.facts import CONFIGS, ReleaseFacts
+from echo_hf.hub.load import release_at
 from echo_hf.hub.manifest import file_entry
 from echo_hf.hub.publish import publish, summary
-from echo_hf.hub.references import release_at
-from echo_hf.hub.release import Release, read_release, verify_release, write_release
-from echo_hf.hub.released_facts import released_facts
-from echo_hf.hub.unpack import unpacked
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.release import (
+    Release,
+    read_release,
+    released_facts,
+    unpacked,
+    verify_release,
+    write_release,
+)
+from echo_hf.images.store import PictureStore
 from tests.hub.conftest import Samples
 from tests.hub.quickstart_release import Row, built, by_id
 from tests.local_hub import STRANGER, WRITER, LocalHub

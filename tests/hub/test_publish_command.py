@@ -13,7 +13,7 @@ from datasets import Dataset
 
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from tests.local_hub import READER, WRITER, LocalHub
 
 HERE = ("--repo-id", "mira/echo", "--tag", "v1")

@@ -14,7 +14,7 @@ from echo_hf.errors import HubError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import Published, publish
 from echo_hf.hub.release import Release, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from tests.local_hub import LocalHub
 from tests.local_hub_routes import Answer, Question, RefusedError
 

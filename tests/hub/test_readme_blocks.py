@@ -11,9 +11,9 @@ import pytest
 import typer.main
 from rich.console import Console
 
+from echo_hf.builder.build import RUNS
 from echo_hf.cli import app
-from echo_hf.quickstart.show import show
-from echo_hf.run import RUNS
+from echo_hf.quickstart.run import show
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
 TOP = README.partition("\n## ")[0]

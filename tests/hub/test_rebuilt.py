@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from echo_hf.hub.archive import Archive
-from echo_hf.hub.picture_signature import picture_signature
-from echo_hf.hub.rebuilt import Rebuilt, rebuilt_pictures
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.archive import Archive, Rebuilt, rebuilt_pictures
+from echo_hf.hub.dehydrate import picture_signature
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Match
 from echo_hf.tables import POSTS
 from tests.collect.pictures_like_posts import photograph, with_words

@@ -10,10 +10,10 @@ from datasets import Dataset
 from echo_hf.engines.base import Completion, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.recorded import Recorded, read_recorded
 from echo_hf.hub.release import Release, write_release
-from echo_hf.pictures import PictureStore
-from echo_hf.store import MOST_VARIABLES
+from echo_hf.hub.responses import Recorded, read_recorded
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.answer_store import MOST_VARIABLES
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import Configs
 

@@ -17,13 +17,8 @@ from datasets import Dataset, load_dataset
 
 from echo_hf.errors import PictureError, ReleaseError, TableError
 from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.release import (
-    Release,
-    read_release,
-    verify_release,
-    write_release,
-)
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.release import Release, read_release, verify_release, write_release
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import OUTPUTS, RATINGS, SAMPLES
 
 Configs = Mapping[str, Dataset]
@@ -34,9 +29,9 @@ from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from datasets import Dataset, disable_progress_bars
-from echo_hf.config_sections import Target
-from echo_hf.hub.release import ReleaseFacts, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.config.sections import Target
+from echo_hf.hub.facts import ReleaseFacts; from echo_hf.hub.release import write_release
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import SAMPLES
 
 disable_progress_bars()
@@ -57,10 +52,10 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from datasets import Dataset, disable_progress_bars
 from PIL import Image
-from echo_hf.config_sections import Target
-from echo_hf.hub.measured import SampleCounts
-from echo_hf.hub.release import ReleaseFacts, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.config.sections import Target
+from echo_hf.hub.facts import SampleCounts
+from echo_hf.hub.facts import ReleaseFacts; from echo_hf.hub.release import write_release
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import OUTPUTS, SAMPLES
 
 disable_progress_bars()

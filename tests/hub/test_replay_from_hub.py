@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from echo_hf.builder.build import build
 from echo_hf.engines import base
 from echo_hf.engines.base import engine_names
 from echo_hf.hub.publish import publish
-from echo_hf.run import build
 from tests.local_hub import STRANGER, LocalHub
 from tests.rules_as_model import RulesAsModel, bundled_posts, config_over, tables
 

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echo_hf.answers import Failure, parse
 from echo_hf.engines.base import Completion, Usage
 from echo_hf.errors import ReleaseError
-from echo_hf.hub import response_files
-from echo_hf.hub.response_files import (
+from echo_hf.hub import responses
+from echo_hf.hub.responses import (
     BATCH_ROWS,
     MOST_TEXT_BYTES,
     finish_of,
     is_recordable,
     read_responses,
 )
+from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.tables import RESPONSES
 from tests.stages_for_tests import request
 
@@ -203,7 +203,7 @@ def test_a_row_group_too_large_for_memory_is_refused(
 ) -> None:
     """Its size is known before it is read."""
     path = written(tmp_path / "a.parquet", *(row(text="c" * 5000, request_key="x") for _ in "ab"))
-    monkeypatch.setattr(response_files, "MOST_GROUP_BYTES", 4000)
+    monkeypatch.setattr(responses, "MOST_GROUP_BYTES", 4000)
     assert " has a row group of " in refused(path)
 
 

@@ -15,11 +15,10 @@ from datasets import Dataset
 
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.hub import responses as module
-from echo_hf.hub.response_files import MOST_TEXT_BYTES
-from echo_hf.hub.responses import Responses, write_responses
+from echo_hf.hub.responses import MOST_TEXT_BYTES, Responses, write_responses
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import LeftOut
-from echo_hf.run_folder import RunFolder
-from echo_hf.store import Store
 from echo_hf.tables import POSTS, RESPONSES
 from tests.stages_for_tests import request
 
@@ -111,7 +110,7 @@ def test_equal_requests_are_one_row(
     folder: RunFolder, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the posts of all of them, in the order of keys, however many there are."""
-    monkeypatch.setattr(module, "BATCH_ROWS", 3)
+    monkeypatch.setattr(module, "TABLE_BATCH_ROWS", 3)
     questions = [asked(number % 10, f"https://board.example/{number % 20}") for number in range(40)]
     for question in questions[:10]:
         answer(store, question, Completion("{}"))

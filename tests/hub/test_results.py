@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import RunError
-from echo_hf.hub.results import read_results
+from echo_hf.hub.run_tables import read_results
 from echo_hf.tables import RESULTS
 
 WIN_RATE = {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from huggingface_hub.hf_api import RepoFile
 
+from echo_hf.hub.contents import is_same_release
 from echo_hf.hub.release import Release
-from echo_hf.hub.same_release import is_same_release
 
 
 def listed(folder: Path) -> dict[str, RepoFile]:

@@ -15,8 +15,8 @@ from datasets import Dataset
 from PIL import Image
 
 from echo_hf.errors import PictureError
-from echo_hf.hub.shards import SHARD_BYTES, write_shards
-from echo_hf.pictures import PictureStore
+from echo_hf.hub.parquet import SHARD_BYTES, write_shards
+from echo_hf.images.store import PictureStore
 from echo_hf.tables import OUTPUTS, RATINGS, SAMPLES, release_features
 
 

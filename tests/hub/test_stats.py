@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.measured import SampleCounts
+from echo_hf.hub.facts import ReleaseFacts, SampleCounts
 from echo_hf.hub.release import Release, write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 
 COUNTS = SampleCounts(
     samples=3,

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.hub.stored_picture import stored_picture
-from echo_hf.load_rgb import load_picture
-from echo_hf.open_picture import BadPictureError
+from echo_hf.hub.evaluate_configs import stored_picture
+from echo_hf.images.decode import BadPictureError
+from echo_hf.images.loader import load_picture
 from tests.pictures_for_tests import encoded, noise, rgb_profile
 
 LEVELS = np.random.default_rng(3).integers(0, 256, (9, 11, 4), dtype=np.uint8)

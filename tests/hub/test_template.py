@@ -9,10 +9,10 @@ from pathlib import Path
 
 from hatchling.builders.wheel import WheelBuilder
 
-from echo_hf.hub.template import card_template
+from echo_hf.hub.card import card_template
 
 ROOT = Path(__file__).resolve().parents[2]
-PRINTED = "import echo_hf.hub.template as t; print(t.__file__, t.card_template().template)"
+PRINTED = "import echo_hf.hub.card as t; print(t.__file__, t.card_template().template)"
 
 
 def test_the_sources_hold_the_template_once() -> None:

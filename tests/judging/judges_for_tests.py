@@ -13,7 +13,7 @@ import yaml
 
 from echo_hf.engines.base import Completion, ImageRef, Request, Text, Usage, register
 from echo_hf.tables import OUTPUTS
-from tests.scoring.run_for_tests import output, put, root, run, stripes, write
+from tests.judging.run_for_tests import output, put, root, run, stripes, write
 
 KIND = "scripted_judge"
 SYSTEMS = ("amber", "birch")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.judging.choice import Choice, Order, Winner, read_choice, winner_of
+from echo_hf.judging.compare import Choice, Order, Winner, read_choice, winner_of
 
 WORDS = ("first", "second", "tie")
 WHOLE = ("[[first]]", "[[ Second ]]", "[[tie]]", "[[fir\u017ft]]")

@@ -14,8 +14,8 @@ from echo_hf.cli import app
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ConfigError
 from echo_hf.judging.judge import applicability
+from echo_hf.judging.score import score
 from echo_hf.judging.session import Judged
-from echo_hf.scoring.score import score
 from echo_hf.tables import APPLICABILITY
 from tests.judging.judges_for_tests import (
     EDITS,
@@ -30,7 +30,7 @@ from tests.judging.judges_for_tests import (
     prompt_of,
     rows_of,
 )
-from tests.scoring.run_for_tests import fits, write
+from tests.judging.run_for_tests import fits, write
 
 METRICS = ("face_identity", "color_shift", "structure_distance", "text_rendering")
 OF_INPUTS = METRICS[:3]

@@ -12,10 +12,9 @@ from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.evaluation import load_evaluation
-from echo_hf.judging.config import JudgeConfig
-from echo_hf.judging.config_files import read_judge, shipped_judges
+from echo_hf.config.judges import JudgeConfig, read_judge, shipped_judges
 from echo_hf.reasons import Failed, Outcome, Unrated
+from echo_hf.systems.benchmark import load_evaluation
 from tests.markdown_for_tests import cells
 from tests.stages_for_tests import ROOT
 

@@ -7,13 +7,8 @@ from typing import Literal
 
 import pytest
 
-from echo_hf.judging.config import JudgeConfig
-from echo_hf.judging.instructions import (
-    METRICS,
-    applicability_prompt,
-    pairwise_prompt,
-    rubric_prompt,
-)
+from echo_hf.config.judges import JudgeConfig
+from echo_hf.judging.stage import METRICS, applicability_prompt, pairwise_prompt, rubric_prompt
 from tests.judging.judges_for_tests import judge_of
 
 TEXTS = {

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.curate.provenance_quotes import without_quotes
+from echo_hf.curate.provenance import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import (
     ConfigError,
@@ -25,12 +25,12 @@ from echo_hf.errors import (
     MissingExtraError,
     RunError,
 )
+from echo_hf.images.store import PictureStore
 from echo_hf.judging.judge import judge
+from echo_hf.judging.outputs import as_published
+from echo_hf.judging.score import score
 from echo_hf.judging.session import Judged
-from echo_hf.judging.shown import as_published
-from echo_hf.pictures import PictureStore
-from echo_hf.run_folder import RunFolder
-from echo_hf.scoring.score import score
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging.judges_for_tests import (
     EDITS,
@@ -47,7 +47,7 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
-from tests.scoring.run_for_tests import digest_of, fits, output, put, rating, root, stripes, write
+from tests.judging.run_for_tests import digest_of, fits, output, put, rating, root, stripes, write
 
 OTHER = "scripted_judge_two"
 

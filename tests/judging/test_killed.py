@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.judging.judges_for_tests import SAMPLES, SYSTEMS, config_of, drawn, rows_of
-from tests.scoring.run_for_tests import root
+from tests.judging.run_for_tests import root
 from tests.stages_for_tests import ROOT
 
 

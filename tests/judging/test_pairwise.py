@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
+from echo_hf.config.judges import JudgeConfig, PairwiseConfig
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.config import JudgeConfig, PairwiseConfig
-from echo_hf.judging.pairwise import pairwise
+from echo_hf.judging.compare import is_drawn, to_compare
+from echo_hf.judging.judge import pairwise
+from echo_hf.judging.outputs import ToRate
 from echo_hf.judging.session import Judged
-from echo_hf.judging.to_compare import is_drawn, to_compare
-from echo_hf.judging.to_rate import ToRate
 from echo_hf.systems.base import Task
 from echo_hf.tables import COMPARISONS, OUTPUTS
 from tests.judging.judges_for_tests import (
@@ -34,7 +34,7 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
-from tests.scoring.run_for_tests import digest_of, output, put, root, stripes, write
+from tests.judging.run_for_tests import digest_of, output, put, root, stripes, write
 
 ALL: dict[str, Any] = {"pairwise": {"share": 1}}
 

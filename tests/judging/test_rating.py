@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.judging.rating import Scale, read_rating
+from echo_hf.judging.rate import Scale, read_rating
 from echo_hf.reasons import Unrated
 
 TEN = Scale(1, 10)

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import JudgeError
+from echo_hf.images.store import PictureStore
 from echo_hf.judging.judge import applicability, judge
+from echo_hf.judging.outputs import as_published
 from echo_hf.judging.session import Judged
-from echo_hf.judging.shown import as_published
-from echo_hf.pictures import PictureStore
 from tests.engines.openai.loopback_server import (
     Answer,
     Asked,
@@ -25,15 +25,8 @@ from tests.engines.openai.loopback_server import (
     fault,
     running,
 )
-from tests.judging.judges_for_tests import (
-    GIVEN,
-    config_of,
-    drawn,
-    judge_of,
-    rated,
-    rows_of,
-)
-from tests.scoring.run_for_tests import root
+from tests.judging.judges_for_tests import GIVEN, config_of, drawn, judge_of, rated, rows_of
+from tests.judging.run_for_tests import root
 
 USAGE = {
     "prompt_tokens": 1000,

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.judging.shown import as_published, published_size, shown_pictures
-from echo_hf.open_picture import BadPictureError
-from echo_hf.pictures import PictureStore
+from echo_hf.images.decode import BadPictureError
+from echo_hf.images.store import PictureStore
+from echo_hf.judging.outputs import as_published, published_size, shown_pictures
 
 
 def noise(size: tuple[int, int], mode: str = "RGB", **saving: Any) -> bytes:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from echo_hf.metrics.by_channel import wasserstein_of
 from echo_hf.metrics.color_histograms import histograms
+from echo_hf.metrics.color_shift import wasserstein_of
 from tests.metrics.pictures_for_metrics import noise
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import echo_hf
-from echo_hf.metrics.loading import LOADERS
+from echo_hf.metrics.samples import LOADERS
 
 SECTIONS = (
     "What it answers",

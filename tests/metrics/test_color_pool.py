@@ -8,7 +8,7 @@ from scipy.stats import bootstrap, norm
 from scipy.stats import t as student
 
 from echo_hf.metrics.color_histograms import Integers, histograms
-from echo_hf.metrics.color_pool import pool
+from echo_hf.metrics.color_shift import pool
 from tests.metrics.pictures_for_metrics import Levels, noise, trimmed_mean, trimmed_shift
 
 PICTURES = [

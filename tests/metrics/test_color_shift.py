@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image as Pillow
 
 from echo_hf.errors import ScoreError
-from echo_hf.load_rgb import load_rgb
+from echo_hf.images.loader import load_rgb
 from echo_hf.metrics import ColorShift, ColorShiftResult, color_shift
-from echo_hf.metrics.loading import Protocol
+from echo_hf.metrics.samples import Protocol
 from echo_hf.reasons import MetricReason, PictureNotice
 from tests.metrics.pictures_for_metrics import noise, trimmed_shift
 from tests.pictures_for_tests import encoded, rgb_profile

@@ -6,7 +6,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from echo_hf.metrics.cudnn_guard import CudnnGuard
+from echo_hf.metrics.self_similarity import CudnnGuard
 from tests.metrics.vit_for_tests import REASON
 
 torch = pytest.importorskip("torch", reason=REASON)

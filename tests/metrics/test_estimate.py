@@ -10,7 +10,7 @@ from scipy.stats import bootstrap, norm
 from scipy.stats import t as student
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.estimate import mean_of, means_of
+from echo_hf.metrics.result import mean_of, means_of
 
 VALUES = st.lists(st.none() | st.floats(-1000, 1000), max_size=30)
 

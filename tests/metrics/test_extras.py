@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.errors import MissingExtraError
-from echo_hf.metrics.extras import check_extra, said
+from echo_hf.metrics.result import check_extra, said
 from tests.stages_for_tests import ROOT
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.metrics.face_comparison import levels_of, score_of
-from echo_hf.metrics.face_match import FaceMatch
+from echo_hf.metrics.face_identity import levels_of, score_of
+from echo_hf.metrics.face_reader import FaceMatch
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import MetricReason
 from tests.metrics.pictures_for_metrics import noise

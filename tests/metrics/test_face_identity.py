@@ -15,7 +15,7 @@ from PIL import Image
 
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import FaceCache, FaceIdentity, FaceIdentityResult, face_identity
-from echo_hf.metrics.loading import Protocol
+from echo_hf.metrics.samples import Protocol
 from echo_hf.reasons import BadPicture, MetricReason, PictureNotice
 from tests.metrics.faces_for_tests import GREY, SIDE, cosine, drawn
 from tests.metrics.tiny_face_pack import write_pack

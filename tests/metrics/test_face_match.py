@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.metrics.face_match import FaceMatch, Faces, best_match
+from echo_hf.metrics.face_reader import FaceMatch, Faces, best_match
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import MetricReason
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 import pytest
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.face_pack import FILES, FacePack, find_pack
+from echo_hf.metrics.face_reader import FILES, FacePack, find_pack
 from tests.stages_for_tests import ROOT
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -26,7 +26,7 @@ def refused(*_, **__):
     raise SystemExit("asked the network")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refused
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.face_pack import find_pack
+from echo_hf.metrics.face_reader import find_pack
 try:
     print(find_pack(sys.argv[1]))
 except ScoreError as error:
@@ -140,7 +140,9 @@ def hub() -> Iterator[str]:
 
 def test_the_two_networks_are_downloaded_and_no_other(hub: str, tmp_path: Path) -> None:
     """The commit that they are of is known."""
-    code = "from echo_hf.metrics.face_pack import find_pack; print(find_pack('mira/faces', 'main'))"
+    code = (
+        "from echo_hf.metrics.face_reader import find_pack; print(find_pack('mira/faces', 'main'))"
+    )
     shown = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT, capture_output=True, text=True, check=True,

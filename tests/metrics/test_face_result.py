@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from echo_hf.metrics.face_comparison import Found, score_of
-from echo_hf.metrics.face_match import FaceMatch
-from echo_hf.metrics.face_result import result_of
+from echo_hf.metrics.face_identity import Found, result_of, score_of
+from echo_hf.metrics.face_reader import FaceMatch
+from echo_hf.metrics.image_features import Seen
 from echo_hf.metrics.result import Unmeasured
-from echo_hf.metrics.seen import Seen
 from echo_hf.reasons import MetricReason
 
 BOX = (0.0, 0.0, 1.0, 1.0)

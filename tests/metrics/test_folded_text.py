@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.metrics.folded_text import folded, signs_of
+from echo_hf.metrics.text_reader import folded, signs_of
 
 
 @pytest.mark.parametrize(

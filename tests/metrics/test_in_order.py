@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.in_order import AHEAD, in_order
+from echo_hf.metrics.image_features import AHEAD, in_order
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7, None])

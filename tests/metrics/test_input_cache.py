@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import FaceCache, SimilarityCache
-from echo_hf.metrics.face_match import Faces
-from echo_hf.metrics.input_cache import InputCache
+from echo_hf.metrics.face_reader import Faces
+from echo_hf.metrics.image_features import InputCache
 
 KEYS = st.tuples(st.sampled_from(["vit", "other"]), st.sampled_from([b"a", b"b", b"c", b"d"]))
 Cache = InputCache[Any, Any]

@@ -9,7 +9,7 @@ from threading import Barrier, Thread
 import pytest
 
 from echo_hf.errors import MissingExtraError, ScoreError
-from echo_hf.metrics.loaded_once import LoadedOnce
+from echo_hf.metrics.image_features import LoadedOnce
 
 
 class Network:

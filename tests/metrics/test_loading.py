@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.load_rgb import load_rgb
-from echo_hf.metrics.loading import LOADERS, check_protocol, decoders, load_once, plain_rgb
-from echo_hf.open_picture import BadPictureError
+from echo_hf.images.decode import BadPictureError
+from echo_hf.images.loader import load_rgb
+from echo_hf.metrics.samples import LOADERS, check_protocol, decoders, load_once, plain_rgb
 from echo_hf.reasons import BadPicture
 from tests.metrics.pictures_for_metrics import noise
 from tests.pictures_for_tests import encoded, rgb_profile

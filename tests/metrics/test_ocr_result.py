@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.metrics.ocr_result import result_of
+from echo_hf.metrics.ocr_accuracy import result_of
 from echo_hf.metrics.ocr_scores import OcrScore, QuoteMatch, Reading
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import MetricReason

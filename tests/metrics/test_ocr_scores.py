@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from echo_hf.metrics.ocr_scores import Least, match_quotes, score
-from echo_hf.metrics.text_reader import Line, Lines
-from echo_hf.metrics.vocabulary import Vocabulary, vocabulary_of
+from echo_hf.metrics.text_reader import Line, Lines, Vocabulary, vocabulary_of
 from echo_hf.reasons import MetricReason
 
 OWN = vocabulary_of(["the", "quick", "brown", "fox", "дом"])

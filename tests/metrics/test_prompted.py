@@ -9,7 +9,7 @@ from datasets import Dataset, Features, Image, Value
 from PIL import Image as Pillow
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.prompted import prompted
+from echo_hf.metrics.samples import prompted
 from tests.pictures_for_tests import encoded
 
 PNG = encoded(Pillow.new("RGB", (4, 4), "teal"), "PNG")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echo_hf.metrics.folded_text import folded
-from echo_hf.metrics.quoted_text import ELISIONS, MOST_LETTERS, SINGLE, quoted
-from echo_hf.metrics.quoted_text import PAIRS as PAIRS_OF_MARKS
+from echo_hf.metrics.ocr_scores import ELISIONS, MOST_LETTERS, SINGLE, quoted
+from echo_hf.metrics.ocr_scores import PAIRS as PAIRS_OF_MARKS
+from echo_hf.metrics.text_reader import folded
 
 PAIRS = ['""', "''", "“”", "‘’", "„“", "„”", "‚‘", "«»", "»«", "‹›", "「」", "『』", "《》", "＂＂"]
 WORDS = st.lists(st.text("abcdefgäßñ漢字12", min_size=1, max_size=6), min_size=1, max_size=4).map(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echo_hf.metrics.tint import tints
+from echo_hf.metrics.color_shift import tints
 from tests.metrics.published_colors import INPUTS, PUBLISHED
 
 README = Path(__file__).parent.parent.parent / "README.md"

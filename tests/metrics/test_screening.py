@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.metrics.screening import FLAT_LEVELS, is_flat, placeholders
+from echo_hf.metrics.samples import FLAT_LEVELS, is_flat, placeholders
 from tests.pictures_for_tests import encoded
 
 DIGESTS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", ""])))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.load_rgb import load_picture
+from echo_hf.images.loader import load_picture
+from echo_hf.metrics.image_features import Seen, notices_of, reasons_of, seen, seen_outputs
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.metrics.samples import samples_of
-from echo_hf.metrics.seen import Seen, notices_of, reasons_of, seen, seen_outputs
 from echo_hf.reasons import BadPicture, MetricReason, PictureNotice
 from tests.metrics.pictures_for_metrics import noise
 from tests.pictures_for_tests import encoded

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from echo_hf.metrics import SimilarityCache
-from echo_hf.metrics.self_similarity import SelfSimilarities
-from echo_hf.metrics.squashed import Squashed, squashed
+from echo_hf.metrics.self_similarity import SelfSimilarities, Squashed, squashed
 from echo_hf.metrics.vit_loading import VitOptions
 from tests.metrics.pictures_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, keys_of, weights_of, write_vit

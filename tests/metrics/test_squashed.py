@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.metrics.squashed import squashed
+from echo_hf.metrics.self_similarity import squashed
 from tests.metrics.pictures_for_metrics import noise
 
 

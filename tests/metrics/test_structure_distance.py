@@ -20,7 +20,7 @@ from echo_hf.metrics import (
     StructureDistanceResult,
     structure_distance,
 )
-from echo_hf.metrics.loading import Protocol
+from echo_hf.metrics.samples import Protocol
 from echo_hf.reasons import MetricReason, PictureNotice
 from tests.metrics.pictures_for_metrics import noise
 from tests.metrics.vit_for_tests import (

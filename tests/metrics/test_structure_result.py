@@ -6,10 +6,9 @@ from functools import partial
 
 import pytest
 
+from echo_hf.metrics.image_features import Seen
 from echo_hf.metrics.result import Unmeasured
-from echo_hf.metrics.seen import Seen
-from echo_hf.metrics.structure_result import result_of
-from echo_hf.metrics.structure_rules import reduced
+from echo_hf.metrics.structure_distance import reduced, result_of
 from echo_hf.reasons import MetricReason
 
 MISSING = Unmeasured(MetricReason.MISSING_OUTPUT)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.loading import LOADERS
+from echo_hf.metrics.image_features import Seen
 from echo_hf.metrics.result import Unmeasured
-from echo_hf.metrics.seen import Seen
-from echo_hf.metrics.squashed import Squashed
-from echo_hf.metrics.structure_rules import (
+from echo_hf.metrics.samples import LOADERS
+from echo_hf.metrics.self_similarity import Squashed
+from echo_hf.metrics.structure_distance import (
     REDUCTIONS,
     RULES,
     check_choices,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.metrics.text_window import Window, best_window
+from echo_hf.metrics.ocr_scores import Window, best_window
 
 TEXTS = st.one_of(st.text("ab", max_size=9), st.text("abc漢𝄞", max_size=9))
 

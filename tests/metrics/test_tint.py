@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.metrics.color_histograms import histograms
-from echo_hf.metrics.tint import tint_of, tints
+from echo_hf.metrics.color_shift import tint_of, tints
 from tests.metrics.pictures_for_metrics import noise
 from tests.metrics.published_colors import INPUTS, PUBLISHED
 

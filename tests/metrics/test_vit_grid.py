@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.vit_grid import grid_of
+from echo_hf.metrics.vit_loading import grid_of
 
 DINO: dict[str, Any] = {
     "model_type": "vit",

@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.metrics.vit_keys import MEAN, SPREAD, self_similarities
-from echo_hf.metrics.vit_layout import blocks_of, key_projection
+from echo_hf.metrics.self_similarity import (
+    MEAN,
+    SPREAD,
+    blocks_of,
+    key_projection,
+    self_similarities,
+)
 from echo_hf.metrics.vit_loading import LoadedVit, VitOptions, load_vit
 from tests.metrics.pictures_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, keys_of, weights_of, write_vit

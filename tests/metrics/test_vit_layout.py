@@ -6,7 +6,7 @@ from types import SimpleNamespace as Part
 
 import pytest
 
-from echo_hf.metrics.vit_layout import blocks_of, key_projection
+from echo_hf.metrics.self_similarity import blocks_of, key_projection
 from tests.metrics.vit_for_tests import REASON
 
 OLD = Part(encoder=Part(layer=[Part(attention=Part(attention=Part(key=at))) for at in range(3)]))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import MissingExtraError, ScoreError
-from echo_hf.metrics.vocabulary import check_vocabulary, mostly_latin, vocabulary_of, words_of
+from echo_hf.metrics.text_reader import check_vocabulary, mostly_latin, vocabulary_of, words_of
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from echo_hf.builder.build import build
+from echo_hf.builder.steps import STAGES
 from echo_hf.collect.urls import canonical_url
-from echo_hf.multimodal.blanks import placeholders
-from echo_hf.quickstart.show import shipped_config
-from echo_hf.run import build
-from echo_hf.steps import STAGES
+from echo_hf.config.systems import shipped_config
+from echo_hf.samples.blanks import placeholders
 
 CORPUS = Path(__file__).parent.parent.parent / "echo_hf" / "quickstart"
 # What the posts were written to hold, in the order of the stages.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echo_hf.quickstart.closeness import Meant, Pixels, cielab, closeness
+from echo_hf.quickstart.reference_judge import Meant, Pixels, cielab, closeness
 
 # As published for sRGB with the D65 white: red, green, blue, a middle grey.
 PUBLISHED = {

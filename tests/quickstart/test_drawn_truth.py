@@ -14,9 +14,8 @@ from datasets import Dataset
 from PIL import Image
 
 from echo_hf.errors import EchoError, TableError
-from echo_hf.pictures import PictureStore
-from echo_hf.quickstart.closeness import closeness
-from echo_hf.quickstart.drawn_truth import drawn_truth, pixels
+from echo_hf.images.store import PictureStore
+from echo_hf.quickstart.reference_judge import closeness, drawn_truth, pixels
 from echo_hf.quickstart.systems import outputs
 from echo_hf.tables import OUTPUTS, RATINGS
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.quickstart.show import rating_note, show, why_command
+from echo_hf.quickstart.run import rating_note, show, why_command
 from echo_hf.tables import RATINGS
 
 

@@ -14,7 +14,7 @@ from datasets import Dataset
 from PIL import Image
 
 from echo_hf.errors import TableError
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.quickstart.systems import outputs, stand_in_systems
 from echo_hf.tables import OUTPUTS
 

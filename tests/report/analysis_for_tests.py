@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from echo_hf.analysis.result import Analysis
+from echo_hf.report.analysis.result import Analysis
 
 MISSING = {"reason": "not_configured", "detail": "name a language model: analysis.perplexity"}
 PARTS = (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from echo_hf.pictures import PictureStore
-from echo_hf.report.run_data import RunData
-from echo_hf.report.samples import Feedback, Output, Rating, Sample
+from echo_hf.images.store import PictureStore
+from echo_hf.report.run_data import Feedback, Output, Rating, RunData, Sample
 from tests.report.run_data_for_tests import picture, run_data
 
 MARK = "window.harmed=true"

@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 from PIL import Image
 
-from echo_hf.config_sections import Target
-from echo_hf.pictures import PictureStore
-from echo_hf.report.results_file import Results
-from echo_hf.report.run_data import RunData
-from echo_hf.report.samples import Output, Rating, Sample
-from echo_hf.scoring.win_rates import win_rates
+from echo_hf.config.sections import Target
+from echo_hf.images.store import PictureStore
+from echo_hf.judging.score import win_rates
+from echo_hf.report.results import Results
+from echo_hf.report.run_data import Output, Rating, RunData, Sample
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 SYSTEMS = ("anole_two", "bravo")

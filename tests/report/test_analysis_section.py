@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.report.samples import Sample
-from echo_hf.report.sections.analysis import analysis as drawn
+from echo_hf.report.analysis_sections import analysis as drawn
+from echo_hf.report.run_data import Sample
 from tests.report.analysis_for_tests import PARTS, SVG, analysis, every_part
 from tests.report.hostile import WORDS
 from tests.report.run_data_for_tests import run_data

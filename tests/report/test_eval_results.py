@@ -8,10 +8,9 @@ import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
 
-from echo_hf.report.eval_results import eval_results
-from echo_hf.report.results_file import Identity
-from echo_hf.report.run_data import RunData
-from echo_hf.report.samples import Sample
+from echo_hf.report.report import eval_results
+from echo_hf.report.results import Identity
+from echo_hf.report.run_data import RunData, Sample
 from tests.report.hostile import WORDS
 from tests.report.run_data_for_tests import ratings_of, results, run_data
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.report.gallery_data import gallery_data
 from echo_hf.report.markup import shown
-from echo_hf.report.samples import Output, Rating, Sample
+from echo_hf.report.report import gallery_data
+from echo_hf.report.run_data import Output, Rating, Sample
 from echo_hf.report.thumbnails import Thumbnail
 from tests.report.hostile import WORDS
 from tests.report.run_data_for_tests import SYSTEMS, run_data

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from echo_hf.pictures import PictureStore
-from echo_hf.report.charts.printed import printed_bars
+from echo_hf.images.store import PictureStore
+from echo_hf.report.charts import printed_bars
 from echo_hf.report.report import write_report
-from echo_hf.report.samples import Output, Sample
+from echo_hf.report.run_data import Output, Sample
 from tests.report.hostile import SYSTEMS as HOSTILE_SYSTEMS
 from tests.report.hostile import WORDS, hostile_run
 from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, run_data

@@ -12,13 +12,13 @@ import pytest
 from filelock import FileLock
 
 from echo_hf.errors import EchoError, RunError
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
+from echo_hf.judging.score import score
 from echo_hf.report.report import Report, report, write_report
-from echo_hf.report.samples import Output, Sample
-from echo_hf.scoring.score import score
+from echo_hf.report.run_data import Output, Sample
 from echo_hf.tables import OUTPUTS, RATINGS
+from tests.judging import run_for_tests as run
 from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, run_data
-from tests.scoring import run_for_tests as run
 
 RED, BLUE = run.stripes((200, 0, 0), (90, 0, 0)), run.stripes((0, 0, 200), (0, 90, 90))
 NAMES = [f"boat {at}" for at in range(12)]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from echo_hf.errors import RunError
-from echo_hf.report.agreement_file import AgreementFile
-from echo_hf.report.results_file import Rates, Results, read_figures
+from echo_hf.report.results import AgreementFile, Rates, Results, read_figures
 from echo_hf.report.run_data import spread, systems_of
 from tests.report.run_data_for_tests import ratings_of
 

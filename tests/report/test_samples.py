@@ -7,8 +7,8 @@ import math
 import pyarrow as pa
 import pytest
 
-from echo_hf.report.samples import Output, Sample, outputs_of, ratings_of
-from echo_hf.report.strips import strip
+from echo_hf.report.parts import strip
+from echo_hf.report.run_data import Output, Sample, outputs_of, ratings_of
 from echo_hf.tables import OUTPUTS, RATINGS
 
 

@@ -9,18 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.pictures import PictureStore
-from echo_hf.report.agreement_file import AgreementFile
-from echo_hf.report.figures import figures
-from echo_hf.report.report import write_report
-from echo_hf.report.results_file import Metric, Results
-from echo_hf.report.samples import Output, Sample
-from echo_hf.report.sections.agreement import agreement, stars
-from echo_hf.report.sections.board import board, tiers_of
-from echo_hf.report.sections.highlights import widest
-from echo_hf.report.sections.metrics import metric_card, metrics, scale_of
-from echo_hf.report.sections.provenance import coverage_table
-from echo_hf.scores.people.agreement import agreement as compared
+from echo_hf.images.store import PictureStore
+from echo_hf.report.agreement_section import agreement, stars
+from echo_hf.report.board_sections import board, tiers_of, widest
+from echo_hf.report.metric_sections import coverage_table, metric_card, metrics, scale_of
+from echo_hf.report.report import figures, write_report
+from echo_hf.report.results import AgreementFile, Metric, Results
+from echo_hf.report.run_data import Output, Sample
+from echo_hf.scores.agreement import agreement as compared
 from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, results, run_data
 
 SAMPLES = [Sample(id=f"s{at:02}", split="text_to_image", prompt=f"boat {at}") for at in range(24)]

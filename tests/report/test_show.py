@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from echo_hf.report.report import Report
-from echo_hf.report.show import show_report
+from echo_hf.report.summary import show_report
 
 
 def test_where_it_lies_and_what_it_lacks() -> None:

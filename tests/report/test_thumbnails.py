@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.report.thumbnails import looked_at, reduced
 from tests.report.run_data_for_tests import picture
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from echo_hf.scores import bounds, win_rate
-from echo_hf.scores.rule import Protocol
+from echo_hf.scores.votes import Protocol
 from tests.scores.ratings_for_tests import SYSTEMS, counted_rates, cubes, one_judge, rows_of
 
 LEAST, MOST = -1.0, 9.0

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from echo_hf.scores import bradley_terry
 from echo_hf.scores.bradley_terry import strengths
-from echo_hf.scores.pair_rates import Points
+from echo_hf.scores.votes import Points
 from tests.scores.ratings_for_tests import SYSTEMS, one_judge, rows_of
 
 

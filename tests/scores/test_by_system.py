@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from echo_hf.scores.by_system import best_first, counted_pairs, flipped, named, number, ranks
+from echo_hf.scores.judge_votes import best_first, counted_pairs, flipped, named, number, ranks
 
 RATES = st.lists(st.integers(0, 5).map(lambda tenths: tenths / 10), max_size=6)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from echo_hf.scores import leave_one_judge_out
-from echo_hf.scores.rule import Protocol
+from echo_hf.scores.votes import Protocol
 from tests.scores.ratings_for_tests import counted_rates, cubes, one_judge, rows_of
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from echo_hf.scores.compared import compare
-from echo_hf.scores.per_sample import per_sample
-from echo_hf.scores.rule import Protocol
+from echo_hf.scores.judge_votes import compare
+from echo_hf.scores.tiers import per_sample
+from echo_hf.scores.votes import Protocol
 from tests.scores.ratings_for_tests import counted_rates, cubes, rows_of
 
 

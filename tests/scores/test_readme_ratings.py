@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echo_hf.scores import win_rate
-from echo_hf.scores.by_system import ranks
+from echo_hf.scores.judge_votes import ranks
 from tests.scores.ratings_for_tests import real_rows
 
 README = Path(__file__).resolve().parents[2] / "README.md"

@@ -13,16 +13,9 @@ from typing import Any, get_args
 import pandas as pd
 import pytest
 
-from echo_hf.scores import (
-    bounds,
-    leave_one_judge_out,
-    samples_needed,
-    sensitivity,
-    tiers,
-    win_rate,
-)
-from echo_hf.scores.by_system import ranks
-from echo_hf.scores.rule import Missing, Protocol
+from echo_hf.scores import bounds, leave_one_judge_out, samples_needed, sensitivity, tiers, win_rate
+from echo_hf.scores.judge_votes import ranks
+from echo_hf.scores.votes import Missing, Protocol
 from tests.scores.ratings_for_tests import Row, real_rows
 
 JUDGES = ["gpt4o", "gemini", "qwenvl"]

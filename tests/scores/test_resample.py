@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from echo_hf.bootstrap import drawn_weights
-from echo_hf.scores.compared import compare
-from echo_hf.scores.resample import drawn_rates
+from echo_hf._infra.bootstrap import drawn_weights
+from echo_hf.scores.intervals import drawn_rates
+from echo_hf.scores.judge_votes import compare
 from tests.scores.ratings_for_tests import SYSTEMS, Cube, counted_rates, rows_of
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from scipy.stats import entropy
 
-from echo_hf.scores.scale_use import scale_use
+from echo_hf.scores.judges import scale_use
 from tests.scores.ratings_for_tests import cubes, rows_of
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from echo_hf.scores import sensitivity, win_rate
-from echo_hf.scores.vote import VOTES
+from echo_hf.scores.votes import VOTES
 from tests.scores.ratings_for_tests import cubes, one_judge, rows_of
 
 # Ten samples on which the one is level or ahead, and the other wins where it wins at all.

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
-from echo_hf.scores import sign_flip
-from echo_hf.scores.compared import compare
-from echo_hf.scores.sign_flip import leads_of, sign_flip_test
+from echo_hf.scores import intervals
+from echo_hf.scores.intervals import leads_of, sign_flip_test
+from echo_hf.scores.judge_votes import compare
 from tests.scores.ratings_for_tests import Cube, counted_rates, cubes, one_judge, rows_of
 
 
@@ -50,6 +50,6 @@ def test_batches_give_what_one_go_gives(monkeypatch: pytest.MonkeyPatch) -> None
     """However little fits into memory."""
     differences = np.random.default_rng(0).normal(0.3, 1, (2, 12))
     whole = sign_flip_test(differences, n_resamples=200, seed=1)
-    monkeypatch.setattr(sign_flip, "AT_ONCE", 96)  # of eight draws each
+    monkeypatch.setattr(intervals, "AT_ONCE", 96)  # of eight draws each
     assert sign_flip_test(differences, n_resamples=200, seed=1).tolist() == whole.tolist()
     assert sign_flip_test(differences, n_resamples=200, seed=2).tolist() != whole.tolist()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.scores.rating_table import read_ratings
-from echo_hf.scores.vote import TIE_WIDTH, VOTES, margins, pairs_of, verdicts_of
+from echo_hf.scores.votes import TIE_WIDTH, VOTES, margins, pairs_of, verdicts_of
 from tests.scores.ratings_for_tests import first_said, most_said, one_judge, rows_of
 
 SAID = st.lists(st.sampled_from([-3.0, -1.0, 0.0, 2.0, math.nan]), min_size=1, max_size=6)

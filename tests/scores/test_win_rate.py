@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
 from echo_hf.scores import WinRate, win_rate
-from echo_hf.scores.rule import Protocol
+from echo_hf.scores.votes import Protocol
 from tests.scores.ratings_for_tests import (
     SYSTEMS,
     Row,

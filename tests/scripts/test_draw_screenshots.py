@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.multimodal.boxes import intersection
+from echo_hf.samples.boxes import intersection
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path("tests") / "data" / "screenshots"

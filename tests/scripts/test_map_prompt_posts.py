@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from echo_hf.apply import run_stage
+from echo_hf.builder.build import build
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
 from echo_hf.collect.urls import canonical_url
-from echo_hf.config import parse_config
-from echo_hf.config_sections import Posts
-from echo_hf.multimodal.blanks import placeholders
-from echo_hf.pictures import PictureStore
-from echo_hf.run import build
+from echo_hf.config.loading import parse_config
+from echo_hf.config.sections import Posts
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.samples.blanks import placeholders
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "map_prompt_posts.py"
 STATUS = re.compile(r"https://x\.com/\w+/status/(\d+)")

@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import yaml
 
-from echo_hf.engines.openai.server_options import ServerOptions
-from echo_hf.engines.transformers.options import TransformersOptions
-from echo_hf.engines.vllm.options import VllmOptions
-from echo_hf.engines.vllm.window import window_size
-from echo_hf.run import build
+from echo_hf.builder.build import build
+from echo_hf.engines.server import ServerOptions
+from echo_hf.engines.transformers_model import TransformersOptions
+from echo_hf.engines.vllm_model import VllmOptions, window_size
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
 

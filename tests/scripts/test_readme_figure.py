@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from echo_hf.quickstart.show import show
+from echo_hf.quickstart.run import show
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = [ROOT / "docs" / "figure.svg", ROOT / "docs" / "figure_dark.svg"]

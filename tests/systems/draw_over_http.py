@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from echo_hf.cli import main
+from echo_hf.config.systems import SystemConfig
 from echo_hf.reasons import Outcome
-from echo_hf.systems.adapter_options import described
 from echo_hf.systems.base import Drawn, Retired, Task
-from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.registry import register
+from echo_hf.systems.registry import described, register
 
 
 class Fetching:

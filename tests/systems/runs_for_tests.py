@@ -14,18 +14,17 @@ from typing import Any, Self
 from datasets import Dataset
 from PIL import Image
 
-from echo_hf.config_sections import Target
-from echo_hf.evaluated import Evaluation
+from echo_hf.config.evaluation import Evaluation
+from echo_hf.config.sections import Target
+from echo_hf.config.systems import SystemConfig
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Outcome
 from echo_hf.systems import registry
-from echo_hf.systems.adapter_options import described
 from echo_hf.systems.base import Drawn, Retired, Task
-from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.journal import Entry
-from echo_hf.systems.registry import register
+from echo_hf.systems.registry import described, register
 from echo_hf.tables import SAMPLES
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")

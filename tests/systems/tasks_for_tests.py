@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.systems.base import Task
-from echo_hf.systems.config import SystemConfig
 
 
 def blocks(size: tuple[int, int], seed: int) -> Image.Image:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from echo_hf.errors import GenerationError
-from echo_hf.systems.adapter_options import described, model_of, options_of
+from echo_hf.systems.registry import described, model_of, options_of
 from tests.systems.runs_for_tests import ADAPTER, system
 
 

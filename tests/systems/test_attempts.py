@@ -10,9 +10,8 @@ import pytest
 from echo_hf.engines.base import Usage
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.reasons import Outcome
-from echo_hf.systems.attempts import LONGEST_TEXT, Tried, tried
 from echo_hf.systems.base import Drawn, Passing, Task
-from echo_hf.systems.pace import Pace
+from echo_hf.systems.runner import LONGEST_TEXT, Pace, Tried, tried
 from tests.systems.runs_for_tests import Acting, drawn_for, task
 
 NOW = 0.0  # asks to wait no longer

@@ -11,13 +11,12 @@ import pytest
 import yaml
 from datasets import load_dataset
 
+from echo_hf.builder.build import build
+from echo_hf.builder.takedown import forget
 from echo_hf.errors import RunError
 from echo_hf.hub.release import read_release
-from echo_hf.removal import forget
-from echo_hf.run import build
 from echo_hf.systems.generate import generate
-from echo_hf.systems.journal import Journal
-from echo_hf.systems.locks import locked
+from echo_hf.systems.journal import Journal, locked
 from tests.hub.quickstart_release import built
 from tests.systems.runs_for_tests import Acting, known, sha, system
 

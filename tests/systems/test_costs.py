@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.systems.config import Price
-from echo_hf.systems.costs import Billed, added, cost_usd
+from echo_hf.config.systems import Price
+from echo_hf.systems.plan import Billed, added, cost_usd
 
 DAY = "2026-11-21"
 BILLED = Billed(text_in=200, image_in=1000, text_out=50, image_out=4000, pictures=1)

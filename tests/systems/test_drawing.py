@@ -9,14 +9,14 @@ from threading import Barrier, Event, Lock
 
 import pytest
 
+from echo_hf.config.systems import Limits
 from echo_hf.errors import GenerationError
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
-from echo_hf.systems.config import Limits
-from echo_hf.systems.drawing import MOST_FAILURES_IN_A_ROW, Drawing
 from echo_hf.systems.journal import Entry, Journal
-from echo_hf.systems.watch import Unwatched
+from echo_hf.systems.plan import Unwatched
+from echo_hf.systems.runner import MOST_FAILURES_IN_A_ROW, Drawing
 from tests.systems.runs_for_tests import Acting, drawn_for, entry, png, sha, task
 
 PATIENCE_S = 30

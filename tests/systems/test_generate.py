@@ -17,13 +17,12 @@ import pytest
 from datasets import load_dataset
 
 from echo_hf.errors import ConfigError, EchoError, EngineError, GenerationError, RunError
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import NoTask, NotTabled, Outcome, OutcomeStage
 from echo_hf.systems import registry
 from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.generate import Generated, generate
-from echo_hf.systems.journal import Journal
-from echo_hf.systems.locks import locked
+from echo_hf.systems.journal import Journal, locked
 from echo_hf.systems.registry import register
 from echo_hf.tables import OUTPUTS
 from tests.systems.runs_for_tests import (

@@ -16,14 +16,14 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from echo_hf.cli import app
-from echo_hf.engines.openai.refusals import REFUSALS
-from echo_hf.evaluation import load_evaluation
-from echo_hf.pictures import PictureStore
+from echo_hf.config.systems import Limits, Price, SystemConfig
+from echo_hf.engines.server_errors import REFUSALS
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Outcome
 from echo_hf.systems import registry
-from echo_hf.systems.config import Limits, Price, SystemConfig
+from echo_hf.systems.benchmark import load_evaluation
 from echo_hf.systems.generate import generate
-from echo_hf.systems.google_images.answer import HELD_BACK, UNDRAWN
+from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
 from echo_hf.systems.journal import SETTLED
 from tests.stages_for_tests import ROOT
 from tests.systems.runs_for_tests import evaluation, sample, system, written

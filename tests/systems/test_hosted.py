@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from echo_hf.engines.openai.server import ApiKey
+from echo_hf.engines.server import ApiKey
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Drawn
 from echo_hf.systems.hosted import one_line, without_key

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from echo_hf.engines.openai.reply import Fault, Reply, fault_of
-from echo_hf.engines.openai.server import Server
+from echo_hf.engines.server import Server
+from echo_hf.engines.server_errors import Fault, Reply, fault_of
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Passing, Retired
-from echo_hf.systems.hosted import Host
-from echo_hf.systems.hosted_faults import code_of, fate, is_gone, retired_by
+from echo_hf.systems.hosted import Host, code_of, fate, is_gone, retired_by
 
 HOST = Host("tiny", Server("https://draw.example/v1"), "lumen", "MY_KEY")
 

@@ -10,8 +10,8 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import PictureError
-from echo_hf.open_picture import BadPictureError
-from echo_hf.systems.input_pictures import open_inputs
+from echo_hf.images.decode import BadPictureError
+from echo_hf.systems.images import open_inputs
 from tests.systems.tasks_for_tests import blocks, picture_file, task
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from echo_hf.engines.base import Usage
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.attempts import Tried
 from echo_hf.systems.base import Drawn
 from echo_hf.systems.journal import Entry, Journal
-from echo_hf.systems.keeping import entry_of
+from echo_hf.systems.runner import Tried, entry_of
 from tests.systems.runs_for_tests import png, sha, task
 
 

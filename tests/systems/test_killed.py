@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from tests.systems.command_for_tests import (
     CONCURRENCY,
     PATIENCE_S,

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from echo_hf.systems.limited_client import http_library, limited
+from echo_hf.systems.hosted import http_library, limited
 from tests.engines.openai.loopback_server import Answer, LoopbackServer
 
 pytest.importorskip("openai", reason="openai, of the extra `openai`, brings an HTTP library")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from echo_hf.config.systems import shipped_systems
 from echo_hf.systems import registry
-from echo_hf.systems.config_files import shipped_systems
-from echo_hf.systems.listing import Listed, list_systems
+from echo_hf.systems.generate import Listed, list_systems
 from echo_hf.systems.registry import register
 from tests.systems.runs_for_tests import Acting, system
 

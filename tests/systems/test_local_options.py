@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from echo_hf.errors import GenerationError
-from echo_hf.systems.local_options import LocalOptions, device_of, dtype_of
+from echo_hf.systems.local_models import LocalOptions, device_of, dtype_of
 
 REASON = "needs torch: see `make test-extras`"
 

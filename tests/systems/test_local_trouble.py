@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from echo_hf.errors import PictureError
-from echo_hf.open_picture import BadPictureError
+from echo_hf.images.decode import BadPictureError
 from echo_hf.reasons import BadPicture, Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn
-from echo_hf.systems.local_trouble import bad_input, failure, one_line
+from echo_hf.systems.local_models import bad_input, failure, one_line
 
 REASON = "needs torch and accelerate: see `make test-extras`"
 

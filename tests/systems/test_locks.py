@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from echo_hf.errors import RunError
-from echo_hf.systems.journal import Journal
-from echo_hf.systems.locks import locked, locked_all
+from echo_hf.systems.journal import Journal, locked, locked_all
 from tests.systems.runs_for_tests import entry
 
 HOLD = """
 import sys
 from pathlib import Path
-from echo_hf.systems.locks import locked
+from echo_hf.systems.journal import locked
 
 with locked(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.misfit import by_config, may_fit_now, misfit
+from echo_hf.systems.base import by_config, may_fit_now, misfit
 from tests.systems.drawing_for_tests import task
 from tests.systems.runs_for_tests import system
 

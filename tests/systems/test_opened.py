@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from echo_hf.systems.opened import Opened
+from echo_hf.systems.hosted import Opened
 
 
 def test_it_is_made_once_for_all_threads() -> None:

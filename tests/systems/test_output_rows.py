@@ -13,8 +13,7 @@ import pytest
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
 from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
-from echo_hf.systems.journal import Journal
-from echo_hf.systems.output_rows import not_tabled, outputs_table, write_outputs
+from echo_hf.systems.journal import Journal, not_tabled, outputs_table, write_outputs
 from echo_hf.tables import OUTPUTS
 from tests.systems.runs_for_tests import entry, sha
 
@@ -61,7 +60,7 @@ def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
         "cost_usd": 0.25,
     }
     assert provenance == {
-        "made_by": "echo_hf.systems.output_rows",
+        "made_by": "echo_hf.systems.journal",
         "signature": signature,
         "system": {"model": "m"},
         "determinism": "the same on the same machine",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.systems.pace import Pace
+from echo_hf.systems.runner import Pace
 
 PATIENCE_S = 30
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Outcome
 from echo_hf.systems.journal import Entry
 from echo_hf.systems.plan import Plan, plan_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from echo_hf.errors import PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn
-from echo_hf.systems.received import decoded, with_picture
+from echo_hf.systems.images import decoded, with_picture
 from tests.systems.drawing_for_tests import HUGE, PICTURE, base64_of
 
 ANSWERED = Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text="thoughts", cost_usd=0.5)

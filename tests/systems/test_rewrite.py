@@ -10,17 +10,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from echo_hf.config_check import first_error
+from echo_hf.config.checks import first_error
+from echo_hf.config.evaluation import Evaluation
+from echo_hf.config.systems import SystemConfig, read_system
 from echo_hf.engines.base import ImageRef, Usage
 from echo_hf.errors import ConfigError, EchoError, GenerationError
-from echo_hf.evaluated import Evaluation
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.attempts import tried
 from echo_hf.systems.base import Drawn, Passing, Retired, System, Task
-from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.config_files import read_system
-from echo_hf.systems.pace import Pace
 from echo_hf.systems.registry import make_system
+from echo_hf.systems.runner import Pace, tried
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion, fault
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import KEY, PICTURE, base64_of, image_answer, kept, task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.systems.secrecy import is_secret, without_secrets
+from echo_hf.systems.base import is_secret, without_secrets
 
 KEYS = {
     "LUMEN_API_KEY": " sk-tulip-1234 ",

@@ -12,7 +12,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import PictureError
-from echo_hf.systems.sent_pictures import sent_input
+from echo_hf.systems.images import sent_input
 from tests.pictures_for_tests import encoded, in_srgb, noise, png, rgb_profile
 from tests.systems.drawing_for_tests import base64_of, kept
 

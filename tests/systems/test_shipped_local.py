@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from echo_hf.config.systems import SystemConfig, read_system, shipped_systems
 from echo_hf.systems.anole import AnoleSystem
 from echo_hf.systems.base import System
-from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.config_files import read_system, shipped_systems
-from echo_hf.systems.diffusers import DiffusersSystem
-from echo_hf.systems.diffusers.classes import check_call, pipeline_class
-from echo_hf.systems.diffusers.output_size import check_size
+from echo_hf.systems.diffusers import DiffusersSystem, check_size
+from echo_hf.systems.diffusers_classes import check_call, pipeline_class
 from tests.systems.tiny_pipelines import REASON
 
 CLASSES = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from echo_hf.config.systems import read_system, shipped_systems
 from echo_hf.errors import MissingExtraError
-from echo_hf.systems.config_files import read_system, shipped_systems
 from echo_hf.systems.registry import adapter_needs, make_system
 
 FILES = list(shipped_systems())

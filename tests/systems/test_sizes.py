@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.systems.config import FixedSize
-from echo_hf.systems.sizes import chosen_size, nearest, read_size, within, written
+from echo_hf.config.systems import FixedSize
+from echo_hf.systems.images import chosen_size, nearest, read_size, within, written
 
 SIDES = st.integers(1, 20_000)
 MEGAPIXEL = 1024 * 1024

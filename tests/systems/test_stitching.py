@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.systems.sizes import Pixels, within
-from echo_hf.systems.stitching import stitched, stitched_sizes
+from echo_hf.systems.images import Pixels, stitched, stitched_sizes, within
 from tests.systems.tasks_for_tests import blocks
 
 SIDES = st.integers(60, 4000)

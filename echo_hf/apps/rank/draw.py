@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from echo_hf.benchmark import Tasks
-from echo_hf.judging.to_rate import outputs_to_rate
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
+from echo_hf.judging.outputs import outputs_to_rate
 from echo_hf.reasons import NotRanked, Reason
 from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import Tasks
 
 LEAST_OUTPUTS = 2
 

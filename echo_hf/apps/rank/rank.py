@@ -2,27 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from echo_hf.apps.events import EVENTS_FILE, EventLog
-from echo_hf.apps.people import check_reachable, people_of
-from echo_hf.apps.rank.draw import Draw, drawn
-from echo_hf.apps.rank.human_table import HumanTable, write_human
-from echo_hf.apps.rank.session import APP, Ranker
-from echo_hf.apps.serve import Place, check_installed, serve
-from echo_hf.apps.shown_pictures import ShownPictures
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from echo_hf._infra.file_lock import held
+from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, by_person, standing
+from echo_hf.apps.page import AskedPage, Place, ShownPictures, answer_of, check_installed, serve
+from echo_hf.apps.people import People, check_reachable, people_of
+from echo_hf.apps.rank.draw import Draw, RankedSample, drawn
+from echo_hf.apps.rank.page import Address, board
+from echo_hf.apps.rank.session import APP, RANK, Ranker, Ranking
+from echo_hf.builder.build import RUNS
+from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, unknown
-from echo_hf.evaluated import Evaluated
-from echo_hf.evaluation import benchmark_of, load_evaluation
-from echo_hf.run import RUNS
-from echo_hf.run_folder import RunFolder
-from echo_hf.scoring.table_file import read_table
-from echo_hf.tables import OUTPUTS
+from echo_hf.judging.run_tables import read_table
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import LeftOut, Reason
+from echo_hf.systems.benchmark import benchmark_of, load_evaluation
+from echo_hf.tables import HUMAN, OUTPUTS
+
+TITLE = "Rank pictures"
+HERE = files(__package__ or "")
+STYLES = HERE.joinpath("board.css")
+SCRIPTS = (HERE.joinpath("board.js"),)
+
+
+def page(
+    ranker: Ranker, people: People, address: Address, write: Callable[[], object]
+) -> AskedPage:
+    """The page.
+
+    Args:
+        ranker: What it shows and writes down.
+        people: Who may rank.
+        address: Where it finds a picture.
+        write: Writes the table of ranks.
+
+    Returns:
+        What can be served.
+    """
+
+    def opened(person: str) -> str:
+        return board(ranker.view(person), address)
+
+    def acted(person: str, said: Mapping[str, Any]) -> str:
+        done = ranker.act(person, said)
+        if done.table_changes:
+            write()
+        return board(done.view, address, answer_of(said))
+
+    return AskedPage(TITLE, people, SCRIPTS, opened, acted)
+
+
+LOCK = ".human.lock"
+LONGEST_WAIT_S = 60
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class HumanTable:
+    """The ranks that were written down.
+
+    Attributes:
+        path: The file.
+        rankings: How many samples were ranked, each time by one person, in the app.
+        kept: How many rows of the file come from elsewhere.
+        left_out: Rows of the log that are of pictures or samples that have changed, by reason.
+    """
+
+    path: Path
+    rankings: int
+    kept: int
+    left_out: Mapping[Reason, int]
+
+
+def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
+    """Writes the ranks of the log into the run's `human.parquet`.
+
+    What a person ranked in the app takes the place of what the file has of that person and sample.
+    All other rows stay as they are.
+
+    Args:
+        root: The run's folder.
+        events: The events of the app.
+        draw: The samples and outputs as they are now.
+
+    Returns:
+        What was written; a killed process leaves the old file or the new.
+
+    Raises:
+        RunError: The file that is there cannot be read.
+    """
+    events = tuple(events)
+    left_out: Counter[Reason] = Counter()
+    rows = list(_rows(events, draw, left_out))
+    ours = {(event.subject, event.person) for event in events if event.action == RANK}
+    busy = RunError(
+        f"another process has held {str(root / LOCK)!r} for {LONGEST_WAIT_S} s: end it, and rank "
+        "again"
+    )
+    with held(root / LOCK, busy, LONGEST_WAIT_S):
+        before = read_table(root, HUMAN)
+        others = [] if before is None else before.to_pylist()
+        others = [row for row in others if (row["sample_id"], row["rater"]) not in ours]
+        _write(root, [*others, *rows], before)
+    rankings = len({(row["sample_id"], row["rater"]) for row in rows})
+    return HumanTable(root / f"{HUMAN.name}.parquet", rankings, len(others), dict(left_out))
+
+
+def _rows(
+    events: tuple[Event, ...], draw: Draw, left_out: Counter[Reason]
+) -> Iterator[dict[str, Any]]:
+    last = by_person(event for event in standing(events) if event.action == RANK)
+    for (subject, person), event in sorted(last.items()):
+        ranking = Ranking.from_json(event.payload)
+        if not ranking.is_complete:
+            continue
+        there = _seen_outputs(event, draw.known.get(subject))
+        for (system, output), rank in zip(event.payload["shown"], ranking.places, strict=True):
+            if there.get(system) != output:
+                left_out[LeftOut.OTHER_OUTPUT] += 1
+                continue
+            key = {"sample_id": subject, "rater": person, "system": system}
+            yield {**key, "rank": rank, "cannot_rank": rank is None}
+
+
+def _seen_outputs(event: Event, sample: RankedSample | None) -> Mapping[str, str]:
+    """Digests by system of the outputs that are still there, of the sample as it was ranked."""
+    if sample is None or sample.task.sample_digest != event.payload["sample_digest"]:
+        return {}
+    return {one.system: one.output for one in sample.outputs}
+
+
+def _write(root: Path, rows: list[Row], before: pa.Table | None) -> None:
+    written = sorted(rows, key=lambda row: tuple(str(row[name]) for name in HUMAN.key))
+    table = pa.Table.from_pylist(written, HUMAN.schema)
+    if (before is None and not rows) or table == before:
+        return
+    path = root / f"{HUMAN.name}.parquet"
+    partial = path.with_name(f".{path.name}.partial")
+    pq.write_table(table, partial)
+    partial.replace(path)
 
 
 @dataclass(frozen=True)
@@ -115,8 +245,7 @@ def rank(
     check_installed("`echo-hf rank`")
     admitted = people_of(people)
     check_reachable(place.host, admitted, anyone=anyone)
-    from echo_hf.apps.asked_page import look
-    from echo_hf.apps.rank.app import STYLES, page
+    from echo_hf.apps.page import look
 
     pictures = ShownPictures.of(ranks.folder.pictures, _digests(ranks.ranker.draw))
     with _written(ranks):

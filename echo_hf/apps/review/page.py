@@ -1,23 +1,299 @@
-"""The page of a reviewer, as HTML: every text from a post is escaped.
-
-What the page can do is in `page.js` and `boxes.js`; it only asks, and shows what comes back.
-"""
+"""The page of a reviewer, as HTML: every text from a post is escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from html import escape
 from typing import Any
 
-from echo_hf.apps.events import Event
-from echo_hf.apps.review.page_pictures import pictures, screenshot
-from echo_hf.apps.review.view import TOLD, View
-from echo_hf.context.answers import LONGEST_PROMPT
-from echo_hf.curate.decision import Decision
-from echo_hf.curate.edit import QUALITIES
+from echo_hf.apps.events import Event, Lease
+from echo_hf.builder.review import Case, Triage
+from echo_hf.curate.decisions import Changes, Decision
+from echo_hf.curate.edits import QUALITIES, ROLES, Edit
+from echo_hf.curate.provenance import INPUT, OUTPUT
+from echo_hf.errors import PictureError, ReviewError
+from echo_hf.images.store import PictureStore
 from echo_hf.report.markup import shown
+from echo_hf.samples.boxes import upright_size
+from echo_hf.samples.thread_parts import LONGEST_PROMPT
+
+MOST_FIELDS = 1000
+LONGEST_FIELD = 20_000
+NUMBERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What stands in the fields.
+
+    Attributes:
+        prompt: The prompt.
+        quality: Benchmark, Analysis or Trash.
+        note: The reviewer's words.
+        roles: The role of each picture that was not cut out, by digest.
+        boxes: Role and numbers of each box, as they were typed.
+    """
+
+    prompt: str
+    quality: str
+    note: str = ""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    boxes: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def read(cls, given: object, shown: Form) -> Form:
+        """Reads what a page sent, which may be anything.
+
+        Args:
+            given: What was sent.
+            shown: What stands in the fields where nothing, or nothing that can be read, was sent.
+        """
+        said = given if isinstance(given, Mapping) else {}
+        roles = said.get("roles")
+        boxes = said.get("boxes")
+        return cls(
+            _text(said.get("prompt"), shown.prompt),
+            _text(said.get("quality"), shown.quality),
+            _text(said.get("note"), shown.note),
+            {**shown.roles, **_roles(roles)} if isinstance(roles, Mapping) else shown.roles,
+            _boxes(boxes) if isinstance(boxes, list) else shown.boxes,
+        )
+
+
+def form_of(row: Mapping[str, Any], changes: Changes | None, note: str | None) -> Form:
+    """The fields for a sample.
+
+    Args:
+        row: Its row with the changes that stand.
+        changes: These changes.
+        note: The note that stands.
+    """
+    roles: dict[str, str] = {}
+    boxes: list[tuple[str, str]] = []
+    for role in (INPUT, OUTPUT):
+        cut = row[f"{role}_bboxs"] or []
+        boxes += [(role, ", ".join(str(int(side)) for side in box)) for box in cut]
+        roles |= dict.fromkeys((row[f"{role}_images"] or [])[len(cut) :], role)
+    roles |= {one.sha256: one.role for one in changes.roles} if changes else {}
+    return Form(row["prompt"] or "", row["quality"], note or "", roles, tuple(boxes))
+
+
+def own_note(last: Decision | None, person: str) -> str | None:
+    """Somebody else's note is shown, but not put into one's mouth."""
+    return last.note if last is not None and last.reviewer == person else None
+
+
+def edit_of(row: Mapping[str, Any], form: Form) -> Edit:
+    """The edit that the fields ask for.
+
+    Args:
+        row: The sample's row, as the model and the rules made it.
+        form: The fields.
+
+    Returns:
+        The edit, of the whole sample as the fields show it.
+
+    Raises:
+        ReviewError: A box is not four numbers.
+    """
+    boxes = None
+    if row["screenshot"] and (form.boxes or row["is_screenshot"]):
+        boxes = [(role, _numbers(text)) for role, text in form.boxes]
+    return Edit(form.prompt, form.quality, form.roles, boxes)
+
+
+def _numbers(text: str) -> tuple[int, int, int, int]:
+    found = NUMBERS.fullmatch(text)
+    if found is None:
+        raise ReviewError(
+            f"box {text[:60]!r} is not four whole numbers: expected left, top, right, bottom in "
+            "pixels of the screenshot"
+        )
+    left, top, right, bottom = map(int, found.groups())
+    return left, top, right, bottom
+
+
+def _text(value: object, otherwise: str) -> str:
+    return value[:LONGEST_FIELD] if isinstance(value, str) else otherwise
+
+
+def _roles(given: Mapping[Any, Any]) -> dict[str, str]:
+    known = ((name, role) for name, role in given.items() if isinstance(role, str))
+    return {str(name): role for name, role in list(known)[:MOST_FIELDS]}
+
+
+def _boxes(given: list[Any]) -> tuple[tuple[str, str], ...]:
+    pairs = (one for one in given[:MOST_FIELDS] if isinstance(one, list) and len(one) == 2)
+    return tuple((str(role), str(text)[:100]) for role, text in pairs)
+
+
+TOLD = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
+
+
+@dataclass(frozen=True)
+class View:
+    """What one person's page shows.
+
+    Attributes:
+        person: Pseudonym of the person.
+        case: The sample.
+        pictures: Where its pictures lie.
+        shown: Its row with the changes that stand.
+        form: What stands in the fields.
+        triage: What the rules say of it.
+        open_reasons: Why it is still open.
+        decision: What stands about it; null for nothing.
+        conflict: Decisions that contradict each other.
+        base: Number of the last event about it; 0 for none.
+        number: Its place in the queue, from 1.
+        total: How many samples there are.
+        done: How many are kept or removed as they are.
+        lent: Who else has it, if anybody.
+        can_undo: Whether the person has something to take back.
+        saved: When the person's last action was written down.
+        problem: Why the last action was refused.
+        told: What the last action did.
+    """
+
+    person: str
+    case: Case
+    pictures: PictureStore
+    shown: Mapping[str, Any]
+    form: Form
+    triage: Triage
+    open_reasons: Sequence[str]
+    decision: Decision | None
+    conflict: Sequence[Event]
+    base: int
+    number: int
+    total: int
+    done: int
+    lent: Lease | None
+    can_undo: bool
+    saved: datetime | None
+    problem: str = ""
+    told: str = ""
+
 
 Address = Callable[[str], str]
+TITLES = {INPUT: "Inputs", OUTPUT: "Outputs", "neither": "Other pictures of the thread"}
+
+
+def pictures(view: View, address: Address) -> str:
+    """The pictures by their role, each with buttons for another one.
+
+    Args:
+        view: What the page shows.
+        address: Where the page finds a picture, by its digest.
+
+    Returns:
+        HTML.
+    """
+    shown: dict[str, list[str]] = {role: [] for role in TITLES}
+    for digest, role, is_cut in _every(view):
+        shown[role].append(_card(digest, role, is_cut, digest in view.case.taken, address))
+    sides = "".join(_group(role, shown[role]) for role in (INPUT, OUTPUT))
+    others = _group("neither", shown["neither"]) if shown["neither"] else ""
+    return f'<div class="both">{sides}</div>{others}'
+
+
+def _group(role: str, cards: list[str]) -> str:
+    inside = "".join(cards) or "<p>none</p>"
+    return f'<div><h2>{TITLES[role]}</h2><div class="pictures">{inside}</div></div>'
+
+
+def screenshot(view: View, address: Address) -> str:
+    """The screenshot with its boxes, and their numbers to change.
+
+    Args:
+        view: What the page shows.
+        address: Where the page finds a picture, by its digest.
+
+    Returns:
+        HTML; nothing where there is no screenshot.
+    """
+    digest = view.case.row["screenshot"]
+    if digest is None:
+        return ""
+    size = _size(view, digest)
+    if size is None:
+        return "<h2>Screenshot</h2><p>it cannot be shown</p>"
+    rows = "".join(_box(role, text) for role, text in view.form.boxes)
+    return (
+        f"<h2>Screenshot <small>{size[0]} × {size[1]} pixels</small></h2>"
+        f'<div class="boxes" data-width="{size[0]}" data-height="{size[1]}">'
+        f'<div class="shot"><img src="{address(digest)}" alt="Screenshot" draggable="false"></div>'
+        f'<div class="list" aria-label="Boxes: left, top, right, bottom">{rows}</div>'
+        '<p class="hint">Draw a box with the mouse, or type left, top, right, bottom.</p>'
+        '<button type="button" data-box="add">Add a box</button></div>'
+    )
+
+
+def _every(view: View) -> Iterator[tuple[str, str, bool]]:
+    """Digest, role, and whether it was cut out, each picture once."""
+    seen = {view.case.row["screenshot"]}
+    for role in (INPUT, OUTPUT):
+        cut = len(view.shown[f"{role}_bboxs"] or ())
+        for number, digest in enumerate(view.shown[f"{role}_images"] or ()):
+            seen.add(digest)
+            yield digest, role if number < cut else view.form.roles.get(digest, role), number < cut
+    around = [one["sha256"] for post in view.case.context for one in post["pictures"] or ()]
+    cuts = {
+        view.case.row[f"{role}_images"][n] for role in (INPUT, OUTPUT) for n in _cuts(view, role)
+    }
+    before = [*(view.case.row["input_images"] or ()), *(view.case.row["output_images"] or ())]
+    for digest in dict.fromkeys([*before, *around]):
+        if digest and digest not in seen and digest not in cuts:
+            seen.add(digest)
+            yield digest, view.form.roles.get(digest, "neither"), False
+
+
+def _cuts(view: View, role: str) -> range:
+    """Numbers of the pictures that were cut out before any change."""
+    return range(len(view.case.row[f"{role}_bboxs"] or ()))
+
+
+def _card(digest: str, role: str, is_cut: bool, is_taken: bool, address: Address) -> str:
+    if is_cut:
+        below = "<small>cut from the screenshot: change its box</small>"
+    elif is_taken and role == "neither":
+        below = "<small>belongs to another sample</small>"
+    else:
+        choices = "".join(
+            f'<button type="button" data-role="{one}" aria-pressed="{str(one == role).lower()}">'
+            f"{one}</button>"
+            for one in ROLES
+        )
+        below = f'<div class="roles" role="group" aria-label="Role">{choices}</div>'
+    data = "" if is_cut else f' data-picture="{escape(digest)}" data-as="{escape(role)}"'
+    return (
+        f'<figure{data}><img class="zoom" src="{address(digest)}" alt="{escape(role)} picture" '
+        f'tabindex="0" loading="lazy">{below}</figure>'
+    )
+
+
+def _box(role: str, text: str) -> str:
+    options = "".join(
+        f"<option{' selected' if one == role else ''}>{one}</option>" for one in (INPUT, OUTPUT)
+    )
+    return (
+        f'<div class="box"><select aria-label="Role of the box">{options}</select>'
+        f'<input value="{escape(text)}" aria-label="Left, top, right, bottom" '
+        'autocomplete="off" inputmode="numeric">'
+        '<button type="button" data-box="drop" aria-label="Remove the box">✕</button></div>'
+    )
+
+
+def _size(view: View, digest: str) -> tuple[int, int] | None:
+    try:
+        return upright_size(view.pictures.open(digest))
+    except PictureError:
+        return None
+
+
 KEYS = (
     ("K", "keep"),
     ("R", "remove"),

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
-from echo_hf.apps.people import check_reachable, people_of
-from echo_hf.apps.review.desk import Desk
-from echo_hf.apps.review.view import View
-from echo_hf.apps.serve import Place, check_installed, serve
-from echo_hf.apps.shown_pictures import ROUTE, ShownPictures
-from echo_hf.config import Config
-from echo_hf.curate.cases import Case, read_cases
-from echo_hf.curate.decision import pictures_of
+from echo_hf._infra.atomic_dir import complete
+from echo_hf.apps.page import (
+    ROUTE,
+    AskedPage,
+    Place,
+    ShownPictures,
+    answer_of,
+    check_installed,
+    serve,
+)
+from echo_hf.apps.people import People, check_reachable, people_of
+from echo_hf.apps.review.controller import Desk
+from echo_hf.apps.review.page import Address, View, desk_page
+from echo_hf.builder.build import RUNS, Pipeline, opened
+from echo_hf.builder.review import Case, read_cases
+from echo_hf.config.loading import Config
+from echo_hf.curate.decisions import pictures_of
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
-from echo_hf.pipeline import Pipeline
 from echo_hf.reasons import Reject
-from echo_hf.run import RUNS, opened
-from echo_hf.swap import complete
 
 
 def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> Desk:
@@ -71,8 +79,7 @@ def review(
     check_installed("`echo-hf review --app`")
     admitted = people_of(people)
     check_reachable(place.host, admitted, anyone=anyone)
-    from echo_hf.apps.asked_page import look
-    from echo_hf.apps.review.app import STYLES, page
+    from echo_hf.apps.page import look
 
     named = ShownPictures.of(desk.pictures, digests_of(desk))
     known = dict(named.digests)
@@ -107,3 +114,35 @@ def _duplicates(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     for row in pq.read_table(file, columns=columns).to_pylist() if file.exists() else ():
         if row["_reason"] == Reject.DUPLICATE_OF:
             yield row["id"], row["_detail"]
+
+
+TITLE = "Review samples"
+HERE = files(__package__ or "")
+STYLES = HERE.joinpath("page.css")
+SCRIPTS = (HERE.joinpath("boxes.js"), HERE.joinpath("page.js"))
+
+
+def page(desk: Desk, people: People, address: Address, saved: Callable[[View], None]) -> AskedPage:
+    """The page.
+
+    Args:
+        desk: What it shows and writes down.
+        people: Who may review.
+        address: Where it finds a picture.
+        saved: Told of each answer before it is shown.
+
+    Returns:
+        What can be served.
+    """
+
+    def shown(view: View, answer: int = 0) -> str:
+        saved(view)
+        return desk_page(view, address, answer)
+
+    def opened(person: str) -> str:
+        return shown(desk.view(person))
+
+    def acted(person: str, said: Mapping[str, Any]) -> str:
+        return shown(desk.act(person, said), answer_of(said))
+
+    return AskedPage(TITLE, people, SCRIPTS, opened, acted)

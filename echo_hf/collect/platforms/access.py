@@ -1,14 +1,30 @@
-"""What all platforms need to be asked: packages, keys from the environment, and quiet messages."""
+"""What all platforms need to be asked: packages, keys, search words, HTTP errors, raw answers."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Iterable
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
+from echo_hf._infra.retry import retry_after
+from echo_hf.collect.nested_json import deep_loads
+from echo_hf.collect.platforms.base import RateLimitedError, UnanswerableError
+from echo_hf.collect.sources.base import Post, make_source
 from echo_hf.errors import MissingExtraError, PlatformError
+from echo_hf.reasons import Missing
+
+if TYPE_CHECKING:
+    import requests
+
 
 EXTRA = "sources"
 HIDDEN = "[key]"
@@ -72,3 +88,275 @@ def quiet(text: str, secrets: Iterable[SecretStr] = ()) -> str:
         text = text.replace(secret.get_secret_value(), HIDDEN)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+
+
+RESETS = ("x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset")
+TOO_SOON_S = 2.0
+UNKNOWN_WAIT_S = 60.0
+WORDS = ("title", "detail", "error", "message", "error_description")
+KEYS_FAIL = frozenset({401, 402, 403})
+MAY_PASS = frozenset({408, 409, 425})
+Json = Mapping[str, Any]
+
+
+def check_answer(
+    platform: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: str,
+    keys: Mapping[str, SecretStr],
+) -> None:
+    """Raises what an answer means that is no success.
+
+    Args:
+        platform: Name of the platform.
+        status: Of the answer.
+        headers: Of the answer, by any case of their names.
+        body: Of the answer.
+        keys: Keys that were used, by the environment variable that holds them.
+
+    Raises:
+        RateLimitedError: The platform wants to be left alone.
+        PlatformError: A key is refused.
+        UnanswerableError: This question will never be answered.
+        ConnectionError: Another try may do.
+    """
+    if 200 <= status < 300:
+        return
+    if status == 429:
+        raise RateLimitedError(seconds_to_wait(headers))
+    said = quiet(f"{status} {' '.join(_words(body))}", keys.values())
+    if status in KEYS_FAIL:
+        held = " and ".join(keys) or "no key"
+        raise PlatformError(
+            f"{platform!r} refuses {held}, or what it may do: {said}; see docs/platforms.md"
+        )
+    if 300 <= status < 400:
+        said = f"{said}, which leads elsewhere: expected the address that it leads to"
+    if 400 <= status < 500 and status not in MAY_PASS:
+        raise UnanswerableError(f"{platform!r} does not answer this: {said}")
+    raise ConnectionError(f"{platform!r} answered {said}")
+
+
+def seconds_to_wait(headers: Mapping[str, str]) -> float:
+    """How long a platform wants to be left alone.
+
+    Args:
+        headers: Of its answer.
+
+    Returns:
+        Seconds, at least 1; a minute when it does not say.
+
+    Example:
+        >>> seconds_to_wait({"Retry-After": "30"})
+        30.0
+    """
+    lower = {name.lower(): value for name, value in headers.items()}
+    told = retry_after(lower)
+    if told is None and lower.get("x-rate-limit-remaining", "0") not in ("0", ""):
+        told = TOO_SOON_S  # not the limit itself: two requests came too close together
+    if told is None:
+        ends = (_moment(lower[name]) for name in RESETS if name in lower)
+        end = next((one for one in ends if one is not None), None)
+        told = UNKNOWN_WAIT_S if end is None else end - _now(lower) + 1
+    return max(1.0, told)
+
+
+def json_object(platform: str, body: str, **parts: type) -> Json:
+    """An answer that has to be a JSON object.
+
+    Args:
+        platform: Name of the platform.
+        body: Of the answer.
+        parts: What has to stand in it, and of which type that has to be.
+
+    Returns:
+        The object.
+
+    Raises:
+        ConnectionError: It is something else, such as the page of a proxy, or a trouble that is
+            told as a success.
+    """
+    read = json_of(body)
+    if not isinstance(read, dict):
+        raise ConnectionError(f"{platform!r} answered something else than a JSON object")
+    for name, kind in parts.items():
+        if not isinstance(read.get(name), kind):
+            said = quiet(" ".join(["answered without", repr(name), *_words(body)]))
+            raise ConnectionError(f"{platform!r} {said}")
+    return read
+
+
+def json_of(body: str) -> object:
+    """What a JSON text holds; null for a text that is none."""
+    try:
+        return deep_loads(body)
+    except ValueError:
+        return None
+
+
+def _now(headers: Mapping[str, str]) -> float:
+    """The time by the server's own clock, which the reset is told by; this machine's without it."""
+    try:
+        return parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (ValueError, OverflowError):
+        return time.time()
+
+
+def _moment(text: str) -> float | None:
+    """Seconds since 1970, of such a number or of an ISO 8601 time."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isfinite(number):
+        return number
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def _words(body: str) -> Iterator[str]:
+    read = json_of(body)
+    errors = read.get("errors") if isinstance(read, dict) else None
+    for one in [read, *(errors if isinstance(errors, list) else [])]:
+        if isinstance(one, dict):
+            yield from _different(one[name] for name in WORDS if isinstance(one.get(name), str))
+
+
+def _different(words: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(words))
+
+
+class LastResponse:
+    """Listens to a session of requests.
+
+    Args:
+        session: The session that a library asks through.
+    """
+
+    def __init__(self, session: requests.Session) -> None:
+        self._last: requests.Response | None = None
+        session.hooks["response"].append(self._heard)
+
+    def of(self, call: Callable[[], object]) -> requests.Response:
+        """The answer to a call of the library.
+
+        Args:
+            call: Makes the library ask.
+
+        Returns:
+            The last answer that came during it. Its library may have stumbled over what strangers
+            wrote into it: that is for our own readers to judge.
+
+        Raises:
+            OSError: None came, or not the whole of it.
+        """
+        self._last = None
+        try:
+            call()
+        except Exception as error:
+            if self._last is None:
+                if isinstance(error, OSError):
+                    raise ConnectionError(f"out of reach: {_first_cause(error)}") from None
+                raise
+        if self._last is None:
+            raise ConnectionError("nobody was asked")
+        return self._last
+
+    def _heard(self, response: requests.Response, *_: Any, **__: Any) -> None:
+        self._last = response
+
+
+def _first_cause(error: BaseException) -> str:
+    """What was wrong in the first place; what is raised of it repeats the whole address."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    return quiet(f"{type(error).__name__} {error}")
+
+
+WHY = {one.value: one for one in Missing}
+
+
+def read_posts(platform: str, body: str) -> list[Post]:
+    """The posts of an answer, those included that are missing.
+
+    Args:
+        platform: Name of the platform, and of its source.
+        body: The answer.
+
+    Returns:
+        Its posts; what was wrong with them is left for the stage that collects to say.
+    """
+    source = make_source(platform)
+    records = (record for _, record in source.split([body]))
+    parsed = (one for record in records for one in source.posts(_decoded(record), ()))
+    return [one for one in parsed if isinstance(one, Post)]
+
+
+def missing_among(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missing]:
+    """Which of some posts are missing, and why.
+
+    Args:
+        posts: Posts as a source read them.
+        urls: Addresses of those that matter.
+
+    Returns:
+        Why, for each of those that are missing.
+
+    Example:
+        >>> missing_among([Post(url="https://a.example/", missing="deleted")],
+        ...               ["https://a.example/", "https://b.example/"])["https://a.example/"].value
+        'deleted'
+    """
+    wanted = set(urls)
+    return {post.url: WHY[post.missing] for post in posts if post.missing and post.url in wanted}
+
+
+def _decoded(record: str) -> object:
+    try:
+        return json.loads(record)
+    except (ValueError, RecursionError):
+        return None
+
+
+PART = re.compile(r'"([^"]*)"|([^\s"]+)')
+PLAIN = re.compile(r"[#$]?\w+")
+# Platforms read these as something else than words.
+OPERATORS = frozenset({"AND", "OR", "NOT"})
+
+
+def search_words(term: str) -> str:
+    """A term as platforms understand it: all its words, wherever they stand in a post.
+
+    Args:
+        term: The term of a config; what stands in double quotes has to stand so in a post.
+
+    Returns:
+        Its words; those that a platform could take for an operator are quoted.
+
+    Raises:
+        UnanswerableError: It has no word.
+
+    Example:
+        >>> search_words('create image gpt-4o "text to image"')
+        'create image "gpt-4o" "text to image"'
+    """
+    parts = [_part(found[1], found[2]) for found in PART.finditer(term.replace("\\", " "))]
+    words = [part for part in parts if part]
+    if not words:
+        raise UnanswerableError(f"{term!r} has no word to search for")
+    return " ".join(words)
+
+
+def _part(phrase: str | None, word: str | None) -> str:
+    if word is not None:
+        plain = PLAIN.fullmatch(word) and word not in OPERATORS
+        return word if plain else _quoted(word)
+    return _quoted(" ".join((phrase or "").split()))
+
+
+def _quoted(words: str) -> str:
+    return f'"{words}"' if re.search(r"\w", words) else ""

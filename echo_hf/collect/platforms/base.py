@@ -1,10 +1,4 @@
-"""What a platform is: something that answers questions about posts, one page at a time.
-
-A crawl knows nothing of any platform. It keeps questions, asks each until no cursor comes back,
-has the source of the platform's name read the posts, and asks the platform what to ask next to
-have the reply trees of those posts. Answers are kept as they came, so that reading them again,
-with a better reader, asks nobody.
-"""
+"""What a platform is: it answers questions about posts a page at a time, and is found by name."""
 
 from __future__ import annotations
 
@@ -12,9 +6,12 @@ import datetime
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Literal, Protocol
 
 from echo_hf.collect.sources.base import Post
+from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Missing
 
 Kind = Literal["search", "posts", "replies", "thread"]
@@ -186,3 +183,55 @@ class Refreshing(Protocol):
             there, or that this platform cannot tell. What goes wrong is as in `Platform`.
         """
         ...
+
+
+ENTRY_POINTS = "echo_hf.platforms"
+# By name, the module and the class in it.
+OURS = {
+    "bluesky": ("echo_hf.collect.platforms.bluesky", "Bluesky"),
+    "mastodon": ("echo_hf.collect.platforms.mastodon", "Mastodon"),
+    "x": ("echo_hf.collect.platforms.x", "X"),
+}
+
+
+def platform_names() -> list[str]:
+    """The names that `make_platform` understands, in order."""
+    return sorted({*OURS, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+
+
+def check_platform(name: str, place: str = "") -> None:
+    """Checks that there is a platform of a name, without importing it.
+
+    Args:
+        name: The name.
+        place: Where it stands, for the message.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if name not in platform_names():
+        raise ConfigError(unknown("platform", name, platform_names(), place))
+
+
+def make_platform(name: str) -> Platform:
+    """The platform of a name, not yet connected.
+
+    Args:
+        name: A registered name; other packages register a class that takes no arguments under the
+            entry points `echo_hf.platforms`.
+
+    Returns:
+        The platform.
+
+    Raises:
+        ConfigError: There is no platform of this name.
+        MissingExtraError: Its packages are not installed.
+    """
+    check_platform(name)
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.name == name:
+            made: Platform = point.load()()
+            return made
+    module, member = OURS[name]
+    own: Platform = getattr(import_module(module), member)()
+    return own

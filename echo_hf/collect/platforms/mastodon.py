@@ -13,12 +13,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qs, urlsplit
 
-from echo_hf.collect.platforms.access import check_package, key_of
+from echo_hf.collect.platforms.access import (
+    LastResponse,
+    check_answer,
+    check_package,
+    json_object,
+    json_of,
+    key_of,
+    missing_among,
+    read_posts,
+    search_words,
+)
 from echo_hf.collect.platforms.base import Answer, Question, Tariff, UnanswerableError
-from echo_hf.collect.platforms.http_trouble import check_answer, json_object, json_of
-from echo_hf.collect.platforms.last_response import LastResponse
-from echo_hf.collect.platforms.reading import missing_among, read_posts
-from echo_hf.collect.platforms.search_words import search_words
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import MASTODON_STATUS, web_url
 from echo_hf.errors import PlatformError
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     import mastodon
     import requests
     from pydantic import SecretStr
+
 
 INSTANCE, TOKEN = "MASTODON_INSTANCE_URL", "MASTODON_ACCESS_TOKEN"
 PAGE = 40

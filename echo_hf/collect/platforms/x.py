@@ -1,9 +1,4 @@
-"""X, asked through version 2 of its API: search, lookup, and replies by conversation.
-
-Each post costs money, and each author as well (the prices stand in docs/platforms.md). Posts that
-were paid for are never asked for again within a run; the bill counts each post once a day at most,
-so that what is said here is what it costs at most.
-"""
+"""X, asked through version 2 of its API: search, lookup, and replies by conversation."""
 
 from __future__ import annotations
 
@@ -12,15 +7,28 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+import requests
 from pydantic import SecretStr
+from requests.adapters import HTTPAdapter
 
 from echo_hf.collect.fields import Fields
-from echo_hf.collect.platforms.access import check_package, key_of
-from echo_hf.collect.platforms.base import Answer, Question, StaleCursorError, Tariff
-from echo_hf.collect.platforms.http_trouble import check_answer, json_object
-from echo_hf.collect.platforms.last_response import LastResponse
-from echo_hf.collect.platforms.reading import missing_among, read_posts
-from echo_hf.collect.platforms.x_query import archive_of, started, x_query
+from echo_hf.collect.platforms.access import (
+    LastResponse,
+    check_answer,
+    check_package,
+    json_object,
+    key_of,
+    missing_among,
+    read_posts,
+    search_words,
+)
+from echo_hf.collect.platforms.base import (
+    Answer,
+    Question,
+    StaleCursorError,
+    Tariff,
+    UnanswerableError,
+)
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import platform_of, post_id_of
 from echo_hf.errors import PlatformError
@@ -28,6 +36,129 @@ from echo_hf.reasons import Missing
 
 if TYPE_CHECKING:
     import tweepy
+
+
+OLD_HOST = "https://api.twitter.com"
+TIMEOUT_S = 60.0
+
+
+class _ToHost(HTTPAdapter):
+    """Sends what the library addresses to the old host to another one."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__()
+        self._host = host.rstrip("/")
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **named: Any) -> Any:
+        request.url = self._host + (request.url or "").removeprefix(OLD_HOST)
+        named["timeout"] = named.get("timeout") or TIMEOUT_S
+        return super().send(request, *args, **named)
+
+
+def x_client(key: SecretStr, host: str) -> tweepy.Client:
+    """A client that gives answers as they came.
+
+    Args:
+        key: A bearer token. The library logs the headers that it makes, so that it never sees the
+            key: it is put in place of a stand-in when a request is sent.
+        host: Where the API is.
+
+    Returns:
+        The client.
+    """
+    import tweepy
+
+    client = tweepy.Client(bearer_token="-", return_type=requests.Response)  # noqa: S106
+    client.session.auth = _with(key)
+    client.session.mount(OLD_HOST, _ToHost(host))
+    client.session.max_redirects = 0
+    return client
+
+
+def _with(
+    key: SecretStr,
+) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
+    def put(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+        return request
+
+    return put
+
+
+# What the search of the last week sees, less a little: time passes between here and there.
+RECENT = datetime.timedelta(days=7) - datetime.timedelta(minutes=5)
+LONGEST = {"recent": 512, "all": 1024}
+# Numbers of posts hold the time since this moment, in milliseconds, above 22 bits of something
+# else; those of before are counted on from 1.
+FIRST = datetime.datetime.fromtimestamp(1288834974.657, datetime.UTC)
+FIRST_TIMED = 2**40
+
+
+def x_query(question: Question, operators: Sequence[str] = ()) -> str:
+    """What X is asked for.
+
+    Args:
+        question: A search, or the number of a conversation.
+        operators: What the posts found by a search must be besides.
+
+    Returns:
+        The query.
+
+    Raises:
+        UnanswerableError: A term has nothing to search for.
+
+    Example:
+        >>> x_query(Question("search", ("4o image",), language="ja"), ["-is:retweet"])
+        '4o image -is:retweet lang:ja'
+        >>> x_query(Question("replies", ("99",)))
+        'conversation_id:99'
+    """
+    if question.kind == "replies":
+        return f"conversation_id:{question.about[0]}"
+    language = [f"lang:{question.language}"] if question.language else []
+    return " ".join([*map(search_words, question.about), *operators, *language])
+
+
+def archive_of(question: Question, query: str, now: datetime.datetime) -> str:
+    """Which search can answer a question.
+
+    Args:
+        question: A search, or the number of a conversation.
+        query: What is asked.
+        now: The time, with a zone.
+
+    Returns:
+        `recent` for what is younger than a week, else `all`.
+
+    Raises:
+        UnanswerableError: The query is longer than that search takes.
+    """
+    first = started(question)
+    archive = "recent" if first is not None and now - first < RECENT else "all"
+    if len(query) > LONGEST[archive]:
+        raise UnanswerableError(
+            f"the query has {len(query)} characters: X takes at most {LONGEST[archive]} there"
+        )
+    return archive
+
+
+def started(question: Question) -> datetime.datetime | None:
+    """When the first post that answers a question can have been written; null when unknown.
+
+    Example:
+        >>> started(Question("replies", ("1904619900000000000",))).isoformat()
+        '2025-03-25T19:42:24.943000+00:00'
+    """
+    if question.window is not None:
+        return question.window.start
+    numbers = [int(one) for one in question.about if one.isascii() and one.isdigit()]
+    if question.kind != "replies" or not numbers or numbers[0] < FIRST_TIMED:
+        return None
+    try:
+        return FIRST + datetime.timedelta(milliseconds=numbers[0] >> 22)
+    except OverflowError:
+        return None
+
 
 KEY = "X_BEARER_TOKEN"
 HOST = "https://api.x.com"
@@ -85,7 +216,6 @@ class X:
     def __enter__(self) -> Self:
         """Takes the key from the environment; asks nobody."""
         check_package(self.name, "tweepy")
-        from echo_hf.collect.platforms.x_client import x_client
 
         self._keys = {KEY: key_of(self.name, KEY, "an app's bearer token")}
         self._client = x_client(self._keys[KEY], self._base_url)

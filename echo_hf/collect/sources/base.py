@@ -15,7 +15,8 @@ from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Notice, Reject
 
 if TYPE_CHECKING:
-    from echo_hf.collect.column_map import Columns
+    from echo_hf.config.collection import Columns
+
 
 ENTRY_POINTS = "echo_hf.sources"
 
@@ -194,7 +195,6 @@ def _load_ours() -> None:
         "hackernews",
         "jsonl",
         "mastodon",
-        "quickstart",
         "reddit",
         "snscrape",
         "table",

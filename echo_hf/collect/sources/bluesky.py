@@ -1,26 +1,155 @@
-"""Posts of Bluesky: pages of a search, lists of posts, and whole reply trees.
-
-A page is first taken apart into its posts, so that a tree of any depth is read one post at a time.
-Only posts of a search, and the one whose tree was asked for, carry keywords. Authors may ask that
-only signed-in readers see their posts: of those the address and the place in the thread are taken
-in, and nothing else.
-"""
+"""Posts of Bluesky: pages of a search, lists of posts, and whole reply trees."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from echo_hf.collect.deep_json import deep_loads, shallow_dumps
 from echo_hf.collect.fields import Fields, shown
-from echo_hf.collect.sources.base import Finding, Parsed, Post, json_documents, register
-from echo_hf.collect.sources.bluesky_embeds import embeds_of, pictures_of, quoted_in
-from echo_hf.collect.sources.bluesky_text import bluesky_text
+from echo_hf.collect.nested_json import deep_loads, shallow_dumps
+from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, json_documents, register
 from echo_hf.collect.urls import BLUESKY_URI, canonical_url
 from echo_hf.reasons import Missing, Notice, Reject
+
+# Lists of pictures: of up to four, and of a gallery.
+LISTS = ("images", "items")
+Json = Mapping[str, Any]
+
+
+def embeds_of(view: Fields, record: Fields) -> list[Json]:
+    """What a post embeds, as the platform shows it, else as the author sent it.
+
+    Args:
+        view: The post as the platform shows it.
+        record: The post as its author wrote it.
+
+    Returns:
+        The embedded things.
+    """
+    shown = view.object("embed")
+    several = view.objects("embeds")
+    return [shown] if shown else several or [one for one in [record.object("embed")] if one]
+
+
+def pictures_of(embeds: Sequence[Json], findings: list[Finding]) -> list[Picture]:
+    """The pictures among what a post embeds; pictures of links and of videos are none.
+
+    Args:
+        embeds: What the post embeds.
+        findings: Takes what was wrong.
+
+    Returns:
+        The pictures with their descriptions, in their order.
+    """
+    pictures = []
+    for embed in embeds:
+        whole = Fields(embed, findings, "embed.")
+        beside = Fields(whole.object("media"), findings, "embed.media.")
+        for holder in (whole, beside):
+            for one in (image for name in LISTS for image in holder.objects(name)):
+                picture = _picture(Fields(one, findings, f"{holder.place}images."))
+                pictures += [picture] if picture else []
+    return pictures
+
+
+def quoted_in(embeds: Sequence[Json], findings: list[Finding]) -> list[Json]:
+    """The records that a post embeds: posts it quotes, and lists or feeds it shows.
+
+    Args:
+        embeds: What the post embeds.
+        findings: Takes what was wrong.
+
+    Returns:
+        The records.
+    """
+    found = []
+    for embed in embeds:
+        record = Fields(embed, findings, "embed.").object("record")
+        # Beside pictures it is wrapped once more.
+        inner = record.get("record") if "uri" not in record else None
+        record = inner if isinstance(inner, dict) else record
+        found += [record] if record else []
+    return found
+
+
+def _picture(image: Fields) -> Picture | None:
+    if image.record.get("fullsize") is None:
+        detail = f"described as {image.text('alt')!r}"
+        image.findings.append(Finding(Notice.PICTURE_WITHOUT_ADDRESS, detail[:80]))
+        return None
+    address = image.link("fullsize")
+    return Picture(url=address, alt_text=image.text("alt") or None) if address else None
+
+
+LINK = "app.bsky.richtext.facet#link"
+START = re.compile(r"https?://(?:www\.)?|www\.", re.IGNORECASE)
+ELLIPSES = ("...", "…")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Link:
+    start: int
+    end: int
+    address: str
+
+
+def bluesky_text(record: Fields) -> str | None:
+    """A post's text, with each cut link replaced by the address that it stands for.
+
+    Args:
+        record: The post as its author wrote it.
+
+    Returns:
+        The text; null when there is none. A link under other words stays as it is shown.
+
+    Example:
+        >>> link = {"$type": "app.bsky.richtext.facet#link", "uri": "https://example.org/foxes"}
+        >>> facet = {"index": {"byteStart": 4, "byteEnd": 21}, "features": [link]}
+        >>> bluesky_text(Fields({"text": "see example.org/fo...", "facets": [facet]}))
+        'see https://example.org/foxes'
+    """
+    text = record.text("text")
+    given = record.record.get("text")
+    if text is None or not isinstance(given, str):
+        return text
+    # Facets count bytes of the text as it was sent, before what no table can hold is taken out.
+    left = given.encode("utf-8", "surrogatepass")
+    parts: list[bytes] = []
+    for link in sorted(_links(record), reverse=True):
+        shown = left[link.start : link.end]
+        if link.end <= len(left) and _is_cut(shown, link.address):
+            parts[:0] = [link.address.encode(), left[link.end :]]
+            left = left[: link.start]
+    whole = b"".join([left, *parts]).decode("utf-8", "surrogatepass")
+    return whole.encode("utf-8", "replace").decode().replace("\x00", "").strip()
+
+
+def _links(record: Fields) -> Iterator[_Link]:
+    for facet in record.objects("facets"):
+        fields = Fields(facet, record.findings, "facets.")
+        index = Fields(fields.object("index"), record.findings, "facets.index.")
+        start, end = index.count("byteStart"), index.count("byteEnd")
+        for feature in fields.objects("features"):
+            if feature.get("$type") != LINK:
+                continue
+            address = Fields(feature, record.findings, "facets.").link("uri")
+            if start is None or end is None or end <= start:
+                record.find(Notice.BAD_FIELD, "facets", facet, "a stretch of bytes")
+            elif address is not None:
+                yield _Link(start, end, address)
+
+
+def _is_cut(shown: bytes, address: str) -> bool:
+    text = shown.decode("utf-8", "replace").strip()
+    stem = next((text.removesuffix(end) for end in ELLIPSES if text.endswith(end)), "")
+    begun = START.sub("", stem, count=1) if START.match(stem) else stem
+    whole = address[found.end() :] if (found := START.match(address)) else address
+    return bool(begun) and whole.startswith(begun)
+
 
 COUNTS = {
     "likes": "likeCount",
@@ -34,7 +163,6 @@ POST = "app.bsky.feed.post"
 HIDING = frozenset({"!no-unauthenticated", "!hide", "!takedown"})
 CLOCKS_DIFFER = timedelta(minutes=5)
 LANGUAGE = re.compile(r"[a-z]{2,3}(?=-|$)", re.IGNORECASE)
-Json = Mapping[str, Any]
 
 
 @register("bluesky")

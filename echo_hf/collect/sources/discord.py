@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from echo_hf.collect.fields import Fields, shown
+from echo_hf.collect.nested_json import taken_apart
 from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, register
-from echo_hf.collect.sources.json_records import taken_apart
 from echo_hf.reasons import Notice, Reject
 
 WRITTEN = frozenset({"Default", "Reply", "ThreadStarterMessage"})

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields, shown
-from echo_hf.collect.html_text import text_of_html
+from echo_hf.collect.fields import Fields, shown, text_of_html
+from echo_hf.collect.nested_json import taken_apart
 from echo_hf.collect.sources.base import Finding, Parsed, Post, register
-from echo_hf.collect.sources.json_records import taken_apart
 from echo_hf.reasons import Missing, Notice, Reject
 
 ITEM = "https://news.ycombinator.com/item?id="

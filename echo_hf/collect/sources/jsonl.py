@@ -16,6 +16,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from echo_hf.collect.fields import Fields, shown
@@ -97,3 +99,13 @@ def _engagement(fields: Fields) -> dict[str, int | None] | None:
     given = Fields(fields.object("engagement"), fields.findings, "engagement.")
     given.closed(COUNTS)
     return {name: given.count(name) for name in COUNTS} if given.record else None
+
+
+@register("quickstart")
+class Quickstart(JsonLines):
+    """The posts that come with the package; they need no path."""
+
+    @property
+    def bundled(self) -> Path:
+        """The file of the bundled posts."""
+        return Path(str(files("echo_hf.quickstart").joinpath("posts.jsonl")))

@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields, shown
-from echo_hf.collect.links import plain_text
+from echo_hf.collect.fields import Fields, plain_text, shown
 from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, numbered_lines, register
 from echo_hf.collect.urls import canonical_url, x_status_url
 from echo_hf.reasons import Missing, Notice, Reject

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from echo_hf.engines.base import Completion, Request, register
-from echo_hf.engines.rules.extract import extract
-from echo_hf.engines.rules.multimodal.roles import roles
-from echo_hf.engines.rules.multimodal.screenshots import screenshots
-from echo_hf.engines.rules.relevance import relevance
-from echo_hf.engines.rules.verdicts.feedback import feedback
+from echo_hf.engines.rules.images import roles, screenshots
+from echo_hf.engines.rules.threads import extract, relevance
+from echo_hf.engines.rules.verdicts import feedback
 from echo_hf.errors import EngineError
 from echo_hf.reasons import Failed
 

@@ -12,9 +12,14 @@ from threading import Lock
 from typing import Any
 
 from echo_hf import EchoError
-from echo_hf.hub.leaderboard.board import published_board, splits_of
-from echo_hf.hub.leaderboard.page import EVERY, shown
-from echo_hf.hub.leaderboard.scored import ScoredRelease, read_scored
+from echo_hf.hub.leaderboard import (
+    EVERY,
+    ScoredRelease,
+    published_board,
+    read_scored,
+    shown,
+    splits_of,
+)
 
 NAMED_IN = "leaderboard.json"
 NOBODY = "none"

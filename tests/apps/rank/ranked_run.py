@@ -10,7 +10,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from echo_hf.tables import OUTPUTS
-from tests.scoring.run_for_tests import output, put, run, stripes, write
+from tests.judging.run_for_tests import output, put, run, stripes, write
 
 COLOURS: Mapping[str, tuple[int, int, int]] = {
     "zorblatt": (200, 0, 0),

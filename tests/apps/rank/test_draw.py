@@ -11,12 +11,12 @@ import pytest
 from scipy.stats import chisquare
 
 from echo_hf.apps.rank.draw import Draw, RankedSample, Shown, drawn, shuffled
-from echo_hf.benchmark import Benchmark
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from echo_hf.reasons import LeftOut, NotJudged, NotRanked
 from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import OUTPUTS
-from tests.scoring.run_for_tests import output, put, root, run, stripes
+from tests.judging.run_for_tests import output, put, root, run, stripes
 
 WORDS = tuple(f"word{at:02}" for at in range(12))
 EDITS = {f"edit{at}": [stripes((at, 100, 100))] for at in range(3)}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from echo_hf.apps.rank.human_table import HumanTable, write_human
+from echo_hf.apps.rank.rank import HumanTable, write_human
 from echo_hf.apps.rank.session import APP, Ranker
 from echo_hf.errors import RunError
 from echo_hf.reasons import LeftOut

@@ -8,15 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from echo_hf.apps.page import Place
 from echo_hf.apps.rank.rank import Ranks, rank, ranks_of
-from echo_hf.apps.rank.show import show_draw, show_written
-from echo_hf.apps.serve import Place
+from echo_hf.cli.evaluation_view import show_draw, show_written
 from echo_hf.errors import EchoError, RunError
-from echo_hf.scoring.agree import agree
+from echo_hf.judging.agreement import agree
 from echo_hf.tables import RATINGS
 from tests.apps.rank.ranked_run import SYSTEMS, WORDS, ranked_run
 from tests.apps.rank.test_session import did
-from tests.scoring.run_for_tests import rating, root, run, write
+from tests.judging.run_for_tests import rating, root, run, write
 
 FEW = SYSTEMS[:3]
 

@@ -13,10 +13,10 @@ from urllib.parse import urlencode, urlsplit
 import pyarrow.parquet as pq
 import pytest
 
-from echo_hf.scoring.agree import agree
+from echo_hf.judging.agreement import agree
 from tests.apps.browser import Seen, Server, browser, served, until
 from tests.apps.rank.ranked_run import COLOURS, HOSTILE, SYSTEMS, drawing, ranked_run
-from tests.scoring.run_for_tests import root
+from tests.judging.run_for_tests import root
 
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
 COMMAND = ("rank", "evaluation.yaml")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from echo_hf.apps.rank.ranking import PICTURE, RANKED, Ranking, changed
+from echo_hf.apps.rank.session import PICTURE, RANKED, Ranking, changed
 
 Ranks = tuple[int | None, ...]
 

@@ -9,10 +9,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from echo_hf.curate.decision import Decision
-from echo_hf.curate.decision_file import read_decisions
+from echo_hf.builder.build import build
+from echo_hf.curate.decisions import Decision, read_decisions
 from echo_hf.hub.release import Release
-from echo_hf.run import build
 
 TARGET = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
 HOSTILE = (

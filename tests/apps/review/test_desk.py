@@ -9,12 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echo_hf.apps.review.desk import Desk
-from echo_hf.apps.review.form import Form
-from echo_hf.apps.review.page import desk_page
-from echo_hf.apps.review.view import View
-from echo_hf.curate.cases import Case
-from echo_hf.curate.decision import Decision
+from echo_hf.apps.review.controller import Desk
+from echo_hf.apps.review.page import Form, View, desk_page
+from echo_hf.builder.review import Case
+from echo_hf.curate.decisions import Decision
 from tests.curate.reviewed_rows_for_tests import row
 from tests.samples_for_tests import post
 

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from echo_hf.apps.events import EventLog
-from echo_hf.apps.review.folded import APP, OPEN, Ledger, payload_of
-from echo_hf.curate.cases import made_decision
-from echo_hf.curate.decision import Decision
-from echo_hf.curate.decision_file import append_decisions, read_decisions
+from echo_hf.apps.review.controller import APP, OPEN, Ledger, payload_of
+from echo_hf.builder.review import made_decision
+from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from tests.curate.reviewed_rows_for_tests import row
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,10 +22,10 @@ EDIT = {"prompt": {"text": "an owl", "modified": True}}
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from echo_hf.apps.review.desk import Desk
-from echo_hf.curate.cases import Case
+from echo_hf.apps.review.controller import Desk
+from echo_hf.builder.review import Case
 from tests.curate.reviewed_rows_for_tests import row
-import echo_hf.apps.review.folded as folded
+import echo_hf.apps.review.controller as folded
 folded.append_decisions = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 desk = Desk.of({"one": Case(row())}, {}, Path(sys.argv[1]))
 desk.view("ann")

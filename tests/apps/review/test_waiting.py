@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.apps.review.waiting import is_settled, waits
+from echo_hf.apps.review.controller import is_settled, waits
 from tests.curate.reviewed_rows_for_tests import decision, row
 
 

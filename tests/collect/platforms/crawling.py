@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from echo_hf.collect.crawl_answers import stored_answers
+from echo_hf.collect.crawl import Patience, crawl_posts
+from echo_hf.collect.crawl_answers import CrawlStats, stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER
-from echo_hf.collect.crawl_run import crawl_posts
-from echo_hf.collect.crawl_stats import CrawlStats
-from echo_hf.collect.patience import Patience
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import make_source
-from echo_hf.config import Config, parse_config
-from echo_hf.run_folder import RunFolder
+from echo_hf.config.loading import Config, parse_config
+from echo_hf.pipeline.run_folder import RunFolder
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, TERMS
 
 LAST_DAY = (FIRST_DAY + datetime.timedelta(days=20)).date()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from echo_hf.collect.platforms.access import read_posts
 from echo_hf.collect.platforms.base import (
     Question,
     RateLimitedError,
@@ -22,7 +23,6 @@ from echo_hf.collect.platforms.base import (
     Window,
 )
 from echo_hf.collect.platforms.bluesky import Bluesky
-from echo_hf.collect.platforms.reading import read_posts
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
 from tests.collect.platforms.replaying import ReplayServer, Reply

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.collect.platforms.base import Window
-from echo_hf.collect.platforms.bluesky_cursor import SearchPlace, time_of
+from echo_hf.collect.platforms.bluesky import SearchPlace, time_of
 
 START = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
 DAY = Window(START, START + datetime.timedelta(days=1))

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from echo_hf.collect.crawl_run import crawl_posts
+from echo_hf.builder.build import run_until
+from echo_hf.collect.crawl import crawl_posts
 from echo_hf.collect.platforms.x import X
-from echo_hf.config import Config, parse_config
+from echo_hf.config.loading import Config, parse_config
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
-from echo_hf.run import run_until
-from echo_hf.run_folder import RunFolder
 from tests.collect.platforms.crawling import Listener
 from tests.collect.platforms.replaying import ReplayServer
 

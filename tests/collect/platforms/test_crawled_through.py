@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from echo_hf.collect.crawl import crawl_posts
 from echo_hf.collect.crawl_answers import stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER
-from echo_hf.collect.crawl_run import crawl_posts
 from echo_hf.collect.platforms.bluesky import Bluesky
 from echo_hf.collect.platforms.mastodon import Mastodon
 from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post, make_source
-from echo_hf.config import parse_config
-from echo_hf.run_folder import RunFolder
+from echo_hf.config.loading import parse_config
+from echo_hf.pipeline.run_folder import RunFolder
 from tests.collect.platforms.crawling import HURRIED, Listener
 from tests.collect.platforms.replaying import ReplayServer
 

@@ -8,8 +8,8 @@ from email.utils import formatdate
 import pytest
 from pydantic import SecretStr
 
+from echo_hf.collect.platforms.access import check_answer, json_object, seconds_to_wait
 from echo_hf.collect.platforms.base import UnanswerableError
-from echo_hf.collect.platforms.http_trouble import check_answer, json_object, seconds_to_wait
 from echo_hf.errors import PlatformError
 
 KEYS = {"THE_KEY": SecretStr("s3cr3t")}

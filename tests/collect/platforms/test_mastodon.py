@@ -13,14 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from echo_hf.collect.platforms.base import (
-    Question,
-    RateLimitedError,
-    UnanswerableError,
-    Window,
-)
+from echo_hf.collect.platforms.access import read_posts
+from echo_hf.collect.platforms.base import Question, RateLimitedError, UnanswerableError, Window
 from echo_hf.collect.platforms.mastodon import Mastodon
-from echo_hf.collect.platforms.reading import read_posts
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
 from tests.collect.platforms.replaying import ReplayServer, Reply

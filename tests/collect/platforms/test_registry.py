@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.collect.platforms.registry import check_platform, make_platform, platform_names
+from echo_hf.collect.platforms.base import check_platform, make_platform, platform_names
 from echo_hf.errors import ConfigError
 from tests.collect.platforms.simulated import NAME, Simulated, registered
 
@@ -33,7 +33,7 @@ def test_another_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_config_imports_no_client_library() -> None:
     """Naming a platform costs nothing; only asking it does."""
     code = (
-        "import sys; from echo_hf.config import load_config;"
+        "import sys; from echo_hf.config.loading import load_config;"
         "load_config('eval_configs/nano_banana_2_1_release.yaml');"
         "print({'tweepy', 'atproto', 'mastodon', 'datasets'} & set(sys.modules))"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from echo_hf.collect.platforms.access import search_words
 from echo_hf.collect.platforms.base import UnanswerableError
-from echo_hf.collect.platforms.search_words import search_words
 
 
 @pytest.mark.parametrize(

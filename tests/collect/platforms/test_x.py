@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from echo_hf.collect.platforms.access import read_posts
 from echo_hf.collect.platforms.base import (
     Question,
     RateLimitedError,
@@ -21,7 +22,6 @@ from echo_hf.collect.platforms.base import (
     UnanswerableError,
     Window,
 )
-from echo_hf.collect.platforms.reading import read_posts
 from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError

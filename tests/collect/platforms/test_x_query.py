@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from echo_hf.collect.platforms.base import Question, UnanswerableError, Window
-from echo_hf.collect.platforms.x_query import archive_of, started, x_query
+from echo_hf.collect.platforms.x import archive_of, started, x_query
 
 NOW = datetime.datetime(2026, 3, 20, tzinfo=datetime.UTC)
 

@@ -7,11 +7,11 @@ from importlib.resources import files
 
 import pytest
 
-from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
-from echo_hf.config_sections import Posts
+from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError
+from echo_hf.pipeline.stage_runner import run_stage
 
 BUNDLED = files("echo_hf.quickstart").joinpath("posts.jsonl")
 

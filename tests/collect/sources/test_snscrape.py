@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from echo_hf.context.threads import Threads
+from echo_hf.samples.threads import Threads
 from echo_hf.tables import POSTS
 
 Json = dict[str, Any]

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from echo_hf.apply import run_stage
 from echo_hf.collect.collect import Collect
-from echo_hf.collect.column_map import Columns
 from echo_hf.collect.records import read_records
-from echo_hf.config_sections import Posts
+from echo_hf.config.collection import Columns
+from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
+from echo_hf.pipeline.result import StageResult
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Reject
-from echo_hf.stage_result import StageResult
 
 Row = dict[str, Any]
 HEADER = ["link", "body", "created", "user", "above", "tags", "shots", "hearts"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.config import Config, parse_config
-from echo_hf.curate.guards.choosing import chosen_form, form_of
+from echo_hf.config.loading import Config, parse_config
+from echo_hf.config.sections import chosen_form, form_of
 from echo_hf.errors import ConfigError
 
 BY_ENGINE = [

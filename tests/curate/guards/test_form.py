@@ -6,11 +6,10 @@ from typing import get_args
 
 import pytest
 
-from echo_hf.answers import RawText
-from echo_hf.curate.guards.choosing import FormName
-from echo_hf.curate.guards.form import bare_turn
-from echo_hf.curate.guards.forms import FORMS
+from echo_hf.config.sections import FormName
+from echo_hf.curate.guards import FORMS, bare_turn
 from echo_hf.engines.base import ImageRef, Message, Text
+from echo_hf.pipeline.answers import RawText
 from tests.samples_for_tests import digest
 
 

@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from echo_hf.answers import RawText
-from echo_hf.curate.guards.instructed import INSTRUCTED, Code, SafetyAnswer
-from echo_hf.curate.hazards import NAMED, in_order
+from echo_hf.config.sections import NAMED, in_order
+from echo_hf.curate.guards import INSTRUCTED, Code, SafetyAnswer
 from echo_hf.engines.base import ImageRef, Text
+from echo_hf.pipeline.answers import RawText
 from echo_hf.prompts import load_prompt
 from tests.samples_for_tests import TARGET, digest
 

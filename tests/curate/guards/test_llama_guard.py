@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.answers import RawText
-from echo_hf.curate.guards.instructed import SafetyAnswer
-from echo_hf.curate.guards.llama_guard import LLAMA_GUARD, read_words
-from echo_hf.curate.hazards import Hazard, in_order
+from echo_hf.config.sections import Hazard, in_order
+from echo_hf.curate.guards import LLAMA_GUARD, SafetyAnswer, read_words
+from echo_hf.pipeline.answers import RawText
 
 VERDICTS = {
     "safe": [],

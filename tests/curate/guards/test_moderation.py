@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.answers import RawText
-from echo_hf.curate.guards.moderation import KNOWN, MODERATION, read_categories
-from echo_hf.curate.hazards import Hazard, in_order
+from echo_hf.config.sections import Hazard, in_order
+from echo_hf.curate.guards import KNOWN_CATEGORIES, MODERATION, read_categories
+from echo_hf.pipeline.answers import RawText
 
 # All labels of the endpoint, and the codes that come nearest.
 LABELS = {
@@ -78,7 +78,7 @@ NO_VERDICTS = [
 
 def test_every_label_has_its_code() -> None:
     """One by one."""
-    assert {label: str(code) for label, code in KNOWN.items()} == LABELS
+    assert {label: str(code) for label, code in KNOWN_CATEGORIES.items()} == LABELS
 
 
 @pytest.mark.parametrize("text", VERDICTS, ids=lambda text: str(VERDICTS[text]))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.guards.verdict import verdict
-from echo_hf.curate.hazards import Hazard
+from echo_hf.config.sections import Hazard
+from echo_hf.curate.guards import verdict
 
 KNOWN = {"guns": Hazard.WEAPONS, "bombs": Hazard.WEAPONS, "insults": Hazard.HATE}
 UNKNOWN = Hazard.UNKNOWN

@@ -8,7 +8,9 @@ import pytest
 
 from echo_hf.engines.moderation import ModerationEngine
 from tests.engines.moderation.moderations import moderation
-from tests.engines.openai.conftest import _environment, server  # noqa: F401 - fixtures
+from tests.engines.openai.conftest import (
+    server,  # noqa: F401 - fixtures
+)
 from tests.engines.openai.loopback_server import LoopbackServer
 
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.engines.moderation.inputs import moderated, unfit
+from echo_hf.engines.moderation import moderated, unfit
 from tests.engines.moderation.moderations import ask, picture
 
 

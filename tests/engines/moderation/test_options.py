@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from echo_hf.engines.base import make_engine
-from echo_hf.engines.moderation.options import ModerationOptions, read_options
+from echo_hf.engines.moderation import ModerationOptions, read_options
 from echo_hf.errors import EngineError
 
 SECRET = "sk-0123456789abcdef"  # noqa: S105 - an invented one

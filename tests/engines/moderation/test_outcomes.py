@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, Usage
-from echo_hf.engines.moderation.options import read_options
-from echo_hf.engines.moderation.outcomes import judged
-from echo_hf.engines.openai.faults import Verdict
-from echo_hf.engines.openai.prices import Price, price_for
-from echo_hf.engines.openai.reply import Reply, Silence
+from echo_hf.engines.moderation import judged, read_options
+from echo_hf.engines.prices import Price, price_for
+from echo_hf.engines.server_errors import Reply, Silence, Verdict
 from tests.engines.moderation.moderations import CLEAN, MODEL
 
 OPTIONS = read_options({})

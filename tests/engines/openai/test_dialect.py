@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from echo_hf.engines.openai.dialect import Dialect, Dialects
-from echo_hf.engines.openai.options import read_options
-from echo_hf.engines.openai.reply import Fault
+from echo_hf.engines.openai_messages import Dialect, Dialects, read_options
+from echo_hf.engines.server_errors import Fault
 
 LOCAL = "http://127.0.0.1:8000/v1"
 NO_SCHEMA = Fault(400, "response_format is not supported")

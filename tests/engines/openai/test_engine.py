@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.engines.base import Completion, Engine, Request, Usage, engine_names, make_engine
 from echo_hf.engines.openai import OpenAIEngine
-from echo_hf.engines.openai.worker import THREAD
+from echo_hf.engines.server_engine import THREAD
 from echo_hf.errors import EngineError, MissingExtraError
 from tests.engines.openai.conftest import KEY
 from tests.engines.openai.loopback_server import (
@@ -309,7 +309,7 @@ def test_making_one_loads_no_client() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.split())
-    assert "echo_hf.engines.openai.engine" in loaded
+    assert "echo_hf.engines.openai" in loaded
     assert loaded & {"openai", "httpx", "httpx2", "anyio", "tenacity", "datasets", "torch"} == set()
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.engines.openai.faults import verdict_on
-from echo_hf.engines.openai.options import read_options
-from echo_hf.engines.openai.refusals import is_refusal
-from echo_hf.engines.openai.reply import Fault
+from echo_hf.engines.openai_messages import read_options
+from echo_hf.engines.server_errors import Fault, is_refusal, verdict_on
 from echo_hf.errors import EngineError
 
 OPTIONS = read_options({"model": "tiny", "base_url": "https://models.example.org/v1"})

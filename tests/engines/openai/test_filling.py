@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.answers import Failure, StoredAnswers
 from echo_hf.engines.base import Usage
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.errors import EngineError
-from echo_hf.filling import fill
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import Failure, StoredAnswers
+from echo_hf.pipeline.batch_inference import fill
 from echo_hf.reasons import Failed
-from echo_hf.store import Store
 from tests.engines.openai.loopback_server import (
     LONGEST_WAIT_S,
     SILENCE,
@@ -121,8 +121,8 @@ def test_every_row_has_an_answer_or_a_named_failure(
 KILLED = """
 import sys
 from echo_hf.engines.openai import OpenAIEngine
-from echo_hf.filling import fill
-from echo_hf.store import Store
+from echo_hf.pipeline.batch_inference import fill
+from echo_hf.pipeline.answer_store import Store
 from tests.stages_for_tests import Guess, posts
 url, file, *lines = sys.argv[1:]
 engine = OpenAIEngine(model="tiny", base_url=url, concurrency=4)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.engines.openai.limits import BURST_S, Limits, TokenBucket
+from echo_hf.engines.server_engine import BURST_S, Limits, TokenBucket
 
 
 @dataclass

@@ -12,9 +12,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.engines.openai.dialect import Dialect
-from echo_hf.engines.openai.messages import body, estimated_tokens, rendered
-from echo_hf.engines.openai.options import read_options
+from echo_hf.engines.openai_messages import Dialect, body, estimated_tokens, read_options, rendered
 from tests.stages_for_tests import Colour, request
 
 ENFORCED = Dialect("json_schema", "max_tokens")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from echo_hf.engines.base import make_engine
-from echo_hf.engines.openai.options import Options, read_options
+from echo_hf.engines.openai_messages import Options, read_options
 from echo_hf.errors import EngineError
 
 SECRET = "sk-0123456789abcdef"  # noqa: S105 - an invented one

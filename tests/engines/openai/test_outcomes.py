@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, Usage
-from echo_hf.engines.openai.faults import Verdict
-from echo_hf.engines.openai.options import read_options
-from echo_hf.engines.openai.outcomes import judged
-from echo_hf.engines.openai.reply import Reply, Silence
+from echo_hf.engines.openai import judged
+from echo_hf.engines.openai_messages import read_options
+from echo_hf.engines.server_errors import Reply, Silence, Verdict
 
 OPTIONS = read_options({"model": "tiny"})
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}

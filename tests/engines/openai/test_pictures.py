@@ -12,8 +12,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef
-from echo_hf.engines.openai.options import read_options
-from echo_hf.engines.openai.pictures import PixelRule, data_url, mime_type, pixel_rule
+from echo_hf.engines.openai_messages import PixelRule, data_url, mime_type, pixel_rule, read_options
 from echo_hf.errors import PictureError
 
 NOISE = np.random.default_rng(0).integers(0, 256, (30, 50, 3), dtype=np.uint8)

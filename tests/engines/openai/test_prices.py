@@ -6,8 +6,8 @@ import datetime
 
 import pytest
 
-from echo_hf.engines.openai.options import read_options
-from echo_hf.engines.openai.prices import Price, Tokens, listed_price, price_for
+from echo_hf.engines.openai_messages import read_options
+from echo_hf.engines.prices import Price, Tokens, listed_price, price_for
 
 DAY = datetime.date(2026, 11, 21)
 OPENAI = "api.openai.com"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.engines.openai.refusals import is_refusal, unquoted
-from echo_hf.engines.openai.reply import Fault
+from echo_hf.engines.server_errors import Fault, is_refusal, unquoted
 
 
 def _fault(status: int, message: str, *codes: str) -> Fault:

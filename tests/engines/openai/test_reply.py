@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.engines.openai.reply import Fault, Reply, fault_in, fault_of
+from echo_hf.engines.server_errors import Fault, Reply, fault_in, fault_of
 
 FORMS: list[tuple[Any, Fault]] = [
     (

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from echo_hf.engines.base import Completion
-from echo_hf.engines.openai.faults import Verdict, failed
-from echo_hf.engines.openai.retries import retrying
+from echo_hf.engines.server_engine import retrying
+from echo_hf.engines.server_errors import Verdict, failed
 
 GOOD = Verdict(Completion("red"))
 DOWN = Verdict(failed("down"), again=True)

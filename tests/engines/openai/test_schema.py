@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.engines.openai.schema import response_format, schema_in_words, strict_schema
+from echo_hf.engines.schema import response_format, schema_in_words, strict_schema
 
 Thing = TypeVar("Thing")
 

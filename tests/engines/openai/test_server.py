@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from echo_hf.engines.openai.server import ApiKey, Server, is_private
+from echo_hf.engines.server import ApiKey, Server, is_private
 from echo_hf.errors import EngineError
 
 KEY = "sk-0123456789abcdef"

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Usage
-from echo_hf.engines.openai.prices import Price, Tokens
-from echo_hf.engines.openai.usage import cost_of, read_usage, usage_of
+from echo_hf.engines.prices import Price, Tokens, cost_of, read_usage, usage_of
 
 PRICE = Price(prompt=1, completion=10, cached=0.5)
 DAY = datetime.date(2026, 11, 21)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from echo_hf.engines.base import Completion
-from echo_hf.engines.openai.worker import Worker
+from echo_hf.engines.server_engine import Worker
 from echo_hf.errors import EngineError
 
 UNUSED: Any = None

@@ -15,11 +15,11 @@ import pytest
 from pydantic import BaseModel
 
 import echo_hf
-from echo_hf.answers import Failure, answers_of
 from echo_hf.collect.relevance import RelevanceAnswer
 from echo_hf.engines.base import Completion, Engine, Request, make_engine
 from echo_hf.engines.rules import RulesEngine
 from echo_hf.errors import EngineError
+from echo_hf.pipeline.answers import Failure, answers_of
 from echo_hf.reasons import Failed
 
 TARGET = {

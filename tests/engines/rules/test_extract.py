@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.engines.rules.extract import extract
+from echo_hf.engines.rules.threads import extract
 
 TARGET = {
     "name": "GPT-4o image generation",

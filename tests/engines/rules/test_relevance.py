@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.engines.rules.relevance import relevance
+from echo_hf.engines.rules.threads import relevance
 
 GPT = {
     "name": "GPT-4o image generation",

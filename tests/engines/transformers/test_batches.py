@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion
-from echo_hf.engines.transformers.batches import Batches, failure, pools
-from echo_hf.engines.transformers.question import Question
+from echo_hf.engines.transformers import Batches, failure, pools
+from echo_hf.engines.transformers_model import Question
 from echo_hf.errors import PictureError
 from tests.stages_for_tests import request
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, Field
 
-from echo_hf.engines.transformers.drawing import Grammar, Noise, drawn
-from echo_hf.engines.transformers.question import Question
+from echo_hf.engines.transformers_model import Grammar, Noise, Question, drawn
 from tests.stages_for_tests import Colour, request
 from tests.tiny_models import REASON, byte_tokenizer
 

@@ -21,11 +21,11 @@ import pytest
 from PIL import Image
 from pydantic import BaseModel, Field
 
-from echo_hf.apply import run_stage
 from echo_hf.engines.base import Completion, Engine, ImageRef, Message, Request, Text, make_engine
 from echo_hf.engines.transformers import TransformersEngine
-from echo_hf.filling import fill
-from echo_hf.store import Store
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.batch_inference import fill
+from echo_hf.pipeline.stage_runner import run_stage
 from tests.stages_for_tests import ROOT, Guess, posts
 
 pytestmark = pytest.mark.models

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from echo_hf.engines.base import engine_needs, make_engine
-from echo_hf.engines.transformers.loading import is_out_of_memory
+from echo_hf.engines.transformers_model import is_out_of_memory
 from echo_hf.errors import EngineError, MissingExtraError
 from tests.stages_for_tests import request
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from echo_hf.engines.base import make_engine
-from echo_hf.engines.transformers.options import checked
+from echo_hf.engines.transformers_model import checked
 from echo_hf.errors import EngineError
 
 MODEL = "Qwen/Qwen2.5-VL-3B-Instruct"

@@ -12,7 +12,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.pixels import SentPicture, sent_reference
-from echo_hf.engines.transformers.question import SCHEMA_WORDS, instructed, question
+from echo_hf.engines.transformers_model import SCHEMA_WORDS, instructed, question
 from echo_hf.errors import PictureError
 from tests.stages_for_tests import Colour, request
 

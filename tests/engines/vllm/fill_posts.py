@@ -14,9 +14,9 @@ import datasets
 
 from echo_hf.collect.relevance import Relevance
 from echo_hf.engines.vllm import VllmEngine
-from echo_hf.fill_stats import FillStats
-from echo_hf.filling import fill
-from echo_hf.store import Store
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.batch_inference import fill
+from echo_hf.pipeline.result import FillStats
 from tests.bundled_threads import TARGET, bundled
 
 ANSWERS = "answers.sqlite"

@@ -7,8 +7,8 @@ from pathlib import Path
 from PIL import Image
 from pydantic import BaseModel
 
-from echo_hf.answers import Failure, parse
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text
+from echo_hf.pipeline.answers import Failure, parse
 from tests.bundled_threads import Bundled
 
 

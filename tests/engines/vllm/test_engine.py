@@ -13,14 +13,13 @@ from PIL import Image
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
-from echo_hf.apply import run_stage
 from echo_hf.collect.relevance import Relevance
-from echo_hf.context.extract import Extract
 from echo_hf.engines.base import ImageRef, Request, Usage
-from echo_hf.engines.vllm import VllmEngine
-from echo_hf.engines.vllm.pictures import REQUESTS_AHEAD
+from echo_hf.engines.vllm import REQUESTS_AHEAD, VllmEngine
 from echo_hf.errors import EngineError
-from echo_hf.store import Store
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.samples.extract import Extract
 from tests.bundled_threads import TARGET, Bundled, requests_of
 from tests.engines.vllm.fill_posts import ANSWERS, tiny_engine
 from tests.engines.vllm.questions import ask, pictures_of, prompt_tokens, valid

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
-from echo_hf.check.check import check_engine
-from echo_hf.config import EngineChoice
+from echo_hf.builder.gold.check import check_engine
+from echo_hf.config.checks import EngineChoice
 
 # Warnings of the libraries that run the model; ours are errors in all other tests.
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 
-from echo_hf.engines.vllm.guard import children_guarded, end
+from echo_hf.engines.vllm_guard import children_guarded, end
 from tests.engines.vllm.processes import LONGEST_S, ended
 from tests.stages_for_tests import ROOT
 
@@ -21,7 +21,7 @@ FORK = multiprocessing.get_context("fork")
 # Starts a child that would sleep for ever, says its number, and sleeps as well.
 RUN = """
 import multiprocessing, time
-from echo_hf.engines.vllm.guard import children_guarded
+from echo_hf.engines.vllm_guard import children_guarded
 with children_guarded():
     child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(3600,))
     child.start()

@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 import yaml
 
-from echo_hf.config import parse_config
+from echo_hf.builder.build import build
+from echo_hf.config.loading import parse_config
 from echo_hf.engines import base
 from echo_hf.engines.base import Completion, Engine, Request, engine_names, register
-from echo_hf.engines.moderation import ModerationEngine
-from echo_hf.engines.moderation.options import ModerationOptions
+from echo_hf.engines.moderation import ModerationEngine, ModerationOptions
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.engines.vllm import VllmEngine
-from echo_hf.engines.vllm.options import VllmOptions
-from echo_hf.run import build
+from echo_hf.engines.vllm_model import VllmOptions
 from tests.rules_as_model import RulesAsModel
 from tests.stages_for_tests import ROOT
 

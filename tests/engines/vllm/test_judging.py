@@ -14,11 +14,12 @@ import yaml
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 import echo_hf
+from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, Engine, ImageRef, Request, Text, register
 from echo_hf.judging.judge import judge
-from echo_hf.quickstart.show import rated, shipped_config
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.quickstart.run import rated
 from echo_hf.quickstart.systems import stand_in_systems
-from echo_hf.run_folder import RunFolder
 from tests.engines.vllm.fill_posts import tiny_engine
 from tests.engines.vllm.questions import patches, prompt_tokens
 from tests.judging.judges_for_tests import judge_of

@@ -14,11 +14,11 @@ import pytest
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
-from echo_hf.answers import Failure, parse
 from echo_hf.collect.relevance import Relevance
 from echo_hf.engines.vllm import VllmEngine
 from echo_hf.errors import EngineError
-from echo_hf.store import Store
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import Failure, parse
 from tests.bundled_threads import TARGET, Bundled, requests_of
 from tests.engines.vllm.fill_posts import ANSWERS, fill_posts, tiny_engine
 from tests.engines.vllm.processes import ended

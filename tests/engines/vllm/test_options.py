@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.engines.vllm.options import checked
+from echo_hf.engines.vllm_model import checked
 from echo_hf.errors import EngineError
 
 MODEL = "Qwen/Qwen2.5-VL-7B-Instruct"

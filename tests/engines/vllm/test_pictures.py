@@ -15,13 +15,8 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.pixels import SentPicture, sent_reference
-from echo_hf.engines.vllm.conversation import conversation
-from echo_hf.engines.vllm.pictures import (
-    MOST_KEPT,
-    PICTURES_AHEAD,
-    REQUESTS_AHEAD,
-    PicturesAhead,
-)
+from echo_hf.engines.vllm import MOST_KEPT, PICTURES_AHEAD, REQUESTS_AHEAD, PicturesAhead
+from echo_hf.engines.vllm_model import conversation
 from echo_hf.errors import PictureError
 
 

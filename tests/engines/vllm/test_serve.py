@@ -13,11 +13,11 @@ import pytest
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
-from echo_hf.apply import run_stage
 from echo_hf.collect.relevance import Relevance
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.openai import OpenAIEngine
-from echo_hf.store import Store
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.stage_runner import run_stage
 from tests.bundled_threads import TARGET, Bundled, requests_of
 from tests.engines.vllm.fill_posts import ANSWERS
 from tests.engines.vllm.questions import ask, pictures_of, prompt_tokens, valid

@@ -13,7 +13,7 @@ from datasets import Dataset
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import write_release
-from echo_hf.pictures import PictureStore
+from echo_hf.images.store import PictureStore
 from tests.hub.conftest import Samples
 from tests.hub.leaderboard.scored_for_tests import prompts, results
 from tests.local_hub import LocalHub

@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from echo_hf.hub.leaderboard.board import (
+from echo_hf.hub.leaderboard import (
     NO_INTERVALS,
     NO_RATINGS,
     OTHERS,
+    ScoredRelease,
     judge_board,
     may_stand_together,
     metrics_of,
@@ -19,7 +20,6 @@ from echo_hf.hub.leaderboard.board import (
     splits_of,
     verdict,
 )
-from echo_hf.hub.leaderboard.scored import ScoredRelease
 from tests.hub.leaderboard.scored_for_tests import COUNT, DEFINITION, SPLIT, figure, ratings
 
 SEEN = frozenset((f"s{at}", f"{at:064x}") for at in range(COUNT))

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.hub.leaderboard.page import EVERY, shown
-from echo_hf.hub.leaderboard.scored import NO_RESULTS, ScoredRelease
+from echo_hf.hub.leaderboard import EVERY, NO_RESULTS, ScoredRelease, shown
 from tests.hub.leaderboard.scored_for_tests import COUNT, DEFINITION, SPLIT, figure, ratings
 
 SEEN = frozenset((f"s{at}", f"{at:064x}") for at in range(COUNT))

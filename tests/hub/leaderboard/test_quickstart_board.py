@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from echo_hf.hub.leaderboard.board import NO_INTERVALS, judge_board, published_board
-from echo_hf.hub.leaderboard.scored import read_scored
+from echo_hf.builder.build import build
+from echo_hf.config.systems import shipped_config
+from echo_hf.hub.leaderboard import NO_INTERVALS, judge_board, published_board, read_scored
 from echo_hf.hub.publish import publish
-from echo_hf.quickstart.drawn_truth import JUDGE
-from echo_hf.quickstart.show import shipped_config, show
-from echo_hf.run import build
+from echo_hf.quickstart.reference_judge import JUDGE
+from echo_hf.quickstart.run import show
 from tests.local_hub import LocalHub
 
 REPO = "pixel-lab/echo"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from echo_hf.errors import HubError
-from echo_hf.hub.leaderboard.scored import NO_RESULTS, read_scored
+from echo_hf.hub.leaderboard import NO_RESULTS, read_scored
 from tests.hub.leaderboard.conftest import REPO, Publish
 from tests.hub.leaderboard.scored_for_tests import COUNT, DEFINITION, figure, ratings
 from tests.local_hub import STRANGER, LocalHub

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from echo_hf.cli import app
 from echo_hf.errors import HubError
-from echo_hf.hub.leaderboard.space import create_space, space_files, write_space
+from echo_hf.hub.leaderboard import create_space, space_files, write_space
 from tests.hub.leaderboard.conftest import REPO, Publish
 from tests.local_hub import READER, STRANGER, LocalHub
 from tests.local_hub_routes import space_key

@@ -15,9 +15,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.hub.leaderboard.page import EVERY
-from echo_hf.hub.leaderboard.scored import ScoredRelease
-from echo_hf.hub.leaderboard.space import write_space
+from echo_hf.hub.leaderboard import EVERY, ScoredRelease, write_space
 from echo_hf.hub.leaderboard_space.app import Leaderboard
 from tests.hub.leaderboard.conftest import REPO, Publish, publish_scored
 from tests.hub.leaderboard.scored_for_tests import COUNT, figure, prompts, ratings

@@ -10,12 +10,22 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from echo_hf.report.charts.curves import grouped, highest, histogram
-from echo_hf.report.charts.density import density
-from echo_hf.report.charts.marks import axis, bar, distribution, plot, point
-from echo_hf.report.charts.printed import printed_bars, printed_boxes
-from echo_hf.report.charts.scale import UNIT, Scale
-from echo_hf.report.charts.scatter import points
+from echo_hf.report.charts import (
+    UNIT,
+    Scale,
+    axis,
+    bar,
+    density,
+    distribution,
+    grouped,
+    highest,
+    histogram,
+    plot,
+    point,
+    points,
+    printed_bars,
+    printed_boxes,
+)
 from echo_hf.report.markup import joined
 
 SVG = "{http://www.w3.org/2000/svg}"

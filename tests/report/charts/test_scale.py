@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from echo_hf.report.charts.scale import UNIT, Scale, round_scale
+from echo_hf.report.charts import UNIT, Scale, round_scale
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.systems.anole.loading import LoadedAnole, load_anole
-from echo_hf.systems.anole.options import AnoleOptions
+from echo_hf.systems.anole import LoadedAnole, load_anole
+from echo_hf.systems.anole_tokens import AnoleOptions
 from echo_hf.systems.local_models import LocalModel
 from tests.systems.tiny_anole import REASON, write_tiny_anole
 

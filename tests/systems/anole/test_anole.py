@@ -15,8 +15,7 @@ import pytest
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError, MissingExtraError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.anole import AnoleSystem
-from echo_hf.systems.anole.loading import LoadedAnole
+from echo_hf.systems.anole import AnoleSystem, LoadedAnole
 from echo_hf.systems.base import Drawn, System, Task
 from echo_hf.systems.registry import make_system
 from tests.systems.tasks_for_tests import blocks, config, levels, picture_file, task

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from echo_hf.errors import GenerationError
-from echo_hf.systems.anole.decoder import in_order, make_decoder, weights_name
-from echo_hf.systems.anole.loading import LoadedAnole
+from echo_hf.systems.anole import LoadedAnole
+from echo_hf.systems.anole_tokens import in_order, make_decoder, weights_name
 from tests.systems.tiny_anole import CODES, TOKENS, in_original_order
 
 pytestmark = pytest.mark.extras

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from echo_hf.systems.anole.drawing import draw_tokens
-from echo_hf.systems.anole.loading import LoadedAnole
-from echo_hf.systems.anole.options import AnoleOptions
-from echo_hf.systems.anole.prompts import branches
+from echo_hf.systems.anole import LoadedAnole, draw_tokens
+from echo_hf.systems.anole_tokens import AnoleOptions, branches
 from tests.systems.tiny_anole import TOKENS
 
 pytestmark = pytest.mark.extras

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from echo_hf.systems.anole.guidance import draw_token, guided
+from echo_hf.systems.anole_tokens import draw_token, guided
 from tests.systems.tiny_anole import REASON
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]

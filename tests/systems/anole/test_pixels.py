@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from echo_hf.systems.anole.pixels import pixels
+from echo_hf.systems.anole_tokens import pixels
 from tests.systems.tasks_for_tests import blocks
 from tests.systems.tiny_anole import REASON
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from echo_hf.errors import GenerationError
-from echo_hf.systems.anole.prompts import Words, branches, words_of
+from echo_hf.systems.anole_tokens import AnoleWords, branches, words_of
 
-WORDS = Words(start=0, picture_starts=1, picture_ends=2, end_of_turn=3, pad=9)
+WORDS = AnoleWords(start=0, picture_starts=1, picture_ends=2, end_of_turn=3, pad=9)
 VOCABULARY = {"<s>": 0, "<racm3:break>": 1, "<eoss>": 2, "<reserved08706>": 3, "<pad>": 9}
 
 

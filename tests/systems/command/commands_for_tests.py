@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.systems.base import Task
 from echo_hf.systems.command import CommandSystem
-from echo_hf.systems.config import SystemConfig
 
 MISBEHAVING = Path(__file__).with_name("misbehaving.py")
 LONG_S = 60.0

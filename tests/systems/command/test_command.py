@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Task
 from echo_hf.systems.command import CommandSystem
-from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.registry import make_system
 from tests.pictures_for_tests import encoded, noise
 from tests.stages_for_tests import ROOT

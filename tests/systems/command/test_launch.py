@@ -10,9 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from echo_hf.errors import GenerationError
-from echo_hf.systems.command import CommandSystem
-from echo_hf.systems.command.environment import hidden
-from echo_hf.systems.command.launch import WORKERS
+from echo_hf.systems.command import WORKERS, CommandSystem, hidden
 from echo_hf.systems.registry import make_system
 from tests.systems.command.commands_for_tests import command_config, task_of
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import GenerationError
-from echo_hf.systems.diffusers.classes import (
+from echo_hf.systems.diffusers_classes import (
+    KINDS,
     PipelineClass,
     check_call,
     class_named,
     pipeline_class,
 )
-from echo_hf.systems.diffusers.kinds import KINDS
 from tests.systems.tiny_pipelines import REASON
 
 PLACE = "system 'tiny'"

@@ -9,16 +9,8 @@ from PIL import Image
 from echo_hf.engines.base import ImageRef
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Task
-from echo_hf.systems.diffusers.classes import PipelineClass
-from echo_hf.systems.diffusers.inputs import (
-    given_inputs,
-    not_shown,
-    not_taken,
-    shown_pictures,
-    way_of,
-)
-from echo_hf.systems.diffusers.kinds import KINDS
-from echo_hf.systems.diffusers.options import DiffusersOptions
+from echo_hf.systems.diffusers import given_inputs, not_shown, not_taken, shown_pictures, way_of
+from echo_hf.systems.diffusers_classes import KINDS, DiffusersOptions, PipelineClass
 from tests.systems.tasks_for_tests import blocks, task
 
 WIDE, HIGH = blocks((128, 64), 1), blocks((64, 128), 2)

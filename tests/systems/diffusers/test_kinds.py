@@ -6,8 +6,7 @@ import inspect
 
 import pytest
 
-from echo_hf.systems.diffusers.classes import OURS
-from echo_hf.systems.diffusers.kinds import KINDS, KONTEXT_SIZES
+from echo_hf.systems.diffusers_classes import KINDS, KONTEXT_SIZES, OURS
 from tests.systems.tiny_pipelines import REASON
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from echo_hf.config.systems import FixedSize
 from echo_hf.errors import GenerationError
-from echo_hf.systems.config import FixedSize
-from echo_hf.systems.diffusers.kinds import KINDS
-from echo_hf.systems.diffusers.output_size import check_size, size_arguments
+from echo_hf.systems.diffusers import check_size, size_arguments
+from echo_hf.systems.diffusers_classes import KINDS
 
 KONTEXT, KLEIN, GLM = (
     KINDS[name] for name in ("FluxKontextPipeline", "Flux2KleinPipeline", "GlmImagePipeline")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from echo_hf.systems.diffusers.kinds import KINDS, PromptReader
-from echo_hf.systems.diffusers.prompt_length import prompt_length
+from echo_hf.systems.diffusers import prompt_length
+from echo_hf.systems.diffusers_classes import KINDS, PromptReader
 from echo_hf.systems.registry import make_system
 from tests.systems.tasks_for_tests import config, task
 from tests.systems.tiny_pipelines import Write

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
-from echo_hf.pictures import MOST_BYTES
+from echo_hf.images.store import MOST_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Task
-from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.files import FilesSystem
 from echo_hf.systems.registry import make_system
 from tests.pictures_for_tests import encoded, noise

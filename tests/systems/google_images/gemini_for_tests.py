@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from echo_hf.systems.config import SystemConfig
+from echo_hf.config.systems import SystemConfig
 from tests.engines.openai.loopback_server import Answer
 from tests.systems.drawing_for_tests import PICTURE, base64_of
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from echo_hf.config.systems import Price
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.config import Price
-from echo_hf.systems.google_images.answer import drawn_from
+from echo_hf.systems.google_images import drawn_from
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import PICTURE
 

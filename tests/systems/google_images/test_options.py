@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import GenerationError, MissingExtraError
-from echo_hf.systems.google_images import GoogleImages
-from echo_hf.systems.google_images.options import read_options
+from echo_hf.systems.google_images import GoogleImages, read_options
 from echo_hf.systems.registry import make_system
 from tests.systems.google_images.gemini_for_tests import config
 

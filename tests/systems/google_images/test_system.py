@@ -211,8 +211,8 @@ def test_an_endless_answer_is_cut(
     server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the limits of what is read, which are made small here; an error's status counts."""
-    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_ANSWER", 1000)
-    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_OF_AN_ERROR", 9)
+    monkeypatch.setattr("echo_hf.systems.hosted.MOST_ANSWER", 1000)
+    monkeypatch.setattr("echo_hf.systems.hosted.MOST_OF_AN_ERROR", 9)
     server.behave = lambda _: answer(candidate(picture(b"x" * 5000)))
     drawn = _drawn(make())
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)

@@ -9,9 +9,7 @@ import pytest
 from echo_hf.systems.base import System
 from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import LoopbackServer
-from tests.systems.drawing_for_tests import (
-    KEY,
-)
+from tests.systems.drawing_for_tests import KEY
 from tests.systems.openai_images.images_for_tests import Make, config
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.systems.base import Drawn, System
-from echo_hf.systems.config import SystemConfig
 from tests.engines.openai.loopback_server import Answer
-from tests.systems.drawing_for_tests import (
-    task,
-)
+from tests.systems.drawing_for_tests import task
 
 Make = Callable[..., System]
 PRICE = {"text_in": 5, "image_in": 8, "text_out": 10, "image_out": 30, "as_of": "2026-11-21"}

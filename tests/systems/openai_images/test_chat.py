@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing
-from echo_hf.systems.config import SystemConfig
 from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, completion
 from tests.pictures_for_tests import encoded, noise

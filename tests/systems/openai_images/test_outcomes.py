@@ -12,14 +12,7 @@ from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Passing
 from tests.engines.openai.loopback_server import SILENCE, Answer, LoopbackServer, fault
-from tests.systems.drawing_for_tests import (
-    HUGE,
-    KEY,
-    PICTURE,
-    base64_of,
-    image_answer,
-    task,
-)
+from tests.systems.drawing_for_tests import HUGE, KEY, PICTURE, base64_of, image_answer, task
 from tests.systems.openai_images.images_for_tests import HTML, USAGE, Make, drawn_by
 
 
@@ -238,7 +231,7 @@ def test_an_endless_answer_is_cut(
     server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the limit of what is read, which is made small here."""
-    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_ANSWER", 1000)
+    monkeypatch.setattr("echo_hf.systems.hosted.MOST_ANSWER", 1000)
     server.behave = lambda _: image_answer(b"x" * 5000)
     drawn = drawn_by(make())
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
@@ -249,7 +242,7 @@ def test_an_endless_error_is_cut_and_its_status_counts(
     server: LoopbackServer, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a limit of its own, which is made small here."""
-    monkeypatch.setattr("echo_hf.systems.limited_client.MOST_OF_AN_ERROR", 9)
+    monkeypatch.setattr("echo_hf.systems.hosted.MOST_OF_AN_ERROR", 9)
     server.behave = lambda _: Answer(b"overload" * 5000, 503)
     with make() as system, pytest.raises(Passing, match=r"status 503: overloado$"):
         system.draw(task())

@@ -12,10 +12,7 @@ from echo_hf.systems.base import Retired
 from echo_hf.systems.generate import generate
 from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, fault
-from tests.systems.drawing_for_tests import (
-    KEY,
-    task,
-)
+from tests.systems.drawing_for_tests import KEY, task
 from tests.systems.openai_images.images_for_tests import HTML, Make, config, drawn_by
 from tests.systems.runs_for_tests import benchmark, evaluation
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from echo_hf.config.systems import read_system, shipped_systems
 from echo_hf.engines.base import Usage
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.config_files import read_system, shipped_systems
 from tests.engines.openai.loopback_server import Answer, LoopbackServer
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import (

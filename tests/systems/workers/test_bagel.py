@@ -18,12 +18,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from echo_hf.config.systems import SystemConfig, read_system, shipped_configs, shipped_systems
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Drawn
-from echo_hf.systems.command import CommandSystem
-from echo_hf.systems.command.launch import WORKERS
-from echo_hf.systems.config import SystemConfig
-from echo_hf.systems.config_files import read_system, shipped_configs, shipped_systems
+from echo_hf.systems.command import WORKERS, CommandSystem
 from echo_hf.systems.registry import make_system
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.command.commands_for_tests import task_of

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.engines.rules.multimodal.colours import gains_colours, wanted_colours
-from echo_hf.engines.rules.multimodal.looks import look_at
+from echo_hf.engines.rules.images import gains_colours, look_at, wanted_colours
 from tests.engines.rules.multimodal.drawn_pictures import DAY, portrait, saved, scene
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.engines.rules.multimodal.edits import read_edit
+from echo_hf.engines.rules.images import read_edit
 
 
 @pytest.mark.parametrize(

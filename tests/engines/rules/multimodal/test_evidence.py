@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from echo_hf.engines.rules.multimodal.edits import Edit
-from echo_hf.engines.rules.multimodal.evidence import alt_weight, change_weight
-from echo_hf.engines.rules.multimodal.looks import look_at
-from echo_hf.engines.rules.multimodal.palettes import blend_among
-from echo_hf.engines.rules.names import names_of
+from echo_hf.engines.rules.images import Edit, alt_weight, blend_among, change_weight, look_at
+from echo_hf.engines.rules.words import names_of
 from tests.engines.rules.multimodal.drawn_pictures import (
     FADED,
     NIGHT,

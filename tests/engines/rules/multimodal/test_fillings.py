@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.engines.rules.multimodal.blank_values import Blank, listings, named, value_of
-from echo_hf.engines.rules.multimodal.fillings import agrees
-from echo_hf.engines.rules.multimodal.templates import read_template
-from echo_hf.multimodal.blanks import placeholders
+from echo_hf.engines.rules.images import Blank, agrees, listings, named, read_template, value_of
+from echo_hf.samples.blanks import placeholders
 
 OBJECT, WORD = Blank("(object)", "object", False), Blank("(word)", "word", False)
 ANIMAL, JOB = Blank("[ANIMAL]", "animal", True), Blank("[JOB]", "job", True)

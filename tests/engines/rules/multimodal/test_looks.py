@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.engines.rules.multimodal.looks import LONGEST_SIDE, Look, alike, look_at
+from echo_hf.engines.rules.images import LONGEST_SIDE, Look, alike, look_at
 from tests.engines.rules.multimodal.drawn_pictures import (
     FADED,
     NIGHT,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echo_hf.engines.rules.multimodal.rectangles import pictures_in
+from echo_hf.engines.rules.images import pictures_in
 
 NOISE = np.random.default_rng(3).integers(0, 256, (400, 400, 3), dtype=np.int16)
 

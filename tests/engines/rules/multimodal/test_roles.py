@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.engines.rules.multimodal.roles import roles
-from echo_hf.multimodal.answers import RolesAnswer, RolesSample
-from echo_hf.multimodal.blanks import completed, placeholders
+from echo_hf.engines.rules.images import roles
+from echo_hf.samples.blanks import completed, placeholders
+from echo_hf.samples.shown_images import RolesAnswer, RolesSample
 from tests.engines.rules.multimodal.drawn_pictures import (
     DAY,
     FADED,

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from echo_hf.engines.rules.multimodal.said_roles import said_about
-from echo_hf.engines.rules.names import names_of
+from echo_hf.engines.rules.images import said_about
+from echo_hf.engines.rules.words import names_of
 
 NAMES = names_of(
     {

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from echo_hf.engines.rules import RULES
-from echo_hf.engines.rules.multimodal.screenshots import screenshots
-from echo_hf.multimodal.boxes import intersection_over_union
-from echo_hf.multimodal.screenshots_answer import ScreenshotsAnswer
+from echo_hf.engines.rules.images import screenshots
+from echo_hf.samples.boxes import intersection_over_union
+from echo_hf.samples.screenshots import ScreenshotsAnswer
 from tests.stages_for_tests import ROOT
 
 TUNE = ROOT / "tests" / "data" / "screenshots" / "tune"

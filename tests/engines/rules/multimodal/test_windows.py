@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from echo_hf.engines.rules.multimodal.looks import look_at
-from echo_hf.engines.rules.multimodal.windows import Window
+from echo_hf.engines.rules.images import Window, look_at
 from tests.engines.rules.multimodal.drawn_pictures import (
     NIGHT,
     chat,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.engines.rules.verdicts.clauses import Asked, Clause
-from echo_hf.engines.rules.verdicts.lexicon import plain_words
-from echo_hf.engines.rules.verdicts.tones import Mark, Tone
+from echo_hf.engines.rules.verdicts import Asked, Clause, Mark, Tone
+from echo_hf.engines.rules.words import plain_words
 
 PLAIN = Asked()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.engines.rules.verdicts.deciding import Verdict, decide
-from echo_hf.engines.rules.verdicts.tones import Mark, Said, Tone
+from echo_hf.engines.rules.verdicts import Mark, Said, Tone, Verdict, decide
 
 
 def verdict(*said: list[Tone], contrast: bool = False) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.engines.rules.verdicts.expectations import leaves_open, mismatch, misses, recounts
-from echo_hf.engines.rules.verdicts.sentences import sentences_of
+from echo_hf.engines.rules.verdicts import leaves_open, mismatch, misses, recounts, sentences_of
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ from itertools import combinations
 
 import pytest
 
-from echo_hf.curate.feedback_answer import LONGEST_KEYWORD
-from echo_hf.engines.rules.verdicts import failures
-from echo_hf.engines.rules.verdicts import judging_words as words
-from echo_hf.engines.rules.verdicts.han_judging import read_han
-from echo_hf.engines.rules.verdicts.signs import SIGNS, Sign
+from echo_hf.curate.feedback import LONGEST_KEYWORD
+from echo_hf.engines.rules import verdicts as failures
+from echo_hf.engines.rules import verdicts as words
+from echo_hf.engines.rules.verdicts import SIGNS, Sign, read_han
 
 LISTS = (failures.FAULTS, failures.TOPICS, failures.HAN_FAULTS, failures.HAN_TOPICS)
 EVERY = {name for several in LISTS for name in several}

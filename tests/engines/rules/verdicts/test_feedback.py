@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echo_hf.config_sections import Target
-from echo_hf.curate.feedback import Feedback
-from echo_hf.curate.feedback_answer import FeedbackAnswer, JudgedComment
-from echo_hf.engines.rules.verdicts.feedback import feedback
+from echo_hf.config.sections import Target
+from echo_hf.curate.feedback import Feedback, FeedbackAnswer, JudgedComment
+from echo_hf.engines.rules.verdicts import feedback
 from tests.samples_for_tests import UNHURRIED, post, sample, table, url
 
 TARGET = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.engines.rules.verdicts.lexicon import Lexicon, phrases, plain_words
+from echo_hf.engines.rules.words import Lexicon, phrases, plain_words
 
 LETTERS = st.sampled_from("abc")
 PHRASES = st.lists(st.lists(st.sampled_from("abc_"), min_size=1, max_size=4), max_size=6)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.engines.rules.verdicts.misspellings import misspelt, quotes_unasked
+from echo_hf.engines.rules.verdicts import misspelt, quotes_unasked
 
 SIGN = "a wooden sign that reads “LAVENDER COTTAGE” above a door"
 WORDS = st.text("abcd", min_size=4, max_size=8)

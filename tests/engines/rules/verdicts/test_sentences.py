@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.engines.rules.verdicts.sentences import sentences_of
+from echo_hf.engines.rules.verdicts import sentences_of
 
 
 @pytest.mark.parametrize(

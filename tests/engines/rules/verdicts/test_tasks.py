@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.engines.rules.names import names_of
-from echo_hf.engines.rules.reading import Reading
-from echo_hf.engines.rules.verdicts.tasks import kind_and_task
+from echo_hf.engines.rules.verdicts import kind_and_task
+from echo_hf.engines.rules.words import Reading, names_of
 
 NAMES = names_of(
     {

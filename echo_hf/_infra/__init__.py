@@ -1,0 +1,1 @@
+"""What many parts need and no user imports: retries, SQLite, folders, text."""

@@ -1,0 +1,98 @@
+"""Replace a folder as a whole: a process that is killed leaves the old folder or the new one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from echo_hf.errors import ReleaseError
+
+
+@contextmanager
+def replaced_whole(folder: Path, ours: Collection[str] | None = None) -> Iterator[Path]:
+    """An empty folder that takes the place of `folder` when the block ends without an error.
+
+    Args:
+        folder: What to replace; it may be absent.
+        ours: Names that may be lost with it; null where all of it may.
+
+    Yields:
+        Where to write.
+
+    Raises:
+        ReleaseError: `folder` is a file, or holds a name that is not ours.
+    """
+    restore(folder)
+    if ours is not None:
+        check_replaceable(folder, ours)
+    partial = _aside(folder, "partial")
+    _discard(_aside(folder, "previous"), partial)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        _swap(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_replaceable(folder: Path, ours: Collection[str]) -> None:
+    """Refuses to replace what is not ours.
+
+    Args:
+        folder: What would be replaced; it may be absent.
+        ours: Names that may be lost with it.
+
+    Raises:
+        ReleaseError: `folder` is a file, or holds a name that is not ours.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ReleaseError(f"{str(folder)!r} is a file, expected a folder: name another place")
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    foreign = sorted(names - set(ours))
+    if foreign:
+        raise ReleaseError(
+            f"{str(folder)!r} holds {foreign[0]!r}, which is no part of it and would be lost: "
+            "move it, or name another folder"
+        )
+
+
+def complete(folder: Path) -> Path:
+    """Where to read a folder: itself, or the previous one while it is being replaced.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        The place of a complete one; `folder` itself when there is none.
+    """
+    previous = _aside(folder, "previous")
+    return previous if previous.exists() and not folder.exists() else folder
+
+
+def restore(folder: Path) -> None:
+    """Puts the previous folder back if its replacement was killed; for writers only."""
+    previous = _aside(folder, "previous")
+    if previous.exists() and not folder.exists():
+        previous.rename(folder)
+
+
+def _swap(partial: Path, folder: Path) -> None:
+    previous = _aside(folder, "previous")
+    if folder.exists():
+        folder.rename(previous)
+    partial.rename(folder)
+    _discard(previous, partial)
+
+
+def _discard(previous: Path, partial: Path) -> None:
+    shutil.rmtree(partial, ignore_errors=True)
+    if previous.exists():
+        # Deleting takes a while: under this name nobody mistakes what is left for a release.
+        previous.rename(partial)
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _aside(folder: Path, role: str) -> Path:
+    return folder.with_name(f".{folder.name}.{role}")

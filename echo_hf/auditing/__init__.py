@@ -1,1 +1,0 @@
-"""Audits of judges: `echo-hf audit` shows them pictures whose rating is known beforehand."""

@@ -1,0 +1,518 @@
+"""Build a benchmark, or a part of it: stage by stage, each result saved before the next begins."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasets import Dataset, concatenate_datasets
+
+from echo_hf.builder.replay import Replay, replay_of
+from echo_hf.builder.steps import STAGES, stage_class, up_to
+from echo_hf.collect.collect import Collect, Merge
+from echo_hf.collect.crawl import open_questions
+from echo_hf.collect.crawl_answers import answers_digest
+from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.records import located, read_records
+from echo_hf.config.loading import Config, load_config
+from echo_hf.config.sections import Posts
+from echo_hf.curate.splits import CONFIGS
+from echo_hf.engines.auto import Engines
+from echo_hf.engines.base import Engine, check_installed
+from echo_hf.errors import ReleaseError, SourceError
+from echo_hf.hub.facts import ReleaseFacts, failed_calls, measure
+from echo_hf.hub.manifest import FORMAT, toolkit_version
+from echo_hf.hub.redistribution import RESTRICTED
+from echo_hf.hub.release import Release, is_complete, read_release, write_release
+from echo_hf.hub.responses import write_responses
+from echo_hf.hub.run_tables import cleaned_outputs, run_tables
+from echo_hf.images.metadata import VERSION as STRIPPER
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.batch_inference import keyed_requests, plan
+from echo_hf.pipeline.progress import Unwatched, Watcher
+from echo_hf.pipeline.result import SAID, FillStats, StageResult
+from echo_hf.pipeline.run_folder import RunFolder, StageRecord
+from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.reasons import Failed, LeftOut
+from echo_hf.tables import SAMPLES
+
+
+@dataclass
+class Pipeline:
+    """One run of the stages over one config.
+
+    Attributes:
+        config: What to build.
+        folder: Where.
+        engines: Who answers.
+        offline: Whether nobody may be asked.
+        watch: Told of each plan, call and result.
+        replay: What a release recorded, for a build that asks no model; null for one that may.
+    """
+
+    config: Config
+    folder: RunFolder
+    engines: Engines
+    offline: bool = False
+    watch: Watcher = field(default_factory=Unwatched)
+    replay: Replay | None = None
+
+    def results(self, until: str) -> Iterator[StageResult]:
+        """Runs the stages in order, each saved before the next begins."""
+        for name in up_to(until):
+            self._check_usable(name)  # before a post is read, a picture fetched, a model asked
+        result = self._collect()
+        self.watch.finished(result)
+        yield result
+        for name in up_to(until)[1:]:
+            result = self._run(name, result.dataset)
+            self.watch.finished(result)
+            yield result
+
+    def release(
+        self,
+        results: Sequence[StageResult],
+        *,
+        with_responses: bool = False,
+        allow_empty: bool = False,
+    ) -> Release:
+        """Writes the release from the results of all stages, unless it is there already.
+
+        Args:
+            results: Of all stages, in order.
+            with_responses: Whether it carries the stored answers that they were made from.
+            allow_empty: Whether it may be without a sample.
+
+        Returns:
+            The release.
+
+        Raises:
+            ReleaseError: There is no sample; a release that is there stays.
+        """
+        samples = parts(results[-1].dataset)
+        if not allow_empty and not any(map(len, samples.values())):
+            raise ReleaseError(
+                "no post became a sample, so no release is written, and one that is there stays: "
+                "mend the posts, their `source` or the engine, as the reasons of the stages say"
+                f"{_first_error(results)}; --allow-empty writes one all the same"
+            )
+        left_out = self._carry_responses(results) if with_responses else self._without_responses()
+        beside = run_tables(self.folder.root, samples, self.folder.cache)
+        configs = {**samples, **beside.configs}
+        facts = dataclasses.replace(
+            self._facts(results),
+            measured=measure(samples, results[0].dataset),
+            left_out={**beside.left_out, **left_out},
+            failed={r.stats.stage: failed_calls(r) for r in results if len(r.quarantine)},
+        )
+        built_from = combined_fingerprint(
+            results[-1].dataset._fingerprint,
+            *map(content_fingerprint, beside.configs.values()),
+            repr(facts),
+            f"{toolkit_version()} {FORMAT}",
+        )
+        mark = self.folder.root / "release.built"
+        unchanged = mark.exists() and mark.read_text() == built_from
+        if not unchanged or not is_complete(self.folder.release):
+            mark.unlink(missing_ok=True)
+            if self._strips:
+                configs, count = cleaned_outputs(configs, self.folder.pictures)
+                lost = {LeftOut.OUTPUT_NOT_CLEANED.value: count} if count else {}
+                of_outputs = {**facts.left_out.get("outputs", {}), **lost}
+                left_out = {**facts.left_out, **({"outputs": of_outputs} if of_outputs else {})}
+                facts = dataclasses.replace(facts, left_out=left_out)
+            write_release(self.folder.release, configs, self.folder.pictures, facts)
+            mark.write_text(built_from)
+        return read_release(self.folder.release, self.folder.cache)
+
+    def stage(self, name: str) -> Stage:
+        """A stage as the config sets it up."""
+        stage = stage_class(name).from_config(self.config, self.folder.pictures)
+        return stage.in_run(self.folder.root)
+
+    def engine(self, name: str) -> Engine | None:
+        """Who answers a stage, or answered it when it was recorded; null where nobody has to."""
+        engine_name = self.config.stages.engine_of(name)
+        if engine_name is None:
+            return None
+        if self.replay is None:
+            return self.engines.use(engine_name)
+        return self.replay.engine(name, self.config.engines[engine_name].kind)
+
+    def _check_usable(self, name: str) -> None:
+        self.stage(name)
+        self.engine(name)
+        who, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
+        # One that has run here may have all its answers.
+        if who and asks and self.folder.record(name) is None:
+            check_installed(self.config.engines[who].kind)
+
+    def described(self, name: str) -> dict[str, Any]:
+        """What would decide a stage's result now, as plain JSON values; nothing is run."""
+        if name == "collect":
+            steps = {"read": self._reader, "merge": Merge()}
+            described = {name: step.describe() for name, step in steps.items()}
+            return {**described, "files": files_of(self.config, self._collected)}
+        return description(self.stage(name), self.engine(name))
+
+    @property
+    def _strips(self) -> bool:
+        return self.config.stages.privacy.image_metadata == "strip"
+
+    @property
+    def _reader(self) -> Collect:
+        return Collect.from_config(self.config, self.folder.pictures)
+
+    @property
+    def _collected(self) -> Path:
+        return self.folder.root / LEDGER
+
+    def _collect(self) -> StageResult:
+        for platform, count in open_questions(
+            self.config, self.folder.root, datetime.datetime.now(datetime.UTC)
+        ):
+            self.watch.noticed(
+                f"{platform}: {count:,} questions are open: `echo-hf collect` goes on"
+            )
+        records = read_records(self.config.posts, self._collected)
+        if not len(records):
+            names = ", ".join(repr(str(entry.path or entry.source)) for entry in self.config.posts)
+            raise SourceError(
+                f"{names} holds no record: expected one post a line, or pages of posts; what a "
+                "config searches for has to be asked for first, by `echo-hf collect`"
+            )
+        # Read anew each time: the pictures beside the posts may have changed.
+        read = run_stage(self._reader, records, cache_dir=self.folder.cache, anew=True)
+        merged = run_stage(Merge(), read.dataset, cache_dir=self.folder.cache, anew=True)
+        posts = merged.dataset
+        posts._fingerprint = content_fingerprint(posts)
+        tally = {
+            "posts": len(posts),
+            "merged": len(read.dataset) - len(posts) - len(merged.rejects),
+            "pictures": _pictures(posts),
+        }
+        stats = dataclasses.replace(read.stats, kept=len(posts), tally=tally)
+        stats.seconds += merged.stats.seconds
+        rejects = read.rejects
+        if len(merged.rejects):
+            replaced = Dataset.from_list(
+                list(self._records_of(merged.rejects, records)), features=rejects.features
+            )
+            rejects = concatenate_datasets([rejects, replaced])
+        stats.rejected = {**read.stats.rejected, **merged.stats.rejected}
+        result = dataclasses.replace(read, dataset=posts, rejects=rejects, stats=stats)
+        self._save(result, self.described("collect"), records._fingerprint)
+        return result
+
+    def _records_of(self, posts: Dataset, records: Dataset) -> Iterator[dict[str, Any]]:
+        """The records of rejected posts, with the reasons."""
+        at = {place: row for row, place in enumerate(records["place"])}
+        forgotten = self._reader.forgotten
+        for post in posts:
+            record = records[at[post["place"]]]
+            if forgotten.are_named_in(json.loads(record["record"])):
+                record["record"] = None  # it would keep the forgotten post
+            yield {**record, **{name: post[name] for name in SAID}}
+
+    def _run(self, name: str, dataset: Dataset) -> StageResult:
+        started = time.perf_counter()
+        stage = self.stage(name).prepared(dataset, offline=self.offline, watch=self.watch)
+        engine = self.engine(name)
+        described = description(stage, engine)
+        with closing(self.folder.store()) if engine else nullcontext() as store:
+            recalled = None
+            if engine is not None and store is not None:  # an empty store counts as false
+                recalled = self._recalled(stage, dataset, engine, store)
+                if not self._has(name, described, dataset):
+                    self._announce(stage, dataset, engine, store)
+            result = run_stage(
+                stage,
+                dataset,
+                engine=engine,
+                store=store,
+                cache_dir=self.folder.cache,
+                offline=self.offline or self.replay is not None,
+                progress=self.watch.called,
+            )
+        result.stats.fill = recalled or result.stats.fill
+        result.stats.seconds = time.perf_counter() - started
+        self._save(result, described, dataset._fingerprint)
+        return result
+
+    def _recalled(
+        self, stage: Stage, dataset: Dataset, engine: Engine, store: Store
+    ) -> FillStats | None:
+        """Takes in what a release recorded for a stage; null where nothing is replayed."""
+        if self.replay is None or not isinstance(stage, ModelStage) or not engine.stored:
+            return None
+        return self.replay.recall(stage, dataset, engine, store)
+
+    def _has(self, name: str, described: Mapping[str, Any], dataset: Dataset) -> bool:
+        record = self.folder.record(name)
+        made_from = (record.describe, record.input) if record else None
+        return made_from == (described, dataset._fingerprint)
+
+    def _announce(self, stage: Stage, dataset: Dataset, engine: Engine, store: Store) -> None:
+        asks = engine.stored and not self.offline and self.replay is None
+        if isinstance(stage, ModelStage) and asks:
+            self.watch.planned(stage.name, plan(stage, dataset, engine, store))
+
+    def _save(self, result: StageResult, describe: Mapping[str, Any], read: str) -> None:
+        output = result.dataset._fingerprint
+        record = StageRecord(result.stats.stage, describe, read, output)
+        self.folder.save(result, record)
+        remark = self.replay.remark(record) if self.replay else None
+        if remark:
+            self.watch.noticed(remark)
+
+    def _carry_responses(self, results: Sequence[StageResult]) -> dict[str, Mapping[str, int]]:
+        with closing(self.folder.store()) as store:
+            inputs = [result.dataset for result in results]
+            stages = ((self.stage(name), self.engine(name)) for name in STAGES[1:])
+            asked = keyed_requests(stages, inputs, store)
+            restricted = RESTRICTED - set(self.config.rights)
+            written = write_responses(self.folder, asked, store, inputs[0], restricted=restricted)
+        for reason, count in written.left_out.items():
+            self.watch.noticed(f"responses: {count:,} left out, {reason}: {reason.meaning}")
+        counts = {str(reason): count for reason, count in written.left_out.items()}
+        return {"responses": counts} if counts else {}
+
+    def _without_responses(self) -> dict[str, Mapping[str, int]]:
+        # What an earlier build wrote may be about posts that have left since.
+        self.folder.responses.unlink(missing_ok=True)
+        return {}
+
+    def _facts(self, results: Sequence[StageResult]) -> ReleaseFacts:
+        records = {name: self.folder.record(name) for name in STAGES}
+        provenance = {name: _origin(record) for name, record in records.items() if record}
+        said = self.config.release.model_dump(exclude_none=True)
+        return ReleaseFacts(
+            name=self.config.name,
+            target=self.config.target,
+            protocol=self.config.protocol,
+            funnel={result.stats.stage: _counts(result) for result in results},
+            provenance=provenance,
+            languages=_languages(results[0].dataset),
+            rules_built=any(_kind(record) == "rules" for record in records.values() if record),
+            rights=self.config.rights,
+            removed_categories=tuple(map(str, self.config.stages.safety.remove)),
+            metadata_stripper=STRIPPER if self._strips else None,
+            **said,
+        )
+
+
+def description(stage: Stage, engine: Engine | None) -> dict[str, Any]:
+    """What decides a stage's result under an engine, as plain JSON values."""
+    described = stage.describe()
+    if engine is not None:
+        described["engine"] = dict(engine.signature())
+    plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
+    return plain
+
+
+def parts(samples: Dataset) -> dict[str, Dataset]:
+    """The samples of each part of the release, without the column that says so."""
+    member = _arrow(samples, "splits")["splits"].to_pylist()
+    columns = samples.select_columns(list(SAMPLES.columns))
+    return {
+        name: columns.select([row for row, splits in enumerate(member) if name in splits])
+        for name in CONFIGS
+    }
+
+
+def _arrow(dataset: Dataset, column: str) -> pa.Table:
+    return dataset.select_columns([column]).with_format("arrow")[:]
+
+
+def _pictures(posts: Dataset) -> int:
+    return sum(len(chunk.flatten()) for chunk in _arrow(posts, "pictures")["pictures"].chunks)
+
+
+def _kind(record: StageRecord) -> str | None:
+    return (record.describe.get("engine") or {}).get("kind")
+
+
+def _origin(record: StageRecord) -> dict[str, Any]:
+    prompt = record.describe.get("prompt")
+    digest = hashlib.sha256(prompt.encode()).hexdigest() if prompt else None
+    return {
+        "digest": record.digest,
+        "engine": record.describe.get("engine"),
+        "prompt": digest,
+    }
+
+
+def _languages(posts: Dataset) -> tuple[str, ...]:
+    return tuple(sorted(pc.unique(_arrow(posts, "lang")["lang"].drop_null()).to_pylist()))
+
+
+def _first_error(results: Sequence[StageResult]) -> str:
+    for result in results:
+        rows = result.quarantine.select_columns(["_reason", "_detail"]).with_format("arrow")[:]
+        failed = rows.filter(pc.equal(rows["_reason"], Failed.ENGINE_ERROR.value))["_detail"]
+        if len(failed):
+            where = f"in {result.stats.stage!r} the engine failed on {len(failed):,} rows"
+            return f" ({where}, first with {failed[0].as_py()!r})"
+    return ""
+
+
+def _counts(result: StageResult) -> dict[str, Any]:
+    stats = result.stats
+    return {
+        "rows_in": stats.rows_in,
+        "kept": stats.kept,
+        "rejected": dict(stats.rejected),
+        "quarantined": dict(stats.quarantined),
+        "noted": dict(stats.noted),
+        "tally": dict(stats.tally),
+    }
+
+
+def files_of(config: Config, collected: Path) -> list[dict[str, Any]]:
+    """Where the posts of a config come from, with the sha256 of what is there.
+
+    Args:
+        config: The config.
+        collected: The ledger of the crawl.
+
+    Returns:
+        For each entry how it is read; the digest is that of the file's bytes, or of the answers.
+    """
+    return [_file_of(entry, collected) for entry in config.posts]
+
+
+def _file_of(entry: Posts, collected: Path) -> dict[str, Any]:
+    if entry.search is not None:
+        return {"source": entry.source, "sha256": answers_digest(collected, entry.source)}
+    _, path = located(entry)
+    keywords = list(entry.keywords)
+    return {
+        "source": entry.source,
+        "name": path.name,
+        "keywords": keywords,
+        "sha256": _sha256(path),
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+RUNS = Path("runs")
+
+
+def build(
+    config: Config | Path | str,
+    *,
+    runs: Path | str = RUNS,
+    offline: bool = False,
+    responses: Path | str | None = None,
+    with_responses: bool = False,
+    allow_empty: bool = False,
+    watch: Watcher | None = None,
+) -> Release:
+    """Builds a benchmark; what an earlier run has done already is not done again.
+
+    Args:
+        config: The config, or the path of its file.
+        runs: Folder of runs; this one goes into the sub-folder of the config's name.
+        offline: Ask nobody: answer from the store alone, and fetch no picture.
+        responses: Folder of a release, or `ORG/NAME@TAG` on the Hub, that carries the answers to
+            read in place of asking a model: the same posts give the same tables.
+        with_responses: Whether the release carries the stored answers that it was made from.
+        allow_empty: Whether a release without a sample is written.
+        watch: Told of each plan, call and result.
+
+    Returns:
+        The release, on disk and readable with `datasets.load_dataset`.
+
+    Raises:
+        EchoError: The config, a source, an engine or the recorded answers are not usable, or no
+            post became a sample; the message says how to go on.
+    """
+    with opened(config, runs, offline=offline, responses=responses, watch=watch) as pipeline:
+        results = list(pipeline.results(STAGES[-1]))
+        return pipeline.release(results, with_responses=with_responses, allow_empty=allow_empty)
+
+
+def run_until(
+    config: Config | Path | str,
+    until: str,
+    *,
+    runs: Path | str = RUNS,
+    offline: bool = False,
+    watch: Watcher | None = None,
+) -> list[StageResult]:
+    """Runs the stages up to one of them.
+
+    Args:
+        config: The config, or the path of its file.
+        until: Name of the last stage to run.
+        runs: Folder of runs.
+        offline: Ask no model: answer from the store alone.
+        watch: Told of each plan, call and result.
+
+    Returns:
+        The results in order.
+
+    Raises:
+        EchoError: As for `build`, or there is no such stage.
+    """
+    up_to(until)
+    with opened(config, runs, offline=offline, watch=watch) as pipeline:
+        return list(pipeline.results(until))
+
+
+@contextmanager
+def opened(
+    config: Config | Path | str,
+    runs: Path | str = RUNS,
+    *,
+    offline: bool = False,
+    writes: bool = True,
+    responses: Path | str | None = None,
+    watch: Watcher | None = None,
+) -> Iterator[Pipeline]:
+    """A pipeline over a config, with its run folder locked and its engines freed at the end.
+
+    Args:
+        config: The config, or the path of its file.
+        runs: Folder of runs.
+        offline: Ask no model.
+        writes: Lock the folder and write the config down; false to look only.
+        responses: As for `build`.
+        watch: Told of each plan, call and result.
+
+    Yields:
+        The pipeline.
+    """
+    config = config if isinstance(config, Config) else load_config(config)
+    folder = RunFolder(Path(runs) / config.name)
+    watch = watch or Unwatched()
+    with (
+        replay_of(responses) as replay,
+        folder.locked() if writes else nullcontext(),
+        Engines(config.engines) as engines,
+    ):
+        if writes:
+            folder.save_config(config)
+        if replay:
+            _tell_unknown(replay, watch)
+        yield Pipeline(config, folder, engines, offline, watch, replay)
+
+
+def _tell_unknown(replay: Replay, watch: Watcher) -> None:
+    for stage in replay.unknown():
+        watch.noticed(f"the release was built with a stage {stage!r}, which this version has not")

@@ -1,0 +1,381 @@
+"""Check how well an engine does each stage, against what careful readers wrote down."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from datasets import Dataset
+
+from echo_hf.builder.build import RUNS, description
+from echo_hf.builder.gold.consistency import addresses_of, check_agreement, root_of
+from echo_hf.builder.gold.folder import POSTS_FILE, Gold, read_gold, read_posts
+from echo_hf.builder.gold.lines import Half
+from echo_hf.builder.gold.measures import Measure, measured
+from echo_hf.builder.gold.stages import (
+    CHECKS,
+    Material,
+    check_names,
+    chosen_stages,
+    left_out,
+    not_checked,
+)
+from echo_hf.builder.steps import stage_class
+from echo_hf.config.checks import EngineChoice, parse_yaml, secrets_in, shown_value
+from echo_hf.config.loading import Config, load_config
+from echo_hf.config.sections import Posts
+from echo_hf.config.systems import shipped_config
+from echo_hf.engines.auto import Engines
+from echo_hf.engines.base import Engine, engine_names
+from echo_hf.errors import ConfigError, GoldError, StageError, unknown
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.batch_inference import plan
+from echo_hf.pipeline.progress import Unwatched, Watcher
+from echo_hf.pipeline.result import FillStats, StageResult
+from echo_hf.pipeline.run_folder import RunFolder, StageRecord
+from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.stage_runner import run_stage
+
+TWO_WAYS = (
+    "say which engine: echo-hf check-engine CONFIG checks those of a config, "
+    "echo-hf check-engine --engine KIND --model ID one without it"
+)
+OPTION = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is checked against what.
+
+    Attributes:
+        config: Target, engines and options of the stages.
+        gold: Folder of the gold.
+        posts: Where its posts are.
+        where: What to call that.
+    """
+
+    config: Config
+    gold: Path
+    posts: tuple[Posts, ...]
+    where: str
+
+
+def setting_of(
+    config: Config | Path | str | None, engine: EngineChoice | None, gold: Path | str | None
+) -> Setting:
+    """Puts together what is checked against what.
+
+    Args:
+        config: Names the engines, the stages' options and, for gold of its own, target and posts.
+        engine: Takes the place of all engines of the config.
+        gold: A folder of gold about the config's target; the bundled one when null, whose target
+            is its own.
+
+    Returns:
+        The setting.
+
+    Raises:
+        ConfigError: There is neither a config nor an engine, or no config for the gold.
+    """
+    if config is None and engine is None:
+        raise ConfigError(TWO_WAYS)
+    if config is None and gold is not None:
+        raise ConfigError(
+            f"gold {str(gold)!r} is about a target that only a config can name: "
+            "echo-hf check-engine CONFIG --gold DIR, with --engine to try another one"
+        )
+    bundled = load_config(shipped_config())
+    given = config if isinstance(config, Config) else load_config(config or shipped_config())
+    if engine is not None:
+        engines = dict.fromkeys(given.engines, engine)
+        given = given.model_copy(update={"engines": engines})
+    if gold is None:
+        given = given.model_copy(update={"target": bundled.target})
+        folder = Path(str(files("echo_hf.quickstart").joinpath("gold")))
+        return Setting(given, folder, bundled.posts, "the bundled posts")
+    own = Path(gold) / POSTS_FILE
+    if own.exists():
+        return Setting(given, Path(gold), (Posts(source="jsonl", path=own),), str(own))
+    return Setting(given, Path(gold), given.posts, _named(given.posts))
+
+
+def engine_choice(
+    kind: str | None, model: str | None = None, options: Sequence[str] = ()
+) -> EngineChoice | None:
+    """An engine as the command line names it.
+
+    Args:
+        kind: Its kind; null when none is named.
+        model: Its model.
+        options: Further options, `KEY=VALUE` each; values are read as in a config.
+
+    Returns:
+        The engine, if one is named.
+
+    Raises:
+        ConfigError: There is no such kind, or an option is none, names it, is given twice, or is a
+            secret.
+
+    Example:
+        >>> engine_choice("auto", "org/model", ["temperature=0.5"])
+        EngineChoice(kind='auto', model='org/model', temperature=0.5)
+    """
+    if kind is None:
+        if model is not None or options:
+            raise ConfigError(f"a model or an option without an engine: {TWO_WAYS}")
+        return None
+    if kind not in engine_names():
+        raise ConfigError(unknown("engine", kind, engine_names(), "--engine"))
+    every: list[tuple[str, Any]] = [("model", model)] if model is not None else []
+    every += map(_option, options)
+    names = [name for name, _ in every]
+    if "kind" in names:
+        raise ConfigError("--option 'kind': the kind of the engine is what --engine names")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"--option {twice!r} is given twice: give it once")
+    secret = next(secrets_in(dict(every)), None)
+    if secret is not None:
+        raise ConfigError(
+            f"--option has {secret!r}, and what was typed stays in the shell's history: put the "
+            "secret into an environment variable"
+        )
+    return EngineChoice(kind=kind, **dict(every))
+
+
+def _option(text: str) -> tuple[str, Any]:
+    found = OPTION.fullmatch(text)
+    if found is None:
+        # It may be a secret that was meant for something else.
+        raise ConfigError(f"--option of {len(text)} characters: expected KEY=VALUE")
+    try:
+        return found[1], parse_yaml(found[2])
+    except (yaml.YAMLError, ValueError):
+        raise ConfigError(
+            f"--option {found[1]!r} has a value that is no YAML: expected one as in a config, "
+            "for example 0.5, true or [1, 2]"
+        ) from None
+
+
+def _named(entries: Iterable[Posts]) -> str:
+    return shown_value(", ".join(str(entry.path or entry.source) for entry in entries))[1:-1]
+
+
+FOLDER = "check-engine"
+HALVES = (*get_args(Half), "all")
+TO_TUNE = 'write "half": "tune" into the lines of the threads to look at'
+NO_LINE = {
+    "tune": TO_TUNE,
+    "held_out": "all are of half 'tune'; choose that one, or leave \"half\" out of some threads",
+    "all": "write some, or name another folder",
+}
+
+
+@dataclass(frozen=True)
+class StageCheck:
+    """One stage under one engine.
+
+    Attributes:
+        stage: The stage.
+        engine: Kind and options of the engine.
+        digest: Sha256 of all that decided its answers: prompt, schema, parameters, engine.
+        describe: What that was made from.
+        measures: How well it did.
+        failed: Rows without an answer, by reason.
+        fill: Calls, tokens and cost.
+    """
+
+    stage: str
+    engine: EngineChoice
+    digest: str
+    describe: Mapping[str, Any]
+    measures: tuple[Measure, ...]
+    failed: Mapping[str, int]
+    fill: FillStats
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """How well an engine does.
+
+    Attributes:
+        target: The model that people talk about.
+        posts: Where they do.
+        half: Which half of the gold.
+        gold: Sha256 of its lines.
+        threads: How many threads they are about.
+        stages: Each stage that was checked.
+        notes: What was left out, and why.
+    """
+
+    target: str
+    posts: str
+    half: str
+    gold: str
+    threads: int
+    stages: tuple[StageCheck, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures of all stages, in order."""
+        return tuple(measure for one in self.stages for measure in one.measures)
+
+
+def check_engine(
+    config: Config | Path | str | None = None,
+    *,
+    engine: EngineChoice | None = None,
+    gold: Path | str | None = None,
+    half: str = "held_out",
+    stages: Sequence[str] | None = None,
+    errors: bool = False,
+    runs: Path | str = RUNS,
+    offline: bool = False,
+    watch: Watcher | None = None,
+) -> CheckResult:
+    """Checks how well an engine does each stage, given input without mistakes.
+
+    Args:
+        config: Names engines and options of stages, and for `gold` its target; or its file.
+        engine: Takes the place of all of the config's engines.
+        gold: A folder as `echo_hf/quickstart/gold/README.md` describes; the bundled one when null,
+            whose target and posts are its own.
+        half: `held_out`, `tune` or `all`.
+        stages: Only these, at least one; those that there is gold for when null.
+        errors: Keep what was not right in `Measure.errors`; only of the half `tune`.
+        runs: Folder of runs; answers are kept in `check-engine/<name of the config>` there.
+        offline: Ask no model: what no stored answer covers lowers the coverage.
+        watch: Told of each plan and call, and of results by their counts.
+
+    Returns:
+        The measures.
+
+    Raises:
+        EchoError: The config, the gold or an engine is not usable; the message says how to go on.
+    """
+    _check_half(half, errors)
+    check_names(stages)
+    setting = setting_of(config, engine, gold)
+    every = read_gold(setting.gold)
+    _check_lines(every.of(half), half, setting.gold)
+    chosen = chosen_stages(every.of(half), half, stages)
+    folder = RunFolder(Path(runs) / FOLDER / setting.config.name)
+    with (
+        folder.locked(),
+        Engines(setting.config.engines) as engines,
+        closing(folder.store()) as store,
+    ):
+        _check_engines(setting.config, chosen, engines)
+        given, threads = _material(setting, every, half, folder, watch or Unwatched())
+        asking = _Asking(given, engines, store, folder, offline, watch or Unwatched(), errors)
+        checked = tuple(asking.check(stage) for stage in chosen)
+    notes = (*not_checked(given.gold, half, stages), *left_out(given, chosen))
+    digest = _digest(given.gold)
+    target = setting.config.target.name
+    return CheckResult(target, setting.where, half, digest, threads, checked, notes)
+
+
+@dataclass(frozen=True)
+class _Asking:
+    given: Material
+    engines: Engines
+    store: Store
+    folder: RunFolder
+    offline: bool
+    watch: Watcher
+    errors: bool
+
+    def check(self, name: str) -> StageCheck:
+        """Asks the engine of a stage, and measures its answers."""
+        config = self.given.config
+        stage = stage_class(name).from_config(config, self.folder.pictures)
+        engine_name = config.stages.engine_of(name)
+        if engine_name is None or not isinstance(stage, ModelStage):
+            raise StageError(f"stage {name!r} asks no engine: nothing to check")
+        engine = self.engines.use(engine_name)
+        read = CHECKS[name].read(self.given)
+        result = self._run(stage, read, engine)
+        scored = CHECKS[name].score(self.given, read, result)
+        describe = description(stage, engine)
+        return StageCheck(
+            name,
+            config.engines[engine_name],
+            StageRecord(name, describe, read._fingerprint, result.dataset._fingerprint).digest,
+            describe,
+            tuple(measured(name, one, errors=self.errors) for one in scored),
+            result.stats.quarantined,
+            result.stats.fill,
+        )
+
+    def _run(self, stage: ModelStage, read: Dataset, engine: Engine) -> StageResult:
+        if engine.stored and not self.offline:
+            self.watch.planned(stage.name, plan(stage, read, engine, self.store))
+        result = run_stage(
+            stage,
+            read,
+            engine=engine,
+            store=self.store,
+            offline=self.offline,
+            progress=self.watch.called,
+        )
+        self.watch.finished(_without_places(result))
+        return result
+
+
+def _check_half(half: str, errors: bool) -> None:
+    if half not in HALVES:
+        raise ConfigError(unknown("half", half, HALVES))
+    if errors and half != "tune":
+        raise ConfigError(
+            f"errors of half {half!r} are not shown, so that nobody tunes on them: look at those "
+            f"of half 'tune'; in gold of your own {TO_TUNE}"
+        )
+
+
+def _check_lines(gold: Gold, half: str, folder: Path) -> None:
+    if not any(gold.lines.values()):
+        of = "" if half == "all" else f" of half {half!r}"
+        raise GoldError(f"{str(folder)!r} has no line{of}: {NO_LINE[half]}")
+
+
+def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> None:
+    # Made, not loaded: options that it does not take are told before posts are read.
+    for name in stages:
+        engine = config.stages.engine_of(name)
+        if engine is not None:
+            engines.use(engine)
+
+
+def _material(
+    setting: Setting, every: Gold, half: str, folder: RunFolder, watch: Watcher
+) -> tuple[Material, int]:
+    posts = read_posts(setting.posts, addresses_of(every), folder.pictures)
+    watch.finished(posts.read)
+    check_agreement(every, posts, setting.where)
+    gold = every.of(half)
+    roots = {root_of(line, posts) for lines in gold.lines.values() for line in lines}
+    return Material(setting.config, gold, posts), len(roots)
+
+
+def _without_places(result: StageResult) -> StageResult:
+    # What went wrong on which post of the held-out half is nobody's business.
+    stats = dataclasses.replace(result.stats, rejected={}, noted={})
+    nothing = result.quarantine.select([])
+    return dataclasses.replace(result, stats=stats, quarantine=nothing)
+
+
+def _digest(gold: Gold) -> str:
+    digest = hashlib.sha256()
+    for name, lines in gold.lines.items():
+        for text in sorted(line.model_dump_json() for line in lines):
+            digest.update(f"{name} {text}\n".encode())
+    return digest.hexdigest()

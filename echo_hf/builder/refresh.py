@@ -1,0 +1,345 @@
+"""Ask platforms which of the collected posts are gone by now, so that they can be forgotten."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, Self, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
+from echo_hf.builder.build import RUNS
+from echo_hf.collect.crawl import LongWaitError, Patience
+from echo_hf.collect.platforms.base import (
+    Platform,
+    Refreshing,
+    check_platform,
+    make_platform,
+    platform_names,
+)
+from echo_hf.collect.seen_posts import STAND_IN, hashed
+from echo_hf.collect.urls import is_x_name, platform_of
+from echo_hf.config.loading import Config, load_config
+from echo_hf.errors import PlatformError, RunError, StoreError
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Missing, RefreshEnd
+
+RECORD = "refreshed.sqlite"
+TABLE = """create table if not exists checks (
+    post text primary key, platform text not null, at text not null, gone text
+) without rowid"""
+REASONS = {one.value: one for one in Missing}
+KEEP = "insert or replace into checks values (?, ?, ?, ?)"
+FIND = "select at, gone from checks where post = ?"
+
+
+class RefreshRecord:
+    """The record of a run, in a file; a context manager that closes it.
+
+    Args:
+        path: The SQLite file; made when it does not exist.
+
+    Raises:
+        StoreError: The file is no such record, or cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=LONGEST_WAIT_S)
+            write_ahead(self._connection)
+            self._connection.execute(TABLE)
+
+    def due(self, urls: Iterable[str], since: datetime.datetime) -> list[str]:
+        """Posts that nobody was asked about since a moment, in their order.
+
+        Args:
+            urls: Canonical addresses.
+            since: The moment, with a zone.
+
+        Returns:
+            Those of them.
+        """
+        limit = _written(since)
+        with self._explained():
+            return [url for url in urls if (found := self._found(url)) is None or found[0] < limit]
+
+    def keep(
+        self,
+        platform: str,
+        asked: Sequence[str],
+        gone: Mapping[str, Missing],
+        at: datetime.datetime,
+    ) -> None:
+        """Writes down, in one transaction, what a platform said of posts.
+
+        Args:
+            platform: Its name.
+            asked: Canonical addresses of all posts that it was asked about.
+            gone: Why each of those is gone that are.
+            at: When it was asked, with a zone.
+        """
+        rows = [(hashed(url), platform, _written(at), gone.get(url)) for url in asked]
+        with self._explained(), self._connection:
+            self._connection.executemany(KEEP, rows)
+
+    def gone(self, urls: Iterable[str]) -> dict[str, Missing]:
+        """Why posts are gone, by the last answer about each; others are left out."""
+        with self._explained():
+            said = ((url, self._found(url)) for url in urls)
+            return {url: REASONS[found[1]] for url, found in said if found and found[1]}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def _found(self, url: str) -> tuple[str, str | None] | None:
+        row: tuple[str, str | None] | None = self._connection.execute(
+            FIND, (hashed(url),)
+        ).fetchone()
+        return row
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error, KeyError) as error:
+            raise StoreError(
+                f"cannot use the record {str(self.path)!r} ({error}): its folder must be writable; "
+                "move a damaged file away to ask about all posts again"
+            ) from error
+
+
+def _written(moment: datetime.datetime) -> str:
+    return moment.astimezone(datetime.UTC).isoformat(timespec="microseconds")
+
+
+ONE_DAY = datetime.timedelta(hours=24)
+FEWEST = 20  # posts of which a majority says something
+Groups = Mapping[str, list[str]]
+
+
+class RefreshWatcher(Protocol):
+    """Told of a refresh as it goes on."""
+
+    def refreshed(self, platform: str, done: int, total: int, gone: int) -> None:
+        """So many of the posts were asked about, and so many of those are gone."""
+        ...
+
+    def waits(self, platform: str, seconds: float) -> None:
+        """The platform wants to be left alone for so long, and will be."""
+        ...
+
+
+@dataclass
+class Refreshed:
+    """What a platform said of its posts.
+
+    Attributes:
+        platform: Its name.
+        posts: How many of its posts the run has.
+        asked: About how many it was asked now.
+        fresh: About how many it had been asked a short time ago.
+        left: How many are still to be asked about.
+        unknown: How many it can say nothing about, such as those of another server.
+        end: Why no more were asked about.
+        gone: Why each of those is gone that are, by address; what it said before counts, too.
+        cost_usd: What asking costs by its price, null where that is unknown.
+    """
+
+    platform: str
+    posts: int
+    asked: int = 0
+    fresh: int = 0
+    left: int = 0
+    end: RefreshEnd = RefreshEnd.ALL_ASKED
+    gone: dict[str, Missing] = field(default_factory=dict)
+    cost_usd: float | None = None
+    unknown: int = 0
+
+    @property
+    def reasons(self) -> dict[Missing, int]:
+        """How many are gone for each reason."""
+        return dict(sorted(Counter(self.gone.values()).items()))
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether so many are gone that the key or the platform may be at fault."""
+        known = self.asked + self.fresh
+        return known >= FEWEST and 2 * len(self.gone) > known
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """What all platforms said.
+
+    Attributes:
+        platforms: Those that were asked.
+        unasked: How many posts there are of platforms that cannot be asked, by name.
+    """
+
+    platforms: tuple[Refreshed, ...]
+    unasked: Mapping[str, int]
+
+    @property
+    def gone(self) -> list[str]:
+        """The addresses of all posts that are gone."""
+        return [url for one in self.platforms for url in one.gone]
+
+
+def refresh(
+    config: Config | Path | str,
+    watch: RefreshWatcher,
+    *,
+    runs: Path | str = RUNS,
+    only: Collection[str] = (),
+    older_than: datetime.timedelta = ONE_DAY,
+    budget_usd: float = 0.0,
+    patience: Patience | None = None,
+    make: Callable[[str], Any] = make_platform,
+) -> Refresh:
+    """Asks platforms which posts of a run are gone; ended at any moment, it goes on from there.
+
+    Args:
+        config: The config of the run, or the path of its file.
+        watch: Told of it.
+        runs: Folder of runs.
+        only: Names of the platforms to ask; empty for all that can be asked.
+        older_than: Posts that were asked about in this time are not asked about again.
+        budget_usd: Most US dollars for platforms that charge for answers.
+        patience: How long to wait, and how often to try again; null for the usual.
+        make: Gives the platform of a name, not yet connected.
+
+    Returns:
+        What they said; the run keeps it as `refreshed.sqlite`, with its time.
+
+    Raises:
+        RunError: Nothing is collected yet.
+        EchoError: A platform cannot be asked, or another process works in the folder.
+    """
+    config = config if isinstance(config, Config) else load_config(config)
+    folder = RunFolder(Path(runs) / config.name)
+    for name in only:
+        check_platform(name)
+    groups = _by_platform(folder)
+    asked = {name: urls for name, urls in groups.items() if _can_be_asked(name, only)}
+    rest = {name: len(urls) for name, urls in sorted(groups.items()) if name not in asked}
+    since = datetime.datetime.now(datetime.UTC) - older_than
+    done = []
+    with folder.locked(), RefreshRecord(folder.root / RECORD) as record:
+        for name, urls in sorted(asked.items()):
+            rounds = _Round(make(name), record, watch, patience or Patience(), since)
+            one = rounds.run(urls, budget_usd)
+            budget_usd -= one.cost_usd or 0.0
+            done.append(one)
+    return Refresh(tuple(done), rest)
+
+
+@dataclass
+class _Round:
+    """Asking one platform."""
+
+    platform: Any
+    record: RefreshRecord
+    watch: RefreshWatcher
+    patience: Patience
+    since: datetime.datetime
+
+    def run(self, urls: Sequence[str], budget_usd: float) -> Refreshed:
+        name = self.platform.name
+        result = Refreshed(name, len(urls))
+        due = self.record.due(urls, self.since)
+        result.fresh, result.left = len(urls) - len(due), len(due)
+        if not hasattr(self.platform, "gone"):
+            result.end = RefreshEnd.CANNOT_SAY
+        elif due:
+            price = self.platform.tariff.usd_per_post
+            paid = due if not price else due[: int(min(budget_usd / price + 1e-9, len(due)))]
+            result.end = RefreshEnd.ALL_ASKED if len(paid) == len(due) else RefreshEnd.NOT_PAID
+            if paid:
+                self._ask(paid, result)
+            result.cost_usd = None if price is None else price * result.asked
+        result.gone = self.record.gone(urls)
+        return result
+
+    def _can_tell(self, url: str) -> bool:
+        can_tell = getattr(self.platform, "can_tell", None)
+        return can_tell is None or bool(can_tell(url))
+
+    def _ask(self, due: Sequence[str], result: Refreshed) -> None:
+        name, gone = result.platform, 0
+        try:
+            with self.patience.connected(cast("Platform", self.platform), self._waits):
+                for batch in _batches(due, self.platform.most_refreshed):
+                    said = self._gone(batch)
+                    told = [url for url in batch if self._can_tell(url)]
+                    self.record.keep(name, told, said, datetime.datetime.now(datetime.UTC))
+                    result.asked += len(told)
+                    result.unknown += len(batch) - len(told)
+                    result.left -= len(batch)
+                    gone += len(said)
+                    self.watch.refreshed(name, result.asked, len(due), gone)
+        except LongWaitError:
+            result.end = RefreshEnd.LATER
+        except OSError as error:
+            raise PlatformError(
+                f"{name} does not answer ({error}): the same command goes on from here"
+            ) from error
+
+    def _gone(self, batch: Sequence[str]) -> Mapping[str, Missing]:
+        platform = cast("Refreshing", self.platform)
+        asked = frozenset(batch)
+        said = self.patience.until_done(
+            lambda: platform.gone(batch),
+            self._waits,
+        )
+        return {url: why for url, why in said.items() if url in asked}
+
+    def _waits(self, seconds: float) -> None:
+        self.watch.waits(self.platform.name, seconds)
+
+
+def _by_platform(folder: RunFolder) -> Groups:
+    """The addresses of all posts with content, by the platform that has them."""
+    file = folder.stage("collect") / "kept.parquet"
+    try:
+        table = pq.read_table(file, columns=["url", "platform", "missing"])
+    except FileNotFoundError:
+        raise RunError(
+            f"no collected posts in {str(folder.root)!r}: run `echo-hf collect` on this config "
+            "first"
+        ) from None
+    except (OSError, pa.ArrowException) as error:
+        raise RunError(f"cannot read {str(file)!r} ({error}): delete it and build again") from error
+    table = table.filter(pc.is_null(table["missing"]))
+    groups: dict[str, list[str]] = {}
+    for url, platform in zip(table["url"].to_pylist(), table["platform"].to_pylist(), strict=True):
+        if not url.startswith(STAND_IN):
+            groups.setdefault(_platform(url, platform), []).append(url)
+    return groups
+
+
+def _platform(url: str, said: str | None) -> str:
+    known = platform_of(url)
+    if known != "web" or not said:
+        return known
+    return "x" if is_x_name(said) else said
+
+
+def _can_be_asked(name: str, only: Collection[str]) -> bool:
+    return name in only if only else name in platform_names()
+
+
+def _batches(urls: Sequence[str], most: int) -> list[Sequence[str]]:
+    return [urls[at : at + most] for at in range(0, len(urls), most)]

@@ -1,0 +1,496 @@
+"""What a person has to look at before a benchmark is published, and what was decided about it."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from echo_hf._infra.atomic_dir import complete
+from echo_hf.builder.build import RUNS, Pipeline, opened
+from echo_hf.config.checks import first_error
+from echo_hf.config.loading import Config
+from echo_hf.curate.decisions import (
+    FILE,
+    Changes,
+    Decided,
+    Decision,
+    Decisions,
+    append_decisions,
+    cleaned_in,
+    pictures_of,
+    read_decisions,
+)
+from echo_hf.curate.edits import Edit, checked_changes, reviewed_rows
+from echo_hf.curate.privacy import CLEANED_SAMPLES, in_clean
+from echo_hf.curate.splits import Splits
+from echo_hf.errors import ReviewError, RunError, unknown
+from echo_hf.reasons import Notice, Reject, Status
+
+BEFORE = "privacy"  # the stage whose samples are reviewed
+IN_CONTEXT = "safety"  # the last one whose samples have their posts
+TOLD_BY = ("roles", "screenshots", "feedback", "safety", "privacy")
+DECISIONS = get_args(Decided)
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A sample for a reviewer.
+
+    Attributes:
+        row: Its row, as the model and the rules made it.
+        context: The posts around it, depth first.
+        notices: What the stages noticed about it: reason and detail.
+        taken: Digests of pictures that other samples have.
+    """
+
+    row: Row
+    context: Sequence[Row] = ()
+    notices: Sequence[tuple[str, str | None]] = ()
+    taken: frozenset[str] = field(default=frozenset(), repr=False)
+
+
+def samples_of(pipeline: Pipeline) -> pa.Table:
+    """The samples of the last build, before anything is drawn from them.
+
+    Args:
+        pipeline: The run.
+
+    Returns:
+        Rows of `CLEANED_SAMPLES`; builds from before images were cleaned lack its last column.
+
+    Raises:
+        RunError: Nothing was built yet.
+    """
+    file = complete(pipeline.folder.stage(BEFORE)) / "kept.parquet"
+    if not file.exists():
+        raise RunError(
+            f"{str(pipeline.folder.root)!r} has no samples to review: run `echo-hf build` first"
+        )
+    names = pq.read_schema(file).names
+    return pq.read_table(file, columns=[one for one in CLEANED_SAMPLES.columns if one in names])
+
+
+def read_cases(pipeline: Pipeline) -> dict[str, Case]:
+    """The samples of the last build with all that a reviewer is shown.
+
+    Args:
+        pipeline: The run.
+
+    Returns:
+        The samples by id, in the order of the table.
+
+    Raises:
+        RunError: Nothing was built yet.
+    """
+    table = samples_of(pipeline)
+    contexts = {row["id"]: row["context"] for row in _read(pipeline, IN_CONTEXT, "id", "context")}
+    notices: dict[str, list[tuple[str, str | None]]] = {}
+    for name, notice in _notices(pipeline):
+        notices.setdefault(name, []).append(notice)
+    decisions = read_decisions(pipeline.folder.root / FILE)
+    owners = owners_of(reviewed_rows(table, decisions).table.to_pylist())
+    return {
+        row["id"]: Case(
+            row,
+            context := in_clean(contexts.get(row["id"], []), cleaned_in(row)),
+            notices.get(row["id"], ()),
+            frozenset(_taken(row, context, owners)),
+        )
+        for row in table.to_pylist()
+    }
+
+
+def owners_of(rows: Sequence[Row]) -> dict[str, set[str]]:
+    """Which samples have a picture as input or output.
+
+    Args:
+        rows: Rows of samples.
+
+    Returns:
+        Ids of samples by the digest of the picture.
+
+    Example:
+        >>> rows = [{"id": "a", "input_images": ["x"], "output_images": [], "quality": "Benchmark"}]
+        >>> rows += [{"id": "b", "input_images": ["x"], "output_images": ["y"], "quality": "Trash"}]
+        >>> owners_of(rows)
+        {'x': {'a'}}
+    """
+    owners: dict[str, set[str]] = {}
+    for row in rows:
+        # Of Trash every picture of its posts is listed, whosoever it is.
+        if row["quality"] != "Trash":
+            for digest in (*(row["input_images"] or ()), *(row["output_images"] or ())):
+                owners.setdefault(digest, set()).add(row["id"])
+    return owners
+
+
+def _taken(row: Row, context: Sequence[Row], owners: Mapping[str, set[str]]) -> Iterator[str]:
+    around = {one["sha256"] for post in context for one in post["pictures"] or ()}
+    for digest in around.union(pictures_of(row)):
+        if owners.get(digest, set()) - {row["id"]}:
+            yield digest
+
+
+def made_decision(
+    row: Row,
+    decided: str,
+    *,
+    note: str | None = None,
+    reviewer: str | None = None,
+    changes: Changes | None = None,
+    event: int | None = None,
+    at: datetime.datetime | None = None,
+) -> Decision:
+    """A decision about a sample as it is.
+
+    Args:
+        row: Its row, as the model and the rules made it.
+        decided: keep, remove, flag, edit or withdraw.
+        note: The reviewer's words.
+        reviewer: Who, by a pseudonym.
+        changes: What is changed of it.
+        event: Number of the last event about it in the log of the app.
+        at: When; null for now.
+
+    Returns:
+        The decision; what a change brings in counts as seen.
+
+    Raises:
+        ReviewError: There is no such decision, or no such note or pseudonym can be written down.
+    """
+    if decided not in DECISIONS:
+        raise ReviewError(unknown("decision", decided, DECISIONS))
+    when = at or datetime.datetime.now(datetime.UTC)
+    values = {
+        "id": row["id"],
+        "sample_digest": row["sample_digest"],
+        "decision": decided,
+        "reasons": tuple(row["review"] or ()),
+        "pictures": pictures_of(row),
+        "note": note or None,
+        "at": when.isoformat(timespec="seconds"),
+        "reviewer": reviewer,
+        "changes": changes,
+        "event": event,
+    }
+    try:
+        return Decision.model_validate(values)
+    except ValidationError as error:
+        raise ReviewError(first_error(error, f"sample {row['id']!r}", Decision)) from None
+
+
+def _notices(pipeline: Pipeline) -> Iterator[tuple[str, tuple[str, str | None]]]:
+    for stage in TOLD_BY:
+        for row in _read(pipeline, stage, "_parent", "_reason", "_detail", part="notices"):
+            for name in row["_parent"]:
+                yield name, (row["_reason"], row["_detail"])
+
+
+def _read(pipeline: Pipeline, stage: str, *columns: str, part: str = "kept") -> list[Row]:
+    file = complete(pipeline.folder.stage(stage)) / f"{part}.parquet"
+    return pq.read_table(file, columns=list(columns)).to_pylist() if file.exists() else []
+
+
+@dataclass(frozen=True)
+class OpenReview:
+    """A sample that would be published, but for what a person has to look at.
+
+    Attributes:
+        id: The sample.
+        reasons: Why, from `echo_hf.reasons.Review`.
+        prompt: Its prompt; strangers wrote it.
+        pictures: The files of its pictures.
+    """
+
+    id: str
+    reasons: tuple[str, ...]
+    prompt: str
+    pictures: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """What is open in a run.
+
+    Attributes:
+        open: The samples to look at.
+        file: Where decisions are written down.
+        cut: Numbers of its lines that are cut short and do not count.
+    """
+
+    open: tuple[OpenReview, ...]
+    file: Path
+    cut: tuple[int, ...]
+
+
+def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Reviews:
+    """Lists what a person has to look at before the last build is published.
+
+    Args:
+        config: The config, or the path of its file.
+        runs: Folder of runs.
+
+    Returns:
+        The samples that would be released and have something open, after all decisions so far.
+
+    Raises:
+        RunError: Nothing was built yet.
+        ReviewError: The file of decisions cannot be read.
+    """
+    with opened(config, runs, writes=False) as pipeline:
+        root = pipeline.folder.root
+        placed = Splits.from_config(pipeline.config, pipeline.folder.pictures).in_run(root)
+        table = samples_of(pipeline)
+        samples = placed(table).to_pylist()
+        waiting = [one for one in samples if one["_status"] == Status.KEPT and one["review"]]
+        unclean = {one["_parent"][0] for one in samples if one["_reason"] == Reject.NOT_CLEANED}
+        rows = table.filter(pc.is_in(table["id"], pa.array(unclean, pa.string()))).to_pylist()
+        waiting += [{**row, "review": placed.decisions.open_reasons(row)} for row in rows]
+        found = tuple(_open(one, pipeline) for one in waiting)
+        return Reviews(found, root / FILE, placed.decisions.cut)
+
+
+def decide(
+    config: Config | Path | str,
+    *,
+    keep: Iterable[str] = (),
+    remove: Iterable[str] = (),
+    flag: Iterable[str] = (),
+    withdraw: Iterable[str] = (),
+    edits: Mapping[str, Edit] | None = None,
+    note: str | None = None,
+    reviewer: str | None = None,
+    runs: Path | str = RUNS,
+) -> list[Decision]:
+    """Writes a reviewer's decisions down; the next build follows them.
+
+    A decision holds for a sample as it is: `keep` for its prompt, its pictures and the reasons of
+    its review, `remove` for its prompt and inputs. A later decision takes the place of this one;
+    what was changed of the sample before stays changed, unless it is withdrawn or changed anew.
+
+    Args:
+        config: The config, or the path of its file.
+        keep: Samples that may be published.
+        remove: Samples to leave out; they need not be open.
+        flag: Samples to leave open, for somebody else.
+        withdraw: Samples about which nothing is to be decided or changed any more.
+        edits: What to change, by sample; without another decision it is only changed.
+        note: Why, in the reviewer's words.
+        reviewer: Who, by a pseudonym.
+        runs: Folder of runs.
+
+    Returns:
+        The decisions, in the order given.
+
+    Raises:
+        RunError: Nothing was built yet.
+        ReviewError: A sample is unknown, to be decided twice, or cannot be changed so; nothing is
+            written then.
+    """
+    edits = dict(edits or {})
+    given = _once({"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw})
+    given = {**dict.fromkeys(edits, "edit"), **given}
+    with opened(config, runs, writes=False) as pipeline:
+        cases, file = read_cases(pipeline), pipeline.folder.root / FILE
+        before = read_decisions(file)
+        _check_known(given, cases)
+        made = []
+        for name, decided in given.items():
+            changes = _changes(cases[name], decided, edits.get(name), before, pipeline)
+            row = cases[name].row
+            made.append(made_decision(row, decided, note=note, reviewer=reviewer, changes=changes))
+        append_decisions(file, made)
+    return made
+
+
+def _once(given: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    decided: dict[str, str] = {}
+    told = {"keep": "kept", "remove": "removed", "flag": "flagged", "withdraw": "withdrawn"}
+    for what, names in given.items():
+        for name in names:
+            first = decided.setdefault(name, what)
+            if first != what:
+                raise ReviewError(
+                    f"sample {name!r} is to be {told[first]} and {told[what]}: expected one of "
+                    "the two"
+                )
+    return decided
+
+
+def _changes(
+    case: Case, decided: str, edit: Edit | None, before: Decisions, pipeline: Pipeline
+) -> Changes | None:
+    if decided == "withdraw":
+        return None
+    if edit is None:
+        earlier = before.changes(case.row)
+        return earlier.changed if earlier else None
+    return checked_changes(case.row, case.context, edit, pipeline.folder.pictures, case.taken)
+
+
+def _open(row: Mapping[str, Any], pipeline: Pipeline) -> OpenReview:
+    files = tuple(pipeline.folder.pictures.path(one) for one in pictures_of(row))
+    return OpenReview(row["id"], tuple(row["review"]), row["prompt"], files)
+
+
+def _check_known(names: Iterable[str], cases: Mapping[str, Case]) -> None:
+    for name in names:
+        if name not in cases:
+            near = difflib.get_close_matches(name, cases, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ReviewError(
+                f"no sample {name!r} in the last build; {hint}`echo-hf review` lists what is open"
+            )
+
+
+SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
+MANY_INPUTS = 5
+# What was noticed on the way and changes what the task is.
+DOUBTFUL = frozenset(
+    {
+        Notice.TWO_ROLES,
+        Notice.PICTURE_USED_TWICE,
+        Notice.PICTURE_NOT_THERE,
+        Notice.BLANK_LEFT,
+        Notice.TEMPLATE_LEFT,
+        Notice.NOT_COMPLETED,
+        Notice.ASSUMED_CONVENTION,
+        Notice.CLAMPED_BOX,
+        Notice.DUPLICATE_BOX,
+        Notice.REPLACED_INPUT,
+        Notice.UNKNOWN_HAZARD,
+        Notice.PARTS_DISAGREE,
+        Notice.EDIT_NOT_APPLIED,
+    }
+)
+PERSONAL = {
+    "may_show_minor": "a real person in a picture may be under 18",
+    "personal_data": "the prompt holds personal data, such as an address or an account's name",
+    "image_metadata": "an image may say where it was taken, or by whom, and cannot be cleaned",
+    "removed_earlier": "an earlier version of it was removed",
+    "edited_earlier": "an earlier version of it was changed; that change is not in it",
+    "edited_unscreened": "no safety model has seen what was brought in: is it harmless?",
+    "second_look": "somebody left it to you: read their note",
+}
+
+
+class Verdict(StrEnum):
+    """What a sample is fit for, in the order in which people should look."""
+
+    MANUAL = "Manual review"
+    BENCHMARK = "Benchmark"
+    DISCARD = "Discard"
+
+
+@dataclass(frozen=True)
+class Triage:
+    """What a sample is fit for, as far as rules can say.
+
+    Attributes:
+        verdict: Benchmark, Manual review or Discard.
+        look_at: What a person should look at, the gravest first; empty where nothing is.
+    """
+
+    verdict: Verdict
+    look_at: tuple[str, ...] = ()
+
+    @property
+    def turn(self) -> tuple[int, int]:
+        """Whose turn it is earlier: those for manual review, and of them those with most to see."""
+        return list(Verdict).index(self.verdict), -len(self.look_at)
+
+
+def triage(
+    row: Row, notices: Sequence[tuple[str, str | None]] = (), duplicate_of: str | None = None
+) -> Triage:
+    """Says what a sample is fit for.
+
+    Discard: it is Trash, flagged with a hazard that is removed, or equal to another sample. Manual
+    review: it is for the benchmark, or has something open, and there is something to look at.
+    Benchmark: it is for the benchmark, and there is nothing. What is for analysis only and has
+    nothing open is Discard with respect to the benchmark, and says so.
+
+    Args:
+        row: A row of samples.
+        notices: What the stages noticed about it: reason and detail.
+        duplicate_of: The sample that it equals, where that one stays.
+
+    Returns:
+        The verdict and what to look at.
+
+    Example:
+        >>> row = dict.fromkeys(["review", "safety", "screenshot", "input_images"])
+        >>> row |= {"quality": "Benchmark", "prompt": "a fox in the snow", "output_images": ["x"]}
+        >>> row |= {"prompt_modified": False, "prompt_fill_blank": False, "has_nsfw": False}
+        >>> triage({**row, "safety": {"flagged": False}}).verdict.value
+        'Benchmark'
+        >>> triage(row)
+        Triage(verdict=<Verdict.MANUAL: 'Manual review'>, look_at=('no safety model has seen it',))
+    """
+    lost = _lost(row, duplicate_of)
+    open_reasons = [PERSONAL.get(one, one) for one in row["review"] or ()]
+    if lost:
+        return Triage(Verdict.DISCARD, (lost, *open_reasons))
+    look_at = (*open_reasons, *_to_see(row), *_noticed(notices))
+    if row["quality"] != "Benchmark" and not open_reasons:
+        return Triage(Verdict.DISCARD, ("for analysis only: not in the benchmark", *look_at))
+    return Triage(Verdict.MANUAL if look_at else Verdict.BENCHMARK, look_at)
+
+
+def _lost(row: Row, duplicate_of: str | None) -> str | None:
+    if row["quality"] not in ("Benchmark", "Analysis"):
+        return "its quality is Trash: no clear task, off topic, or another model's"
+    if row["has_nsfw"]:
+        categories = ", ".join((row["safety"] or {}).get("categories") or ())
+        return f"flagged by the safety model: {categories or 'no label'}"
+    return f"equal to sample {duplicate_of}" if duplicate_of else None
+
+
+def _to_see(row: Row) -> Iterator[str]:
+    words = len((row["prompt"] or "").split())
+    inputs = len(row["input_images"] or ())
+    if row["screenshot"] and not row["is_screenshot"]:
+        yield "its pictures stand in a screenshot that is not cut: draw the boxes"
+    elif row["screenshot"]:
+        yield "its pictures were cut from a screenshot: check the boxes"
+    if row["safety"] is None:
+        yield "no safety model has seen it"
+    elif row["safety"]["flagged"]:
+        yield f"hazards named: {', '.join(row['safety'].get('categories') or ()) or 'no label'}"
+    if not row["output_images"]:
+        yield "no output: nothing shows what the target made of it"
+    if row["prompt_modified"]:
+        yield "the prompt has words that nobody wrote in the thread"
+    if row["prompt_fill_blank"]:
+        yield "a template's blanks were filled in: compare with the output"
+    if words < SHORT_PROMPT and not _unspaced(row["prompt"] or ""):
+        yield f"a prompt of {words} word{'' if words == 1 else 's'}: is it the whole task?"
+    if words > LONG_PROMPT:
+        yield f"a prompt of {words} words: is all of it the task?"
+    if inputs >= MANY_INPUTS:
+        yield f"{inputs} inputs: is each of them given to the model?"
+
+
+def _unspaced(prompt: str) -> bool:
+    """Whether it is in a script that writes no spaces: its words cannot be counted so."""
+    return any(
+        "\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af" for letter in prompt
+    )
+
+
+def _noticed(notices: Sequence[tuple[str, str | None]]) -> Iterator[str]:
+    known = {str(one): one for one in DOUBTFUL}
+    for reason in dict.fromkeys(reason for reason, _ in notices):
+        if reason in known:
+            yield known[reason].meaning

@@ -1,0 +1,103 @@
+"""The stages of a build, in order: the one list that all other parts read.
+
+A stage is its class and one line here. Its verb on the command line, its folder in a run, its
+place in the funnel and in the card all follow from it; its options are the section of its name
+under `stages:` in a config, if it has any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from echo_hf.errors import StageError, unknown
+
+if TYPE_CHECKING:
+    from echo_hf.pipeline.stage import Stage
+
+
+class Step(NamedTuple):
+    """A stage's place in a build.
+
+    Attributes:
+        about: What it does, in a few words for the command line.
+        where: Module and name of its class, imported when it is used.
+    """
+
+    about: str
+    where: str
+
+
+STEPS: Mapping[str, Step] = {
+    "collect": Step(
+        "read the posts of all sources, and merge what is there twice",
+        "echo_hf.collect.collect:Collect",
+    ),
+    "relevance": Step("score how likely posts are on topic", "echo_hf.collect.relevance:Relevance"),
+    "threads": Step("join posts into reply trees", "echo_hf.samples.threads:Threads"),
+    "download": Step(
+        "fetch pictures that posts name by address, and link copies",
+        "echo_hf.collect.download:Download",
+    ),
+    "extract": Step("find prompts, their posts, and feedback", "echo_hf.samples.extract:Extract"),
+    "roles": Step(
+        "tell input pictures from outputs, and fill templates", "echo_hf.samples.roles:Roles"
+    ),
+    "screenshots": Step(
+        "read prompts in screenshots, and cut out the pictures they show",
+        "echo_hf.samples.screenshots:Screenshots",
+    ),
+    "feedback": Step(
+        "name the kind of each task, and what people say failed",
+        "echo_hf.curate.feedback:Feedback",
+    ),
+    # Asks a model of its own: after all that the reader is asked, so that each is loaded once.
+    "safety": Step("screen texts and pictures for hazards", "echo_hf.curate.safety:Safety"),
+    "privacy": Step(
+        "hash authors, mask personal data, and say what a person has to review",
+        "echo_hf.curate.privacy:Privacy",
+    ),
+    "splits": Step("draw the benchmark from the samples", "echo_hf.curate.splits:Splits"),
+}
+STAGES = tuple(STEPS)
+
+
+def stage_class(name: str) -> type[Stage]:
+    """The class of a stage.
+
+    Args:
+        name: Name of the stage.
+
+    Returns:
+        The class.
+
+    Raises:
+        StageError: There is no such stage.
+    """
+    if name not in STEPS:
+        raise StageError(unknown("stage", name, STAGES))
+    module, _, attribute = STEPS[name].where.partition(":")
+    found: type[Stage] = getattr(import_module(module), attribute)
+    return found
+
+
+def up_to(name: str) -> tuple[str, ...]:
+    """The stages that lead to one, itself included.
+
+    Args:
+        name: Name of the last stage.
+
+    Returns:
+        Names in order.
+
+    Raises:
+        StageError: There is no such stage.
+
+    Example:
+        >>> up_to("threads")
+        ('collect', 'relevance', 'threads')
+    """
+    if name not in STEPS:
+        raise StageError(unknown("stage", name, STAGES))
+    return STAGES[: STAGES.index(name) + 1]

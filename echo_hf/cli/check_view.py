@@ -1,0 +1,292 @@
+"""An engine's check, in a terminal and as JSON, and what is open for review."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import math
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from echo_hf._infra.text import plain
+from echo_hf.builder.gold.check import CheckResult, StageCheck
+from echo_hf.builder.gold.measures import Measure
+from echo_hf.builder.review import Reviews
+from echo_hf.curate.decisions import Decision
+from echo_hf.errors import ConfigError
+from echo_hf.hub.manifest import toolkit_version
+
+FEW = 30
+LONGEST_SHOWN = 200
+NOTHING = "-"
+HALVES = {"held_out": "held-out half", "tune": "half for tuning", "all": "both halves"}
+WILSON = (
+    "Intervals are at 95 %: Wilson's for shares, which takes the items (n) as independent although "
+    "those of one thread are alike"
+)
+BOOTSTRAP = "; for similarity a bootstrap over threads"
+COVERAGE = (
+    "Coverage is the share of what people wrote down that got an answer; what got none counts "
+    "neither as right nor as wrong in %, and as wrong in strict % (- for a precision, where "
+    "nothing can be missing)."
+)
+SKIPPED = {
+    "relevance": "{} left out of precision and recall: people would both keep and drop them",
+    "roles": "{} pictures left out: nobody wrote down their role",
+    "screenshots": "{} screenshots left out: nobody wrote down what they show",
+}
+
+
+def show_check(console: Console, result: CheckResult) -> None:
+    """Prints how well an engine does.
+
+    Args:
+        console: Where to print.
+        result: What was measured.
+    """
+    console.print()
+    console.print(Text(_title(result), "bold"))
+    console.print()
+    console.print(_table(result.stages))
+    console.print()
+    for sentence in _footer(result):
+        console.print(Text(sentence, "dim"))
+
+
+def show_errors(console: Console, result: CheckResult) -> None:
+    """Prints what was not quite right, as far as the result holds it.
+
+    Args:
+        console: Where to print.
+        result: What was measured.
+    """
+    for measure in result.measures:
+        if not measure.errors:
+            continue
+        console.print()
+        name = f"{measure.stage}, {_name(measure)}: {len(measure.errors)} not right"
+        console.print(Text(name, "bold"))
+        for item in measure.errors:
+            console.print(Text(f"  {plain(item.place, LONGEST_SHOWN)}"), soft_wrap=True)
+            console.print(Text(f"    expected {plain(item.expected, LONGEST_SHOWN)}"))
+            given = plain(item.given, LONGEST_SHOWN) or "(nothing)"
+            console.print(Text(f"    given    {given}"))
+
+
+def percent(value: float | None) -> str:
+    """A share in percent with one digit after the point, never rounded to all or nothing.
+
+    Example:
+        >>> percent(0.98765), percent(0.9999), percent(1.0), percent(None)
+        ('98.8', '99.9', '100', '-')
+    """
+    if value is None:
+        return NOTHING
+    if value in (0, 1):
+        return f"{100 * value:.0f}"
+    return f"{min(max(100 * value, 0.1), 99.9):.1f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval in whole percent, rounded outwards.
+
+    Example:
+        >>> interval(0.2553, 0.3662), interval(None, None)
+        ('25 to 37', '-')
+    """
+    if low is None or high is None:
+        return NOTHING
+    # Not for what a float adds at its end.
+    return f"{math.floor(100 * low + 1e-9)} to {math.ceil(100 * high - 1e-9)}"
+
+
+def _title(result: CheckResult) -> str:
+    asked: dict[str, list[str]] = {}
+    for one in result.stages:
+        model = one.engine.options.get("model")
+        asked.setdefault(f"{one.engine.kind} {model or ''}".strip(), []).append(one.stage)
+    names = [
+        name if len(asked) == 1 else f"{name} ({', '.join(stages)})"
+        for name, stages in asked.items()
+    ]
+    threads = f"{result.threads} thread{'s' if result.threads != 1 else ''}"
+    gold = f"{result.target} in {result.posts}, {HALVES[result.half]}, {threads}"
+    return plain(f"{', '.join(names)} on {gold}", 400)
+
+
+def _table(stages: Iterable[StageCheck]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("stage", style="bold", no_wrap=True)
+    table.add_column("measure", no_wrap=True)
+    for name in ("%", "interval", "n", "coverage %", "strict %"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in stages:
+        for nth, measure in enumerate(one.measures):
+            last = nth == len(one.measures) - 1
+            table.add_row(*_row(measure, first=not nth), end_section=last)
+    return table
+
+
+def _row(measure: Measure, *, first: bool) -> list[Text]:
+    style = "dim" if measure.n < FEW else ""
+    cells = [
+        Text(percent(measure.value)),
+        Text(interval(measure.low, measure.high), style),
+        Text(f"{measure.n:,}", style),
+        Text(percent(measure.coverage)),
+        Text(percent(measure.strict)),
+    ]
+    return [Text(measure.stage if first else ""), Text(_name(measure)), *cells]
+
+
+def _name(measure: Measure) -> str:
+    return measure.name.replace("_", " ")
+
+
+def _footer(result: CheckResult) -> Iterable[str]:
+    graded = any(measure.interval not in ("wilson", None) for measure in result.measures)
+    yield f"{WILSON}{BOOTSTRAP if graded else ''}."
+    yield COVERAGE
+    few = sum(measure.n < FEW for measure in result.measures)
+    if few:
+        yield (
+            f"{few} of {len(result.measures)} measures have n below {FEW}: differences between "
+            "engines in them are not reliable."
+        )
+    for one in result.stages:
+        skipped = max((measure.skipped for measure in one.measures), default=0)
+        if skipped:
+            yield f"{one.stage}: {SKIPPED[one.stage].format(skipped)}."
+    yield from (f"{note}." for note in result.notes)
+    cost = [one.fill.stage_cost_usd for one in result.stages if one.fill.stage_cost_usd is not None]
+    if cost:
+        yield f"These answers cost ${sum(cost):.2f}."
+
+
+def as_json(result: CheckResult) -> dict[str, Any]:
+    """The whole result as plain values, without a word of what people or engines wrote.
+
+    Args:
+        result: What was measured.
+
+    Returns:
+        A mapping that `json.dumps` takes.
+    """
+    return {
+        "toolkit": toolkit_version(),
+        "target": result.target,
+        "posts": result.posts,
+        "half": result.half,
+        "gold": result.gold,
+        "threads": result.threads,
+        "stages": [
+            {
+                "stage": one.stage,
+                "engine": one.describe["engine"],
+                "digest": one.digest,
+                "failed": dict(one.failed),
+                "fill": dataclasses.asdict(one.fill),
+                "measures": [measure.as_json() for measure in one.measures],
+            }
+            for one in result.stages
+        ],
+        "notes": list(result.notes),
+    }
+
+
+def check_target(path: Path | None) -> None:
+    """Refuses a file that cannot be written, before anything is asked; it is left as it was.
+
+    Args:
+        path: Where the figures are to go, if anywhere.
+
+    Raises:
+        ConfigError: It is a folder, there is no folder for it, or it may not be written.
+    """
+    if path is None:
+        return
+    try:
+        _try_to_write(Path(os.path.realpath(path)))
+    except OSError as error:
+        raise ConfigError(
+            f"--json {str(path)!r} cannot be written ({error.strerror}): expected a file in a "
+            "folder where you may write"
+        ) from None
+
+
+def write_json(path: Path, result: CheckResult) -> None:
+    """Writes the whole result as JSON.
+
+    Args:
+        path: The file; one that is there is replaced.
+        result: What was measured.
+    """
+    path.write_text(json.dumps(as_json(result), indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _try_to_write(target: Path) -> None:
+    try:
+        kind = target.stat().st_mode
+    except FileNotFoundError:
+        target.open("xb").close()
+        target.unlink()
+        return
+    # Whoever reads from a pipe would take its opening and closing for the end of the figures.
+    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
+        target.open("ab").close()
+    elif not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+LONGEST_PROMPT = 160
+APPLY = "echo-hf build {config}"
+DECIDE = "echo-hf review {config} --keep ID --remove ID"
+
+
+def show_open(console: Console, reviews: Reviews, config: Path) -> None:
+    """Prints each sample that is open: its id, why, the prompt shortened, and its pictures.
+
+    Args:
+        console: Where to print.
+        reviews: What is open.
+        config: The config's file, for the command to go on with.
+    """
+    for number in reviews.cut:
+        _print(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
+    for one in reviews.open:
+        title = Text.assemble((one.id, "bold"), f"  {', '.join(one.reasons)}")
+        console.print(title, soft_wrap=True)
+        _print(console, f"  {plain(one.prompt, LONGEST_PROMPT)}")
+        for picture in one.pictures:
+            _print(console, f"  {picture}")
+    count = len(reviews.open)
+    if not count:
+        _print(console, "nothing is open for review")
+    else:
+        told = "1 sample is" if count == 1 else f"{count:,} samples are"
+        _print(console, f"{told} open; decide with: {DECIDE.format(config=config)}")
+
+
+def show_decisions(console: Console, made: Sequence[Decision], config: Path) -> None:
+    """Prints what was written down, and what makes it count.
+
+    Args:
+        console: Where to print.
+        made: The decisions.
+        config: The config's file.
+    """
+    for one in made:
+        _print(console, f"{one.decision}  {one.id}")
+    _print(console, f"written down; what makes it count: {APPLY.format(config=config)}")
+
+
+def _print(console: Console, line: str) -> None:
+    console.print(Text(line), soft_wrap=True)

@@ -1,0 +1,146 @@
+"""Verbs about posts: ask platforms for them, what found them, what became of them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from echo_hf.cli.console import terminal
+
+ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
+Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
+DEFAULT_RUNS = Path("runs")
+
+
+def collect(
+    config: ConfigFile,
+    runs: Runs = DEFAULT_RUNS,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask nobody: read what is there already.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only print what would be asked, and what it costs.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="With --plan: each query on a line of its own.")
+    ] = False,
+    estimate: Annotated[
+        bool,
+        typer.Option("--estimate", help="With --plan: ask for numbers of posts even if it costs."),
+    ] = False,
+    json: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="With --plan: write each query here, too.")
+    ] = None,
+) -> None:
+    """Run up to collect: ask platforms for posts, read files, merge what is there twice."""
+    from echo_hf.builder import build
+    from echo_hf.cli.posts_view import CrawlWatch, show_crawled
+    from echo_hf.collect.crawl import crawl_posts, searches
+    from echo_hf.config.loading import load_config
+    from echo_hf.errors import ConfigError
+    from echo_hf.pipeline.run_folder import RunFolder
+
+    if (every or estimate or json) and not plan:
+        raise ConfigError("--all, --estimate and --json go with --plan: add it")
+    if plan:
+        _plan(config, runs, every, estimate, json)
+        return
+    loaded = load_config(config)
+    with CrawlWatch(terminal()) as watch:
+        if searches(loaded) and not offline:
+            done = crawl_posts(loaded, RunFolder(Path(runs) / loaded.name), watch)
+            show_crawled(watch.console, done)
+        build.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
+
+
+def _plan(config: Path, runs: Path, every: bool, estimate: bool, json: Path | None) -> None:
+    from echo_hf.cli.posts_view import CrawlWatch, show_plan
+    from echo_hf.collect.crawl import searches
+    from echo_hf.collect.plan_costs import planned_queries, write_plan
+    from echo_hf.config.loading import load_config
+    from echo_hf.errors import ConfigError
+
+    loaded, now = load_config(config), datetime.datetime.now(datetime.UTC)
+    if not searches(loaded):
+        raise ConfigError(f"{str(config)!r} has no search among its posts: nobody would be asked")
+    with CrawlWatch(terminal()) as watch:
+        queries = list(
+            planned_queries(
+                loaded, runs / loaded.name, now, estimate=estimate, noticed=watch.noticed
+            )
+        )
+    show_plan(watch.console, queries, searches(loaded), every=every)
+    if json:
+        write_plan(json, queries)
+
+
+MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
+
+
+def keywords(config: ConfigFile, runs: Runs = DEFAULT_RUNS) -> None:
+    """Show what each search term brought: posts, share on topic, and for how long."""
+    from echo_hf.builder.search_yield import write_yields
+    from echo_hf.cli.posts_view import show_yields
+
+    show_yields(terminal(), write_yields(config, runs=runs))
+
+
+def refresh(
+    config: ConfigFile,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Forget the posts that are gone, for good.")
+    ] = False,
+    platforms: Annotated[
+        list[str] | None, typer.Option("--platform", help="Only this one; may be repeated.")
+    ] = None,
+    older_than: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=MOST_HOURS,
+            help="HOURS: leave out posts that were asked about in this time.",
+        ),
+    ] = 24.0,
+    budget: Annotated[
+        float, typer.Option(min=0, help="USD: most that platforms may charge for it.")
+    ] = 0.0,
+    however_many: Annotated[
+        bool, typer.Option("--however-many", help="With --apply: even when most of them are gone.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Ask platforms which collected posts are gone by now, and forget those with --apply."""
+    from datetime import timedelta
+
+    from echo_hf.builder import refresh as refreshing
+    from echo_hf.builder.takedown import forget
+    from echo_hf.cli.posts_view import RefreshWatch, show_refresh, show_removal, what_next
+    from echo_hf.errors import RunError
+
+    with RefreshWatch(terminal()) as watch:
+        done = refreshing.refresh(
+            config,
+            watch,
+            runs=runs,
+            only=platforms or (),
+            older_than=timedelta(hours=older_than),
+            budget_usd=budget,
+        )
+    show_refresh(watch.console, done)
+    doubtful = [one.platform for one in done.platforms if one.is_doubtful]
+    if apply and doubtful and not however_many:
+        raise RunError(
+            f"most posts of {doubtful[0]} are said to be gone: check its key and whether it is "
+            "well, and add --however-many if that is so; nothing was forgotten"
+        )
+    if apply and done.gone:
+        show_removal(watch.console, forget(done.gone, config, runs=runs), config)
+    elif next_step := what_next(done, config):
+        watch.console.print(next_step, soft_wrap=True)
+
+
+VERBS: tuple[Callable[..., None], ...] = (keywords, refresh)

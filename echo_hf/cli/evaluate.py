@@ -1,0 +1,271 @@
+"""Verbs that measure systems on a benchmark and show what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from echo_hf.cli.console import terminal
+
+Evaluation = Annotated[
+    Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
+]
+Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
+DEFAULT_RUNS = Path("runs")
+
+
+def systems(
+    config: Annotated[
+        Path | None, typer.Argument(help="Only those that this file names; else all that we bring.")
+    ] = None,
+) -> None:
+    """List systems under test: what each stands for, and what is missing to run it."""
+    from echo_hf.cli.evaluation_view import system_table, what_seeds_give, what_to_do
+    from echo_hf.systems.generate import list_systems
+
+    console, found = terminal(), list_systems(config)
+    console.print(system_table(found))
+    for line in (*what_to_do(found), *what_seeds_give(found)):
+        console.print(line, style="dim", soft_wrap=True)
+
+
+def generate(
+    config: Evaluation,
+    systems: Annotated[
+        list[str] | None, typer.Option("--systems", help="Only this one; may be repeated.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be drawn, and for how much.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Have systems draw the tasks of a benchmark; what is drawn already is kept."""
+    from rich.text import Text
+
+    from echo_hf.cli.evaluation_view import Show, outcome_table
+    from echo_hf.reasons import Outcome
+    from echo_hf.systems.generate import generate as drawn
+
+    console = terminal()
+    with Show(console) as watch:
+        made = drawn(config, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
+    if made.path is None:
+        console.print("nothing was asked: leave out --dry-run to draw")
+        return
+    console.print()
+    console.print(outcome_table(made))
+    if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
+        console.print(Text("\nwhat failed is tried again by the same command", "yellow"))
+    if made.cost_usd is not None:
+        console.print(Text(f"\ncost, as far as it is known: ${made.cost_usd:.2f}"))
+    console.print(Text(f"\noutputs: {made.path}"), soft_wrap=True)
+
+
+def judge(
+    config: Evaluation,
+    judges: Annotated[
+        list[str] | None, typer.Option("--judges", help="Only this one; may be repeated.")
+    ] = None,
+    rubric: Annotated[
+        list[str] | None, typer.Option(help="overall or text_rendering; may be repeated.")
+    ] = None,
+    applicability: Annotated[
+        bool,
+        typer.Option("--applicability", help="Ask which metrics fit each sample; rate nothing."),
+    ] = False,
+    pairwise: Annotated[
+        bool,
+        typer.Option("--pairwise", help="Have judges choose between two outputs; rate nothing."),
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Most US dollars to spend; then ask no more.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be asked, and for how much.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Have models rate the outputs of a run; what one has answered is not asked again."""
+    from functools import partial
+
+    from echo_hf.cli.evaluation_view import show_judged
+    from echo_hf.cli.progress import Watch
+    from echo_hf.errors import ConfigError
+    from echo_hf.judging import judge as judging
+    from echo_hf.judging.judge import pairwise as comparing
+
+    if applicability and (judges or rubric):
+        raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
+    if pairwise and (applicability or rubric):
+        raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
+    asking = partial(judging.judge, judges=judges, rubrics=rubric)
+    if pairwise:
+        asking = partial(comparing, judges=judges)
+    verb = judging.applicability if applicability else asking
+    with Watch(terminal()) as watch:
+        done = verb(config, runs=runs, limit=limit, dry_run=dry_run, budget_usd=budget, watch=watch)
+    show_judged(watch.console, done)
+
+
+def audit(
+    config: Evaluation,
+    judges: Annotated[
+        list[str] | None, typer.Option("--judges", help="Only this one; may be repeated.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=1, help="How many samples to make honeypots for.")
+    ] = 20,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Most US dollars to spend; then ask no more.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be asked, and for how much.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Show judges blank, unchanged, shuffled and renamed pictures, and say whether they notice."""
+    from functools import partial
+
+    from echo_hf.cli.evaluation_view import show_audited
+    from echo_hf.cli.progress import Watch
+    from echo_hf.judging.audit import audit as audited
+
+    asking = partial(audited, runs=runs, judges=judges, samples=samples)
+    with Watch(terminal()) as watch:
+        done = asking(config, dry_run=dry_run, budget_usd=budget, watch=watch)
+    show_audited(watch.console, done)
+
+
+def score(
+    config: Evaluation,
+    protocol: Annotated[
+        str | None, typer.Option(help="published or corrected, in place of the config's.")
+    ] = None,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Compute win rates and the four metrics of a run, and write them to its results.json."""
+    from echo_hf.judging.board import show_scores
+    from echo_hf.judging.score import score as scored
+
+    show_scores(terminal(), scored(config, runs=runs, protocol=protocol))
+
+
+def agree(
+    config: Evaluation,
+    human: Annotated[
+        Path | None,
+        typer.Option(help="Ranks (.jsonl or .csv) in place of the run's human.parquet."),
+    ] = None,
+    copy: Annotated[
+        Path | None, typer.Option("--json", dir_okay=False, help="Write the figures here too.")
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="published or corrected, in place of the config's.")
+    ] = None,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Say how far judges agree with people, and write it to the run's agreement.json."""
+    from echo_hf.judging.agreement import agree as compared
+    from echo_hf.judging.board import show_agreement
+
+    found = compared(config, runs=runs, human=human, copy=copy, protocol=protocol)
+    show_agreement(terminal(), found)
+
+
+def rank(
+    config: Evaluation,
+    draw: Annotated[int, typer.Option(min=1, help="Most samples of each split.")] = 100,
+    seed: Annotated[int, typer.Option(help="Draws other samples, in another order.")] = 0,
+    split: Annotated[
+        list[str] | None, typer.Option(help="Only this split; may be repeated.")
+    ] = None,
+    people: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Pseudonym of who may rank; may be repeated. auth: as ECHO_HF_PEOPLE has them, "
+            "NAME:PASSWORD each. Else everybody may choose one."
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 7860,
+    anyone: Annotated[
+        bool, typer.Option("--anyone", help="Let whoever reaches another HOST rank, unasked.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Have people rank outputs in their browsers, without saying whose they are."""
+    from echo_hf.apps.page import Place, check_installed
+    from echo_hf.apps.rank.rank import rank as ranked
+    from echo_hf.apps.rank.rank import ranks_of
+    from echo_hf.cli.evaluation_view import show_address, show_draw, show_written
+
+    check_installed("`echo-hf rank`")
+    console = terminal()
+    ranks = ranks_of(config, runs=runs, draw=draw, seed=seed, splits=split or ())
+    show_draw(console, ranks)
+    try:
+        ranked(
+            ranks,
+            place=Place(host, port),
+            people=people or (),
+            anyone=anyone,
+            ready=lambda address: show_address(console, address),
+        )
+    finally:
+        show_written(console, ranks)
+
+
+VERBS: tuple[Callable[..., None], ...] = (systems, generate, judge, audit, score, rank, agree)
+
+
+def report(
+    config: Evaluation,
+    single_file: Annotated[
+        bool,
+        typer.Option("--single-file", help="Put the pictures into the page; up to 200 samples."),
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Write a page with everything that was measured, which opens from a disk."""
+    from echo_hf.report.report import report as written
+    from echo_hf.report.summary import show_report
+
+    show_report(terminal(), written(config, runs=runs, single_file=single_file))
+
+
+REPORT_VERBS: tuple[Callable[..., None], ...] = (report,)
+
+
+def analyze(
+    config: Annotated[
+        str,
+        typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG."),
+    ],
+    runs: Annotated[
+        Path, typer.Option(help="Folder of runs; this one is named by its config.")
+    ] = DEFAULT_RUNS,
+) -> None:
+    """Analyze prompts, feedback and activity, and write the run's analysis.json."""
+    from rich.text import Text
+
+    from echo_hf.report.analysis.analyze import analyze as analyzed
+    from echo_hf.report.summary import show_analysis
+
+    console = terminal()
+    with console.status("analysis") as status:
+        done = analyzed(
+            config, runs=runs, say=lambda what: status.update(Text(f"analysis: {what}"))
+        )
+    show_analysis(console, done)
+
+
+ANALYSIS_VERBS: tuple[Callable[..., None], ...] = (analyze,)

@@ -1,0 +1,396 @@
+"""Plans, crawls, yields, refreshes and takedowns in a terminal."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import datasets
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from echo_hf._infra.text import plain
+from echo_hf.builder.refresh import Refresh, Refreshed
+from echo_hf.builder.search_yield import KeywordYield, WrittenYields, Yield
+from echo_hf.builder.takedown import Removal
+from echo_hf.cli.progress import LONGEST_REMARK, Watch
+from echo_hf.collect.crawl import CrawlProgress
+from echo_hf.collect.crawl_answers import CrawlStats
+from echo_hf.collect.plan_costs import PlannedQuery
+from echo_hf.config.collection import Search
+from echo_hf.reasons import RefreshEnd
+
+NUMBERS = ("queries", "done", "posts", "requests", "cost")
+UNKNOWN = "-"
+
+
+def show_plan(
+    console: Console,
+    queries: Sequence[PlannedQuery],
+    searches: dict[str, Search],
+    *,
+    every: bool = False,
+) -> None:
+    """Prints a plan, and what it will take.
+
+    Args:
+        console: Where to print.
+        queries: The plan.
+        searches: What is asked of each platform, by its name.
+        every: Whether each query gets a line of its own.
+    """
+    for name, search in searches.items():
+        own = [one for one in queries if one.platform == name]
+        console.print(Text(f"\n{name}: {len(own):,} queries", "bold"))
+        console.print(_each(own) if every else _by_term(own, search))
+        for line in (*_totals(own), *_limits(search, own)):
+            console.print(Text(line), soft_wrap=True)
+
+
+def _by_term(queries: Sequence[PlannedQuery], search: Search) -> Table:
+    table = _table("window", "in")
+    for (phase, term), group in groupby(_sorted(queries), _phase_and_term):
+        some, options = list(group), search.phases[phase]
+        languages = " ".join(options.languages) or "all"
+        told = (str(phase + 1), term, _start(some[0]), _end(some[-1]), options.window, languages)
+        table.add_row(*map(Text, (*told, *_numbers(some))))
+    return table
+
+
+def _each(queries: Sequence[PlannedQuery]) -> Table:
+    table = _table("in")
+    for one in queries:
+        question = one.query.question
+        told = (str(one.query.phase + 1), question.about[0], _start(one), _end(one))
+        table.add_row(*map(Text, (*told, question.language or "all", *_numbers([one]))))
+    return table
+
+
+def _table(*columns: str) -> Table:
+    """A table that loses no digit in 80 columns: terms, languages and times are folded."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("#", no_wrap=True)
+    table.add_column("term", overflow="fold")
+    for name in ("from", "until"):
+        table.add_column(name, min_width=len("2026-03-02"))
+    for name in columns:
+        table.add_column(name, max_width=max(len(name), len("en ja")))
+    for name in NUMBERS:
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    return table
+
+
+def _numbers(queries: Sequence[PlannedQuery]) -> tuple[str, ...]:
+    posts = [one.posts for one in queries]
+    costs = [one.usd for one in queries]
+    known = [one for one in posts if one is not None]
+    requests = sum(one.requests for one in queries)
+    return (
+        f"{len(queries):,}",
+        f"{sum(one.done for one in queries):,}",
+        f"{sum(known):,}" if len(known) == len(posts) else UNKNOWN,
+        f"{requests:,}" if len(known) == len(posts) else f"≥ {requests:,}",
+        _dollars(costs),
+    )
+
+
+def _dollars(costs: Iterable[float | None]) -> str:
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return UNKNOWN
+        total += cost
+    return f"${total:,.2f}"
+
+
+def _totals(queries: Sequence[PlannedQuery]) -> Iterator[str]:
+    every, done, posts, requests, cost = _numbers(queries)
+    yield (
+        f"{every} queries, {done} of them done; still to come: posts {posts}, requests {requests}, "
+        f"cost {cost}"
+    )
+    if any(one.query.cut for one in queries):
+        last = max((one for one in queries if one.query.cut), key=_end)
+        yield f"windows that are not over are cut at {_end(last)} UTC, and go on from there"
+    if not queries:
+        yield "nothing to ask yet: the first window has not begun"
+
+
+def _limits(search: Search, queries: Sequence[PlannedQuery]) -> Iterator[str]:
+    budget, expand = search.budget, search.expand
+    most = [f"{budget.posts:,} posts"] if budget.posts is not None else []
+    most += [f"${budget.usd:,.2f}"] if budget.usd is not None else []
+    if most:
+        yield f"asking ends at {' or '.join(most)}, replies included"
+    elif any(one.usd != 0 for one in queries):
+        yield "no budget is set: everything is asked"
+    if expand.rounds == 0:
+        yield "replies are not asked for"
+    else:
+        rounds = (
+            f"in {expand.rounds} rounds at most" if expand.rounds else "until nothing new comes"
+        )
+        limit = f", {expand.posts:,} posts at most" if expand.posts is not None else ""
+        yield f"then replies and ancestors, {rounds}{limit}: their number is not known beforehand"
+
+
+def _sorted(queries: Sequence[PlannedQuery]) -> list[PlannedQuery]:
+    order: dict[tuple[int, str], int] = {}
+    for one in queries:
+        order.setdefault(_phase_and_term(one), len(order))
+    return sorted(queries, key=lambda one: order[_phase_and_term(one)])
+
+
+def _phase_and_term(one: PlannedQuery) -> tuple[int, str]:
+    return one.query.phase, one.query.question.about[0]
+
+
+def _start(one: PlannedQuery) -> str:
+    window = one.query.question.window
+    return window.start.strftime("%Y-%m-%d") if window else UNKNOWN
+
+
+def _end(one: PlannedQuery) -> str:
+    window = one.query.question.window
+    if window is None:
+        return UNKNOWN
+    return window.end.strftime("%Y-%m-%d %H:%M" if one.query.cut else "%Y-%m-%d")
+
+
+class CrawlWatch(Watch):
+    """Shows a crawl while it goes on."""
+
+    def crawled(self, progress: CrawlProgress) -> None:
+        """Shows requests, posts, rate and cost so far."""
+        self._show(progress.platform, progress.requests, 0, asked(progress))
+
+    def waits(self, platform: str, seconds: float) -> None:
+        """Says who wants to be left alone, and until when."""
+        until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
+        self._stop()
+        line = f"{platform} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
+        self.console.print(Text(line, "dim"), soft_wrap=True)
+
+
+def asked(progress: CrawlProgress) -> str:
+    """What a run has brought so far, in a few words.
+
+    Args:
+        progress: How far it is.
+
+    Returns:
+        One line.
+
+    Example:
+        >>> asked(CrawlProgress("x", requests=3, posts=270, seconds=2.0))
+        'x: search, 3 requests, 270 posts (135/s), $0.00 in all'
+    """
+    rate = progress.posts / progress.seconds if progress.seconds else 0.0
+    what = f"round {progress.round} of replies" if progress.round else "search"
+    return (
+        f"{progress.platform}: {what}, {progress.requests:,} requests, {progress.posts:,} posts "
+        f"({rate:,.0f}/s), {_cost(progress.spent.cost_usd, progress.spent.unpriced)} in all"
+    )
+
+
+def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
+    """Prints what a crawl has found on each platform, and why it ended.
+
+    Args:
+        console: Where to print.
+        done: The figures.
+    """
+    for one in done:
+        console.print(Text(f"\n{one.platform}", "bold"), end=" ")
+        for line in found(one):
+            console.print(Text(plain(line, LONGEST_REMARK)), soft_wrap=True)
+    if done:
+        console.print()
+
+
+def found(one: CrawlStats) -> Iterator[str]:
+    """What a crawl has found, line by line.
+
+    Args:
+        one: The figures.
+
+    Yields:
+        Lines for a reader.
+    """
+    share = one.missed_by_terms
+    missed = "" if share is None else f" ({100 * share:.0f} % that terms alone would have missed)"
+    yield f"{one.by_terms:,} posts by search terms, {one.by_replies:,} more by replies{missed}"
+    if one.missing:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in one.missing.items())
+        yield f"posts that are named and not there: {reasons}"
+    states = ", ".join(f"{count:,} {state}" for state, count in one.questions.items()) or "none"
+    spent = one.spent
+    yield (
+        f"questions: {states}; in all {spent.requests:,} requests, {spent.posts:,} posts as it "
+        f"counts them, {_cost(spent.cost_usd, spent.unpriced)}"
+    )
+    if one.waits:
+        yield f"waited {one.waits:,} times, {one.waited_s:,.0f} s in all, because it asked for it"
+    for error, count in one.errors.items():
+        yield f"{count:,} not answered: {error}"
+    yield f"{one.end}: {one.end.meaning}"
+
+
+def _cost(usd: float, unpriced: int) -> str:
+    if unpriced:
+        return f"${usd:.2f} and what {unpriced:,} pages of unknown price cost"
+    return f"${usd:.2f}"
+
+
+MOST_TERMS = 40
+LONGEST_TERM = 24
+
+
+def show_yields(console: Console, written: WrittenYields) -> None:
+    """Prints what each term brought, and how the share on topic changes with time.
+
+    Args:
+        console: Where to print.
+        written: The counts, and where they are written.
+    """
+    found = written.yields
+    console.print(_yield_by_term(found.keywords[:MOST_TERMS], found.together))
+    _say(console, "alone: posts on topic that no other term found")
+    _say(console, "half by: by the end of that day after the release, half of them were written\n")
+    if len(found.keywords) > MOST_TERMS:
+        _say(console, f"{len(found.keywords) - MOST_TERMS:,} more terms stand in the file")
+    console.print(_by_window(written))
+    _say(
+        console,
+        f"{found.came_along:,} posts came along without a search, of {found.unknown:,} nobody says "
+        "what found them",
+    )
+    _say(console, f"all figures: {written.figures}")
+    _say(console, f"as a picture: {written.plot}")
+
+
+def _yield_by_term(keywords: tuple[KeywordYield, ...], together: KeywordYield) -> Table:
+    table = _yield_table("term", "alone", "half by")
+    for one in (*keywords, together):
+        name = "all terms" if one.keyword is None else plain(one.keyword, LONGEST_TERM)
+        alone = "" if one.keyword is None else f"{one.total.alone_passed:,}"
+        half = "-" if one.half_by_day is None else f"day {one.half_by_day:,}"
+        style = "bold" if one.keyword is None else ""
+        table.add_row(*map(Text, (name, *_figures(one.total), alone, half)), style=style)
+    return table
+
+
+def _by_window(written: WrittenYields) -> Table:
+    table = _yield_table("day")
+    together = written.yields.together.windows
+    for window, counts in zip(written.yields.windows, together, strict=True):
+        if counts.found:
+            table.add_row(*map(Text, (window.name, *_figures(counts))))
+    return table
+
+
+def _yield_table(first: str, *more: str) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False)
+    table.add_column(first, overflow="ellipsis", no_wrap=True)
+    for name in ("posts", "scored", "on topic", "share", "95 %", *more):
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _figures(one: Yield) -> tuple[str, ...]:
+    interval = one.interval
+    ends = "-" if interval is None else f"{100 * interval[0]:.0f} to {100 * interval[1]:.0f} %"
+    share = "-" if one.share is None else f"{100 * one.share:.0f} %"
+    return f"{one.found:,}", f"{one.scored:,}", f"{one.passed:,}", share, ends
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(Text(line), soft_wrap=True)
+
+
+MOST_NAMED = 10
+
+
+class RefreshWatch(CrawlWatch):
+    """Shows a refresh while it goes on."""
+
+    def refreshed(self, platform: str, done: int, total: int, gone: int) -> None:
+        """Shows how many posts were asked about."""
+        self._show(platform, done, total, f"{platform}: {gone:,} posts are gone")
+
+
+def show_refresh(console: Console, done: Refresh) -> None:
+    """Prints what each platform said.
+
+    Args:
+        console: Where to print.
+        done: What they said.
+    """
+    for one in done.platforms:
+        for line in said(one):
+            console.print(Text(line), soft_wrap=True)
+        for url in list(one.gone)[:MOST_NAMED]:
+            console.print(Text(f"  {one.gone[url]:<12}{url}", "dim"), soft_wrap=True)
+        if len(one.gone) > MOST_NAMED:
+            console.print(Text(f"  and {len(one.gone) - MOST_NAMED:,} more", "dim"))
+    if done.unasked:
+        rest = ", ".join(f"{count:,} of {plain(name)}" for name, count in done.unasked.items())
+        console.print(Text(f"posts that nobody was asked about: {rest}"), soft_wrap=True)
+
+
+def said(one: Refreshed) -> Iterator[str]:
+    """What a platform said, line by line.
+
+    Args:
+        one: What it said.
+
+    Yields:
+        Lines for a reader.
+    """
+    cost = f", ${one.cost_usd:.2f}" if one.cost_usd else ""
+    yield (
+        f"{one.platform}: {one.posts:,} posts, {one.asked:,} asked about now{cost}, {one.fresh:,} "
+        f"a short time ago, {len(one.gone):,} gone"
+    )
+    for reason, count in one.reasons.items():
+        yield f"  {count:,} {reason}: {reason.meaning}"
+    if one.unknown:
+        yield f"  {one.unknown:,} it can say nothing about: they are another server's"
+    if one.end != RefreshEnd.ALL_ASKED:
+        yield f"  {one.left:,} left: {one.end.meaning}"
+
+
+def what_next(done: Refresh, config: Path) -> str | None:
+    """What a person may do about posts that are gone, null where none is."""
+    if not done.gone:
+        return None
+    return f"next: echo-hf refresh {config} --apply takes {len(done.gone):,} posts out for good"
+
+
+def show_removal(console: Console, taken: Removal, config: Path) -> None:
+    """Prints what went, what was not found, and what still holds it.
+
+    Args:
+        console: Where to print.
+        taken: What was taken away.
+        config: The config's file, for the command to go on with.
+    """
+    lines = [
+        f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
+        f"samples, {taken.pictures} pictures and {taken.answers} stored answers went with them; "
+        f"{taken.pages} stored pages of platforms lost their content"
+    ]
+    for url in taken.unknown:
+        said = f"nothing here was at {url}: is that how your posts spell it?"
+        lines.append(f"{said} It will not be collected")
+    lines += [f"still in {place}: edit that file, it is yours" for place in taken.left_in]
+    lines.append(
+        "what somebody else loaded with datasets may lie in "
+        f"{str(datasets.config.HF_DATASETS_CACHE)!r}, too, and wherever the release went: delete "
+        "it there"
+    )
+    for line in (*lines, f"next: echo-hf build {config}"):
+        console.print(Text(line), soft_wrap=True)

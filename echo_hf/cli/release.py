@@ -1,0 +1,137 @@
+"""Verbs of the command line for releases: publish, compare and complete them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from echo_hf.cli.console import terminal
+from echo_hf.errors import HubError
+
+
+def publish(
+    release: Annotated[Path, typer.Argument(help="Folder of a release, as `build` writes it.")],
+    repo_id: Annotated[str, typer.Option(help="Dataset repository: ORGANISATION/NAME.")],
+    tag: Annotated[str, typer.Option(help="Names the revision: one target at one time.")],
+    previous: Annotated[
+        str | None,
+        typer.Option(
+            help="The revision before: folder or ORG/NAME@TAG. The card says what changed."
+        ),
+    ] = None,
+    create_pr: Annotated[
+        bool, typer.Option("--create-pr", help="Only propose it; the tag comes when it is merged.")
+    ] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Make a new repository a private one.")
+    ] = False,
+    message: Annotated[str | None, typer.Option(help="What the commit is called.")] = None,
+    allow_rules: Annotated[
+        bool, typer.Option("--allow-rules", help="Publish what plain rules have built.")
+    ] = False,
+    allow_unscreened: Annotated[
+        bool,
+        typer.Option("--allow-unscreened", help="Publish samples that no safety model saw."),
+    ] = False,
+) -> None:
+    """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
+    from rich.text import Text
+
+    from echo_hf.hub import publish as hub
+
+    console = terminal()
+    published = hub.publish(
+        release,
+        repo_id,
+        tag,
+        previous=previous,
+        create_pr=create_pr,
+        private=private,
+        message=message,
+        allow_rules=allow_rules,
+        allow_unscreened=allow_unscreened,
+        progress=lambda step: console.print(Text(step, "dim"), soft_wrap=True),
+    )
+    console.print(Text(hub.summary(published)), soft_wrap=True)
+
+
+def diff(
+    a: Annotated[str, typer.Argument(help="The first release: folder or ORG/NAME@TAG.")],
+    b: Annotated[str, typer.Argument(help="Another one.")],
+    json: Annotated[Path | None, typer.Option(help="Write the whole comparison here, too.")] = None,
+) -> None:
+    """Compare two releases: samples and why they differ, drift, whether scores compare."""
+    from echo_hf.cli.check_view import check_target
+    from echo_hf.cli.release_view import show_diff
+    from echo_hf.hub import diff as releases
+
+    check_target(json)
+    found = releases.diff(a, b)
+    show_diff(terminal(), found)
+    if json:
+        json.write_text(found.text(), "utf-8")
+
+
+def hydrate(
+    release: Annotated[Path, typer.Argument(help="Folder of a release with content left out.")],
+    to: Annotated[Path, typer.Option(help="Folder for the release with the content put back.")],
+    posts: Annotated[list[Path] | None, typer.Option(help="File with posts; may be repeated.")] = (
+        None
+    ),
+    source: Annotated[str, typer.Option(help="How the files of posts are read.")] = "jsonl",
+    pictures: Annotated[
+        Path | None, typer.Option(help="Folder with further pictures, whatever they are called.")
+    ] = None,
+    fetch: Annotated[
+        bool, typer.Option("--fetch", help="Fetch other pictures from their addresses.")
+    ] = False,
+) -> None:
+    """Put back into a release what the terms of a platform made it leave out."""
+    from rich.text import Text
+
+    from echo_hf.config.collection import FetchPolicy
+    from echo_hf.config.sections import Posts
+    from echo_hf.hub import hydrate as hydrating
+    from echo_hf.hub.hydrate import fetching, show_hydration
+
+    console = terminal()
+    paths: list[Path | None] = [*posts] if posts else [None]
+    files = [Posts.model_construct(source=source, path=path) for path in paths]
+    policy = FetchPolicy() if fetch else None
+    with fetching(console) if fetch else nullcontext() as progress:
+        hydration = hydrating.hydrate(
+            release, to, files, pictures=pictures, fetch=policy, progress=progress
+        )
+    show_hydration(console, hydration)
+    console.print(Text(f"\nrelease: {hydration.release.path}"), soft_wrap=True)
+
+
+def leaderboard(
+    repo_id: Annotated[str, typer.Option(help="Dataset whose results it shows: ORG/NAME.")],
+    space: Annotated[str | None, typer.Option(help="The Space to make: ORG/NAME.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Only write the Space's files, into this folder.")
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Make a new Space a private one.")
+    ] = False,
+) -> None:
+    """Make a Space on the Hub that shows the results of a dataset's releases."""
+    from rich.text import Text
+
+    from echo_hf.hub import leaderboard as spaces
+
+    if folder is not None:
+        said = f"written: {spaces.write_space(repo_id, folder)}"
+    elif space is not None:
+        said = f"leaderboard: {spaces.create_space(repo_id, space, private=private)}"
+    else:
+        raise HubError("nothing says where the leaderboard goes: give --space, or --folder")
+    terminal().print(Text(said), soft_wrap=True)
+
+
+VERBS: tuple[Callable[..., None], ...] = (publish, diff, hydrate, leaderboard)

@@ -1,0 +1,254 @@
+"""Ask a server for one image: redirects checked, size limited, format told by the bytes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from urllib.parse import urljoin, urlsplit
+
+import anyio
+import httpcore2
+
+from echo_hf._infra.retry import retry_after
+from echo_hf.collect.fetch_ledger import FetchError, as_fetch_error
+from echo_hf.collect.network import CheckedNetwork, Resolve, resolve
+from echo_hf.collect.urls import web_url
+from echo_hf.config.collection import FetchPolicy
+from echo_hf.images.decode import FIRST_BYTES, BadPictureError, format_of, kind_of_other
+from echo_hf.reasons import BadPicture, Unfetched
+
+PLAIN = frozenset({"", "identity"})
+ZLIB = frozenset({"gzip", "x-gzip", "deflate"})
+EITHER_ZLIB_OR_GZIP = 47
+
+
+class Body:
+    """The body of a response, as far as it has come.
+
+    Args:
+        encoding: The value of its Content-Encoding; null when it has none.
+        most_bytes: Most bytes, as they come and unpacked.
+
+    Raises:
+        BadPictureError: The encoding is not one that is unpacked here.
+    """
+
+    def __init__(self, encoding: str | None, most_bytes: int) -> None:
+        name = (encoding or "").strip().lower()
+        if name not in PLAIN | ZLIB:
+            raise BadPictureError(BadPicture.DAMAGED, f"packed as {name[:40]!r}, which was refused")
+        self._unpacker = zlib.decompressobj(EITHER_ZLIB_OR_GZIP) if name in ZLIB else None
+        self._most = most_bytes
+        self._came = 0
+        self._data = bytearray()
+        self._known = False
+
+    def add(self, piece: bytes) -> None:
+        """Takes the next piece in.
+
+        Args:
+            piece: Bytes as they came.
+
+        Raises:
+            BadPictureError: There are more than allowed, they cannot be unpacked, or they begin
+                as no picture does.
+        """
+        self._came += len(piece)
+        self._data += self._unpacked(piece)
+        if max(self._came, len(self._data)) > self._most:
+            raise BadPictureError(BadPicture.TOO_MANY_BYTES, f"expected at most {self._most} bytes")
+        if len(self._data) >= FIRST_BYTES and not self._known:
+            self._check_kind()
+
+    def whole(self) -> bytes:
+        """All of it.
+
+        Returns:
+            The bytes of a picture, of which only the beginning is known to be right.
+
+        Raises:
+            BadPictureError: It begins as no picture does, or the packed data has no end.
+        """
+        if self._unpacker and not self._unpacker.eof:
+            raise BadPictureError(BadPicture.TRUNCATED, f"{self._came} packed bytes without end")
+        self._check_kind()
+        return bytes(self._data)
+
+    def _unpacked(self, piece: bytes) -> bytes:
+        if self._unpacker is None:
+            return piece
+        try:
+            # One more than allowed is enough to know, whatever would follow.
+            return self._unpacker.decompress(piece, self._most + 1 - len(self._data))
+        except zlib.error as error:
+            raise BadPictureError(BadPicture.DAMAGED, f"cannot be unpacked: {error}") from error
+
+    def _check_kind(self) -> None:
+        first = bytes(self._data[:FIRST_BYTES])
+        if format_of(first) is None:
+            raise BadPictureError(kind_of_other(first), f"it begins with {first[:16]!r}")
+        self._known = True
+
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+DEFAULT_PORTS = {"http": 80, "https": 443}
+KEPT_ALIVE_S = 5.0
+
+
+@dataclass(frozen=True)
+class PictureClient:
+    """A client for pictures.
+
+    Attributes:
+        policy: What may be fetched.
+        connections: Connections of which each goes to an address that was checked.
+    """
+
+    policy: FetchPolicy
+    connections: httpcore2.AsyncConnectionPool
+
+    async def fetch(self, url: str) -> bytes:
+        """Makes one attempt.
+
+        Args:
+            url: A web address.
+
+        Returns:
+            The bytes that the server has under it, of which only the beginning is checked.
+
+        Raises:
+            FetchError: They could not be had.
+        """
+        with as_fetch_error(), anyio.fail_after(self.policy.total_timeout_s):
+            seen: list[str] = []
+            while url not in seen and len(seen) <= self.policy.max_redirects:
+                seen.append(url)
+                found = await self._ask(allowed_url(url, self.policy))
+                if isinstance(found, bytes):
+                    return found
+                url = urljoin(url, found)
+        raise FetchError(Unfetched.TOO_MANY_REDIRECTS, f"{len(seen)} requests")
+
+    async def _ask(self, url: str) -> bytes | str:
+        """The bytes, or the place to which the server points instead."""
+        timeouts = {
+            "connect": self.policy.connect_timeout_s,
+            "read": self.policy.read_timeout_s,
+            "write": self.policy.read_timeout_s,
+        }
+        async with self.connections.stream(
+            "GET", url, headers=_headers(), extensions={"timeout": timeouts}
+        ) as response:
+            given = {key.decode("latin-1").lower(): _text(value) for key, value in response.headers}
+            if response.status in REDIRECTS and given.get("location"):
+                return given["location"]
+            if response.status != 200:
+                raise refusal(response.status, given)
+            return await self._body(response, given)
+
+    async def _body(self, response: httpcore2.Response, given: dict[str, str]) -> bytes:
+        announced = given.get("content-length", "")
+        if announced.isdecimal() and int(announced) > self.policy.most_bytes:
+            raise FetchError(
+                Unfetched.TOO_LARGE,
+                f"{announced[:20]} bytes announced, expected at most {self.policy.most_bytes}",
+            )
+        body = Body(given.get("content-encoding"), self.policy.most_bytes)
+        async for piece in response.aiter_stream():
+            body.add(piece)
+        return body.whole()
+
+
+@asynccontextmanager
+async def picture_client(
+    policy: FetchPolicy, resolve: Resolve = resolve
+) -> AsyncIterator[PictureClient]:
+    """Opens a client; leaving closes its connections.
+
+    Args:
+        policy: What may be fetched.
+        resolve: Looks names up.
+
+    Yields:
+        The client.
+    """
+    network = CheckedNetwork(policy.allow_addresses, resolve)
+    async with httpcore2.AsyncConnectionPool(
+        # Made once: it reads all certificates of the system.
+        ssl_context=httpcore2.default_ssl_context(),
+        max_connections=policy.concurrency,
+        keepalive_expiry=KEPT_ALIVE_S,
+        network_backend=network,
+    ) as connections:
+        yield PictureClient(policy, connections)
+
+
+def allowed_url(url: str, policy: FetchPolicy) -> str:
+    """An address that may be asked.
+
+    Args:
+        url: An address as a post or a server gave it.
+        policy: Says which ports.
+
+    Returns:
+        The address in ASCII.
+
+    Raises:
+        FetchError: It is no address of the web, carries a login, or names another port.
+    """
+    address = web_url(url)
+    if address is None:
+        raise FetchError(Unfetched.NOT_ALLOWED, "expected an address with http or https")
+    # What a login in it says belongs in no message.
+    if "@" in urlsplit(url.strip()).netloc:
+        raise FetchError(Unfetched.NOT_ALLOWED, "a login in the address")
+    parts = urlsplit(address)
+    port = parts.port or DEFAULT_PORTS[parts.scheme]
+    if port not in policy.ports:
+        expected = ", ".join(map(str, sorted(policy.ports)))
+        raise FetchError(Unfetched.NOT_ALLOWED, f"port {port}, expected {expected}")
+    return address
+
+
+def refusal(status: int, headers: dict[str, str]) -> FetchError:
+    """What a server's answer without a picture means.
+
+    Args:
+        status: The status of its response.
+        headers: Its headers, by lower-case name.
+
+    Returns:
+        The reason, whether another attempt may go better, and when.
+
+    Example:
+        >>> refusal(429, {"retry-after": "7"}).wait_s
+        7.0
+    """
+    said = f"status {status}"
+    if status in (404, 410):
+        return FetchError(Unfetched.GONE, said)
+    if status == 408:
+        return FetchError(Unfetched.TIMEOUT, said, again=True)
+    if status == 429:
+        wait_s = retry_after(headers)
+        return FetchError(Unfetched.RATE_LIMITED, said, again=True, wait_s=wait_s)
+    if status == 425 or status >= 500:
+        wait_s = retry_after(headers)
+        return FetchError(Unfetched.SERVER_ERROR, said, again=True, wait_s=wait_s)
+    return FetchError(Unfetched.FORBIDDEN if status >= 400 else Unfetched.SERVER_ERROR, said)
+
+
+def _headers() -> list[tuple[str, str]]:
+    return [
+        ("Accept", "image/*"),
+        # Pictures are compressed already, and what unpacks may unpack without end.
+        ("Accept-Encoding", "identity"),
+        ("User-Agent", f"echo-hf/{version('echo-hf')}"),
+    ]
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

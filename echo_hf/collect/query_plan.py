@@ -1,0 +1,159 @@
+"""The query plan: which terms are searched for in which windows of time (figure D.1)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from echo_hf.collect.crawl_ledger import CrawlLedger, QuestionState
+from echo_hf.collect.platforms.base import Question, Window
+from echo_hf.config.collection import Phase, Search, Span, phase_spans
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search of the plan.
+
+    Attributes:
+        phase: Number of its phase, from 0.
+        question: What the platform is asked.
+        cut: Whether its window ends now, before its time.
+    """
+
+    phase: int
+    question: Question
+    cut: bool = False
+
+
+def planned(search: Search, released: datetime.date, now: datetime.datetime) -> Iterator[Query]:
+    """The queries of a search, in the order in which they are asked.
+
+    Args:
+        search: The search.
+        released: The day on which the target was released.
+        now: The time, with a zone; what begins after its last full hour is left for later.
+
+    Yields:
+        Queries: phase by phase, in each the earliest window first, in each of those every term in
+        every language.
+
+    Raises:
+        ConfigError: As for `phase_spans`.
+    """
+    until = last_full_hour(now)
+    for number, (phase, span) in enumerate(
+        zip(search.phases, phase_spans(search.phases, released), strict=True)
+    ):
+        for window, cut in _windows(phase, span, until):
+            for term in phase.terms:
+                for language in phase.languages or (None,):
+                    yield Query(number, Question("search", (term,), window, language), cut)
+
+
+def is_planned(question: Question, search: Search, released: datetime.date) -> bool:
+    """Whether a search still asks for what a question of an earlier run does.
+
+    Args:
+        question: The question.
+        search: The search.
+        released: The day on which the target was released.
+
+    Returns:
+        Whether its term, in its language, is searched for in its window.
+
+    Raises:
+        ConfigError: As for `phase_spans`.
+    """
+    return any(
+        question.about in [(term,) for term in phase.terms]
+        and question.language in (phase.languages or (None,))
+        and _holds(span, question.window)
+        for phase, span in zip(search.phases, phase_spans(search.phases, released), strict=True)
+    )
+
+
+def last_full_hour(now: datetime.datetime) -> datetime.datetime:
+    """Where windows end that are not over yet.
+
+    Args:
+        now: A time with a zone.
+
+    Returns:
+        The beginning of its hour, in UTC.
+    """
+    return now.astimezone(datetime.UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _holds(span: Span, window: Window | None) -> bool:
+    if window is None:
+        return True
+    ends = None if span.until is None else midnight(span.until)
+    return midnight(span.start) <= window.start and (ends is None or window.end <= ends)
+
+
+def _windows(phase: Phase, span: Span, now: datetime.datetime) -> Iterator[tuple[Window, bool]]:
+    """The windows of a phase, and whether each is cut at now."""
+    start = midnight(span.start)
+    until = midnight(span.until) if span.until is not None else None
+    while start < now and (until is None or start < until):
+        end = start + phase.length if until is None else min(start + phase.length, until)
+        yield Window(start, min(end, now)), now < end
+        start = end
+
+
+def midnight(day: datetime.date) -> datetime.datetime:
+    """The first moment of a day, in UTC."""
+    return datetime.datetime.combine(day, datetime.time(), datetime.UTC)
+
+
+def take_plan(
+    ledger: CrawlLedger,
+    platform: str,
+    search: Search,
+    released: datetime.date,
+    now: datetime.datetime,
+) -> None:
+    """Opens the questions that a search asks now, and no other search.
+
+    Args:
+        ledger: Of the crawl.
+        platform: Who is asked.
+        search: What is asked.
+        released: The day on which the target was released.
+        now: The time, with a zone.
+
+    Raises:
+        ConfigError: As for `phase_spans`.
+        StoreError: The ledger cannot be used.
+    """
+    ledger.try_again(platform)
+    for asked in ledger.open_searches(platform):
+        if not is_planned(asked.question, search, released):
+            ledger.put_aside(asked, QuestionState.UNPLANNED)
+    searches = (query.question for query in planned(search, released, now))
+    ledger.add_searches(platform, uncovered(ledger, platform, searches))
+
+
+def uncovered(
+    ledger: CrawlLedger, platform: str, searches: Iterator[Question]
+) -> Iterator[Question]:
+    """The part of each window that no earlier question has asked for.
+
+    A window that was cut at the time of an earlier run is not asked again: only what is new in it.
+
+    Args:
+        ledger: Of the crawl.
+        platform: Who is asked.
+        searches: Questions of the plan.
+
+    Yields:
+        Questions about what is left of their windows.
+    """
+    for search in searches:
+        end = ledger.covered(platform, search)
+        if search.window is None or end is None:
+            yield search
+        elif end < search.window.end:
+            rest = Window(end, search.window.end)
+            yield Question(search.kind, search.about, rest, search.language)

@@ -1,0 +1,1 @@
+"""The one config file of a benchmark: sections, checks, loading."""

@@ -1,0 +1,356 @@
+"""Read YAML that a user wrote, and say in one line what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from echo_hf.errors import ConfigError, unknown
+
+LONGEST_VALUE = 200
+EXPECTED = {
+    "engines": "say who answers, such as {reader: {kind: rules}}; `echo-hf engines` lists kinds",
+    "target": "say who people talk about: {name: ..., developer: ..., released: 2026-03-02}",
+    "posts": "say where the posts are, for example [{source: jsonl, path: posts.jsonl}]",
+}
+SECTIONS = {
+    "target": "{name: Lumen Image, developer: Northlight, released: 2026-03-02}",
+    "posts.*": "{source: jsonl, path: posts.jsonl}",
+    "posts.*.columns": "{url: link, text: body}",
+    "engines": "{reader: {kind: rules}}",
+    "engines.*": "{kind: rules}",
+    "stages": "{relevance: {keep: [4, 5]}}",
+    "stages.*": "{engine: reader}",
+    "splits": "{seed: 0, cap: 1000}",
+    "release": "{contact: posts@example.org}",
+    "analysis": "{references: [{name: PartiPrompts, path: prompts.txt}]}",
+    "rights": "{x: What permits passing its posts on}",
+}
+NO_MAPPING = frozenset({"model_type", "dict_type", "mapping_type"})
+# What a check says that found a secret: the value is not repeated.
+CENSORED = "no secret"
+MOST_TELLING = {"extra_forbidden": 0, "missing": 2, "too_short": 3}
+SECRET = re.compile(
+    r"(?:^|_)(?:(?:api_?)?key|secret|password|bearer|authorization|auth|cookie)$"
+    r"|(?:^|(?:access|auth|hf|api|refresh)_)token$",
+    re.IGNORECASE,
+)
+CREDENTIALS = re.compile(r"://[^/@\s]+@")
+# As providers make them, whatever the option is called that holds one.
+KEY_FORM = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk-|[rs]k_(?:live|test)_|gsk_|xai-|nvapi-|hf_|gh[oprsu]_|github_pat_|glpat-"
+    r"|AIza|AKIA|ASIA|r8_|xox[abeprs]-|npm_|pypi-|SG\.|\d{8,10}:AA|eyJ[\w-]{8,}\.eyJ)"
+    r"[A-Za-z0-9_-]{12,}(?:\.[A-Za-z0-9_-]{12,})?"
+)
+
+
+def secrets_in(options: Mapping[Any, Any], inside: str = "") -> Iterator[str]:
+    """Names of options that hold credentials: by their names, in addresses, or by their form.
+
+    Args:
+        options: Options of an engine.
+        inside: Where they stand, for the names.
+
+    Yields:
+        What to call each of them without showing it.
+    """
+    for name, value in options.items():
+        if SECRET.search(str(name).replace("-", "_")):
+            yield f"{inside}{name}"
+        elif isinstance(value, Mapping):
+            yield from secrets_in(value, f"{inside}{name}.")
+        elif isinstance(value, list | tuple):
+            yield from secrets_in(dict(enumerate(value)), f"{inside}{name}.")
+        elif isinstance(value, str) and CREDENTIALS.search(value):
+            yield f"{inside}{name} with a name and password in it"
+        elif isinstance(value, str) and KEY_FORM.search(value):
+            yield f"{inside}{name} with a key in it"
+
+
+def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> str:
+    """The most telling of the errors in one line.
+
+    Args:
+        error: What pydantic found.
+        place: Where the data came from.
+        root: The model that was to be filled.
+
+    Returns:
+        The place, the key, its value, what was expected.
+    """
+    every = error.errors(include_url=False, include_context=False)
+    # A misspelt key is also a missing one, and an item that cannot be read is also missing from
+    # its list; its own message says more.
+    first = min(every, key=lambda one: MOST_TELLING.get(one["type"], 1))
+    # The part that is empty tells one of several kinds of value, and is no key.
+    where = ".".join(str(part) for part in first["loc"] if part != "")
+    if first["type"] == "extra_forbidden":
+        parent, _, key = where.rpartition(".")
+        kind = f"key in {parent}" if parent else "key"
+        return unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
+    if first["type"] == "missing":
+        return f"{place}: {where} is missing: {EXPECTED.get(where, first['msg'].lower())}"
+    said = _expected(first["type"], first["loc"], first["msg"])
+    shown = first["input"]
+    hidden = next(secrets_in({where: shown}), None) is not None or CENSORED in said
+    # What several keys contradict each other in says so itself: the whole of them says less.
+    is_whole = first["type"] == "value_error" and len(repr(shown)) > LONGEST_VALUE
+    if not where or hidden or is_whole:
+        return f"{place}: {where}: {said}" if where else f"{place}: {said}"
+    return f"{place}: {where} is {shown_value(first['input'])}: {said}"
+
+
+def shown_value(value: Any) -> str:
+    """A value as a message shows it, no longer than a line holds; never one with a secret."""
+    if isinstance(value, Mapping) and any(secrets_in(value)):
+        return "a mapping that is not shown"
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
+def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:
+    if kind in NO_MAPPING:
+        if not location:
+            return "expected a mapping, for example {name: value}"
+        section = str(location[0]) if len(location) == 1 else f"{location[0]}.*"
+        example = SECTIONS.get(section, "{key: value}")
+        return f"expected a mapping, for example {example}"
+    said = re.sub(r"^Value error, ", "", said)
+    said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
+    return said[:1].lower() + said[1:]
+
+
+def _known_keys(root: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
+    section: Any = root
+    for part in location:
+        if isinstance(part, int) or part == "":
+            continue
+        annotation = section.model_fields[part].annotation
+        section = next(iter(_sections(annotation)), BaseModel)
+    return list(section.model_fields)
+
+
+def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from _sections(inner)
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("expected words without control or formatting characters")
+    return text
+
+
+def _printable_lines(text: str) -> str:
+    return "\n".join(_printable(line) for line in text.splitlines())
+
+
+def _nameable(name: str) -> str:
+    if not FOLDER_AND_TAG.fullmatch(name):
+        raise ValueError(
+            "expected at most 96 letters from a to z, digits, '.', '_' or '-', a letter or digit "
+            "first: it names a folder and a tag"
+        )
+    return name
+
+
+def _openable(path: Path) -> Path:
+    if not str(path).isprintable() or path == Path():
+        raise ValueError("expected the name of a file")
+    return path
+
+
+FOLDER_AND_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
+Name = Annotated[str, AfterValidator(_nameable)]
+Words = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=200, strip_whitespace=True),
+    AfterValidator(_printable),
+]
+Statement = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=1000, strip_whitespace=True),
+    AfterValidator(_printable),
+]
+File = Annotated[Path, AfterValidator(_openable)]
+Whole = Annotated[int, Field(strict=True)]
+# Several lines: Markdown of the card, or BibTeX.
+Prose = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=5000, strip_whitespace=True),
+    AfterValidator(_printable_lines),
+]
+License = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
+
+
+class Section(BaseModel):
+    """A part of a config: immutable, and closed to keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EngineChoice(BaseModel):
+    """Who answers: a kind of engine and its options, which the engine itself checks."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys beside `kind`."""
+        return dict(self.model_extra or {})
+
+
+def check_stand_in(status: str, stands_for: str | None, note: str | None, expected: str) -> None:
+    """Checks what a config says of the part of the paper that it stands for.
+
+    Args:
+        status: Whether it is the paper's own, stands in for it, or is none of the paper's.
+        stands_for: The paper's name for it.
+        note: What is as published, and what is not.
+        expected: What a part of the paper may be, for the message.
+
+    Raises:
+        ValueError: One of today stands for one of the paper, or a substitute does not say for what.
+    """
+    if status == "current" and stands_for is not None:
+        raise ValueError(
+            f"stands_for is {stands_for!r} and status is 'current': expected {expected}"
+        )
+    if status == "substitute" and (stands_for is None or note is None):
+        raise ValueError("expected stands_for and a note, which say what stands in for what")
+
+
+MOST_BYTES = 1_000_000
+MOST_VALUES = 100_000
+LARGEST = 2**63 - 1  # what a table can hold
+LONGEST_NUMBER = 100
+STANDARD = "tag:yaml.org,2002:"
+
+
+def read_yaml(path: Path, what: str, example: str) -> Any:
+    """Reads a YAML file without running anything in it; a key given twice is an error.
+
+    Args:
+        path: The file.
+        what: What it is, for messages, such as `config`.
+        example: A file to look at where this one is missing.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        ConfigError: It is missing, cannot be read, is too large, or is not valid YAML.
+    """
+    try:
+        if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
+            raise ConfigError(f"{what} {str(path)!r} is no regular file: expected a YAML file")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ConfigError(
+                f"{what} {str(path)!r} has more than {MOST_BYTES:,} bytes: expected a YAML file, "
+                f"such as {example}"
+            )
+        return parse_yaml(content.decode())
+    except FileNotFoundError:
+        raise ConfigError(
+            f"no {what} {str(path)!r}: expected a YAML file, for example {example}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {what} {str(path)!r}: {error}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+
+
+def parse_yaml(text: str) -> Any:
+    """Reads YAML text.
+
+    Args:
+        text: The text.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        yaml.YAMLError: It is not valid, holds a key twice or what is no plain value, or says by
+            its aliases more than anybody would write.
+        ValueError: It holds a character that there is none of.
+    """
+    try:
+        return yaml.load(text, Loader=_PlainValues)  # noqa: S506 - a SafeLoader
+    except RecursionError as error:
+        raise yaml.YAMLError("expected values that are nested less deeply") from error
+
+
+class _PlainValues(yaml.SafeLoader):
+    yaml_constructors: ClassVar[dict[Any, Any]] = {
+        tag: constructor
+        for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
+        if str(tag).removeprefix(STANDARD) not in ("binary", "set", "omap", "pairs")
+    }
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        if _values(node, {}) > MOST_VALUES:
+            raise yaml.YAMLError(f"expected at most {MOST_VALUES:,} values, aliases written out")
+        return super().construct_document(node)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # PyYAML lets through what its constructors raise, such as for the 30th of February.
+            said = f"{repr(node.value)[:LONGEST_NUMBER]} is no {node.tag.removeprefix(STANDARD)}"
+            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: {said}") from error
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        value = super().construct_yaml_int(node) if len(node.value) < LONGEST_NUMBER else None
+        if value is None or abs(value) > LARGEST:
+            raise ValueError
+        return value
+
+    def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
+        text = super().construct_yaml_str(node)
+        text.encode()  # half a character cannot be written anywhere
+        return text
+
+    def construct_unique_map(self, node: yaml.MappingNode) -> dict[Any, Any]:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        own = [key for key, _ in pairs if key.tag != f"{STANDARD}merge"]
+        names = [self.construct_object(key, deep=True) for key in own]
+        made = self.construct_mapping(node, deep=True)
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {twice!r} is given twice")
+        return made
+
+
+_PlainValues.add_constructor(f"{STANDARD}map", _PlainValues.construct_unique_map)
+_PlainValues.add_constructor(f"{STANDARD}int", _PlainValues.construct_yaml_int)
+_PlainValues.add_constructor(f"{STANDARD}str", _PlainValues.construct_yaml_str)
+
+
+def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
+    """How many values there are, an alias counted like what it stands for."""
+    if node not in known:
+        known[node] = 1  # in a circle, which is refused where it is read
+        inner = node.value if isinstance(node, yaml.CollectionNode) else []
+        every = [one for item in inner for one in (item if isinstance(item, tuple) else (item,))]
+        known[node] += sum(_values(one, known) for one in every)
+    return known[node]

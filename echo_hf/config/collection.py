@@ -1,0 +1,347 @@
+"""What a config says of collecting: searches, columns of tables, fetching of images."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
+from typing import Annotated, Any, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from echo_hf.config.checks import Section, Whole, Words
+from echo_hf.errors import ConfigError
+from echo_hf.images.store import MOST_BYTES, MOST_PIXELS
+
+DAYS = re.compile(r"([1-9][0-9]{0,2})d")
+
+
+def _length(text: str) -> str:
+    if not DAYS.fullmatch(text):
+        raise ValueError("expected a number of days from 1d to 999d, such as 1d or 7d")
+    return text
+
+
+def _language(code: str) -> str:
+    if not re.fullmatch(r"[a-z]{2}", code):
+        raise ValueError("expected two letters of ISO 639-1, such as ja")
+    return code
+
+
+def _different(words: tuple[str, ...]) -> tuple[str, ...]:
+    twice = next((word for at, word in enumerate(words) if word in words[:at]), None)
+    if twice is not None:
+        raise ValueError(f"expected each once, {twice!r} stands there twice")
+    return words
+
+
+Terms = Annotated[tuple[Words, ...], Field(min_length=1), AfterValidator(_different)]
+Language = Annotated[str, AfterValidator(_language)]
+
+
+class Phase(Section):
+    """A stretch of time in which the same terms are searched for.
+
+    Attributes:
+        terms: What is searched for, each by itself.
+        languages: ISO 639-1 codes that each term is limited to in turn; empty for all at once.
+        window: How much time one query covers, such as `1d` or `7d`.
+        start: First day (UTC); null for the end of the phase before, or the day of the release.
+        days: How long it lasts.
+        until: The day after its last one; with neither, it lasts until now.
+    """
+
+    terms: Terms
+    languages: Annotated[tuple[Language, ...], AfterValidator(_different)] = ()
+    window: Annotated[str, AfterValidator(_length)]
+    start: datetime.date | None = None
+    days: Annotated[Whole, Field(ge=1)] | None = None
+    until: datetime.date | None = None
+
+    @property
+    def length(self) -> datetime.timedelta:
+        """How much time one query covers."""
+        return datetime.timedelta(days=int(self.window.removesuffix("d")))
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if self.days is not None and self.until is not None:
+            raise ValueError("has days and until: expected one of them")
+        return self
+
+
+class Budget(Section):
+    """Where asking stops; the page that reaches it is the last one.
+
+    Attributes:
+        posts: Most posts, as the platform counts them for its bill.
+        usd: Most US dollars.
+    """
+
+    posts: Annotated[Whole, Field(ge=1)] | None = None
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+
+class Expand(Section):
+    """How far reply trees are followed; without limits until nothing new comes.
+
+    Attributes:
+        rounds: How often the newly found posts are asked about; 0 keeps to the search.
+        posts: Most posts that come by it, counted as for the budget.
+    """
+
+    rounds: Annotated[Whole, Field(ge=0)] | None = None
+    posts: Annotated[Whole, Field(ge=1)] | None = None
+
+
+class Search(Section):
+    """What a platform is asked.
+
+    Attributes:
+        phases: One after the other, or each with a `start` of its own.
+        budget: Where asking stops.
+        expand: How far reply trees are followed.
+    """
+
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
+    budget: Budget = Budget()
+    expand: Expand = Expand()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When a phase is.
+
+    Attributes:
+        start: Its first day.
+        until: The day after its last one, null for one that goes on.
+    """
+
+    start: datetime.date
+    until: datetime.date | None
+
+
+def phase_spans(phases: Sequence[Phase], released: datetime.date, place: str = "") -> list[Span]:
+    """When each phase is.
+
+    Args:
+        phases: The phases of a search.
+        released: The day on which the target was released.
+        place: Where they stand, for messages.
+
+    Returns:
+        A span for each.
+
+    Raises:
+        ConfigError: A phase begins where one without an end would have ended, or ends before it
+            begins.
+
+    Example:
+        >>> import datetime
+        >>> two_weeks = Phase(terms=("gpt",), window="1d", days=14)
+        >>> phase_spans([two_weeks], datetime.date(2025, 3, 25))[0].until
+        datetime.date(2025, 4, 8)
+    """
+    return list(_spans(phases, released, place))
+
+
+def _after(start: datetime.date, days: int, where: str) -> datetime.date:
+    try:
+        return start + datetime.timedelta(days)
+    except OverflowError:
+        raise ConfigError(
+            f"{where}.days is {days}: expected a number that ends before the year 10000; leave it "
+            "out for a phase that goes on until now"
+        ) from None
+
+
+def _spans(phases: Sequence[Phase], released: datetime.date, place: str) -> Iterator[Span]:
+    before: datetime.date | None = released
+    for number, phase in enumerate(phases):
+        where = f"{place}.phases.{number}" if place else f"phases.{number}"
+        start = phase.start or before
+        if start is None:
+            raise ConfigError(
+                f"{where} begins where the phase before ends, and that one has no end: give it "
+                "days or until, or this one a start"
+            )
+        until = phase.until if phase.days is None else _after(start, phase.days, where)
+        if until is not None and until <= start:
+            raise ConfigError(
+                f"{where}.until is {until.isoformat()}: expected a day after its start, "
+                f"{start.isoformat()}"
+            )
+        yield Span(start, until)
+        before = until
+
+
+SECONDS = {"unix": 1.0, "unix_ms": 0.001}
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        raise ValueError("expected the name of a time zone, such as UTC or Europe/Berlin") from None
+    return name
+
+
+def _format(given: str) -> str:
+    if given not in SECONDS and "%" not in given:
+        raise ValueError(
+            f"expected {' or '.join(SECONDS)}, or the form of a date, such as %d.%m.%Y %H:%M"
+        )
+    return given
+
+
+def _named(given: Any) -> Any:
+    return {"column": given} if isinstance(given, str) else given
+
+
+class Column(Section):
+    """A column, by its name in the header.
+
+    Attributes:
+        column: The name.
+    """
+
+    column: Words
+
+
+class AddressColumn(Column):
+    """A column of addresses, or of identifiers that addresses are made of.
+
+    Attributes:
+        prefix: What to put before each value, such as `https://x.com/i/status/`.
+    """
+
+    prefix: Words | None = None
+
+
+class TimeColumn(Column):
+    """A column of times.
+
+    Attributes:
+        format: As `datetime.strptime` reads it, or `unix` or `unix_ms` for seconds or thousandths
+            since 1970; null for ISO 8601.
+        zone: Where the clock stood, for times that do not say it.
+    """
+
+    format: Annotated[Words, AfterValidator(_format)] | None = None
+    zone: Annotated[str, AfterValidator(_zone)] | None = None
+
+
+class ListColumn(Column):
+    """A column with several values in a cell.
+
+    Attributes:
+        separator: What stands between them; null when a cell holds one value, or a list.
+    """
+
+    separator: Annotated[str, Field(min_length=1, max_length=10)] | None = None
+
+
+One = Annotated[Column, BeforeValidator(_named)]
+Address = Annotated[AddressColumn, BeforeValidator(_named)]
+Time = Annotated[TimeColumn, BeforeValidator(_named)]
+Several = Annotated[ListColumn, BeforeValidator(_named)]
+
+
+class Columns(Section):
+    """A column for each field of a post that a table has; the others stay unknown.
+
+    Attributes:
+        url: The post's address.
+        text: Its words.
+        timestamp: When it was written.
+        edited: When its text was last changed, for posts that are there more than once.
+        author: The account's name.
+        lang: Code of its language.
+        post_id: The platform's own name of it.
+        platform: Where it was posted.
+        parent_url: The post that it answers.
+        quoted_url: The post that it quotes.
+        keywords: The search terms that found it.
+        pictures: Addresses of its pictures, or files beside the table.
+        missing: Why its content is not there.
+        likes: A count; so are the four that follow.
+        views: How often it was seen.
+        reposts: How often it was passed on.
+        replies: How often it was answered.
+        bookmarks: How often it was kept.
+    """
+
+    url: Address
+    text: One | None = None
+    timestamp: Time | None = None
+    edited: Time | None = None
+    author: One | None = None
+    lang: One | None = None
+    post_id: One | None = None
+    platform: One | None = None
+    parent_url: Address | None = None
+    quoted_url: Address | None = None
+    keywords: Several | None = None
+    pictures: Several | None = None
+    missing: One | None = None
+    likes: One | None = None
+    views: One | None = None
+    reposts: One | None = None
+    replies: One | None = None
+    bookmarks: One | None = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """By field the name of its column."""
+        given: dict[str, Column | None] = dict(self)
+        return {field: one.column for field, one in given.items() if one is not None}
+
+    @property
+    def options(self) -> dict[str, dict[str, str]]:
+        """By field what is to be known to read its column."""
+        said = self.model_dump(exclude_none=True)
+        rest = {
+            field: {name: value for name, value in one.items() if name != "column"}
+            for field, one in said.items()
+        }
+        return {field: one for field, one in rest.items() if one}
+
+
+class FetchPolicy(BaseModel):
+    """Limits of fetching; immutable, and closed to keys it does not know.
+
+    Attributes:
+        most_bytes: Largest picture, before and after any compression in transit.
+        most_pixels: Width times height of the largest picture.
+        connect_timeout_s: For looking a name up and connecting.
+        read_timeout_s: Longest silence of a server.
+        total_timeout_s: For one attempt with all its redirects, however steadily bytes drip.
+        max_attempts: How often a picture is asked for in a run, while it may still go better.
+        backoff_s: Longest wait before the second attempt; it doubles with each.
+        longest_wait_s: Longest wait that a server may ask for; beyond, its pictures are left for
+            another run.
+        max_redirects: Redirects of one address.
+        concurrency: Pictures under way at once; each may be in memory.
+        per_host: Of these, at one host.
+        ports: Ports that are connected to.
+        allow_addresses: Networks that are connected to though they are not public.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    most_bytes: int = Field(MOST_BYTES, gt=0, le=MOST_BYTES)
+    most_pixels: int = Field(MOST_PIXELS, gt=0, le=MOST_PIXELS)
+    connect_timeout_s: float = Field(10.0, gt=0)
+    read_timeout_s: float = Field(20.0, gt=0)
+    total_timeout_s: float = Field(120.0, gt=0)
+    max_attempts: int = Field(3, ge=1, le=10)
+    backoff_s: float = Field(1.0, ge=0)
+    longest_wait_s: float = Field(60.0, ge=0)
+    max_redirects: int = Field(5, ge=0, le=20)
+    concurrency: int = Field(8, ge=1, le=64)
+    per_host: int = Field(4, ge=1, le=64)
+    ports: frozenset[int] = frozenset({80, 443})
+    allow_addresses: tuple[IPv4Network | IPv6Network, ...] = ()

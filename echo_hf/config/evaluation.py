@@ -1,0 +1,311 @@
+"""What a config says of evaluation: systems, judges, options of the metrics and of the analysis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from echo_hf.config.checks import EngineChoice, File, Name, Section, Whole, Words, secrets_in
+from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig
+from echo_hf.config.systems import SystemConfig
+
+OWN = "benchmark"
+PYTHIA = "EleutherAI/pythia-12b"
+MINI_LM = "sentence-transformers/all-MiniLM-L6-v2"
+WITHOUT_COLUMN = "text"
+Model = TypeVar("Model", "PerplexityOptions", "EmbeddingOptions")
+Format = Literal["text", "jsonl", "csv", "tsv"]
+
+
+def _several(given: Any) -> Any:
+    return [given] if isinstance(given, str | Path) else given
+
+
+class Reference(Section):
+    """A prompt set to compare with: files, or a dataset on the Hub.
+
+    Attributes:
+        name: What tables and plots call it.
+        path: A file or a list of files, relative to the config; null for a dataset.
+        format: `text`, one prompt a line; `jsonl`, `csv` or `tsv`, one a row; null to tell it by
+            the name: .jsonl, .csv, .tsv, anything else is text.
+        column: The column or key that holds the prompt; needed for all but text.
+        dataset: `ORGANISATION/NAME` on the Hub.
+        config: Its config, null for the default one.
+        split: Its split.
+        revision: Its tag or commit; needed for a dataset, since a branch may move.
+        inputs: Pictures that each prompt comes with: 1 for a set of edits. It tells rules that a
+            prompt without a word about a picture is an edit all the same.
+    """
+
+    name: Name
+    path: Annotated[tuple[File, ...], BeforeValidator(_several)] = ()
+    format: Format | None = None
+    column: Words | None = None
+    dataset: Words | None = None
+    config: Words | None = None
+    split: Words = "train"
+    revision: Words | None = None
+    inputs: Annotated[Whole, Field(ge=0, le=100)] = 0
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if bool(self.path) == bool(self.dataset):
+            raise ValueError("expected either path, one file or several, or dataset on the Hub")
+        if self.dataset and not (self.revision and self.column):
+            raise ValueError("expected revision and column beside dataset")
+        if self.dataset and self.format:
+            raise ValueError("expected no format beside dataset: it goes with path")
+        wants = [file for file in self.path if self.format_of(file) != WITHOUT_COLUMN]
+        if wants and self.column is None:
+            raise ValueError(f"expected the column of {wants[0].name!r} that holds the prompt")
+        return self
+
+    def format_of(self, file: Path) -> Format:
+        """How a file of it is read."""
+        by_name: dict[str, Format] = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv"}
+        return self.format or by_name.get(file.suffix.lower(), "text")
+
+
+class PerplexityOptions(Section):
+    """The language model that says how natural a prompt is.
+
+    Attributes:
+        model: A causal language model on the Hub, or its folder; the paper's is Pythia-12B.
+        revision: Its tag or commit.
+        device: `auto`, spread over what there is, or one as torch names it, such as `cuda:0`.
+        dtype: Precision of the weights.
+        batch_tokens: Most tokens of a batch, padding included; halved when memory runs out.
+        window: Most tokens that the model sees at once; null for what it was trained with.
+        stride: New tokens of each further window; null for half of the window.
+    """
+
+    model: Words = PYTHIA
+    revision: Words | None = None
+    device: Words = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    batch_tokens: Annotated[Whole, Field(ge=1, le=10_000_000)] = 16_384
+    window: Annotated[Whole, Field(ge=2)] | None = None
+    stride: Annotated[Whole, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _overlapping(self) -> Self:
+        if self.window and self.stride and self.stride >= self.window:
+            raise ValueError(
+                f"stride is {self.stride} and window {self.window}: expected a smaller stride, so "
+                "that every token but the first has something before it"
+            )
+        return self
+
+
+class EmbeddingOptions(Section):
+    """The sentence-embedding model that places prompts on a map.
+
+    Attributes:
+        model: A text encoder on the Hub, or its folder.
+        revision: Its tag or commit.
+        device: As torch names it; null for an accelerator where there is one.
+        batch_size: Prompts at once.
+        longest: Most tokens of a prompt; what is longer is cut, and counted.
+    """
+
+    model: Words = MINI_LM
+    revision: Words | None = None
+    device: Words | None = None
+    batch_size: Annotated[Whole, Field(ge=1, le=4096)] = 32
+    longest: Annotated[Whole, Field(ge=8, le=32_768)] = 256
+
+
+class AnalysisOptions(Section):
+    """How a benchmark is analyzed.
+
+    Attributes:
+        references: Prompt sets to compare with.
+        perplexity: The language model; null to leave perplexity out.
+        embedding: The embedding model; null to leave the map out.
+        task_engine: Who says which task each prompt of a reference is, as an engine of a config;
+            null for plain rules.
+        at: Number of prompts at which first bigrams are compared; null for the smallest set.
+        seed: Of every random draw.
+        draws: Draws of the bootstrap.
+        similarity: Share of common three-word runs, 0 to 1, from which prompts are near-duplicates.
+        examples: Most examples of each keyword.
+        font: A font file for the word cloud; null for wordcloud's own, which has no characters of
+            Chinese, Japanese or Korean.
+    """
+
+    references: tuple[Reference, ...] = ()
+    perplexity: PerplexityOptions | None = None
+    embedding: EmbeddingOptions | None = None
+    task_engine: EngineChoice | None = None
+    at: Annotated[Whole, Field(ge=1)] | None = None
+    seed: Annotated[Whole, Field(ge=0)] = 0
+    draws: Annotated[Whole, Field(ge=0, le=100_000)] = 1000
+    similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
+    examples: Annotated[Whole, Field(ge=0, le=1000)] = 5
+    font: File | None = None
+
+    @field_validator("task_engine")
+    @classmethod
+    def _open(cls, choice: EngineChoice | None) -> EngineChoice | None:
+        secret = next(secrets_in(choice.options), None) if choice else None
+        if secret is not None:
+            raise ValueError(
+                f"has {secret!r}: expected no secret in a config, which is kept beside its "
+                "results, but an environment variable"
+            )
+        return choice
+
+    @field_validator("references")
+    @classmethod
+    def _distinct(cls, references: tuple[Reference, ...]) -> tuple[Reference, ...]:
+        names = [OWN, *(one.name for one in references)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice == OWN:
+            raise ValueError(f"one is called {OWN!r}: expected another name, which is our own")
+        if twice is not None:
+            raise ValueError(f"two are called {twice!r}: expected a name for each")
+        return references
+
+    def located(self, folder: Path) -> AnalysisOptions:
+        """The same options, with files below a folder, and models that are folders there."""
+        references = tuple(
+            one.model_copy(update={"path": tuple(folder / file for file in one.path)})
+            for one in self.references
+        )
+        changed = {
+            "references": references,
+            "font": folder / self.font if self.font else None,
+            "perplexity": _beside(self.perplexity, folder),
+            "embedding": _beside(self.embedding, folder),
+        }
+        return self.model_copy(update=changed)
+
+
+def _beside(options: Model | None, folder: Path) -> Model | None:
+    if options is None or not (folder / options.model).is_dir():
+        return options
+    return options.model_copy(update={"model": str(folder / options.model)})
+
+
+Reduction = Literal["min", "max", "mean"]
+
+
+class StructureOptions(Section):
+    """How structure distance is measured.
+
+    Attributes:
+        model: A vision transformer trained by DINO: name on the Hub, or a folder.
+        revision: Branch, tag or commit of it.
+        layer: Block whose keys are compared, from 0.
+        size: Sides in pixels of the square that pictures are resized to.
+        reduction: Which of several inputs counts; null for the protocol's own.
+        device: Where the model runs; null for a GPU where there is one.
+    """
+
+    model: Words = "facebook/dino-vits16"
+    revision: Words | None = None
+    layer: Annotated[Whole, Field(ge=0)] = 11
+    size: Annotated[Whole, Field(ge=16)] = 224
+    reduction: Reduction | None = None
+    device: Words | None = None
+
+
+class FaceOptions(Section):
+    """How face identity is measured.
+
+    Attributes:
+        pack: A pack of insightface's: name on the Hub, or a folder.
+        revision: Branch, tag or commit of it.
+        det_size: Sides in pixels of the square in which faces are looked for.
+        det_thresh: Least score of a face, from 0 to 1.
+    """
+
+    pack: Words = "fal/AuraFace-v1"
+    revision: Words | None = None
+    det_size: Annotated[Whole, Field(ge=32, multiple_of=32)] = 640
+    det_thresh: Annotated[float, Field(gt=0, lt=1)] = 0.5
+
+
+class MetricsOptions(Section):
+    """Options of each metric that has any.
+
+    Attributes:
+        structure_distance: How it is measured.
+        face_identity: How it is measured.
+    """
+
+    structure_distance: StructureOptions = StructureOptions()
+    face_identity: FaceOptions = FaceOptions()
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders on this machine that networks are read from."""
+        named = (Path(self.structure_distance.model), Path(self.face_identity.pack))
+        return tuple(path for path in named if path.is_absolute())
+
+    def located(self, folder: Path) -> MetricsOptions:
+        """The options with folders made absolute.
+
+        Args:
+            folder: Of the config that names them.
+
+        Returns:
+            The same networks; what is no folder below that one is a name on the Hub, and stays.
+        """
+        structure, face = self.structure_distance, self.face_identity
+        model, pack = _located(structure.model, folder), _located(face.pack, folder)
+        return MetricsOptions(
+            structure_distance=structure.model_copy(update={"model": model}),
+            face_identity=face.model_copy(update={"pack": pack}),
+        )
+
+
+def _located(name: str, folder: Path) -> str:
+    return str(folder / name) if (folder / name).is_dir() else name
+
+
+Named = TypeVar("Named", SystemConfig, JudgeConfig)
+
+
+class Evaluated(Section):
+    """The part of a config that measures systems on a benchmark.
+
+    Attributes:
+        name: Names the run's folder and, for a benchmark, the release's tag.
+        systems: The systems under test: files of `eval_configs/systems`, or their content.
+        judges: Who rates their outputs: files of `eval_configs/judges`, or their content.
+        applicability: Who says which metric fits which sample; null where nobody is asked.
+        metrics: Options of the specialised metrics.
+        analysis: How prompts, feedback and activity are analyzed.
+        protocol: Whose arithmetic is used where the paper's released code and its text differ.
+    """
+
+    name: Name
+    systems: tuple[SystemConfig, ...] = ()
+    judges: tuple[JudgeConfig, ...] = ()
+    applicability: ApplicabilityConfig | None = None
+    metrics: MetricsOptions = MetricsOptions()
+    analysis: AnalysisOptions = AnalysisOptions()
+    protocol: Literal["published", "corrected"] = "corrected"
+
+    @field_validator("systems", "judges")
+    @classmethod
+    def _distinct(cls, named: tuple[Named, ...]) -> tuple[Named, ...]:
+        names = [one.name for one in named]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two are called {twice!r}: expected a name for each")
+        return named
+
+
+class Evaluation(Evaluated):
+    """Systems on a benchmark that is there already.
+
+    Attributes:
+        benchmark: Folder of a release, or `ORGANISATION/NAME@TAG` on the Hub.
+    """
+
+    benchmark: Annotated[Words, Field(min_length=1)]

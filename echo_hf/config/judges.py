@@ -1,0 +1,196 @@
+"""What a config says of a judge, and the files of judges that configs share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from echo_hf.config.checks import (
+    EngineChoice,
+    File,
+    Name,
+    Section,
+    Statement,
+    Whole,
+    Words,
+    check_stand_in,
+    first_error,
+    read_yaml,
+    secrets_in,
+)
+from echo_hf.config.systems import place_of, shipped_configs, with_systems
+from echo_hf.errors import ConfigError
+
+Rubric = Literal["overall", "text_rendering"]
+Pictures = Literal["published", "model_budget"]
+Bound = Annotated[float, Field(ge=-1000, le=1000)]
+MaxTokens = Annotated[Whole, Field(ge=16, le=65_536)]
+
+
+def _who_judges(engine: EngineChoice) -> EngineChoice:
+    secret = next(secrets_in(engine.options), None)
+    if secret is not None:
+        raise ValueError(
+            f"it has {secret!r}, and a config is kept beside its results: put the secret into an "
+            "environment variable"
+        )
+    if engine.kind == "rules":
+        raise ValueError("plain rules never judge: name an engine with a model that sees pictures")
+    return engine
+
+
+JudgingEngine = Annotated[EngineChoice, AfterValidator(_who_judges)]
+
+
+class PairwiseConfig(Section):
+    """Which pairs of outputs a judge sees side by side.
+
+    Attributes:
+        share: Share of all pairs of outputs of one sample, above 0, at most 1.
+        seed: Of the draw, which is the same for all judges with this seed; of two shares the
+            larger has all pairs of the smaller.
+    """
+
+    share: Annotated[float, Field(gt=0, le=1)] = 0.1
+    seed: Annotated[Whole, Field(ge=0)] = 0
+
+
+class JudgeConfig(Section):
+    """One judge of outputs.
+
+    Attributes:
+        name: What the table of ratings calls it.
+        developer: Who made its model; systems of the same developer are looked at with care.
+        status: `as_published`: the paper's own, still to be had; `substitute`: stands in for one
+            that is gone; `current`: none of the paper's.
+        stands_for: The paper's judge that it is, or stands in for.
+        note: What is as published, and what is not.
+        engine: Who answers: a kind of engine and its options, as under `engines`.
+        rubrics: What it rates by.
+        text_samples: What it rates by `text_rendering`: `applicable`, the samples that somebody
+            said have text to render, or those of `text_to_image` while nobody was asked;
+            `text_to_image`, that split; or `all`.
+        mode: `text`: a free answer that ends with [[rating]]; `structured`: JSON with
+            explanation and rating.
+        scale: Lowest and highest rating.
+        decimals: Whether ratings between whole numbers count.
+        prompt_file: Instructions of one's own, in place of those of `overall`.
+        pictures: How pictures are sent: `published`, with a short side of 512 pixels as JPEG, or
+            `model_budget`, as they are, within the engine's own limits; null for that of the
+            config's protocol.
+        max_tokens: Longest answer.
+        repeats: How often each output is rated, and each pair compared.
+        pairwise: Which pairs it compares, when it is asked to.
+    """
+
+    name: Name
+    developer: Words
+    status: Literal["as_published", "substitute", "current"]
+    stands_for: Words | None = None
+    note: Statement | None = None
+    engine: JudgingEngine
+    rubrics: Annotated[tuple[Rubric, ...], Field(min_length=1)] = ("overall",)
+    text_samples: Literal["applicable", "text_to_image", "all"] = "applicable"
+    mode: Literal["text", "structured"] = "text"
+    scale: tuple[Bound, Bound] = (1.0, 10.0)
+    decimals: bool = False
+    prompt_file: File | None = None
+    pictures: Pictures | None = None
+    max_tokens: MaxTokens = 2048
+    repeats: Annotated[Whole, Field(ge=1, le=100)] = 1
+    pairwise: PairwiseConfig = PairwiseConfig()
+
+    @model_validator(mode="after")
+    def _has_a_scale(self) -> Self:
+        lowest, highest = self.scale
+        if lowest >= highest:
+            raise ValueError(f"scale is [{lowest:g}, {highest:g}]: expected the lowest first")
+        if not self.decimals and not (lowest.is_integer() and highest.is_integer()):
+            raise ValueError(
+                f"scale is [{lowest:g}, {highest:g}]: expected whole numbers, or decimals: true"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _told(self) -> Self:
+        expected = "as_published or substitute for a judge of the paper"
+        check_stand_in(self.status, self.stands_for, self.note, expected)
+        return self
+
+
+class ApplicabilityConfig(Section):
+    """Who says which specialised metric fits which sample.
+
+    Attributes:
+        engine: Who answers: a kind of engine and its options, as under `engines`.
+        ask: `split`: of samples with inputs, whether faces, colours and layout should stay; of
+            the others, whether text should be rendered. `all`: all four of every sample.
+        max_tokens: Longest answer.
+    """
+
+    engine: JudgingEngine
+    ask: Literal["split", "all"] = "split"
+    max_tokens: MaxTokens = 1024
+
+
+FOLDER = "judges"
+PROMPT = "prompt_file"
+EXAMPLE = "eval_configs/judges/qwen2_5_vl_32b.yaml"
+
+
+def with_files(data: Any, folder: Path) -> Any:
+    """A config's data with the content of the files that `systems` and `judges` name.
+
+    Args:
+        data: What the config's file holds.
+        folder: Of that file; a name is looked for there, then among those that echo-hf brings.
+
+    Returns:
+        The data, with a mapping in place of each name; as it is where there is nothing to do.
+
+    Raises:
+        ConfigError: A file is missing, is not YAML, or is no system or judge.
+    """
+    data = with_systems(data, folder)
+    if not isinstance(data, dict) or not isinstance(data.get(FOLDER), list):
+        return data
+    return {**data, FOLDER: [_with_file(one, folder) for one in data[FOLDER]]}
+
+
+def read_judge(path: Path) -> JudgeConfig:
+    """Reads the file of a judge.
+
+    Args:
+        path: A YAML file.
+
+    Returns:
+        The judge; a relative `prompt_file` is made one below the folder of the file.
+
+    Raises:
+        ConfigError: It is missing, is not YAML, or holds an unknown key or a bad value.
+    """
+    data = read_yaml(path, "judge", EXAMPLE)
+    try:
+        return JudgeConfig.model_validate(_located(data, path.resolve().parent))
+    except ValidationError as error:
+        raise ConfigError(first_error(error, str(path), JudgeConfig)) from None
+
+
+def shipped_judges() -> Iterator[Path]:
+    """The files of the judges that echo-hf brings, in alphabetical order."""
+    yield from sorted((shipped_configs() / FOLDER).glob("*.yaml"))
+
+
+def _with_file(given: Any, folder: Path) -> Any:
+    if isinstance(given, str):
+        return read_judge(place_of(given, folder)).model_dump(mode="json")
+    return _located(given, folder)
+
+
+def _located(judge: Any, folder: Path) -> Any:
+    if not isinstance(judge, dict) or not isinstance(judge.get(PROMPT), str) or not judge[PROMPT]:
+        return judge
+    return {**judge, PROMPT: str(folder / judge[PROMPT])}

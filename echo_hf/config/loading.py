@@ -1,0 +1,167 @@
+"""The one file that describes a benchmark: target, posts, engines, options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from echo_hf.collect.platforms.base import check_platform
+from echo_hf.collect.urls import PLATFORM_NAMES
+from echo_hf.config.checks import (
+    EngineChoice,
+    Statement,
+    first_error,
+    read_yaml,
+    secrets_in,
+    shown_value,
+)
+from echo_hf.config.collection import phase_spans
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.judges import with_files
+from echo_hf.config.sections import (
+    READER,
+    ModelOptions,
+    Posts,
+    ReleaseOptions,
+    SplitOptions,
+    Stages,
+    Target,
+    form_of,
+)
+from echo_hf.config.systems import config_place
+from echo_hf.errors import ConfigError, unknown
+
+
+class Config(Evaluated):
+    """A benchmark, from posts to release, and the systems that are measured on it.
+
+    Attributes:
+        target: The model that people talk about.
+        posts: Where the posts are.
+        engines: Who answers, by a name that the stages use.
+        stages: Options of each stage.
+        splits: How the splits are drawn.
+        release: What the release says of itself.
+        rights: By platform whose terms forbid passing posts on, what permits it nevertheless; the
+            card repeats it. Without it, samples from there are published without posted content.
+    """
+
+    target: Target
+    posts: Annotated[tuple[Posts, ...], Field(min_length=1)]
+    engines: Annotated[Mapping[str, EngineChoice], Field(min_length=1)]
+    stages: Stages = Stages()
+    splits: SplitOptions = SplitOptions()
+    release: ReleaseOptions = ReleaseOptions()
+    rights: Mapping[str, Statement] = {}
+
+
+def load_config(path: Path | str) -> Config:
+    """Reads a config file.
+
+    Args:
+        path: A YAML file; the paths in it are relative to its folder. `eval_configs/...` that is
+            not there is the one that echo-hf brings.
+
+    Returns:
+        The config, its paths made absolute.
+
+    Raises:
+        ConfigError: The file cannot be read, is not YAML, or holds an unknown key or a bad value.
+    """
+    path = config_place(Path(path))
+    data = read_yaml(path, "config", "eval_configs/quickstart.yaml")
+    folder = path.resolve().parent
+    data = with_files(data, folder)
+    return located(parse_config(data, str(path)), folder)
+
+
+def parse_config(data: Any, place: str) -> Config:
+    """Checks a config that is already data.
+
+    Args:
+        data: What the YAML file holds.
+        place: Where it came from, for messages.
+
+    Returns:
+        The config.
+
+    Raises:
+        ConfigError: It holds an unknown key or a bad value, or names an engine that it lacks.
+    """
+    if not isinstance(data, dict):
+        given = shown_value(data)
+        raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {given}")
+    try:
+        config = Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(first_error(error, place, Config)) from None
+    for name, choice in config.engines.items():
+        secret = next(secrets_in(choice.options), None)
+        if secret is not None:
+            raise ConfigError(
+                f"{place}: engines.{name} has {secret!r}, and a config is kept beside its results: "
+                "put the secret into an environment variable"
+            )
+    _check_searches(config, place)
+    for platform in config.rights:
+        if platform not in PLATFORM_NAMES:
+            raise ConfigError(unknown("platform", platform, PLATFORM_NAMES, f"{place}: rights"))
+    config = _with_engines(config)
+    for stage, options in config.stages:
+        if isinstance(options, ModelOptions) and options.engine not in config.engines:
+            where = f"{place}: stages.{stage}.engine"
+            raise ConfigError(unknown("engine", options.engine, config.engines, where))
+    try:
+        form_of(config)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+    return config
+
+
+def _check_searches(config: Config, place: str) -> None:
+    asked: set[str] = set()
+    for number, entry in enumerate(config.posts):
+        if entry.search is None:
+            continue
+        where = f"{place}: posts.{number}"
+        check_platform(entry.source, f"{where}.source")
+        if entry.source in asked:
+            raise ConfigError(
+                f"{where}: {entry.source!r} is searched twice: put all phases into one search; "
+                "one with a start of its own may overlap others"
+            )
+        asked.add(entry.source)
+        phase_spans(entry.search.phases, config.target.released, f"{where}.search")
+
+
+def _with_engines(config: Config) -> Config:
+    only, *others = config.engines
+    silent = {
+        stage: options.model_copy(update={"engine": READER if others else only})
+        for stage, options in config.stages
+        if isinstance(options, ModelOptions)
+        and "engine" not in options.model_fields_set
+        and not (others and options.engine in config.engines)
+    }
+    return config.model_copy(update={"stages": config.stages.model_copy(update=silent)})
+
+
+def located(config: Config, folder: Path) -> Config:
+    """A config with its files made absolute.
+
+    Args:
+        config: The config.
+        folder: Of its file.
+
+    Returns:
+        The config with the same files, below that folder where they were relative.
+    """
+    posts = tuple(
+        entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
+        for entry in config.posts
+    )
+    metrics, analysis = config.metrics.located(folder), config.analysis.located(folder)
+    return config.model_copy(update={"posts": posts, "metrics": metrics, "analysis": analysis})

@@ -1,0 +1,370 @@
+"""The sections of a config: target, posts, engines, options of the stages, splits and release."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from echo_hf.config.checks import File, License, Prose, Section, Whole, Words
+from echo_hf.config.collection import Columns, FetchPolicy, Search
+from echo_hf.errors import ConfigError
+
+if TYPE_CHECKING:
+    from echo_hf.config.loading import Config
+
+
+class Hazard(StrEnum):
+    """A code with the name of what it stands for."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Hazard:
+        """Makes a member that is its code and carries its name."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    VIOLENT_CRIMES = "S1", "violent crimes"
+    NON_VIOLENT_CRIMES = "S2", "crimes without violence"
+    SEX_CRIMES = "S3", "sex crimes"
+    CHILD_EXPLOITATION = "S4", "sexual exploitation of children"
+    DEFAMATION = "S5", "defamation"
+    SPECIALIZED_ADVICE = "S6", "advice that only a specialist may give"
+    PRIVACY = "S7", "privacy"
+    INTELLECTUAL_PROPERTY = "S8", "intellectual property"
+    WEAPONS = "S9", "weapons of mass harm"
+    HATE = "S10", "hate"
+    SELF_HARM = "S11", "suicide and self-harm"
+    SEXUAL_CONTENT = "S12", "sexual content"
+    ELECTIONS = "S13", "false facts about elections"
+    CODE_ABUSE = "S14", "abuse of code interpreters"
+    UNKNOWN = "unknown", "a hazard without a name, or with one that no list knows"
+
+
+NAMED = tuple(one for one in Hazard if one is not Hazard.UNKNOWN)
+REMOVED = tuple(one for one in NAMED if one is not Hazard.INTELLECTUAL_PROPERTY)
+ANY = "any"
+
+
+def in_order(hazards: Iterable[Hazard]) -> list[str]:
+    """The codes of some hazards, each once, in the order of the list.
+
+    Args:
+        hazards: Members.
+
+    Returns:
+        Their codes.
+
+    Example:
+        >>> in_order([Hazard("S10"), Hazard("S2"), Hazard("S10")])
+        ['S2', 'S10']
+    """
+    given = set(hazards)
+    return [one.value for one in Hazard if one in given]
+
+
+def _hazards(given: Any) -> Any:
+    if given == ANY:
+        return NAMED
+    if not isinstance(given, list | tuple) or any(one not in NAMED for one in given):
+        raise ValueError(f"expected {ANY}, or a list of codes from {NAMED[0]} to {NAMED[-1]}")
+    return given
+
+
+READER = "reader"
+Hazards = Annotated[tuple[Hazard, ...], BeforeValidator(_hazards)]
+
+
+class Target(Section):
+    """The model that people talk about; a second release is another one of these.
+
+    Attributes:
+        name: How it is called in prose.
+        developer: Who made it.
+        released: The day it was released.
+        aliases: Other names that people use for it.
+        others: Other image models, whose pictures are not its own.
+        chat_window: The application whose screenshots people share.
+    """
+
+    name: Words
+    developer: Words
+    released: datetime.date
+    aliases: tuple[Words, ...] = ()
+    others: tuple[Words, ...] = ()
+    chat_window: Words | None = None
+
+    @property
+    def prompt_fields(self) -> dict[str, str]:
+        """Values of the `$name` fields of prompt files."""
+        return {
+            "target": self.name,
+            "developer": self.developer,
+            "aliases": _listed((self.name, *self.aliases)),
+            "others": _listed(self.others) or "any other image model",
+            "chat_window": self.chat_window or f"{self.name}'s own window",
+        }
+
+
+class Posts(Section):
+    """One file of posts, or a platform that is asked for them.
+
+    Attributes:
+        source: Name of the reader, such as jsonl, x, reddit or table; of the platform for a search.
+        path: The file, relative to the config; readers of bundled posts need none.
+        keywords: The search terms that found these posts, when the file does not say.
+        search: What the platform is asked by `echo-hf collect`; null for a file.
+        columns: Which column is what, for source `table` alone.
+    """
+
+    source: str
+    path: File | None = None
+    keywords: tuple[Words, ...] = ()
+    search: Search | None = None
+    columns: Columns | None = None
+
+    @model_validator(mode="after")
+    def _file_or_search(self) -> Self:
+        if self.search is not None and (self.path is not None or self.keywords):
+            given = "path" if self.path is not None else "keywords"
+            raise ValueError(f"has {given} and search: expected a file, or a platform to ask")
+        return self
+
+
+class ModelOptions(Section):
+    """Who answers a stage's questions.
+
+    Attributes:
+        engine: Name of one of the config's engines. Where a config does not say, it is the only
+            one, else the one named as the default here, else `reader`.
+    """
+
+    engine: str = "text"
+
+
+class RelevanceOptions(ModelOptions):
+    """How relevance is judged.
+
+    Attributes:
+        keep: Scores, of 1 to 5, that keep a thread.
+    """
+
+    keep: Annotated[tuple[Annotated[Whole, Field(ge=1, le=5)], ...], Field(min_length=1)] = (4, 5)
+
+
+class DownloadOptions(Section):
+    """How pictures that posts name by their address are fetched.
+
+    Attributes:
+        fetch: Whether anybody is asked for them; false uses what earlier runs have fetched.
+        limits: Of sizes, times and places.
+    """
+
+    fetch: bool = True
+    limits: FetchPolicy = FetchPolicy()
+
+
+class ExtractOptions(ModelOptions):
+    """How samples are extracted.
+
+    Attributes:
+        context_characters: Longest rendered thread for one request; a longer one is split.
+    """
+
+    context_characters: Annotated[Whole, Field(ge=2000)] = 24_000
+
+
+class RolesOptions(ModelOptions):
+    """How input pictures are told from outputs.
+
+    Attributes:
+        engine: As for `ModelOptions`; it has to see pictures.
+        most_pictures: Most pictures of one request; a sample with more takes several.
+    """
+
+    engine: str = "vision"
+    most_pictures: Annotated[Whole, Field(ge=2, le=32)] = 16
+
+
+class ScreenshotsOptions(ModelOptions):
+    """How screenshots are taken apart.
+
+    Attributes:
+        engine: As for `ModelOptions`; it has to see pictures.
+        convention: What the numbers of its boxes mean; `auto` tells it by the model.
+        inset: Pixels to leave out along each side of a box, 10 in the released benchmark.
+    """
+
+    engine: str = "vision"
+    convention: Literal["auto", "abs_resized", "rel_1000", "rel_1", "rel_1000_yx"] = "auto"
+    inset: Annotated[Whole, Field(ge=0, le=100)] = 0
+
+
+class SafetyOptions(ModelOptions):
+    """How samples are screened for hazards.
+
+    Whatever is removed, every hazard that the guard finds is written into `safety.categories`.
+
+    Attributes:
+        engine: As for `ModelOptions`, a guard that sees pictures.
+        form: How it is asked and read: `llama_guard`, `moderation`, or `instructed`, which is any
+            model, told by our own instructions; `auto` tells it by the engine's kind and model.
+        remove: Hazards that keep a sample out of the benchmark: codes of
+            `echo_hf.config.sections`, or `any`, as in the paper. The default is all but S8,
+            intellectual property: guards give it to requests in the style of a famous studio, a
+            large part of what people really do, and it is a question of licences, not of harm.
+        most_pictures: Most pictures of one request; a sample with more takes several.
+    """
+
+    engine: str = "guard"
+    form: Literal["auto", "llama_guard", "moderation", "instructed"] = "auto"
+    remove: Hazards = REMOVED
+    most_pictures: Annotated[Whole, Field(ge=1, le=16)] = 5
+
+
+class PrivacyOptions(Section):
+    """What is left out of who people are.
+
+    Attributes:
+        image_metadata: `strip` removes what images say beside their pixels, such as where they were
+            taken and by whom; `keep` releases them as they were posted, and the card says so.
+    """
+
+    image_metadata: Literal["strip", "keep"] = "strip"
+
+
+class Stages(Section):
+    """Options of each stage that has any."""
+
+    relevance: RelevanceOptions = RelevanceOptions()
+    download: DownloadOptions = DownloadOptions()
+    extract: ExtractOptions = ExtractOptions()
+    roles: RolesOptions = RolesOptions()
+    screenshots: ScreenshotsOptions = ScreenshotsOptions()
+    feedback: ModelOptions = ModelOptions()
+    safety: SafetyOptions = SafetyOptions()
+    privacy: PrivacyOptions = PrivacyOptions()
+
+    def engine_of(self, stage: str) -> str | None:
+        """Name of the engine that a stage asks, null where it asks none."""
+        options = getattr(self, stage, None)
+        return options.engine if isinstance(options, ModelOptions) else None
+
+
+class SplitOptions(Section):
+    """How the benchmark's splits are drawn.
+
+    Attributes:
+        seed: Of the order in which candidates are taken.
+        cap: Most samples of a split.
+    """
+
+    seed: Whole = 0
+    cap: Annotated[Whole, Field(ge=1)] = 1000
+
+
+class ReleaseOptions(Section):
+    """What the release says of itself on its card.
+
+    Attributes:
+        license: Identifier of the licence, as the Hub knows it.
+        license_name: Name of the licence where that identifier is `other`.
+        license_note: What the licence means, in Markdown; needed for every licence but `other`.
+        contact: Where to ask for the removal of a post, beside the repository's discussions.
+        citation: How to cite the dataset, in BibTeX.
+    """
+
+    license: License = "other"
+    license_name: Words | None = None
+    license_note: Prose | None = None
+    contact: Words | None = None
+    citation: Prose | None = None
+
+    @model_validator(mode="after")
+    def _explained(self) -> Self:
+        # The usual note says that no right is passed on, which no other licence may say.
+        if self.license != "other" and self.license_note is None:
+            raise ValueError("expected a license_note, which says what the license covers")
+        return self
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
+
+
+FormName = Literal["llama_guard", "moderation", "instructed"]
+AUTO: Final = "auto"
+ENDPOINT = "moderation"
+LLAMA_GUARD = re.compile(r"llama[-_. ]?guard(?:[-_. ]?(?P<generation>[0-9]+))?", re.IGNORECASE)
+SAME_CODES = frozenset({"3", "4"})
+
+
+def form_of(config: Config) -> FormName:
+    """The form of a config's guard.
+
+    Args:
+        config: Names the engine of the safety stage, and perhaps the form.
+
+    Returns:
+        The form's name.
+
+    Raises:
+        ConfigError: As for `chosen_form`.
+    """
+    options = config.stages.safety
+    choice = config.engines[options.engine]
+    model = choice.options.get("model")
+    return chosen_form(options.form, choice.kind, None if model is None else str(model))
+
+
+def chosen_form(wanted: FormName | Literal["auto"], kind: str, model: str | None) -> FormName:
+    """The form of a guard.
+
+    Args:
+        wanted: What the config says; `auto` leaves it to the engine.
+        kind: Kind of the engine.
+        model: Its model, if the config names one.
+
+    Returns:
+        The form's name.
+
+    Raises:
+        ConfigError: The engine is asked in a way that it does not take, or is a generation of
+            Llama Guard whose codes mean other hazards.
+
+    Example:
+        >>> chosen_form("auto", "vllm", "meta-llama/Llama-Guard-4-12B")
+        'llama_guard'
+        >>> chosen_form("auto", "vllm", "Qwen/Qwen2.5-VL-7B-Instruct")
+        'instructed'
+    """
+    if kind == ENDPOINT and wanted not in (AUTO, "moderation"):
+        raise ConfigError(
+            f"stages.safety.form is {wanted!r}, and its engine is of kind {kind!r}, which answers "
+            "in one form only: expected moderation or auto"
+        )
+    if wanted != AUTO:
+        return wanted
+    if kind == ENDPOINT:
+        return "moderation"
+    found = LLAMA_GUARD.search(model or "")
+    if found is None:
+        return "instructed"
+    _check_generation(found["generation"], str(model))
+    return "llama_guard"
+
+
+def _check_generation(generation: str | None, model: str) -> None:
+    # Those before the third have fewer hazards, under other numbers: their S8 are weapons.
+    if generation is not None and generation not in SAME_CODES:
+        raise ConfigError(
+            f"the safety engine's model {model!r} is not known to name hazards by the codes of "
+            "Llama Guard 3 and 4: take one of these, or, where its codes are the same, write "
+            "stages: {safety: {form: llama_guard}}"
+        )

@@ -1,0 +1,261 @@
+"""What a config says of a system under test, and the files of systems that configs share."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
+
+from echo_hf.config.checks import (
+    Name,
+    Section,
+    Statement,
+    Whole,
+    Words,
+    check_stand_in,
+    first_error,
+    read_yaml,
+    secrets_in,
+)
+from echo_hf.errors import ConfigError
+
+Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+CHOSEN_SIZES = ("auto", "match_input")
+# Only one kind of size is checked, and the empty name of the other stays out of messages.
+CHOSEN, FIXED = "chosen", ""
+Side = Annotated[Whole, Field(ge=16, le=8192)]
+
+
+def _size(given: Any) -> Any:
+    if not isinstance(given, Mapping | FixedSize) and given not in CHOSEN_SIZES:
+        raise ValueError("expected auto, match_input, or {width: 1024, height: 1024}")
+    return given
+
+
+def _kind(given: Any) -> str:
+    return CHOSEN if isinstance(given, str) else FIXED
+
+
+class FixedSize(Section):
+    """A size for every output.
+
+    Attributes:
+        width: In pixels.
+        height: In pixels.
+    """
+
+    width: Side
+    height: Side
+
+
+Size = Annotated[
+    Annotated[Literal["auto", "match_input"], Tag(CHOSEN)] | Annotated[FixedSize, Tag(FIXED)],
+    Discriminator(_kind),
+    BeforeValidator(_size),
+]
+
+
+class Limits(Section):
+    """How hard a system is worked, which changes no output.
+
+    Attributes:
+        concurrency: Most tasks at a time; null for the adapter's own.
+        per_minute: Most tasks begun in a minute; null for no limit.
+        attempts: Most tries of a task whose failure may pass, such as a busy server.
+        timeout_s: Longest wait for one output, in seconds.
+    """
+
+    concurrency: Annotated[Whole, Field(ge=1, le=256)] | None = None
+    per_minute: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    attempts: Annotated[Whole, Field(ge=1, le=20)] = 5
+    timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 600.0
+
+
+class Price(Section):
+    """What an output costs, in US dollars.
+
+    Attributes:
+        usd_per_image: For one picture, whatever its tokens.
+        text_in: For a million tokens of text that are sent.
+        image_in: For a million tokens of pictures that are sent.
+        text_out: For a million tokens of text that come back, thinking included.
+        image_out: For a million tokens of pictures that come back.
+        as_of: The day on which this was true.
+    """
+
+    usd_per_image: Dollars | None = None
+    text_in: Dollars | None = None
+    image_in: Dollars | None = None
+    text_out: Dollars | None = None
+    image_out: Dollars | None = None
+    as_of: datetime.date
+
+
+class SystemConfig(Section):
+    """One system under test.
+
+    Attributes:
+        name: What tables and folders call it.
+        adapter: How it is run: one of `echo_hf.systems.registry.adapter_names`.
+        model: Its model, as the adapter names one.
+        developer: Who made it; judges of the same developer are looked at with care.
+        status: `as_published`: the paper's own, still to be had; `substitute`: stands in for one
+            that is gone; `replay`: outputs that somebody made before; `current`: none of the
+            paper's.
+        stands_for: The paper's system that it is, or stands in for.
+        note: What is as published, and what is not.
+        parameters: The adapter's own options, which it checks.
+        size: `auto`, the system's own choice; `match_input`, the shape of the first input; or a
+            width and height.
+        seed: Of every output, where the system takes one.
+        limits: How hard it is worked.
+        price: What an output costs; null where that is not known.
+    """
+
+    name: Name
+    adapter: Words
+    model: Words | None = None
+    developer: Words
+    status: Literal["as_published", "substitute", "replay", "current"]
+    stands_for: Words | None = None
+    note: Statement | None = None
+    parameters: Mapping[str, Any] = {}
+    size: Size = "auto"
+    seed: Annotated[Whole, Field(ge=0, lt=2**31)] = 0
+    limits: Limits = Limits()
+    price: Price | None = None
+
+    @property
+    def usd_per_image(self) -> float | None:
+        """What a picture costs now, null where that is not known."""
+        if self.adapter == "files":  # whatever it cost when it was made
+            return 0.0
+        return self.price.usd_per_image if self.price else None
+
+    @model_validator(mode="after")
+    def _without_secrets(self) -> Self:
+        told = {"model": self.model, "note": self.note, "parameters": self.parameters}
+        secret = next(secrets_in(told), None)
+        if secret is not None:
+            raise ValueError(
+                f"expected no secret, and found {secret!r}: a config is kept beside its results; "
+                "put the secret into an environment variable"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _told(self) -> Self:
+        expected = "as_published, substitute or replay for a system of the paper"
+        check_stand_in(self.status, self.stands_for, self.note, expected)
+        return self
+
+
+FOLDER = "systems"
+# The one parameter, of whatever adapter, that is a place on this machine.
+OWN_FOLDER = "folder"
+EXAMPLE = "eval_configs/systems/flux_kontext.yaml"
+
+
+def with_systems(data: Any, folder: Path) -> Any:
+    """A config's data with the content of the files that `systems` names.
+
+    Args:
+        data: What the config's file holds.
+        folder: Of that file; a name is looked for there, then among the systems that echo-hf
+            brings.
+
+    Returns:
+        The data, with a mapping in place of each name; as it is where there is nothing to do.
+
+    Raises:
+        ConfigError: A file is missing, is not YAML, or is no system.
+    """
+    if not isinstance(data, dict) or not isinstance(data.get("systems"), list):
+        return data
+    return {**data, "systems": [_with_file(one, folder) for one in data["systems"]]}
+
+
+def read_system(path: Path) -> SystemConfig:
+    """Reads the file of a system.
+
+    Args:
+        path: A YAML file.
+
+    Returns:
+        The system; a relative `folder` in its parameters is made one below that of the file.
+
+    Raises:
+        ConfigError: It is missing, is not YAML, or holds an unknown key or a bad value.
+    """
+    data = read_yaml(path, "system", EXAMPLE)
+    try:
+        return SystemConfig.model_validate(_located(data, path.resolve().parent))
+    except ValidationError as error:
+        raise ConfigError(first_error(error, str(path), SystemConfig)) from None
+
+
+def shipped_configs() -> Path:
+    """The folder of the configs that echo-hf brings, in a checkout and installed."""
+    package = Path(str(files("echo_hf")))
+    installed = package / "eval_configs"
+    return installed if installed.is_dir() else package.parent / "eval_configs"
+
+
+def config_place(path: Path) -> Path:
+    """Where the config is that a person names.
+
+    Args:
+        path: What the person says.
+
+    Returns:
+        The path; for `eval_configs/...` that is not there, the config that echo-hf brings, if any.
+    """
+    shipped = shipped_configs()
+    own = path.exists() or path.parts[:1] != (shipped.name,) or ".." in path.parts
+    brought = shipped.parent / path
+    return path if own or not brought.is_file() else brought
+
+
+def place_of(name: str, folder: Path) -> Path:
+    """Where the file is that a config names.
+
+    Args:
+        name: What the config says.
+        folder: Of the config's file.
+
+    Returns:
+        The file in that folder, else the one that echo-hf brings; the first where there is none.
+    """
+    own, shipped = folder / name, shipped_configs() / name
+    return shipped if not own.exists() and shipped.is_file() else own
+
+
+def shipped_systems() -> Iterator[Path]:
+    """The files of the systems that echo-hf brings, in alphabetical order."""
+    yield from sorted((shipped_configs() / FOLDER).glob("*.yaml"))
+
+
+def _with_file(given: Any, folder: Path) -> Any:
+    if isinstance(given, str):
+        return read_system(place_of(given, folder)).model_dump(mode="json")
+    return _located(given, folder)
+
+
+def _located(system: Any, folder: Path) -> Any:
+    parameters = system.get("parameters") if isinstance(system, dict) else None
+    if not isinstance(parameters, dict) or not isinstance(parameters.get(OWN_FOLDER), str):
+        return system
+    absolute = str(folder / parameters[OWN_FOLDER])
+    return {**system, "parameters": {**parameters, OWN_FOLDER: absolute}}
+
+
+QUICKSTART = "quickstart.yaml"
+
+
+def shipped_config() -> Path:
+    """The config of the bundled corpus, in a checkout as well as in an installed package."""
+    return shipped_configs() / QUICKSTART

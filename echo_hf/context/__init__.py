@@ -1,1 +1,0 @@
-"""From posts to self-contained samples: reply trees, then extraction (ECHO section 3.2)."""

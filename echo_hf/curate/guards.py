@@ -1,0 +1,344 @@
+"""Guards: models that say whether an image or a text is hazardous, each asked in its own way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from echo_hf.config.sections import NAMED, FormName, Hazard
+from echo_hf.engines.base import ImageRef, Message, Text
+from echo_hf.pipeline.answers import RawText
+from echo_hf.prompts import as_data
+
+NO_LABEL = "no label"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a guard said of one look.
+
+    Attributes:
+        labels: What it called the hazards, each once; empty where it found none, or named none.
+        hazards: The same in our terms; empty where it found none.
+        strange: What no list knows: labels in quotes, or that it found a hazard without one.
+    """
+
+    labels: tuple[str, ...] = ()
+    hazards: frozenset[Hazard] = frozenset()
+    strange: tuple[str, ...] = ()
+
+
+def verdict(flagged: bool, labels: Iterable[str], known: Mapping[str, Hazard]) -> Verdict:
+    """A verdict from a guard's own labels.
+
+    Args:
+        flagged: Whether it found a hazard; a label says so, too.
+        labels: What it called the hazards.
+        known: What its labels mean.
+
+    Returns:
+        The verdict: a label that nobody knows, and a hazard without one, are `Hazard.UNKNOWN`,
+        never nothing.
+
+    Example:
+        >>> verdict(True, ["S9", "S99"], {"S9": Hazard.WEAPONS}).strange
+        ("'S99'",)
+        >>> verdict(True, [], {}).hazards == {Hazard.UNKNOWN}
+        True
+    """
+    named = tuple(dict.fromkeys(labels))
+    strange = tuple(repr(label) for label in named if label not in known)
+    if flagged and not named:
+        strange = (NO_LABEL,)
+    unknown = {Hazard.UNKNOWN} if strange else set()
+    hazards = {known[label] for label in named if label in known}
+    return Verdict(named, frozenset(hazards | unknown), strange)
+
+
+Turn = Callable[[Sequence[ImageRef], Sequence[str]], Message]
+Read = Callable[[BaseModel], Verdict | None]
+
+
+@dataclass(frozen=True)
+class GuardForm:
+    """How a kind of guard is asked and read.
+
+    Attributes:
+        name: What a config calls it.
+        turn: What is said to it about pictures, texts, or both.
+        read: The verdict that an answer gives; null for an answer that gives none.
+        max_tokens: Room for the longest answer.
+        prompt: Name of the file of our instructions; null for a guard that knows its own.
+        answer: The declared shape of an answer; null where the raw text is one.
+        most_pictures: Most pictures that it can be shown at a time; null where the config decides.
+    """
+
+    name: str
+    turn: Turn
+    read: Read
+    max_tokens: int
+    prompt: str | None = None
+    answer: type[BaseModel] | None = None
+    most_pictures: int | None = None
+
+    def accepts(self, text: str) -> bool:
+        """Whether a raw text is an answer."""
+        return self.read(RawText(text)) is not None
+
+    def verdict(self, answer: BaseModel) -> Verdict:
+        """The verdict that an answer gives.
+
+        Args:
+            answer: An answer of the declared shape, or a raw text that `accepts` is true of.
+
+        Returns:
+            The verdict.
+
+        Raises:
+            ValueError: It is neither.
+        """
+        found = self.read(answer)
+        if found is None:
+            raise ValueError(f"{answer!r} is no answer of form {self.name!r}")
+        return found
+
+
+def bare_turn(pictures: Sequence[ImageRef], texts: Sequence[str]) -> Message:
+    """What a guard with instructions of its own is told: the pictures, then the texts.
+
+    Tokenizers read `<|...|>` as the tokens that begin and end turns, also where a stranger typed
+    it: such a post could speak for the guard. A space keeps it the text that it is.
+
+    Args:
+        pictures: Pictures.
+        texts: Texts, which are joined by a blank line.
+
+    Returns:
+        One turn of the user.
+    """
+    written = "\n\n".join(texts).replace("<|", "< |")
+    said = (Text(written),) if texts else ()
+    return Message("user", (*pictures, *said))
+
+
+MOST_TOKENS = 256
+KNOWN = {one.value: one for one in NAMED}
+
+Code = Literal[
+    "S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14"
+]  # fmt: skip
+
+
+class SafetyAnswer(BaseModel):
+    """The hazards that a model sees; none where it sees none."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    hazards: Annotated[list[Code], Field(max_length=len(KNOWN))]
+
+
+def _turn(pictures: Sequence[ImageRef], texts: Sequence[str]) -> Message:
+    parts: list[Text | ImageRef] = [Text(as_data("texts", list(texts)))] if texts else []
+    for number, picture in enumerate(pictures, 1):
+        parts += [Text(f"Picture {number}:"), picture]
+    return Message("user", tuple(parts))
+
+
+def _read(answer: BaseModel) -> Verdict | None:
+    if not isinstance(answer, SafetyAnswer):
+        return None
+    return verdict(bool(answer.hazards), answer.hazards, KNOWN)
+
+
+INSTRUCTED = GuardForm("instructed", _turn, _read, MOST_TOKENS, "safety", SafetyAnswer)
+
+
+LLAMA_GUARD_MOST_TOKENS = 64  # all codes at once
+CODE = re.compile(r"[A-Z][0-9]{1,3}", re.ASCII | re.IGNORECASE)
+ANSWER = re.compile(
+    rf"\s*(?:safe|(unsafe)(?:\s+({CODE.pattern}(?:[\s,]+{CODE.pattern})*))?)\s*",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def read_words(text: str) -> Verdict | None:
+    r"""The verdict in an answer.
+
+    Args:
+        text: What the guard said.
+
+    Returns:
+        The verdict; null for anything but `safe`, or `unsafe` with or without codes.
+
+    Example:
+        >>> read_words("\n\nunsafe\nS9,S2").labels
+        ('S9', 'S2')
+        >>> read_words("safe").hazards, read_words("safe, I think")
+        (frozenset(), None)
+    """
+    found = ANSWER.fullmatch(text)
+    if found is None:
+        return None
+    labels = (code.upper() for code in CODE.findall(found[2] or ""))
+    return verdict(found[1] is not None, labels, KNOWN)
+
+
+def _read_llama_guard(answer: BaseModel) -> Verdict | None:
+    return read_words(answer.text) if isinstance(answer, RawText) else None
+
+
+LLAMA_GUARD = GuardForm("llama_guard", bare_turn, _read_llama_guard, LLAMA_GUARD_MOST_TOKENS)
+
+
+LONGEST_LABEL = 100
+MOST_LABELS = 200
+# Harassment has no code of its own: insults stand with hate, threats of violence with violence.
+KNOWN_CATEGORIES = {
+    "harassment": Hazard.HATE,
+    "harassment/threatening": Hazard.VIOLENT_CRIMES,
+    "hate": Hazard.HATE,
+    "hate/threatening": Hazard.HATE,
+    "illicit": Hazard.NON_VIOLENT_CRIMES,
+    "illicit/violent": Hazard.VIOLENT_CRIMES,
+    "self-harm": Hazard.SELF_HARM,
+    "self-harm/instructions": Hazard.SELF_HARM,
+    "self-harm/intent": Hazard.SELF_HARM,
+    "sexual": Hazard.SEXUAL_CONTENT,
+    "sexual/minors": Hazard.CHILD_EXPLOITATION,
+    "violence": Hazard.VIOLENT_CRIMES,
+    "violence/graphic": Hazard.VIOLENT_CRIMES,
+}
+Label = Annotated[str, Field(max_length=LONGEST_LABEL)]
+
+
+class ModerationAnswer(BaseModel):
+    """What a moderation endpoint says: whether it found anything, and for each label if it fits."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    flagged: bool
+    categories: Annotated[dict[Label, bool | None], Field(max_length=MOST_LABELS)]
+
+
+def read_categories(text: str) -> Verdict | None:
+    """The verdict in an answer.
+
+    Args:
+        text: A JSON object with `flagged` and `categories`.
+
+    Returns:
+        The verdict; null for anything else.
+
+    Example:
+        >>> said = '{"flagged": true, "categories": {"violence": true, "hate": false}}'
+        >>> read_categories(said).labels
+        ('violence',)
+    """
+    try:
+        answer = ModerationAnswer.model_validate_json(text)
+    except ValidationError:
+        return None
+    labels = sorted(label for label, fits in answer.categories.items() if fits)
+    return verdict(answer.flagged, labels, KNOWN_CATEGORIES)
+
+
+def _read_moderation(answer: BaseModel) -> Verdict | None:
+    return read_categories(answer.text) if isinstance(answer, RawText) else None
+
+
+MODERATION = GuardForm("moderation", bare_turn, _read_moderation, MOST_TOKENS, most_pictures=1)
+
+
+FORMS: Mapping[FormName, GuardForm] = {
+    "llama_guard": LLAMA_GUARD,
+    "moderation": MODERATION,
+    "instructed": INSTRUCTED,
+}
+
+
+def pieces(texts: Sequence[str], longest: int) -> list[tuple[str, ...]]:
+    """Shares texts out to requests.
+
+    Args:
+        texts: Texts.
+        longest: Most characters of a request, 1 or more.
+
+    Returns:
+        Of each request its texts or parts of them, in order; one without any where there is none.
+        A long text is cut after a space where there is one, and all its characters are there.
+
+    Example:
+        >>> pieces(["a red fox", "so good", "hm"], 8)
+        [('a red ',), ('fox',), ('so good',), ('hm',)]
+        >>> pieces(["a red fox", "so good", "hm"], 10)
+        [('a red fox',), ('so good', 'hm')]
+    """
+    shared: list[list[str]] = [[]]
+    room = longest
+    for part in (part for text in texts for part in _parts(text, longest)):
+        if shared[-1] and len(part) > room:
+            shared.append([])
+            room = longest
+        shared[-1].append(part)
+        room -= len(part)
+    return [tuple(some) for some in shared]
+
+
+def _parts(text: str, longest: int) -> Iterator[str]:
+    start = 0
+    while len(text) - start > longest:
+        end = start + longest
+        spaces = (place for place in range(end - 1, start, -1) if text[place].isspace())
+        cut = next(spaces, end - 1) + 1
+        yield text[start:cut]
+        start = cut
+    yield text[start:]
+
+
+LONGEST_TEXTS = 4000  # of a look
+Sample = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a guard is shown at a time.
+
+    Attributes:
+        pictures: Digests of pictures.
+        texts: Texts, or parts of them.
+    """
+
+    pictures: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+
+
+def looks_at(sample: Sample, most_pictures: int) -> list[Look]:
+    """The looks at a sample.
+
+    Args:
+        sample: A row of samples in context.
+        most_pictures: Most pictures of a look, 1 or more.
+
+    Returns:
+        One for each picture by itself; then all pictures beside the prompt and what was said, in
+        several looks where there are more pictures, or more text, than one can hold. The prompt,
+        or its beginning, is in each of those with pictures.
+    """
+    pictures = _pictures(sample)
+    said = (one["feedback"] for one in sample["community_feedback"])
+    first, *rest = pieces([sample["prompt"], *said], LONGEST_TEXTS)
+    starts = range(0, max(len(pictures), 1), most_pictures)
+    return [
+        *(Look((one,)) for one in pictures),
+        *(Look(pictures[at : at + most_pictures], first) for at in starts),
+        *(Look((), some) for some in rest),
+    ]
+
+
+def _pictures(sample: Sample) -> tuple[str, ...]:
+    every = (*sample["input_images"], *sample["output_images"], sample["screenshot"])
+    return tuple(dict.fromkeys(one for one in every if one))

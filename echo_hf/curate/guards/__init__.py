@@ -1,1 +1,0 @@
-"""Guards: models that say whether a picture or a text is hazardous, each asked in its own way."""

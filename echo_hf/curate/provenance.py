@@ -1,0 +1,280 @@
+"""Say where the words and images of a sample stand in the posts, and quote or unquote them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from echo_hf.errors import SpanError
+from echo_hf.samples.boxes import inner
+from echo_hf.samples.spans import (
+    Source,
+    SourceSpan,
+    insertions,
+    repeats,
+    sources_of,
+    spans_of,
+    text_digest,
+)
+
+Sample = Mapping[str, Any]
+Entry = dict[str, Any]
+INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
+
+
+def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """Where the pictures of a sample are from.
+
+    Args:
+        sample: A row of samples.
+        posts: Posts that may show them, the ones to prefer first.
+
+    Returns:
+        An entry for each input, each output and the screenshot, in this order, as the table of
+        samples declares them. Post and address are null where no post shows the picture.
+    """
+    shown: dict[str, Entry] = {}
+    for post in posts:
+        for one in post["pictures"] or []:
+            shown.setdefault(one["sha256"], {"post_url": post["url"], "url": one["url"]})
+    return [
+        {
+            "sha256": digest,
+            "role": role,
+            **shown.get(sample["screenshot"] if box else digest, {"post_url": None, "url": None}),
+            "of": sample["screenshot"] if box else None,
+            "box": box,
+            "signature": None,
+        }
+        for role, digest, box in _pictures(sample)
+    ]
+
+
+def _pictures(sample: Sample) -> Iterator[tuple[str, str, list[int] | None]]:
+    inset = inset_of(sample)
+    for role in (INPUT, OUTPUT):
+        boxes = sample[f"{role}_bboxs"] or []
+        # What was cut out stands first.
+        for number, digest in enumerate(sample[f"{role}_images"]):
+            yield role, digest, _cut_box(boxes[number], inset) if number < len(boxes) else None
+    if sample["screenshot"] is not None:
+        yield SCREENSHOT, sample["screenshot"], None
+
+
+def _cut_box(box: Iterable[float], inset: int) -> list[int]:
+    left, top, right, bottom = map(int, box)
+    return list(inner((left, top, right, bottom), inset))
+
+
+def inset_of(sample: Sample) -> int:
+    """Pixels that were left out along each side of the boxes of a sample."""
+    made = json.loads(sample["provenance"] or "{}")
+    return int(made.get("screenshots", {}).get("inset", 0))
+
+
+# Of a stage: said by us, by the config, or by a guard in its own codes.
+OURS = frozenset(
+    {"digest", "engine", "convention", "replaced_inputs", "looks", "protocol", "mode", "status"}
+    | {"reviewer", "at", "changed"}
+)
+QUOTED = "quoted"
+ValuePath = tuple[str | int, ...]
+Spans = Sequence[Mapping[str, Any]]
+
+
+class Quote(NamedTuple):
+    """A quotation of a provenance.
+
+    Attributes:
+        path: Keys and numbers that lead to it.
+        sha256: Of its text.
+        spans: The text in pieces; none when it cannot be given so.
+    """
+
+    path: ValuePath
+    sha256: str
+    spans: Spans
+
+
+def with_quotes(provenance: str | None, spans_of: Callable[[str], Spans]) -> str | None:
+    """Notes where the quotations of a provenance come from.
+
+    Args:
+        provenance: JSON, or null.
+        spans_of: Gives a text as spans, none when it cannot.
+
+    Returns:
+        JSON that has all fields of a `Quote` for each quotation, under `quoted`.
+
+    Raises:
+        SpanError: It is no JSON object.
+    """
+    data = _parsed(provenance)
+    quotes = [Quote(path, text_digest(text), spans_of(text)) for path, text in _quotations(data)]
+    return _text({**data, QUOTED: [one._asdict() for one in quotes]}) if quotes else provenance
+
+
+def without_quotes(provenance: str | None) -> str | None:
+    """Takes the quotations out of a provenance.
+
+    Args:
+        provenance: JSON, or null.
+
+    Returns:
+        JSON with null in the place of each.
+
+    Raises:
+        SpanError: It is no JSON object, so that nobody knows what it quotes.
+
+    Example:
+        >>> without_quotes('{"roles": {"digest": "d", "template": "a [PET]"}}')
+        '{"roles": {"digest": "d", "template": null}}'
+    """
+    data = _parsed(provenance)
+    quotations = list(_quotations(data))
+    for path, _ in quotations:
+        _put(data, path, None)
+    return _text(data) if quotations else provenance
+
+
+def quotes_in(provenance: str | None) -> list[Quote]:
+    """The noted quotations of a provenance, which may come from anywhere.
+
+    Args:
+        provenance: JSON, or null.
+
+    Returns:
+        The quotations in order.
+
+    Raises:
+        SpanError: It is no JSON object, or what it notes are no quotations.
+    """
+    noted = _parsed(provenance).get(QUOTED, [])
+    try:
+        quotes = [Quote(tuple(one["path"]), one["sha256"], one["spans"]) for one in noted]
+        {quote.path: [dict(span) for span in quote.spans] for quote in quotes}
+    except (KeyError, TypeError, ValueError):
+        raise SpanError(f"{str(noted)[:80]!r} are no quotations of a provenance") from None
+    return quotes
+
+
+def with_texts(provenance: str | None, texts: Mapping[ValuePath, str]) -> str | None:
+    """Puts quotations back into a provenance.
+
+    Args:
+        provenance: JSON, or null.
+        texts: The text of each quotation by its path.
+
+    Returns:
+        JSON; what was given when there is nothing to put.
+
+    Raises:
+        SpanError: A path does not lead to a place that is empty.
+
+    Example:
+        >>> with_texts('{"roles": {"template": null}}', {("roles", "template"): "a [PET]"})
+        '{"roles": {"template": "a [PET]"}}'
+    """
+    data = _parsed(provenance)
+    for path, text in texts.items():
+        _put(data, path, text)
+    return _text(data) if texts else provenance
+
+
+def _parsed(provenance: str | None) -> dict[str, Any]:
+    try:
+        data = json.loads(provenance or "{}")
+        list(_strings(data))
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        raise SpanError(f"provenance {str(provenance)[:80]!r} is no JSON object a stage")
+    return data
+
+
+def _text(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, sort_keys=True)
+
+
+def _quotations(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
+    for path, text in _strings({name: said for name, said in data.items() if name != QUOTED}):
+        if len(path) < 2 or path[1] not in OURS:
+            yield path, text
+
+
+def _strings(value: Any, path: ValuePath = ()) -> Iterator[tuple[ValuePath, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict | list):
+        for name, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _strings(one, (*path, name))
+
+
+def _put(data: Any, path: ValuePath, text: str | None) -> None:
+    try:
+        for name in path[:-1]:
+            data = data[name]
+        if text is not None and data[path[-1]] is not None:
+            raise KeyError(path[-1])
+        data[path[-1]] = text
+    except (LookupError, TypeError):
+        raise SpanError(f"{str(path)[:80]} is no empty place in a provenance") from None
+
+
+Post = Mapping[str, Any]
+PROMPT = "prompt"
+
+
+def with_sources(sample: Sample, context: Sequence[Post]) -> dict[str, Any]:
+    """A sample with all that is needed to take its posted content out, and to put it back.
+
+    Args:
+        sample: A row of samples whose texts and pictures are as they will be published.
+        context: The posts of its column `context`.
+
+    Returns:
+        The row with `prompt_sha256`, `prompt_spans` and `picture_sources`, with `sha256` and
+        `spans` of its feedback, and with the places of what its provenance quotes.
+    """
+    own = [post for url in sample["post_urls"] for post in context if post["url"] == url]
+    posts = [*own, *(post for post in context if post not in own)]
+    near, every = sources_of(own), sources_of(posts)
+    told = prompt_source(sample["prompt"])
+    return {
+        **sample,
+        "prompt_sha256": text_digest(sample["prompt"]),
+        "prompt_spans": _spans(sample["prompt"], near, every),
+        "community_feedback": [_feedback(said, every) for said in sample["community_feedback"]],
+        "picture_sources": picture_sources(sample, posts),
+        "provenance": with_quotes(
+            sample["provenance"], lambda text: _spans(text, [told, *near], [told, *every])
+        ),
+    }
+
+
+def prompt_source(prompt: str) -> Source:
+    """The prompt as a text that the provenance may quote from."""
+    return Source(None, PROMPT, prompt)
+
+
+def _feedback(said: Mapping[str, Any], every: Sequence[Source]) -> dict[str, Any]:
+    own = [source for source in every if source.post_url == said["post_url"]]
+    text = said["feedback"]
+    found = spans_of(text, own)
+    return {**said, "sha256": text_digest(text), "spans": _rows(found, every)}
+
+
+def _spans(text: str, near: Sequence[Source], every: Sequence[Source]) -> list[dict[str, Any]]:
+    """The spans in the sample's own posts if these are enough, as a table holds them."""
+    found = spans_of(text, near)
+    if (found is None or insertions(found)) and len(every) > len(near):
+        found = spans_of(text, every) or found
+    return _rows(found, every)
+
+
+def _rows(spans: Sequence[SourceSpan] | None, every: Sequence[Source]) -> list[dict[str, Any]]:
+    """The spans as a table holds them; none where what is put in would repeat a post."""
+    if spans is None or repeats(insertions(spans), every):
+        return []
+    return [span._asdict() for span in spans]

@@ -1,0 +1,297 @@
+"""Any server that speaks OpenAI's moderations: a classifier says what is wrong with a request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from echo_hf.engines.base import Completion, ImageRef, Request, Text, register
+from echo_hf.engines.openai_messages import PixelRule, data_url
+from echo_hf.engines.prices import Price, cost_of, price_for, read_usage, usage_of
+from echo_hf.engines.server import Name, ServerOptions, checked_as
+from echo_hf.engines.server_engine import EXTRA, PACKAGES, Send, ServerEngine
+from echo_hf.engines.server_errors import Document, Reply, Silence, Verdict, read_document
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+BETWEEN_TEXTS = "\n\n"
+MOST_PICTURES = 1
+
+
+def unfit(request: Request) -> str | None:
+    """Why a request cannot be moderated.
+
+    Args:
+        request: Any request.
+
+    Returns:
+        What is wrong with it, null when nothing is.
+
+    Example:
+        >>> from echo_hf.engines.base import Message
+        >>> unfit(Request("safety", (Message("user", (Text("a red cat"),)),), None, 16)) is None
+        True
+    """
+    if request.answer is not None or request.regex is not None:
+        return (
+            f"stage {request.task!r} wants an answer of a declared form, which a moderation "
+            "endpoint does not write: give the stage an engine with a model that does"
+        )
+    pictures = len(_pictures(request))
+    if pictures > MOST_PICTURES:
+        return (
+            f"{pictures} pictures in one request, expected at most {MOST_PICTURES}: a moderation "
+            "endpoint takes no more; ask about each by itself"
+        )
+    if not pictures and not _text(request).strip():
+        return "neither text nor a picture: there is nothing to moderate"
+    return None
+
+
+def moderated(request: Request, rule: PixelRule | None) -> list[dict[str, Any]]:
+    """All texts of a request as one, and its picture.
+
+    Args:
+        request: One that is not unfit.
+        rule: How pictures are resized; null sends them as they are.
+
+    Returns:
+        The value of `input`.
+
+    Raises:
+        PictureError: The picture is missing, changed, or cannot be decoded.
+    """
+    text = _text(request)
+    said = [{"type": "text", "text": text}] if text.strip() else []
+    shown = [
+        {"type": "image_url", "image_url": {"url": data_url(picture, rule)}}
+        for picture in _pictures(request)
+    ]
+    return [*said, *shown]
+
+
+def _text(request: Request) -> str:
+    parts = (part for message in request.messages for part in message.parts)
+    return BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
+
+
+def _pictures(request: Request) -> list[ImageRef]:
+    parts = (part for message in request.messages for part in message.parts)
+    return [part for part in parts if isinstance(part, ImageRef)]
+
+
+PLACE = "engine 'moderation'"
+
+
+class ModerationOptions(ServerOptions):
+    """The options of the engine: those of any server, of which none is required.
+
+    Attributes:
+        ours: Keys of a request that the engine sets itself.
+        model: Name of the model, as the server knows it.
+    """
+
+    ours: ClassVar[frozenset[str]] = frozenset({"input", "model"})
+
+    model: Name = "omni-moderation-latest"
+
+
+def read_options(given: Mapping[str, Any]) -> ModerationOptions:
+    """Checks the options of a config.
+
+    Args:
+        given: Its keys beside `kind`.
+
+    Returns:
+        The options.
+
+    Raises:
+        EngineError: A key is unknown, a value is not what it should be, or one holds a secret,
+            which is never shown.
+
+    Example:
+        >>> read_options({}).model
+        'omni-moderation-latest'
+    """
+    return checked_as(ModerationOptions, given, PLACE)
+
+
+NO_MODERATION = "the response is no moderation"
+
+Score = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Moderation(BaseModel):
+    """What a model says of one request.
+
+    Attributes:
+        categories: Whether each category applies; null where the model does not say.
+        category_scores: How sure it is, mostly from 0 to 1; null where it does not say.
+        flagged: Whether any category applies.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    categories: dict[str, bool | None]
+    category_scores: dict[str, Score | None]
+    flagged: bool
+
+
+class _Response(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    model: str
+    # Several would be of parts of the request, and the first would not stand for the others.
+    results: Annotated[list[Moderation], Field(min_length=1, max_length=1)]
+
+
+def judged(reply: Reply | Silence, options: ServerOptions, price: Price | None) -> Verdict:
+    """What becomes of an attempt.
+
+    Args:
+        reply: What came back.
+        options: Options of the engine.
+        price: Price of the model's tokens, null when unknown.
+
+    Returns:
+        The completion, and whether another attempt may go better.
+
+    Raises:
+        EngineError: No request could succeed before the user has mended something.
+    """
+    read = read_document(reply, options, NO_MODERATION)
+    if isinstance(read, Verdict):
+        return read
+    document, _ = read
+    usage, cost = usage_of(read_usage(document)), _cost(document, price)
+    try:
+        text = verdict_text(document)
+    except ValidationError as error:
+        said = _told(error)
+        return Verdict(Completion(None, f"{NO_MODERATION}: {said}", "error", usage, cost))
+    return Verdict(Completion(text, usage=usage, cost_usd=cost))
+
+
+def verdict_text(document: Document) -> str:
+    """The verdict in a response, in a form that does not depend on the server.
+
+    Args:
+        document: The response.
+
+    Returns:
+        A JSON object of `categories`, `category_scores`, `flagged` and `model`, keys in order.
+
+    Raises:
+        ValidationError: It is not one verdict.
+
+    Example:
+        >>> said = {"flagged": True, "categories": {"hate": True}, "category_scores": {"hate": 0.9}}
+        >>> verdict_text({"model": "m", "results": [said]})
+        '{"categories": {"hate": true}, "category_scores": {"hate": 0.9}, "flagged": true, ...'
+    """
+    response = _Response.model_validate(dict(document))
+    verdict = {**response.results[0].model_dump(), "model": response.model}
+    return json.dumps(verdict, sort_keys=True, ensure_ascii=False)
+
+
+def _told(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+def _cost(document: Document, price: Price | None) -> float | None:
+    # The endpoint counts no tokens: without a count, only what is free has a known price.
+    if price is not None and price.is_free:
+        return 0.0
+    return cost_of(document, price)
+
+
+@dataclass(frozen=True, slots=True)
+class ModerationEndpoint:
+    """Asks what is wrong with a text and a picture.
+
+    Attributes:
+        options: Options of the engine.
+        rule: How pictures are resized.
+        price: Price of the model's tokens.
+    """
+
+    options: ModerationOptions
+    rule: PixelRule | None
+    price: Price | None
+
+    def unfit(self, request: Request) -> str | None:
+        """Why a request cannot be moderated, null where it can."""
+        return unfit(request)
+
+    def prepared(self, request: Request) -> list[dict[str, Any]]:
+        """The text and the picture."""
+        return moderated(request, self.rule)
+
+    async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply | Silence:
+        """One attempt."""
+        body = {"model": self.options.model, "input": prepared}
+        return await send({**body, "extra_body": dict(self.options.extra_body) or None})
+
+    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
+        """The client's method for moderations."""
+        return client.moderations.with_raw_response.create
+
+    def judged(self, reply: Reply | Silence) -> Verdict:
+        """What becomes of an attempt."""
+        return judged(reply, self.options, self.price)
+
+
+# Raised when the same request is put to servers in another way, which may change answers.
+WORDING = 1
+
+
+class ModerationEngine(ServerEngine):
+    """Asks a server that speaks OpenAI's moderations, one request for each of ours.
+
+    It answers requests that declare no form of answer and have one picture at most; another one is
+    an error of its own. The text of an answer is a JSON object, see `outcomes.verdict_text`.
+
+    Args:
+        **options: See `ModerationOptions`; none is required.
+
+    Raises:
+        EngineError: An option is unknown or not what it should be.
+    """
+
+    kind = "moderation"
+    options: ModerationOptions
+
+    def __init__(self, **options: Any) -> None:
+        read = read_options(options)
+        self._rule = None if read.max_pixels is None else PixelRule(None, None, read.max_pixels)
+        price = price_for(read)
+        super().__init__(read, ModerationEndpoint(read, self._rule, price), price)
+
+    def signature(self) -> Mapping[str, Any]:
+        """Everything that decides an answer; neither key nor address of a private server."""
+        options = self.options
+        return {
+            "kind": self.kind,
+            "server": options.server.label,
+            "model": options.model,
+            "revision": options.revision,
+            "extra_body": dict(options.extra_body),
+            "pixels": None if self._rule is None else self._rule.describe(),
+            "wording": WORDING,
+        }
+
+
+register(
+    ModerationEngine.kind,
+    "a moderation endpoint, for the safety stage alone",
+    extra=EXTRA,
+    packages=PACKAGES,
+)(ModerationEngine)

@@ -1,0 +1,189 @@
+"""Any server that speaks OpenAI's chat completions: `vllm serve`, OpenAI, Gemini, OpenRouter."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from echo_hf.engines.base import Completion, Request, register
+from echo_hf.engines.openai_messages import (
+    Dialect,
+    Dialects,
+    Options,
+    PixelRule,
+    Rendered,
+    body,
+    pixel_rule,
+    read_options,
+    rendered,
+)
+from echo_hf.engines.prices import Price, cost_of, price_for, read_usage, usage_of
+from echo_hf.engines.server_engine import EXTRA, PACKAGES, Send, ServerEngine
+from echo_hf.engines.server_errors import (
+    OK,
+    Reply,
+    Silence,
+    Verdict,
+    fault_in,
+    fault_of,
+    read_document,
+    refused,
+    verdict_on,
+)
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+FILTERED = "content_filter"
+NO_COMPLETION = "the response is no chat completion"
+
+
+def judged(reply: Reply | Silence, options: Options, price: Price | None) -> Verdict:
+    """What becomes of an attempt.
+
+    Args:
+        reply: What came back.
+        options: Options of the engine.
+        price: Price of the model's tokens, null when unknown.
+
+    Returns:
+        The completion, and whether another attempt may go better.
+
+    Raises:
+        EngineError: No request could succeed before the user has mended something.
+    """
+    read = read_document(reply, options, NO_COMPLETION)
+    if isinstance(read, Verdict):
+        return read
+    document, wait_s = read
+    choice = _first_choice(document)
+    if fault := choice.get("error"):
+        return verdict_on(fault_in(fault, OK), options, wait_s)
+    paid = Completion(None, None, "error", usage_of(read_usage(document)), cost_of(document, price))
+    return Verdict(_outcome(choice, paid))
+
+
+def _first_choice(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    choices = document.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first if isinstance(first, Mapping) else {}
+
+
+def _outcome(choice: Mapping[str, Any], paid: Completion) -> Completion:
+    message, reason = choice.get("message"), choice.get("finish_reason")
+    if not isinstance(message, Mapping):
+        return replace(paid, error=f"{NO_COMPLETION}: it has no choices[0].message")
+    if message.get("refusal"):
+        return refused(str(message["refusal"]), paid)
+    if reason == FILTERED:
+        return refused(FILTERED, paid)
+    return _said(message.get("content"), reason, paid)
+
+
+def _said(text: Any, reason: Any, paid: Completion) -> Completion:
+    if not isinstance(text, str | None):
+        return replace(paid, error=f"{NO_COMPLETION}: its content is no text")
+    if reason == "length":
+        return replace(paid, text=text or "", finish_reason="length")
+    if reason != "stop":
+        return replace(paid, error=f"the answer ended with finish_reason {reason!r}")
+    if text is None:
+        return replace(paid, error="the answer has no content")
+    return replace(paid, text=text, finish_reason="stop")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEndpoint:
+    """Asks for the next message of a conversation.
+
+    Attributes:
+        options: Options of the engine.
+        rule: How pictures are resized.
+        price: Price of the model's tokens.
+        dialects: What the server understands.
+    """
+
+    options: Options
+    rule: PixelRule | None
+    price: Price | None
+    dialects: Dialects
+
+    def unfit(self, _: Request) -> str | None:
+        """Null: every request is a conversation."""
+        return None
+
+    def prepared(self, request: Request) -> list[Rendered]:
+        """The conversation, pictures and all."""
+        return rendered(request, self.rule)
+
+    async def put(
+        self, request: Request, prepared: Sequence[Rendered], send: Send
+    ) -> Reply | Silence:
+        """One attempt; what the server does not understand is put to it in another way."""
+        other: Dialect | None = self.dialects.current
+        while other is not None:
+            spoken, other = other, None
+            reply = await send(body(request, prepared, self.options, spoken))
+            if isinstance(reply, Reply) and reply.status != OK:
+                other = self.dialects.other(spoken, fault_of(reply))
+        if isinstance(reply, Reply) and reply.status == OK:
+            self.dialects.understood(spoken)
+        return reply
+
+    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
+        """The client's method for chat completions."""
+        return client.chat.completions.with_raw_response.create
+
+    def judged(self, reply: Reply | Silence) -> Verdict:
+        """What becomes of an attempt."""
+        return judged(reply, self.options, self.price)
+
+
+# Raised when the same request is put to servers in another way, which may change answers.
+WORDING = 1
+
+
+class OpenAIEngine(ServerEngine):
+    """Asks a server that speaks OpenAI's chat completions.
+
+    Args:
+        **options: See `Options`; `model` is wanted.
+
+    Raises:
+        EngineError: An option is unknown or not what it should be.
+    """
+
+    kind = "openai"
+    options: Options
+
+    def __init__(self, **options: Any) -> None:
+        read = read_options(options)
+        self._rule, price = pixel_rule(read), price_for(read)
+        super().__init__(read, ChatEndpoint(read, self._rule, price, Dialects(read)), price)
+
+    def signature(self) -> Mapping[str, Any]:
+        """Everything that decides an answer; neither key nor address of a private server."""
+        options = self.options
+        return {
+            "kind": self.kind,
+            "server": options.server.label,
+            "model": options.model,
+            "revision": options.revision,
+            "temperature": options.temperature,
+            "top_p": options.top_p,
+            "seed": options.seed,
+            "structured": options.structured,
+            "extra_body": dict(options.extra_body),
+            "pixels": None if self._rule is None else self._rule.describe(),
+            "wording": WORDING,
+        }
+
+
+register(
+    OpenAIEngine.kind,
+    "a server: vllm serve on many GPUs, or a provider",
+    extra=EXTRA,
+    packages=PACKAGES,
+)(OpenAIEngine)

@@ -1,0 +1,145 @@
+"""The schema of an answer: as servers enforce it, as grammars hold to it, as models read it."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel
+
+# xgrammar reads a bound on a string's length as that many characters, none of them a quotation
+# mark, a backslash or a line break (mlc-ai/xgrammar#800): a prompt with a quotation or a second
+# line could not be copied. The token limit bounds the answer, and reading it checks the length.
+GRAMMAR_LEFT_OUT = frozenset({"maxLength", "minLength"})
+
+
+@lru_cache(maxsize=64)
+def grammar_schema(answer: type[BaseModel]) -> str:
+    """The JSON schema of an answer without the bounds that grammars take too literally.
+
+    Args:
+        answer: The declared shape of the answer.
+
+    Returns:
+        The schema as JSON; whatever fits the declared shape fits it.
+
+    Example:
+        >>> from pydantic import Field
+        >>> class Colour(BaseModel):
+        ...     name: str = Field(max_length=9)
+        >>> json.loads(grammar_schema(Colour))["properties"]["name"]
+        {'title': 'Name', 'type': 'string'}
+    """
+    return json.dumps(_without_lengths(answer.model_json_schema()))
+
+
+def _without_lengths(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_lengths(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # A bound is a number; a schema under the same name is that of a field which is called so.
+    return {
+        key: _without_lengths(value)
+        for key, value in schema.items()
+        if key not in GRAMMAR_LEFT_OUT or isinstance(value, dict)
+    }
+
+
+LONGEST_NAME = 64
+# A strict schema has no defaults; titles repeat the names.
+LEFT_OUT = frozenset({"title", "default"})
+BY_NAME = frozenset({"properties", "$defs"})
+LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+REGEX_IN_WORDS = (
+    "Answer with text that this regular expression matches from beginning to end, and nothing "
+    "else:\n"
+)
+IN_WORDS = (
+    "Answer with one JSON object and nothing else: nothing before it, nothing after it, no code "
+    "fence. It must be valid against this JSON Schema:\n"
+)
+
+
+@lru_cache(maxsize=256)
+def response_format(answer: type[BaseModel]) -> dict[str, Any]:
+    """What makes a server enforce the shape of an answer, but for the lengths of its texts.
+
+    Args:
+        answer: The declared shape.
+
+    Returns:
+        The value of `response_format`.
+    """
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", answer.__name__)[:LONGEST_NAME]
+    schema = strict_schema(json.loads(grammar_schema(answer)))
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": name, "strict": True, "schema": schema},
+    }
+
+
+@lru_cache(maxsize=256)
+def schema_in_words(answer: type[BaseModel]) -> str:
+    """What makes a model keep to the shape of an answer where the server cannot.
+
+    Args:
+        answer: The declared shape.
+
+    Returns:
+        A sentence and the schema, for the end of the instructions.
+    """
+    schema = strict_schema(answer.model_json_schema())
+    return IN_WORDS + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+
+
+def regex_in_words(regex: str) -> str:
+    """What makes a model keep to a regular expression, which few servers enforce.
+
+    Args:
+        regex: What the whole answer has to match.
+
+    Returns:
+        A sentence and the expression, for the end of the instructions.
+    """
+    return f"{REGEX_IN_WORDS}{regex}"
+
+
+def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema in the form that servers enforce strictly: every key wanted, no other allowed.
+
+    Args:
+        schema: JSON Schema of a declared shape, as pydantic writes it.
+
+    Returns:
+        A JSON Schema that holds an object at the top. What fits it fits the first one too; a key
+        with a default is wanted all the same.
+
+    Example:
+        >>> strict_schema({"type": "object", "properties": {"a": {}, "b": {}}})["required"]
+        ['a', 'b']
+    """
+    if "$ref" in schema:  # a model that contains itself
+        name = schema["$ref"].rpartition("/")[2]
+        schema = {**schema["$defs"][name], "$defs": schema["$defs"]}
+    return _strict(schema)
+
+
+def _strict(schema: dict[str, Any]) -> dict[str, Any]:
+    strict = {key: _inner(key, value) for key, value in schema.items() if key not in LEFT_OUT}
+    if "$ref" in strict and len(strict) > 1:  # a reference stands alone
+        strict["anyOf"] = [{"$ref": strict.pop("$ref")}]
+    if strict.get("type") == "object" and not isinstance(strict.get("additionalProperties"), dict):
+        strict["additionalProperties"] = False
+        strict["required"] = list(strict.setdefault("properties", {}))
+    return strict
+
+
+def _inner(key: str, value: Any) -> Any:
+    if key in BY_NAME:
+        return {name: _strict(inner) for name, inner in value.items()}
+    if key in LISTS:
+        return [_strict(inner) for inner in value]
+    return _strict(value) if isinstance(value, dict) else value

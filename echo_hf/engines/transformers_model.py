@@ -1,0 +1,496 @@
+"""Load a model with transformers, generate in batches, and free its memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from PIL import Image
+
+from echo_hf.engines.base import (
+    Completion,
+    ImageRef,
+    Message,
+    Request,
+    Text,
+    Usage,
+    check_installed,
+)
+from echo_hf.engines.checkpoint import Checkpoint, Count, ModelOptions, checked_as
+from echo_hf.engines.pixels import SentPicture
+from echo_hf.engines.schema import grammar_schema
+from echo_hf.errors import EngineError
+
+Render = Callable[[list[dict[str, Any]]], str]
+Read = Callable[[ImageRef], SentPicture]
+# Part of the engine's signature: who changes these words gets new answers.
+SCHEMA_WORDS = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
+REGEX_WORDS = "Answer with text that this regular expression matches whole, and nothing else:"
+SEED_BITS = 63
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A request that a model can be given as it is.
+
+    Attributes:
+        request: What is asked.
+        text: The conversation, written as the model's template says.
+        images: Its pictures, in the order of their places in the text.
+    """
+
+    request: Request
+    text: str
+    images: tuple[Image.Image, ...]
+
+    @property
+    def kind(self) -> tuple[int, bool, bool]:
+        """What the questions of a batch must have in common."""
+        return self.request.max_tokens, self.has_form, not self.images
+
+    @property
+    def has_form(self) -> bool:
+        """Whether the answer has to have a form: a schema, or a regular expression."""
+        return self.request.answer is not None or self.request.regex is not None
+
+    @property
+    def length(self) -> tuple[int, int]:
+        """How much there is to read, in pixels and in characters."""
+        return sum(image.width * image.height for image in self.images), len(self.text)
+
+    def seed(self, base: int) -> int:
+        """A number that stands for the question's own draws, whatever it shares a batch with.
+
+        Args:
+            base: The config's seed.
+
+        Returns:
+            63 bits.
+        """
+        digest = hashlib.sha256(f"{base}:{self.text}".encode("utf-8", "surrogatepass"))
+        for message in self.request.messages:
+            for part in message.parts:
+                if isinstance(part, ImageRef):
+                    digest.update(part.sha256.encode())
+        return int.from_bytes(digest.digest()[:8]) >> (64 - SEED_BITS)
+
+
+def question(request: Request, render: Render, read: Read) -> Question:
+    """Makes a request ready.
+
+    Args:
+        request: What is asked.
+        render: Writes chat messages as the model's template says.
+        read: Gives what is sent of a picture.
+
+    Returns:
+        The question.
+
+    Raises:
+        PictureError: One of its pictures cannot be read; whatever `render` raises is passed on.
+    """
+    messages = instructed(request)
+    images = tuple(
+        read(part).image
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ImageRef)
+    )
+    chat = [
+        {"role": message.role, "content": [_content(part) for part in message.parts]}
+        for message in messages
+    ]
+    return Question(request, render(chat), images)
+
+
+def instructed(request: Request) -> tuple[Message, ...]:
+    """The messages of a request, with the form of the answer behind the instructions.
+
+    Args:
+        request: What is asked.
+
+    Returns:
+        The messages; unchanged where the answer is plain text.
+    """
+    form = _form_in_words(request)
+    if form is None:
+        return request.messages
+    first, *others = request.messages
+    return (Message(first.role, (*first.parts, Text(f"\n\n{form}"))), *others)
+
+
+def _form_in_words(request: Request) -> str | None:
+    if request.answer is not None:
+        schema = json.dumps(request.answer.model_json_schema(), ensure_ascii=False)
+        return f"{SCHEMA_WORDS}\n{schema}"
+    return None if request.regex is None else f"{REGEX_WORDS}\n{request.regex}"
+
+
+def _content(part: Text | ImageRef) -> dict[str, str]:
+    if isinstance(part, ImageRef):
+        return {"type": "image"}
+    return {"type": "text", "text": part.text}
+
+
+def drawn(seeds: Sequence[int], temperature: float, top_p: float, device: Any) -> list[Any]:
+    """How the tokens of a batch are drawn.
+
+    Args:
+        seeds: One a row.
+        temperature: 0 for no draws.
+        top_p: Share of likeliest tokens that are drawn from.
+        device: Where the scores are.
+
+    Returns:
+        Processors of scores, in the order in which to apply them.
+    """
+    if temperature == 0:
+        return []
+    from transformers import TemperatureLogitsWarper, TopPLogitsWarper
+
+    nucleus = [TopPLogitsWarper(top_p)] if top_p < 1 else []
+    return [TemperatureLogitsWarper(temperature), *nucleus, Noise.seeded(seeds, device)]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Adds standard Gumbel noise to scores; what was ruled out stays ruled out.
+
+    Attributes:
+        generators: One a row.
+    """
+
+    generators: tuple[Any, ...]
+
+    @classmethod
+    def seeded(cls, seeds: Sequence[int], device: Any) -> Noise:
+        """Noise for rows of these seeds."""
+        import torch
+
+        return cls(tuple(torch.Generator(device).manual_seed(seed) for seed in seeds))
+
+    def __call__(self, _input_ids: Any, scores: Any) -> Any:
+        """The scores with noise; the tokens so far play no part."""
+        import torch
+
+        waits = [
+            torch.empty_like(row, dtype=torch.float32).exponential_(generator=generator)
+            for row, generator in zip(scores, self.generators, strict=True)
+        ]
+        return scores - torch.stack(waits).log()
+
+
+class Grammar:
+    """Holds answers to their schemas by ruling out every token that would leave them.
+
+    Args:
+        tokenizer: The model's tokenizer.
+        vocabulary: Number of the model's scores.
+        stops: Tokens that end an answer.
+    """
+
+    def __init__(self, tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> None:
+        import xgrammar
+
+        known = xgrammar.TokenizerInfo.from_huggingface(
+            tokenizer, vocab_size=vocabulary, stop_token_ids=list(stops)
+        )
+        self._compiler = xgrammar.GrammarCompiler(known)
+
+    def enforced(self, questions: Sequence[Question]) -> list[Any]:
+        """What holds these questions' answers to their schemas.
+
+        Args:
+            questions: A batch; either all of them declare a form of the answer or none does.
+
+        Returns:
+            Processors of scores, good for one batch.
+        """
+        if not any(one.has_form for one in questions):
+            return []
+        from xgrammar.contrib.hf import LogitsProcessor
+
+        return [LogitsProcessor([self._grammar(one.request) for one in questions])]
+
+    def _grammar(self, request: Request) -> Any:
+        if request.answer is None:
+            return self._compiler.compile_regex(request.regex)
+        # Where any white space is allowed a model may go on with it up to its limit.
+        schema = grammar_schema(request.answer)
+        return self._compiler.compile_json_schema(schema, any_whitespace=False)
+
+
+PLACE = "engine 'transformers'"
+
+
+class TransformersOptions(ModelOptions):
+    """Options of the engine, beside those of any model; no pickles are read.
+
+    Attributes:
+        batch_size: Most requests that are computed at a time; halved when memory runs out.
+        structured: Whether answers are held to the declared schema while they are written: with
+            `xgrammar`, not at all, or `auto` for where xgrammar is installed.
+    """
+
+    batch_size: Count = 8
+    structured: Literal["auto", "xgrammar", "none"] = "auto"
+
+
+def checked(options: Mapping[str, Any]) -> TransformersOptions:
+    """The options that a config gives, with the rest at their defaults.
+
+    Args:
+        options: The config's keys beside `kind`.
+
+    Returns:
+        The options.
+
+    Raises:
+        EngineError: One is unknown, missing, or has a value that the engine cannot use.
+
+    Example:
+        >>> checked({"model": "Qwen/Qwen2.5-VL-3B-Instruct"}).batch_size
+        8
+    """
+    return checked_as(TransformersOptions, options, PLACE)
+
+
+LONGEST_REASON = 300
+NO_CODE = "trust_remote_code"
+LLAMA_4 = "llama4"
+
+
+def load(options: TransformersOptions, checkpoint: Checkpoint) -> tuple[Any, Any]:
+    """Loads a model, spread over what devices there are.
+
+    Args:
+        options: The engine's options.
+        checkpoint: The model.
+
+    Returns:
+        The model and its processor.
+
+    Raises:
+        MissingExtraError: A package that it takes is not installed.
+        EngineError: It cannot be loaded, or has no chat template.
+    """
+    check_installed("transformers")
+    try:
+        return _model(options, checkpoint), _processor(options, checkpoint)
+    except EngineError:
+        raise
+    except Exception as error:  # whatever the driver, the memory or the files are short of
+        raise EngineError(_explained(options.model, error)) from error
+
+
+def free() -> None:
+    """Gives back the memory of a model that nothing refers to any more."""
+    from accelerate.utils.memory import clear_device_cache
+
+    clear_device_cache(garbage_collection=True)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that a smaller batch might have fitted.
+
+    Args:
+        error: What was raised.
+
+    Returns:
+        True for what any device or the system says when memory runs out.
+    """
+    from accelerate.utils.memory import should_reduce_batch_size
+
+    return isinstance(error, MemoryError) or (
+        isinstance(error, Exception) and bool(should_reduce_batch_size(error))
+    )
+
+
+def _model(options: TransformersOptions, checkpoint: Checkpoint) -> Any:
+    from transformers import AutoModelForImageTextToText, GenerationConfig
+
+    model = AutoModelForImageTextToText.from_pretrained(
+        checkpoint.source,
+        config=_config(checkpoint),
+        revision=checkpoint.commit,
+        dtype=options.dtype,
+        device_map="auto",
+        trust_remote_code=False,
+        use_safetensors=True,
+    )
+    # A checkpoint's own penalties and draws would change answers behind the signature's back.
+    stops = model.generation_config.eos_token_id
+    model.generation_config = GenerationConfig(eos_token_id=stops)
+    return model
+
+
+def _config(checkpoint: Checkpoint) -> Any:
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(
+        checkpoint.source, revision=checkpoint.commit, trust_remote_code=False
+    )
+    text = config.get_text_config()
+    if config.model_type == LLAMA_4 and text.attention_chunk_size is None:
+        # No chunks, says Llama Guard; transformers counts with the null and fails. One chunk that
+        # holds the longest request and its answer is no chunks.
+        text.attention_chunk_size = text.max_position_embeddings
+    return config
+
+
+def _processor(options: TransformersOptions, checkpoint: Checkpoint) -> Any:
+    from transformers import AutoProcessor
+
+    processor = AutoProcessor.from_pretrained(
+        checkpoint.source, revision=checkpoint.commit, trust_remote_code=False
+    )
+    if options.chat_template is not None:
+        processor.chat_template = options.chat_template.read_text("utf-8")
+    tokenizer = getattr(processor, "tokenizer", None)
+    if tokenizer is None or not processor.chat_template:
+        raise EngineError(
+            f"model {options.model!r} has no tokenizer or no chat template: expected a "
+            "vision-language model made for chat, or its template as `chat_template`"
+        )
+    # The answer follows the prompt: whatever fills a row up stands before it.
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return processor
+
+
+def _explained(model: str, error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if any(NO_CODE in line for line in lines):
+        return (
+            f"model {model!r} comes with code of its own, which is never run here: choose a model "
+            "that transformers itself knows, or run it behind a server with engine 'openai'"
+        )
+    said = (lines or [""])[0][:LONGEST_REASON]
+    return (
+        f"cannot load {model!r} ({type(error).__name__}: {said}): expected a vision-language model "
+        "with safetensors weights that fit into memory"
+    )
+
+
+@dataclass
+class LoadedModel:
+    """A model in memory, with what turns questions into numbers and numbers into answers.
+
+    Attributes:
+        model: A transformers model that generates.
+        processor: Its processor.
+        options: The engine's options.
+        fitted: Whether pictures come in the size that the model's own rule gives them.
+        structured: Whether answers are held to their schemas.
+    """
+
+    model: Any
+    processor: Any
+    options: TransformersOptions
+    fitted: bool
+    structured: bool
+
+    def rendered(self, chat: list[dict[str, Any]]) -> str:
+        """A conversation as the model's template writes it, up to where the answer begins.
+
+        Args:
+            chat: Messages of a role and a list of parts.
+
+        Returns:
+            The text.
+        """
+        text = self.processor.apply_chat_template(
+            chat,
+            add_generation_prompt=True,
+            tokenize=False,
+            **self.options.chat_template_kwargs,
+        )
+        return str(text)
+
+    def answers(self, questions: Sequence[Question]) -> list[Completion]:
+        """Asks a batch.
+
+        Args:
+            questions: Questions of one kind.
+
+        Returns:
+            An answer each, in order.
+
+        Raises:
+            EngineError: A question and its answer are longer than the model's context; whatever
+                the processor, the model or the memory raise is passed on.
+        """
+        import torch
+
+        most = questions[0].request.max_tokens
+        inputs = self._inputs(questions)
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        self._check_room(max(lengths), most)
+        with torch.inference_mode():
+            written = self.model.generate(
+                **inputs,
+                max_new_tokens=most,
+                do_sample=False,
+                eos_token_id=sorted(self._stops),
+                pad_token_id=self._tokenizer.pad_token_id,
+                logits_processor=self._processors(questions),
+            )
+        rows = written[:, inputs["input_ids"].shape[1] :].tolist()
+        return [self._completion(*one) for one in zip(rows, lengths, strict=True)]
+
+    def _inputs(self, questions: Sequence[Question]) -> Any:
+        images = [list(one.images) for one in questions]
+        # Those that are fitted to the family's rule need no second resize.
+        arguments = {"images_kwargs": {"do_resize": False}} if self.fitted and images[0] else {}
+        inputs = self.processor(
+            text=[one.text for one in questions],
+            images=images if images[0] else None,
+            padding=True,
+            return_tensors="pt",
+            **arguments,
+        )
+        return inputs.to(self.model.device, dtype=self.model.dtype)
+
+    def _processors(self, questions: Sequence[Question]) -> list[Any]:
+        options = self.options
+        seeds = [one.seed(options.seed + one.request.repeat) for one in questions]
+        draws = drawn(seeds, options.temperature, options.top_p, self.model.device)
+        return [*(self._grammar.enforced(questions) if self.structured else ()), *draws]
+
+    def _completion(self, tokens: list[int], asked: int) -> Completion:
+        end = next((at for at, token in enumerate(tokens) if token in self._stops), None)
+        text = self._tokenizer.decode(tokens[:end], skip_special_tokens=True)
+        usage = Usage(asked, len(tokens) if end is None else end + 1)
+        return Completion(text, None, "length" if end is None else "stop", usage)
+
+    def _check_room(self, asked: int, answer: int) -> None:
+        room = getattr(self._text_config, "max_position_embeddings", None)
+        if room is not None and asked + answer > room:
+            raise EngineError(
+                f"a prompt of {asked} tokens and an answer of up to {answer} are more than the "
+                f"model's {room}: lower max_pixels or the stage's context"
+            )
+
+    @property
+    def _tokenizer(self) -> Any:
+        return self.processor.tokenizer
+
+    @property
+    def _text_config(self) -> Any:
+        return self.model.config.get_text_config()
+
+    @cached_property
+    def _stops(self) -> frozenset[int]:
+        stops = self.model.generation_config.eos_token_id
+        if stops is None:
+            stops = self._tokenizer.eos_token_id
+        return frozenset([stops] if isinstance(stops, int) else stops)
+
+    @cached_property
+    def _grammar(self) -> Grammar:
+        return Grammar(self._tokenizer, self._text_config.vocab_size, sorted(self._stops))

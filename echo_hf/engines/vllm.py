@@ -1,0 +1,262 @@
+"""vLLM in this process, as a stream: the engine for a machine with a GPU."""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from inspect import GEN_CLOSED, getgeneratorstate
+from itertools import chain
+from pathlib import Path
+from typing import Any, Self
+
+from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, register
+from echo_hf.engines.checkpoint import Checkpoint, budget_of, find_checkpoint
+from echo_hf.engines.pixels import SentPicture, sent_reference
+from echo_hf.engines.vllm_model import (
+    STRUCTURED_BACKEND,
+    Loaded,
+    Window,
+    checked,
+    conversation,
+    free,
+    installed_versions,
+    load,
+    sampling,
+    window_size,
+)
+from echo_hf.errors import EngineError
+
+Read = Callable[[ImageRef], SentPicture]
+Numbered = tuple[int, Request]
+Key = tuple[str, Path | None]
+
+READERS = 4
+REQUESTS_AHEAD = 8
+PICTURES_AHEAD = 16
+MOST_KEPT = 2 * PICTURES_AHEAD
+
+
+@dataclass
+class PicturesAhead:
+    """Reads the pictures of the next few requests, and keeps those of the last few.
+
+    Requests with the same pictures follow each other, so that a picture is mostly read once. It
+    is a context manager: leaving it drops the pictures.
+
+    Attributes:
+        read: Makes what is sent of a picture; raises `PictureError` where it cannot.
+    """
+
+    read: Read
+    _readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(READERS))
+    _known: OrderedDict[Key, Future[SentPicture]] = field(default_factory=OrderedDict)
+
+    def announced(self, requests: Iterable[Numbered]) -> Iterator[Numbered]:
+        """The same requests, taken a few earlier than they are needed.
+
+        Args:
+            requests: Requests with their numbers; taken in the thread that asks for the next.
+
+        Yields:
+            Each of them, in order.
+        """
+        waiting: deque[tuple[Numbered, int]] = deque()
+        ahead = 0
+        for numbered in requests:
+            waiting.append((numbered, self._announce(numbered[1])))
+            ahead += waiting[-1][1]
+            while len(waiting) > REQUESTS_AHEAD or (ahead > PICTURES_AHEAD and len(waiting) > 1):
+                first, pictures = waiting.popleft()
+                ahead -= pictures
+                yield first
+        for numbered, _ in waiting:
+            yield numbered
+
+    def get(self, reference: ImageRef) -> SentPicture:
+        """What is sent of a picture.
+
+        Args:
+            reference: The picture.
+
+        Returns:
+            The picture, upright and in the size that is sent.
+
+        Raises:
+            PictureError: It is missing, changed, or cannot be decoded.
+        """
+        return self._reading(reference).result()
+
+    def __enter__(self) -> PicturesAhead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._readers.shutdown(cancel_futures=True)
+        self._known.clear()
+
+    def _announce(self, request: Request) -> int:
+        parts = [part for message in request.messages for part in message.parts]
+        references = [part for part in parts if isinstance(part, ImageRef)]
+        for reference in references:
+            self._reading(reference)
+        return len(references)
+
+    def _reading(self, reference: ImageRef) -> Future[SentPicture]:
+        key = reference.sha256, reference.file
+        if key not in self._known:
+            self._known[key] = self._readers.submit(self.read, reference)
+        self._known.move_to_end(key)
+        while len(self._known) > MOST_KEPT:
+            self._known.popitem(last=False)[1].cancel()
+        return self._known[key]
+
+
+KEYED = ("dtype", "quantization", "kv_cache_dtype", "max_model_len")
+
+Answers = Generator[tuple[int, Completion], None, None]
+
+
+@register("vllm", "one GPU, or a few that share one model", extra="vllm", packages=("vllm",))
+class VllmEngine:
+    """Answers requests with a model that vLLM runs in this process, or in one that it starts.
+
+    Args:
+        **options: The fields of `VllmOptions`; only `model` is required.
+
+    Attributes:
+        stored: True: its answers are kept.
+        options: The options, checked.
+
+    Raises:
+        EngineError: An option is unknown, missing or not usable.
+    """
+
+    stored = True
+
+    def __init__(self, **options: Any) -> None:
+        self.options = checked(options)
+        self._loaded: Loaded | None = None
+        self._running: weakref.ref[Answers] | None = None
+
+    def signature(self) -> dict[str, Any]:
+        """What decides an answer; memory, numbers of GPUs and of requests at a time do not.
+
+        Returns:
+            Plain values; `revision` is a commit on the Hub, or the digest of a folder.
+
+        Raises:
+            EngineError: The model's name stands for nothing that can be found.
+        """
+        options, checkpoint = self.options, self._checkpoint
+        budget = budget_of(self._family, options.min_pixels, options.max_pixels)
+        return {
+            "kind": "vllm",
+            "model": checkpoint.name,
+            "revision": checkpoint.revision,
+            **{name: getattr(options, name) for name in KEYED},
+            "sampling": self._sampling,
+            "pixels": [budget.factor, budget.min_pixels, budget.max_pixels],
+            # The model's own template belongs to its revision.
+            "chat_template": self._chat_template,
+            "chat_template_kwargs": dict(options.chat_template_kwargs),
+            "structured": STRUCTURED_BACKEND if options.structured else None,
+        }
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the libraries that compute the answers: to be noted, no part of a key."""
+        return installed_versions()
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Answers requests as a sliding window; closing the stream aborts what is in flight.
+
+        Args:
+            requests: Any number of requests, taken as places become free.
+
+        Returns:
+            An iterator of (number of the request, completion), in the order they are done. The
+            first one loads the model, and raises `EngineError` where that fails.
+
+        Raises:
+            EngineError: Another stream of this engine is neither exhausted nor closed.
+        """
+        if self._open_stream is not None:
+            raise EngineError(
+                "engine 'vllm' answers one stream at a time: exhaust or close the other one first"
+            )
+        answers = self._answers(iter(requests))
+        self._running = weakref.ref(answers)
+        return answers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Aborts what is in flight, and gives back the model's memory and processes."""
+        if self._open_stream is not None:
+            self._open_stream.close()
+        if self._loaded is not None:
+            loaded, self._loaded = self._loaded, None
+            free(loaded)
+
+    def _answers(self, requests: Iterator[Request]) -> Answers:
+        first = next(requests, None)
+        if first is None:
+            return
+        if self._loaded is None:
+            self._loaded = load(self.options, self._checkpoint)
+        llm = self._loaded.llm
+        with PicturesAhead(self._read_picture) as pictures:
+            send = partial(self._send, llm, pictures)
+            window = Window(llm.llm_engine, send, window_size(self.options.max_num_seqs))
+            yield from window.stream(pictures.announced(enumerate(chain([first], requests))))
+
+    def _send(self, llm: Any, pictures: PicturesAhead, request: Request) -> str:
+        identifiers: list[str] = llm.enqueue_chat(
+            [conversation(request, pictures.get)],
+            [sampling(request, self.options)],
+            use_tqdm=False,
+            chat_template_kwargs=dict(self.options.chat_template_kwargs) or None,
+        )
+        return identifiers[0]
+
+    @property
+    def _open_stream(self) -> Answers | None:
+        answers = None if self._running is None else self._running()
+        ended = answers is None or getgeneratorstate(answers) == GEN_CLOSED
+        return None if ended else answers
+
+    @property
+    def _read_picture(self) -> Any:
+        return partial(
+            sent_reference,
+            family=self._family,
+            min_pixels=self.options.min_pixels,
+            max_pixels=self.options.max_pixels,
+        )
+
+    @property
+    def _sampling(self) -> dict[str, Any]:
+        options = self.options
+        drawn = {"top_p": options.top_p, "seed": options.seed} if options.temperature else {}
+        return {"temperature": options.temperature, **drawn}
+
+    @property
+    def _family(self) -> str | None:
+        return self.options.family or self._checkpoint.family
+
+    @cached_property
+    def _checkpoint(self) -> Checkpoint:
+        return find_checkpoint(
+            self.options.model,
+            self.options.revision,
+            before_asking=partial(check_installed, "vllm"),
+        )
+
+    @cached_property
+    def _chat_template(self) -> str | None:
+        file = self.options.chat_template
+        return hashlib.sha256(file.read_bytes()).hexdigest() if file else None

@@ -1,0 +1,238 @@
+"""Which samples and which rows beside them may be passed on with what people posted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from echo_hf.collect.urls import platform_of
+from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, without_quotes
+from echo_hf.reasons import LeftOut
+
+# Platforms whose terms let others pass on the addresses of posts, but not the posts.
+RESTRICTED = frozenset({"x"})
+Sample = Mapping[str, Any]
+
+
+def restricted_platforms(sample: Sample, rights: Collection[str] = ()) -> list[str]:
+    """The platforms whose terms forbid passing on what a sample holds, told by its addresses.
+
+    Args:
+        sample: A row of samples.
+        rights: Platforms of which a right to do so is stated.
+
+    Returns:
+        Their names in order; none when the sample may be passed on as it is.
+
+    Example:
+        >>> sample = {"post_urls": ["https://x.com/i/status/9"]}
+        >>> restricted_platforms(sample), restricted_platforms(sample, {"x": "by contract"})
+        (['x'], [])
+    """
+    return restricted_posts(addresses_of(sample), rights)
+
+
+def restricted_posts(urls: Iterable[str | None], rights: Collection[str] = ()) -> list[str]:
+    """The platforms among the addresses of posts whose terms forbid passing these on.
+
+    Args:
+        urls: Addresses of posts.
+        rights: Platforms of which a right to do so is stated.
+
+    Returns:
+        Their names in order.
+
+    Example:
+        >>> restricted_posts(["https://x.com/i/status/9", "https://example.org/a", None])
+        ['x']
+    """
+    named = {platform_of(url) for url in urls if url}
+    return sorted((named & RESTRICTED) - set(rights))
+
+
+def may_pass_on_all(rights: Collection[str]) -> bool:
+    """Whether nothing is forbidden that no right is stated to.
+
+    Args:
+        rights: Platforms of which a right to pass posts on is stated.
+
+    Returns:
+        Whether every platform whose terms forbid it is among them.
+
+    Example:
+        >>> may_pass_on_all({"x": "by contract"}), may_pass_on_all({"bluesky": "consent"})
+        (True, False)
+    """
+    return set(rights) >= RESTRICTED
+
+
+def addresses_of(sample: Sample) -> Iterator[str | None]:
+    """The addresses of all posts that a sample names or quotes, some of them several times.
+
+    Args:
+        sample: A row of samples; columns that it lacks name nobody.
+
+    Yields:
+        Addresses; null where one is not told.
+
+    Example:
+        >>> span = {"post_url": "https://a.example/2"}
+        >>> sample = {"post_urls": ["https://a.example/1"], "prompt_spans": [span]}
+        >>> list(addresses_of(sample))
+        ['https://a.example/1', 'https://a.example/2']
+    """
+    yield from sample.get("post_urls") or []
+    said = sample.get("community_feedback") or []
+    yield from (one["post_url"] for one in said)
+    lists = [sample.get("prompt_spans"), sample.get("picture_sources")]
+    for some in [*lists, *(one.get("spans") for one in said)]:
+        yield from (one["post_url"] for one in some or [])
+
+
+Row = Mapping[str, Any]
+# What may repeat the words of a post: said by a system, its server or a judge who saw them.
+QUOTING: Mapping[str, tuple[str, ...]] = {
+    "outputs": ("text", "revised_prompt", "code"),
+    "ratings": ("explanation",),
+    "comparisons": ("explanation",),
+    "applicability": ("rationale",),
+}
+FROM_IMAGES = "image_to_image"
+UNKNOWN = ""  # in the place of a digest
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What the samples of a release mean for the rows beside them.
+
+    Attributes:
+        free: Names of samples that may be passed on as they are.
+        of_words: Names of others that are known to start from words alone.
+        posted: Digests of the pictures of others.
+        rights: By platform what permits passing its posts on.
+    """
+
+    free: frozenset[str]
+    of_words: frozenset[str]
+    posted: frozenset[str]
+    rights: Mapping[str, str]
+
+
+def samples_of(configs: Mapping[str, Iterable[Row]], rights: Mapping[str, str]) -> Samples:
+    """Looks through the samples of a release.
+
+    Args:
+        configs: Rows of samples by config, pictures by digest.
+        rights: By platform what permits passing its posts on.
+
+    Returns:
+        What must be known of them.
+    """
+    every = [(name, row) for name, rows in configs.items() for row in rows]
+    held = [(name, row) for name, row in every if restricted_platforms(row, rights)]
+    ids = {row["id"] for _, row in held}
+    with_inputs = {row["id"] for name, row in held if name == FROM_IMAGES or _has_inputs(row)}
+    return Samples(
+        frozenset(row["id"] for _, row in every) - ids,
+        frozenset(ids - with_inputs),
+        frozenset({UNKNOWN, *(digest for _, row in held for digest in _posted(row))}),
+        rights,
+    )
+
+
+def pictures_in(row: Row) -> list[str]:
+    """The digests of the pictures that a row of samples holds.
+
+    Example:
+        >>> pictures_in({"input_images": ["a"], "output_images": None, "screenshot": "b"})
+        ['a', 'b']
+    """
+    lists = [*(row["input_images"] or []), *(row["output_images"] or []), row["screenshot"]]
+    return [digest for digest in lists if digest is not None]
+
+
+def without_words(table: str, row: Row) -> dict[str, Any]:
+    """A row about a sample that must not be passed on, of another table than the samples.
+
+    Ratings and choices stay; what systems and judges said about the posted words and pictures
+    does not, and neither do quotations in their provenance.
+
+    Args:
+        table: Name of the table.
+        row: A row of it.
+
+    Returns:
+        The row with null in the place of such texts.
+
+    Raises:
+        SpanError: The provenance is no JSON object.
+
+    Example:
+        >>> without_words("ratings", {"rating": 7.0, "explanation": "The fox is red."})
+        {'rating': 7.0, 'explanation': None}
+    """
+    silent = {**row, **dict.fromkeys(QUOTING.get(table, ()))}
+    return silent | {name: without_quotes(row[name]) for name in {"provenance"} & set(row)}
+
+
+def passed_on_rows(
+    table: str, rows: Iterable[Row], samples: Samples
+) -> tuple[list[dict[str, Any]], Counter[LeftOut]]:
+    """The rows of a table beside the samples as they may be passed on.
+
+    Args:
+        table: Name of the table.
+        rows: Its rows, pictures by digest.
+        samples: What the release holds of samples; a row about another one is taken for one about
+            a sample that must not be passed on.
+
+    Returns:
+        The rows that may be passed on, and how many are not there, or lack texts and pictures.
+    """
+    kept: list[dict[str, Any]] = []
+    counts: Counter[LeftOut] = Counter()
+    for row in rows:
+        if _may_quote(row, samples):
+            counts[LeftOut.MAY_QUOTE] += 1
+        elif _is_free(row, samples):
+            kept.append(dict(row))
+        else:
+            kept.append(_without_pictures(without_words(table, row), samples))
+            counts[LeftOut.SILENCED] += table in QUOTING
+    return kept, +counts
+
+
+def _may_quote(row: Row, samples: Samples) -> bool:
+    """Whether it is an answer about such posts, or about nobody knows which."""
+    if "sources" not in row or may_pass_on_all(samples.rights):
+        return False
+    return not row["sources"] or bool(restricted_posts(row["sources"], samples.rights))
+
+
+def _is_free(row: Row, samples: Samples) -> bool:
+    if "sample_id" not in row or may_pass_on_all(samples.rights):
+        return True
+    return row["sample_id"] in samples.free
+
+
+def _without_pictures(row: dict[str, Any], samples: Samples) -> dict[str, Any]:
+    """Without a posted picture that was given back, or an edit of one."""
+    if row.get("image") is None:
+        return row
+    is_drawn = row["sample_id"] in samples.of_words and row["image"] not in samples.posted
+    return row if is_drawn else {**row, "image": None}
+
+
+def _has_inputs(row: Row) -> bool:
+    """Whether it has, or may have: once it is dehydrated only its noted pictures tell."""
+    noted = row["picture_sources"]
+    if row["input_images"] or noted is None:
+        return True
+    return any(one["role"] not in (OUTPUT, SCREENSHOT) for one in noted)
+
+
+def _posted(row: Row) -> list[str]:
+    noted = [one["sha256"] for one in row["picture_sources"] or []]
+    return [*pictures_in(row), *filter(None, noted)]

@@ -1,0 +1,1 @@
+"""Images: decode, load, compare colors, store, and tell similar ones."""

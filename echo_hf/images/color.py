@@ -1,0 +1,123 @@
+"""Colors as people see them: CIELAB, and the distance between two colors."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+# IEC 61966-2-1: the light of the three channels as XYZ.
+_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+_OF_WHITE = _XYZ / _XYZ.sum(axis=1, keepdims=True)
+_GREY_CHROMA = 25.0**7
+
+
+def light_of(levels: ArrayLike) -> Floats:
+    """Levels of sRGB as light (IEC 61966-2-1).
+
+    Args:
+        levels: From 0 to 255, of any shape.
+
+    Returns:
+        From 0 to 1, in the same shape.
+
+    Example:
+        >>> light_of([0, 128, 255]).round(4).tolist()
+        [0.0, 0.2159, 1.0]
+    """
+    share = np.asarray(levels, np.float64) / 255
+    light: Floats = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return light
+
+
+def lab_of_light(light: Floats) -> Floats:
+    """Light of the three channels of sRGB as CIELAB.
+
+    Args:
+        light: From 0 to 1, red, green and blue in the last axis.
+
+    Returns:
+        Lightness (0 to 100), a (green to red) and b (blue to yellow) in the last axis.
+    """
+    share = light @ _OF_WHITE.T
+    bent = np.where(share > 216 / 24389, np.cbrt(share), (24389 / 27 * share + 16) / 116)
+    x, y, z = np.moveaxis(bent, -1, 0)
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
+
+
+def lab_of(levels: ArrayLike) -> Floats:
+    """Colours of sRGB as CIELAB.
+
+    Args:
+        levels: From 0 to 255, red, green and blue in the last axis.
+
+    Returns:
+        Lightness (0 to 100), a (green to red) and b (blue to yellow) in the last axis.
+
+    Example:
+        >>> lab_of([255, 0, 0]).round(1).tolist()
+        [53.2, 80.1, 67.2]
+    """
+    return lab_of_light(light_of(levels))
+
+
+def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
+    """How different two colours look: CIEDE2000 (CIE 142-2001), with all weights 1.
+
+    About 1 is the least that people see side by side, about 2 what they see without trying.
+
+    Args:
+        first: CIELAB colours, lightness, a and b in the last axis.
+        second: Likewise; the two may be exchanged.
+
+    Returns:
+        Differences of 0 or more, without the last axis.
+
+    Example:
+        >>> float(ciede2000([50, 2.5, 0], [73, 25, -18]).round(4))
+        27.1492
+    """
+    (l_1, a_1, b_1), (l_2, a_2, b_2) = (
+        np.moveaxis(np.asarray(one, np.float64), -1, 0) for one in (first, second)
+    )
+    stretch = 1.5 - _near_grey((np.hypot(a_1, b_1) + np.hypot(a_2, b_2)) / 2) / 2
+    c_1, c_2 = np.hypot(stretch * a_1, b_1), np.hypot(stretch * a_2, b_2)
+    hue, turn = _hues(np.arctan2(b_1, stretch * a_1), np.arctan2(b_2, stretch * a_2))
+    chroma = (c_1 + c_2) / 2
+    lightness = (l_2 - l_1) / _lightness_weight((l_1 + l_2) / 2)
+    strength = (c_2 - c_1) / (1 + 0.045 * chroma)
+    # Of a grey there is no hue, and this is 0.
+    shade = 2 * np.sqrt(c_1 * c_2) * np.sin(turn / 2) / (1 + 0.015 * chroma * _hue_weight(hue))
+    squares = lightness**2 + strength**2 + shade**2 + _rotation(hue, chroma) * strength * shade
+    found: Floats = np.sqrt(np.maximum(squares, 0.0))  # rounding may leave a little less than 0
+    return found
+
+
+def _near_grey(chroma: Floats) -> Floats:
+    return np.sqrt(chroma**7 / (chroma**7 + _GREY_CHROMA))
+
+
+def _hues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """The mean of two hues in degrees, and the way from one to the other in radians."""
+    whole = 2 * np.pi
+    turn = second % whole - first % whole
+    turn = np.where(turn > np.pi, turn - whole, np.where(turn < -np.pi, turn + whole, turn))
+    return np.degrees(first + turn / 2) % 360, turn
+
+
+def _lightness_weight(lightness: Floats) -> Floats:
+    squared = (lightness - 50) ** 2
+    return 1 + 0.015 * squared / np.sqrt(20 + squared)
+
+
+def _hue_weight(hue: Floats) -> Floats:
+    waves = np.multiply.outer(hue, [1, 2, 3, 4]) + np.array([-30, 0, 6, -63])
+    weight: Floats = 1 + np.cos(np.radians(waves)) @ np.array([-0.17, 0.24, 0.32, -0.20])
+    return weight
+
+
+def _rotation(hue: Floats, chroma: Floats) -> Floats:
+    angle = 60 * np.exp(-(((hue - 275) / 25) ** 2))
+    turned: Floats = -2 * _near_grey(chroma) * np.sin(np.radians(angle))
+    return turned

@@ -1,0 +1,292 @@
+"""Decode images from strangers: within limits, and with a reason for each failure."""
+
+from __future__ import annotations
+
+import io
+import stat
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+from PIL import Image, ImageFile
+
+from echo_hf.errors import PictureError
+from echo_hf.images.store import FORMATS, MOST_BYTES, MOST_PIXELS
+from echo_hf.reasons import BadPicture
+
+FIRST_BYTES = 1024
+SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    b"\xff\xd8\xff": "JPEG",
+    b"GIF87a": "GIF",
+    b"GIF89a": "GIF",
+    b"BM": "BMP",
+    b"II*\x00": "TIFF",
+    b"MM\x00*": "TIFF",
+    b"II+\x00": "TIFF",
+    b"MM\x00+": "TIFF",
+}
+AVIF_BRANDS = frozenset({b"avif", b"avis"})
+PAGE_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
+
+
+def format_of(data: bytes) -> str | None:
+    """The format that bytes begin as.
+
+    Args:
+        data: Bytes of a file, or its first 1024.
+
+    Returns:
+        One of `echo_hf.images.store.FORMATS`; null for anything else.
+
+    Example:
+        >>> format_of(b"GIF89a..."), format_of(b"%PDF-1.7")
+        ('GIF', None)
+    """
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "WEBP"
+    if data[4:8] == b"ftyp" and AVIF_BRANDS & _brands(data):
+        return "AVIF"
+    return next((name for start, name in SIGNATURES.items() if data.startswith(start)), None)
+
+
+def kind_of_other(data: bytes) -> BadPicture:
+    """What bytes are that are in none of the formats.
+
+    Args:
+        data: Bytes of a file, or its first 1024.
+
+    Returns:
+        A web page, an SVG drawing, or no picture.
+
+    Example:
+        >>> str(kind_of_other(b"<!DOCTYPE html><title>Not found</title>"))
+        'html'
+    """
+    # Without the zeros that text in UTF-16 is full of.
+    start = data[:FIRST_BYTES].replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
+    if not start.startswith(b"<"):
+        return BadPicture.NOT_A_PICTURE
+    page = min((start.find(mark) for mark in PAGE_MARKS if mark in start), default=-1)
+    drawing = start.find(b"<svg")
+    if drawing >= 0 and not 0 <= page < drawing:
+        return BadPicture.SVG
+    return BadPicture.HTML if page >= 0 else BadPicture.NOT_A_PICTURE
+
+
+def is_cut(data: bytes) -> bool:
+    """Whether a file that could not be decoded ends too early by its own account.
+
+    Args:
+        data: All bytes of a file in one of the formats.
+
+    Returns:
+        True when its end mark is missing, or what it says of its length is more than it has.
+
+    Example:
+        >>> is_cut(b"RIFF" + (100).to_bytes(4, "little") + b"WEBPVP8 ")
+        True
+    """
+    ends_early = ENDS_EARLY.get(format_of(data) or "")
+    return ends_early is not None and ends_early(data)
+
+
+def _brands(data: bytes) -> set[bytes]:
+    end = min(int.from_bytes(data[:4], "big"), FIRST_BYTES)
+    # The four bytes after the first brand are a version.
+    return {data[at : at + 4] for at in (8, *range(16, end, 4))}
+
+
+def _tiff_ends_early(data: bytes) -> bool:
+    order: Literal["little", "big"] = "little" if data.startswith(b"II") else "big"
+    large = b"+" in data[2:4]
+    directory = int.from_bytes(data[8:16] if large else data[4:8], order)
+    return directory + 2 > len(data)
+
+
+def _avif_ends_early(data: bytes) -> bool:
+    at = 0
+    while at + 8 <= len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        if size == 1:
+            size = int.from_bytes(data[at + 8 : at + 16], "big")
+        if size < 8:  # 0 means the rest of the file
+            return False
+        at += size
+    return at != len(data)
+
+
+ENDS_EARLY: dict[str, Callable[[bytes], bool]] = {
+    "PNG": lambda data: b"IEND\xaeB`\x82" not in data,
+    "JPEG": lambda data: b"\xff\xd9" not in data,
+    "GIF": lambda data: not data.rstrip(b"\x00").endswith(b";"),
+    "WEBP": lambda data: int.from_bytes(data[4:8], "little") + 8 > len(data),
+    "BMP": lambda data: int.from_bytes(data[2:6], "little") > len(data),
+    "TIFF": _tiff_ends_early,
+    "AVIF": _avif_ends_early,
+}
+
+
+class PillowGuard:
+    """A context manager for threads that decode: strict about half pictures, silent otherwise.
+
+    Other libraries like to switch on `ImageFile.LOAD_TRUNCATED_IMAGES`, with which the missing
+    part of a picture is grey and nobody is told.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._truncated_allowed = False
+        self._filters = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._set()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._put_back()
+
+    def _set(self) -> None:
+        self._filters = warnings.catch_warnings()
+        self._filters.__enter__()
+        # Pillow warns of oddities that change no pixel, and at fewer pixels than are allowed here.
+        warnings.simplefilter("ignore")
+        self._truncated_allowed = ImageFile.LOAD_TRUNCATED_IMAGES
+        ImageFile.LOAD_TRUNCATED_IMAGES = False
+
+    def _put_back(self) -> None:
+        ImageFile.LOAD_TRUNCATED_IMAGES = self._truncated_allowed
+        self._filters.__exit__(None, None, None)
+
+
+# What it guards belongs to the process, so there is one of it.
+decoding = PillowGuard()
+
+
+SHORTEST_SIDE = 2
+
+PictureSource = bytes | Path | Image.Image
+
+
+class BadPictureError(PictureError):
+    """A picture cannot be shown, and why.
+
+    Attributes:
+        reason: The kind of fault.
+        detail: What a person needs to see the cause.
+        name: How the picture is called in the message.
+    """
+
+    def __init__(self, reason: BadPicture, detail: str, name: str = "picture") -> None:
+        super().__init__(f"{name}: {reason.meaning} ({detail})")
+        self.reason = reason
+        self.detail = detail
+        self.name = name
+
+    def __reduce__(self) -> tuple[type[BadPictureError], tuple[BadPicture, str, str]]:
+        return type(self), (self.reason, self.detail, self.name)
+
+
+@contextmanager
+def open_picture(source: PictureSource, *, most_pixels: int = MOST_PIXELS) -> Iterator[Image.Image]:
+    """Opens a picture; what its decoder trips over inside the block is a `BadPictureError` too.
+
+    Args:
+        source: Bytes of an encoded picture, its file, or a picture of Pillow's, which is neither
+            changed nor closed.
+        most_pixels: Width times height that is still opened.
+
+    Yields:
+        The picture, with its size known and its pixels not yet decoded.
+
+    Raises:
+        BadPictureError: It is no picture, a broken one, or outside the limits.
+        TypeError: The source is none of the three.
+    """
+    name = _named(source) if isinstance(source, Path) else "picture"
+    data = b"" if isinstance(source, Image.Image) else _read(source)
+    try:
+        with decoding:
+            yield from _opened(source, data, most_pixels)
+    except BadPictureError as error:
+        raise BadPictureError(error.reason, error.detail, name) from error.__cause__
+    except MemoryError:
+        raise  # says nothing about the picture
+    except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
+        reason = _why(error, data)
+        raise BadPictureError(reason, _detail(reason, error, data), name) from error
+
+
+def _read(source: bytes | Path) -> bytes:
+    if isinstance(source, bytes):
+        return source[: MOST_BYTES + 1]
+    if not isinstance(source, Path):
+        raise TypeError(f"{type(source).__name__!r} is no picture: expected bytes, Path or Image")
+    try:
+        found = source.stat()
+        if not stat.S_ISREG(found.st_mode):  # to read a pipe is to wait for ever
+            raise BadPictureError(BadPicture.NO_FILE, "not a regular file", _named(source))
+        with source.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        detail = error.strerror or type(error).__name__
+        raise BadPictureError(BadPicture.NO_FILE, detail, _named(source)) from None
+
+
+def _named(source: Path) -> str:
+    return f"picture {source.name!r}"
+
+
+def _opened(source: PictureSource, data: bytes, most_pixels: int) -> Iterator[Image.Image]:
+    if isinstance(source, Image.Image):
+        _check_size(source, most_pixels)
+        yield source
+        return
+    if len(data) > MOST_BYTES:
+        raise BadPictureError(BadPicture.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
+    if format_of(data) is None:
+        raise BadPictureError(kind_of_other(data), _beginning(data))
+    with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+        _check_size(picture, most_pixels)
+        yield picture
+
+
+def _check_size(picture: Image.Image, most_pixels: int) -> None:
+    width, height = picture.size
+    if width * height > most_pixels:
+        raise BadPictureError(
+            BadPicture.TOO_MANY_PIXELS, f"{width} x {height}, expected at most {most_pixels} pixels"
+        )
+    if min(width, height) < SHORTEST_SIDE:
+        raise BadPictureError(
+            BadPicture.TOO_SMALL, f"{width} x {height}, expected {SHORTEST_SIDE} pixels a side"
+        )
+
+
+def _why(error: Exception, data: bytes) -> BadPicture:
+    if isinstance(error, Image.DecompressionBombError):
+        return BadPicture.TOO_MANY_PIXELS
+    if "truncated" in str(error).lower() or is_cut(data):
+        return BadPicture.TRUNCATED
+    return BadPicture.DAMAGED
+
+
+def _detail(reason: BadPicture, error: Exception, data: bytes) -> str:
+    if reason is BadPicture.TRUNCATED and data:
+        return f"{len(data)} bytes: fetch it again"
+    # Pillow names the object in memory when it cannot tell what the bytes are.
+    said = "" if "<_io." in str(error) else " ".join(str(error).split())
+    return said[:200] or type(error).__name__
+
+
+def _beginning(data: bytes) -> str:
+    return f"it begins with {data[:16]!r}, expected one of {', '.join(FORMATS)}"

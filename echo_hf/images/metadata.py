@@ -1,0 +1,455 @@
+"""Remove what an image file says beside its pixels, without decoding or encoding a pixel.
+
+Each format is a list of parts; those that decide how pixels look are known by name, and all else
+goes. Colour profiles and the orientation stay; nobody looks into a profile or coded pixels. No
+library that we may depend on does this for all formats: those that write losslessly handle one
+format, encode anew, or are under the GPL.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+from echo_hf.errors import PictureError
+from echo_hf.images.decode import format_of, open_picture
+from echo_hf.images.loader import ORIENTATION, load_rgb
+
+VERSION = 1
+GPS = 0x8825
+
+JPEG_MARKER = re.compile(rb"\xff+[\x02-\xcf\xd8-\xfe]")
+JPEG_TABLES = frozenset({*range(0xC0, 0xD0), 0xDA, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF}) - {0xC8}
+START, END, SCAN, COMMENT = 0xD8, 0xD9, 0xDA, 0xFE
+
+PNG_CHUNKS = frozenset(
+    b"IHDR PLTE IDAT IEND tRNS gAMA cHRM sRGB iCCP sBIT bKGD pHYs cICP mDCV cLLI"
+    b" acTL fcTL fdAT".split()
+)
+PNG_TEXTS = frozenset({b"tEXt", b"zTXt", b"iTXt"})
+WEBP_CHUNKS = frozenset({b"VP8X", b"ICCP", b"ANIM", b"ANMF", b"ALPH", b"VP8 ", b"VP8L"})
+WEBP_EXIF, WEBP_XMP = 0x08, 0x04
+GIF_APPLICATIONS = frozenset({b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012"})
+
+AVIF_BOXES = frozenset({b"ftyp", b"meta", b"mdat"})
+AVIF_META = frozenset(b"hdlr pitm iloc iinf iprp iref idat dinf grpl".split())
+AVIF_PROPERTIES = frozenset(
+    b"ispe pixi av1C colr auxC irot imir clap pasp clli mdcv cclv amve a1op a1lx lsel".split()
+)
+AVIF_IMAGES = frozenset({b"av01", b"grid", b"iovl", b"iden", b"tmap"})
+# The place of the header that follows, and a header with no entry: a decoder refuses less.
+AVIF_NO_EXIF = bytes(4) + b"II*\0\x08\0\0\0" + bytes(6)
+
+
+class Kind(StrEnum):
+    """What an image file said beside its pixels.
+
+    Attributes:
+        EXIF: Notes of a camera or a program.
+        GPS: Where the image was taken.
+        XMP: Notes in XML.
+        IPTC: Notes of a picture desk.
+        COMMENT: A comment.
+        TEXT: Named texts.
+        OTHER: Anything else: signatures, further images, thumbnails, bytes behind the end.
+    """
+
+    EXIF = "exif"
+    GPS = "gps"
+    XMP = "xmp"
+    IPTC = "iptc"
+    COMMENT = "comment"
+    TEXT = "text"
+    OTHER = "other"
+
+
+class Cleaned(NamedTuple):
+    """An image file without metadata.
+
+    Attributes:
+        data: Its bytes; the very object that was given where nothing had to go.
+        kinds: What was removed, each kind once, in alphabetical order.
+    """
+
+    data: bytes
+    kinds: tuple[Kind, ...]
+
+
+class Part(NamedTuple):
+    """A stretch of a file; null for a kind that stays."""
+
+    data: bytes
+    kind: Kind | None
+
+
+def without_metadata(data: bytes) -> Cleaned:
+    """Removes the metadata of an image file; its pixels, colours and orientation stay.
+
+    EXIF but the orientation, GPS, XMP, IPTC, comments, texts, thumbnails, signatures, further
+    images and bytes behind the end go, in JPEG, PNG, WebP, AVIF and GIF. To clean a clean file
+    changes nothing.
+
+    Args:
+        data: Bytes of an image file.
+
+    Returns:
+        The bytes without metadata, and what kinds were there.
+
+    Raises:
+        PictureError: The file cannot be cleaned: it is damaged, an animated AVIF, a TIFF, a BMP
+            with bytes behind its end, or would look different.
+
+    Example:
+        >>> from io import BytesIO
+        >>> from PIL import Image
+        >>> file = BytesIO()
+        >>> Image.new("L", (2, 2)).save(file, "GIF", comment=b"by Mira")
+        >>> str(*without_metadata(file.getvalue()).kinds)
+        'comment'
+    """
+    clean = CLEANERS.get(format_of(data) or "")
+    if clean is None:
+        raise PictureError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, AVIF, GIF or BMP file")
+    orientation, has_gps = _camera_notes(data)
+    try:
+        cleaned, kinds = clean(data, orientation)
+    except (LookupError, ValueError, struct.error, _DamagedError) as error:
+        raise PictureError(f"its parts contradict its format ({error}): save it anew") from None
+    if not kinds:
+        return Cleaned(data, ())
+    # Bytes may contradict each other so that a decoder takes them in another way without the rest.
+    if load_rgb(cleaned).tobytes() != load_rgb(data).tobytes():
+        raise PictureError("it would look different without its metadata: save it anew")
+    if (has_gps and Kind.EXIF in kinds) or (Kind.XMP in kinds and b"exif:GPS" in data):
+        kinds |= {Kind.GPS}
+    return Cleaned(cleaned, tuple(sorted(kinds)))
+
+
+class _DamagedError(Exception):
+    """A file that is not made as its format says."""
+
+
+def _camera_notes(data: bytes) -> tuple[int, bool]:
+    with open_picture(data) as image:
+        try:
+            notes = image.getexif()
+            orientation = notes.get(ORIENTATION, 1)
+            return (orientation if orientation in range(2, 9) else 1), GPS in notes
+        except Exception:  # as hostile as the rest; what cannot be read turns no image either
+            return 1, False
+
+
+def _exif(orientation: int) -> bytes:
+    """Notes of a camera that say which way is up, and nothing else."""
+    entry = struct.pack("<HHIHH", ORIENTATION, 3, 1, orientation, 0)
+    return struct.pack("<2sHIH", b"II", 42, 8, 1) + entry + bytes(4)
+
+
+def _rewritten(parts: list[Part], exif: bytes, at: int) -> tuple[bytes, set[Kind]]:
+    """The parts that stay, with the orientation at a place of the list where it stood elsewhere."""
+    kinds = {part.kind for part in parts if part.kind is not None}
+    kept = [Part(exif, None)] if exif and kinds and Part(exif, None) not in parts else []
+    shown = [*parts[:at], *kept, *parts[at:]]
+    return b"".join(part.data for part in shown if part.kind is None), kinds
+
+
+def _jpeg(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
+    exif = b""
+    if orientation != 1:
+        notes = b"Exif\0\0" + _exif(orientation)
+        exif = b"\xff\xe1" + struct.pack(">H", len(notes) + 2) + notes
+    parts = list(_jpeg_parts(data, exif))
+    return _rewritten(parts, exif, 2 if parts[1].data[1:2] == b"\xe0" else 1)
+
+
+def _jpeg_parts(data: bytes, exif: bytes) -> Iterator[Part]:
+    yield Part(data[:2], None)
+    at, in_scan = 2, False
+    while found := JPEG_MARKER.search(data, at):
+        if found.start() > at:
+            yield Part(data[at : found.start()], None if in_scan else Kind.OTHER)
+        marker, body = data[found.end() - 1], found.end()
+        if marker == END:
+            yield Part(data[found.start() : body], None)
+            if body < len(data):
+                yield Part(data[body:], Kind.OTHER)
+            return
+        (length,) = struct.unpack_from(">H", data, body)
+        at = body + length
+        if marker == START or length < 2 or at > len(data):
+            raise _DamagedError(f"marker {marker:#x} at byte {found.start()}")
+        segment = data[found.start() : at]
+        yield Part(segment, None if segment == exif else _jpeg_kind(marker, data[body + 2 : at]))
+        in_scan = marker == SCAN
+    yield Part(data[at:], None if in_scan else Kind.OTHER)
+
+
+def _jpeg_kind(marker: int, body: bytes) -> Kind | None:
+    if marker in JPEG_TABLES:
+        return None
+    match marker:
+        case 0xE0 if body.startswith(b"JFIF\0") and len(body) == 14:
+            return None
+        case 0xE1 if body.startswith(b"Exif\0"):
+            return Kind.EXIF
+        case 0xE1 if body.startswith(b"http://ns.adobe.com/x"):
+            return Kind.XMP
+        case 0xE2 if body.startswith(b"ICC_PROFILE\0"):
+            return None
+        case 0xED:
+            return Kind.IPTC
+        case 0xEE if body.startswith(b"Adobe") and len(body) == 12:
+            return None
+        case 0xFE:
+            return Kind.COMMENT
+    return Kind.OTHER
+
+
+def _png(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
+    exif = _png_chunk(b"eXIf", _exif(orientation)) if orientation != 1 else b""
+    return _rewritten(list(_png_parts(data, exif)), exif, 2)
+
+
+def _png_chunk(name: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def _png_parts(data: bytes, exif: bytes) -> Iterator[Part]:
+    yield Part(data[:8], None)
+    at, name = 8, b""
+    while name != b"IEND":
+        length, name = struct.unpack_from(">I4s", data, at)
+        chunk = data[at : at + length + 12]
+        at += length + 12
+        if at > len(data) or (name not in PNG_CHUNKS and name[:1].isupper()):
+            raise _DamagedError(f"chunk {name!r}")
+        yield Part(chunk, None if chunk == exif else _png_kind(name, chunk[8:]))
+    if at < len(data):
+        yield Part(data[at:], Kind.OTHER)
+
+
+def _png_kind(name: bytes, body: bytes) -> Kind | None:
+    if name in PNG_CHUNKS:
+        return None
+    if name not in PNG_TEXTS:
+        return Kind.EXIF if name == b"eXIf" else Kind.OTHER
+    keyword = body[:79].partition(b"\0")[0].lower()
+    known = {b"xmp": Kind.XMP, b"exif": Kind.EXIF, b"iptc": Kind.IPTC}
+    return next((kind for word, kind in known.items() if word in keyword), Kind.TEXT)
+
+
+def _webp(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
+    exif = _riff_chunk(b"EXIF", _exif(orientation)) if orientation != 1 else b""
+    parts = list(_webp_parts(data, exif))
+    chunks, kinds = _rewritten(parts, exif, len(parts))
+    if chunks[:4] == b"VP8X":
+        flags = chunks[8] & ~(WEBP_EXIF | WEBP_XMP) | (WEBP_EXIF if exif else 0)
+        chunks = chunks[:8] + bytes([flags]) + chunks[9:]
+    return _riff_chunk(b"RIFF", b"WEBP" + chunks), kinds
+
+
+def _riff_chunk(name: bytes, body: bytes) -> bytes:
+    return name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
+
+
+def _webp_parts(data: bytes, exif: bytes) -> Iterator[Part]:
+    end = 8 + struct.unpack_from("<I", data, 4)[0]
+    at = 12
+    for name, chunk in _riff_chunks(data, at, end):
+        at += len(chunk)
+        if (
+            name == b"ANMF"
+            and {one for one, _ in _riff_chunks(chunk, 24, len(chunk))} - WEBP_CHUNKS
+        ):
+            raise _DamagedError("a frame of something else")
+        known = {b"EXIF": Kind.EXIF, b"XMP ": Kind.XMP}
+        kept = name in WEBP_CHUNKS or chunk == exif
+        yield Part(chunk, None if kept else known.get(name, Kind.OTHER))
+    if at < len(data):
+        yield Part(data[at:], Kind.OTHER)
+
+
+def _riff_chunks(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]]:
+    while at + 8 <= end:
+        name, length = struct.unpack_from("<4sI", data, at)
+        chunk = data[at : at + 8 + length + length % 2]
+        if len(chunk) < 8 + length:
+            raise _DamagedError(f"chunk {name!r}")
+        yield name, chunk
+        at += len(chunk)
+
+
+def _gif(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
+    del orientation  # a GIF has none
+    return _rewritten(list(_gif_parts(data)), b"", 0)
+
+
+def _gif_parts(data: bytes) -> Iterator[Part]:
+    at = 13 + _color_table(data[10])
+    yield Part(data[:at], None)
+    while data[at] != 0x3B:
+        start = at
+        if data[at] == 0x2C:
+            kind = None
+            at += 11 + _color_table(data[at + 9])
+        elif data[at] == 0x21:
+            kind = _gif_kind(data[at + 1], data[at + 3 : at + 14])
+            at += 2
+        else:
+            raise _DamagedError(f"block {data[at]:#x} at byte {at}")
+        while data[at]:
+            at += data[at] + 1
+        at += 1
+        yield Part(data[start:at], kind)
+    yield Part(data[at : at + 1], None)
+    if at + 1 < len(data):
+        yield Part(data[at + 1 :], Kind.OTHER)
+
+
+def _color_table(flags: int) -> int:
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+
+def _gif_kind(label: int, application: bytes) -> Kind | None:
+    match label:
+        case 0xF9:
+            return None
+        case 0xFE:
+            return Kind.COMMENT
+        case 0x01:
+            return Kind.TEXT
+        case 0xFF if application in GIF_APPLICATIONS:
+            return None
+        case 0xFF if application == b"XMP DataXMP":
+            return Kind.XMP
+    return Kind.OTHER
+
+
+def _bmp(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
+    del orientation  # a BMP has none, and no place for words either
+    if struct.unpack_from("<I", data, 2)[0] != len(data):
+        raise _DamagedError("it is not as long as it says")
+    return data, set()
+
+
+def _avif(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
+    """Overwrites in place, so that what points into the file still does."""
+    del orientation  # a property of the image, which stays
+    new, kinds = bytearray(data), set[Kind]()
+    top = list(_boxes(data, 0, len(data)))
+    if any(name == b"moov" for name, *_ in top):
+        raise _DamagedError("an animation")
+    _blank_others(new, top, AVIF_BOXES, kinds)
+    (_, _, meta, end), *others = (box for box in top if box[0] == b"meta")
+    if others:
+        raise _DamagedError("two lists of items")
+    inside = list(_boxes(data, meta + 4, end))
+    _blank_others(new, inside, AVIF_META, kinds)
+    bodies = {name: (start, stop) for name, _, start, stop in inside}
+    properties = [box for box in _boxes(data, *bodies[b"iprp"]) if box[0] == b"ipco"]
+    for _, _, start, stop in properties:
+        _blank_others(new, list(_boxes(data, start, stop)), AVIF_PROPERTIES, kinds)
+    items = _avif_items(data, *bodies[b"iinf"])
+    places = list(_avif_places(data, bodies[b"iloc"][0], bodies.get(b"idat", (0, 0))[0]))
+    held = [(start, stop) for name, _, start, stop in top if name == b"mdat"]
+    held += [bodies[b"idat"]] if b"idat" in bodies else []
+    blank = bytearray(new)
+    for start, stop in held:
+        blank[start:stop] = bytes(stop - start)
+    for item, start, stop in places:
+        if items[item] in AVIF_IMAGES:
+            blank[start:stop] = data[start:stop]
+        elif items[item] == b"Exif":
+            if stop - start < len(AVIF_NO_EXIF):
+                raise _DamagedError("camera notes in pieces")
+            blank[start : start + len(AVIF_NO_EXIF)] = AVIF_NO_EXIF
+        if blank[start:stop] != data[start:stop]:
+            known = {b"Exif": Kind.EXIF, b"mime": Kind.XMP}
+            kinds.add(known.get(items[item], Kind.OTHER))
+    if blank != new and not kinds:
+        kinds.add(Kind.OTHER)  # bytes that no item names
+    return bytes(blank), kinds
+
+
+Box = tuple[bytes, int, int, int]
+
+
+def _boxes(data: bytes, at: int, end: int) -> Iterator[Box]:
+    """The boxes in a stretch: name, where each begins, where its content does, where it ends."""
+    while at < end:
+        size, name = struct.unpack_from(">I4s", data, at)
+        body = at + 8
+        if size == 1:
+            (size,) = struct.unpack_from(">Q", data, body)
+            body += 8
+        stop = at + size if size else end
+        if not body <= stop <= end:
+            raise _DamagedError(f"box {name!r}")
+        yield name, at, body, stop
+        at = stop
+
+
+def _blank_others(
+    new: bytearray, boxes: list[Box], known: frozenset[bytes], kinds: set[Kind]
+) -> None:
+    for name, start, body, stop in boxes:
+        if name not in known:
+            empty = b"free" + new[start + 8 : body] + bytes(stop - body)
+            if new[start + 4 : stop] != empty:
+                kinds.add(Kind.OTHER)
+            new[start + 4 : stop] = empty
+
+
+def _avif_items(data: bytes, start: int, stop: int) -> dict[int, bytes]:
+    items = {}
+    for name, _, body, _ in _boxes(data, start + (8 if data[start] else 6), stop):
+        form: Literal[">HH4s", ">IH4s"] = ">IH4s" if data[body] == 3 else ">HH4s"
+        if name != b"infe" or data[body] not in (2, 3):
+            raise _DamagedError(f"an item's box {name!r}")
+        item, _, kind = struct.unpack_from(form, data, body + 4)
+        items[item] = kind
+    return items
+
+
+def _avif_places(data: bytes, at: int, idat: int) -> Iterator[tuple[int, int, int]]:
+    """Which item lies where: its number, and where a stretch of it begins and ends."""
+    version, sizes = data[at], struct.unpack_from(">H", data, at + 4)[0]
+    offset_size, length_size, base_size, index_size = (sizes >> n & 15 for n in (12, 8, 4, 0))
+    number = 4 if version == 2 else 2
+    at += 6
+
+    def read(size: int) -> int:
+        nonlocal at
+        at += size
+        if at > len(data):
+            raise _DamagedError("the places of its items")
+        return int.from_bytes(data[at - size : at], "big")
+
+    for _ in range(read(number)):
+        item = read(number)
+        in_items = read(2) & 15 if version else 0
+        if in_items > 1:
+            raise _DamagedError("an item inside another")
+        read(2)  # which file: always this one
+        base = read(base_size) + (idat if in_items else 0)
+        for _ in range(read(2)):
+            read(index_size if version else 0)
+            start = base + read(offset_size)
+            stop = start + read(length_size)
+            if not start < stop <= len(data):
+                raise _DamagedError(f"item {item}")
+            yield item, start, stop
+
+
+CLEANERS: dict[str, Callable[[bytes, int], tuple[bytes, set[Kind]]]] = {
+    "JPEG": _jpeg,
+    "PNG": _png,
+    "WEBP": _webp,
+    "GIF": _gif,
+    "BMP": _bmp,
+    "AVIF": _avif,
+}

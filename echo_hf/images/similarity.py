@@ -1,0 +1,203 @@
+"""Tell re-encoded images from edited ones by signatures of their blocks, and find similar ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from scipy.spatial import cKDTree
+
+from echo_hf.images.decode import PictureSource
+from echo_hf.images.loader import load_picture, load_rgb
+from echo_hf.reasons import PictureNotice
+
+SIDE = 256
+BLOCKS = 16
+# Brightness, two colour differences and opacity, as JPEG and video have them.
+CHANNELS = 4
+FROM_RGB = np.array(
+    [[0.299, -0.168736, 0.5], [0.587, -0.331264, -0.418688], [0.114, 0.5, -0.081312]], np.float32
+)
+FLAT = 1.9
+EDGES = np.array([0.08, 0.25, 0.25, 0.25], np.float32)
+WHOLE = 1.5
+DETAIL_BLOCK = 8
+FLAT_DETAIL, EDGE_DETAIL = 7.0, 0.25
+LARGEST_DETAIL_SIDE = 2048
+MOST_RESCALING = 4
+BLACK = (0, 0, 0)
+
+Size = tuple[int, int]
+Numbers = NDArray[np.float32]
+Means = NDArray[np.float16]
+Contrasts = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockSignature:
+    """What of a picture the first look compares.
+
+    Attributes:
+        size: Width and height.
+        means: Of each block the mean in each channel.
+        contrasts: The standard deviation.
+    """
+
+    size: Size
+    means: Means
+    contrasts: Contrasts
+
+
+def block_signature(source: PictureSource) -> BlockSignature:
+    """Computes a picture's signature.
+
+    Args:
+        source: As for `load_rgb`.
+
+    Returns:
+        3 kB of it.
+
+    Raises:
+        BadPictureError: It cannot be loaded.
+    """
+    on_white = load_picture(source)
+    pixels = _small(on_white.image)
+    opacity = np.full((SIDE, SIDE, 1), 255, np.float32)
+    if PictureNotice.TRANSPARENT in on_white.notices:
+        # White shines through where black does not, in all channels alike.
+        opacity -= (pixels - _small(load_rgb(source, background=BLACK)))[..., :1]
+    blocks = _in_blocks(np.concatenate([pixels @ FROM_RGB, opacity], -1), SIDE // BLOCKS)
+    return BlockSignature(
+        on_white.image.size,
+        blocks.mean((1, 3)).astype(np.float16),
+        blocks.std((1, 3)).round().astype(np.uint8),
+    )
+
+
+def same_shape(one: Size, other: Size) -> bool:
+    """Whether one size may be the other scaled, each side rounded up or down.
+
+    Args:
+        one: Width and height.
+        other: Width and height.
+
+    Returns:
+        False as well when they differ so much that the smaller shows no details of the larger.
+
+    Example:
+        >>> same_shape((1024, 683), (750, 500)), same_shape((320, 320), (320, 336))
+        (True, False)
+    """
+    large, small = sorted((one, other), key=lambda size: size[0] * size[1], reverse=True)
+    if large[0] > MOST_RESCALING * small[0] or large[1] > MOST_RESCALING * small[1]:
+        return False
+    return abs(large[0] * small[1] - large[1] * small[0]) <= sum(large)
+
+
+def same_colours(
+    means: Means, contrasts: Contrasts, many_means: Means, many_contrasts: Contrasts
+) -> NDArray[np.bool_]:
+    """Which of many signatures have the colours of one.
+
+    Args:
+        means: Means of the one.
+        contrasts: Contrasts of the one.
+        many_means: Means of the many, along the first axis.
+        many_contrasts: Their contrasts.
+
+    Returns:
+        For each whether neither a block nor the whole differs by more than packing does.
+    """
+    apart = many_means.astype(np.float32) - means
+    edges = (many_contrasts.astype(np.float32) + contrasts) / 2
+    blocks = (np.abs(apart) <= FLAT + EDGES * edges).all((-3, -2, -1))
+    # Bright places say more of a tint: it multiplies.
+    light = means[..., :1].astype(np.float32) + many_means[..., :1]
+    whole = (light * apart).sum((-3, -2)) / np.maximum(light.sum((-3, -2)), 1)
+    fine: NDArray[np.bool_] = blocks & (np.abs(whole) <= WHOLE).all(-1)
+    return fine
+
+
+def same_details(one: Image.Image, other: Image.Image) -> bool:
+    """Whether two pictures of one shape have the same details, as far as packing leaves them.
+
+    Args:
+        one: A picture in mode RGB.
+        other: Another, of any size of the same shape.
+
+    Returns:
+        True when nowhere their brightness differs by more than packing does.
+    """
+    smaller = min(one.size, other.size)
+    shrunk = min(1.0, LARGEST_DETAIL_SIDE / max(smaller))
+    size = max(1, round(smaller[0] * shrunk)), max(1, round(smaller[1] * shrunk))
+    first, second = (_in_blocks(_brightness(image, size), DETAIL_BLOCK) for image in (one, other))
+    apart = np.abs(first - second).mean((1, 3))
+    edges = (first.std((1, 3)) + second.std((1, 3))) / 2
+    return bool((apart <= FLAT_DETAIL + EDGE_DETAIL * edges).all())
+
+
+def _small(image: Image.Image) -> Numbers:
+    return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR), np.float32)
+
+
+def _brightness(image: Image.Image, size: Size) -> Numbers:
+    grey = image.convert("L")
+    if size != grey.size:
+        grey = grey.resize(size, Image.Resampling.LANCZOS)
+    padding = [(0, -side % DETAIL_BLOCK) for side in reversed(size)]
+    return np.pad(np.asarray(grey, np.float32), padding, "edge")[..., None]
+
+
+def _in_blocks(pixels: Numbers, side: int) -> Numbers:
+    height, width, channels = pixels.shape
+    return pixels.reshape(height // side, side, width // side, side, channels)
+
+
+CELLS = 4
+# How much may differ grows with contrast: among pictures with little of it, less is near.
+BANDS = (1.0, 2.0, 4.0, 8.0)
+ROUNDING = 1e-3
+
+
+class SignatureIndex:
+    """An index of signatures.
+
+    Args:
+        means: Means of all signatures, along the first axis.
+        contrasts: Their contrasts.
+    """
+
+    def __init__(self, means: Means, contrasts: Contrasts) -> None:
+        self._places = _cells(means)
+        # The most that edges allow anywhere in the picture.
+        self._slack = (_cells(contrasts) * np.tile(EDGES, CELLS * CELLS)).max(-1, initial=0.0)
+        bands = np.digitize(self._slack, BANDS)
+        self._members = [np.flatnonzero(bands == band) for band in np.unique(bands)]
+        self._trees = [cKDTree(self._places[members]) for members in self._members]
+
+    def near(self, number: int) -> list[int]:
+        """Those that may have the same colours.
+
+        Args:
+            number: Number of a signature.
+
+        Returns:
+            Numbers in order, without its own; none with the same colours is left out.
+        """
+        found: set[int] = set()
+        for members, tree in zip(self._members, self._trees, strict=True):
+            reach = FLAT + (self._slack[number] + self._slack[members].max()) / 2 + ROUNDING
+            near = tree.query_ball_point(self._places[number], reach, p=np.inf)
+            found.update(members[near].tolist())
+        return sorted(found - {number})
+
+
+def _cells(blocks: Means | Contrasts) -> NDArray[np.float64]:
+    """Means over the cells of each picture, cell by cell and channel by channel in one row."""
+    side = BLOCKS // CELLS
+    split = blocks.reshape(len(blocks), CELLS, side, CELLS, side, -1)
+    means: NDArray[np.float64] = split.mean((2, 4), dtype=np.float64)
+    return means.reshape(len(blocks), CELLS * CELLS * blocks.shape[-1])

@@ -1,0 +1,147 @@
+"""Images live once, as the bytes they were, under the sha256 of those bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import uuid
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image, UnidentifiedImageError
+
+from echo_hf.errors import PictureError
+
+# An MPO, two JPEGs in one file, is opened as the JPEG that it begins with.
+FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
+MOST_PIXELS = 100_000_000
+MOST_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class PictureStore:
+    """A folder of pictures named by their digests.
+
+    Attributes:
+        root: The folder; made when the first picture is put.
+    """
+
+    root: Path
+
+    def put(self, data: bytes) -> str:
+        """Keeps a picture: when this returns it survives a machine that loses its power.
+
+        Args:
+            data: Bytes of an encoded picture.
+
+        Returns:
+            Their sha256, in hexadecimal.
+
+        Raises:
+            PictureError: They are no picture, a damaged one, or an oversized one.
+        """
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.path(digest)
+        # What lies here whole has been decoded once.
+        if not path.exists() or path.stat().st_size != len(data):
+            check_picture(data)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # A killed process leaves a stray partial file, never half a picture.
+            partial = path.with_name(f".{digest}.{uuid.uuid4().hex}")
+            _write_through(partial, data)
+            partial.replace(path)
+            # The name of a new file is a part of its folder, and that of a new folder of the root.
+            _sync(path.parent)
+            _sync(self.root)
+        return digest
+
+    def open(self, digest: str) -> bytes:
+        """The bytes of a picture.
+
+        Args:
+            digest: Their sha256, in hexadecimal.
+
+        Returns:
+            The very bytes that were put.
+
+        Raises:
+            PictureError: No such picture is here, or its bytes have changed.
+        """
+        try:
+            data = self.path(digest).read_bytes()
+        except FileNotFoundError:
+            raise PictureError(
+                f"no picture {digest!r} in {str(self.root)!r}: run `collect` again to fetch it"
+            ) from None
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise PictureError(
+                f"picture {digest!r} in {str(self.root)!r} has changed: delete the file and run "
+                "`collect` again"
+            )
+        return data
+
+    def path(self, digest: str) -> Path:
+        """Where a picture lies, whether or not it is there."""
+        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+            raise PictureError(f"{digest!r} is no sha256: expected 64 hexadecimal characters")
+        return self.root / digest[:2] / digest
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def check_picture(data: bytes) -> tuple[int, int]:
+    """Decodes a picture once, to know that it can be.
+
+    Args:
+        data: Bytes of an encoded picture.
+
+    Returns:
+        Width and height in pixels, as stored.
+
+    Raises:
+        PictureError: They are not a picture of a known format, damaged, or larger than
+            `MOST_BYTES` or `MOST_PIXELS`.
+    """
+    if len(data) > MOST_BYTES:
+        raise PictureError(f"{len(data)} bytes, expected at most {MOST_BYTES}")
+    try:
+        return _decoded(data)
+    except PictureError:
+        raise
+    except UnidentifiedImageError:
+        known = ", ".join(FORMATS)
+        raise PictureError(
+            f"{data[:16]!r}... is no readable picture, expected one of {known}"
+        ) from None
+    except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise PictureError(f"cannot be decoded: {said}") from error
+
+
+def _decoded(data: bytes) -> tuple[int, int]:
+    with warnings.catch_warnings():
+        # Pillow warns at fewer pixels than are allowed here, and about harmless oddities.
+        warnings.simplefilter("ignore")
+        with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+            width, height = picture.size
+            if width * height > MOST_PIXELS:
+                raise PictureError(f"{width} x {height}, expected at most {MOST_PIXELS} pixels")
+            picture.load()
+    return width, height

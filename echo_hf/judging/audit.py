@@ -1,0 +1,443 @@
+"""`echo-hf audit`: show judges images whose rating is known before they are believed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import chain, zip_longest
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pyarrow as pa
+from PIL import Image
+
+from echo_hf.builder.build import RUNS
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.judges import JudgeConfig
+from echo_hf.errors import ConfigError, RunError
+from echo_hf.images.store import PictureStore
+from echo_hf.judging.audit_file import AUDIT_FILE, read_audits, write_audit
+from echo_hf.judging.judge import chosen_judges, rated_outputs
+from echo_hf.judging.outputs import TEXT, ToRate, has_text, row_to_rate, rows_to_rate
+from echo_hf.judging.questions import Shown, check_scale, rating_question
+from echo_hf.judging.rate import Scale
+from echo_hf.judging.run_tables import read_table
+from echo_hf.judging.session import Answered, Judged, Question, asked, asking_in
+from echo_hf.judging.stage import OVERALL
+from echo_hf.pipeline.progress import Watcher
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import NotAudited
+from echo_hf.scores.judges import scale_use
+from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
+from echo_hf.tables import APPLICABILITY, RATINGS
+
+BLANK_SIZE = 1024, 1024
+GREY = 128, 128, 128
+SEED = 0
+SEPARATOR = "\x1f"
+Row = Mapping[str, Any]
+
+
+class Honeypot(StrEnum):
+    """What stands in the place of an output: the values of `system` in an audit."""
+
+    REAL = "real"  # the output itself, which the others are held against
+    BLANK = "blank"  # one plain grey
+    UNCHANGED = "unchanged"  # the first input of an edit, as it went in
+    SHUFFLED = "shuffled"  # an output for another sample of the split
+    RENAMED = "renamed"  # the output once more, under another system's name
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A sample of an audit.
+
+    Attributes:
+        task: The sample.
+        image: Digest of the real output that stands for its outputs.
+    """
+
+    task: Task
+    image: str
+
+
+def drawn_samples(outputs: ToRate, fits: Callable[[Task], bool], samples: int) -> list[Drawn]:
+    """Draws samples by their digests, from each split in turn, and one output of each.
+
+    Args:
+        outputs: The outputs that are there.
+        fits: Whether a judge rates a sample.
+        samples: Most samples.
+
+    Returns:
+        The samples, the same for the same outputs; fewer where there are fewer with an output.
+    """
+    by_split: dict[str, list[Task]] = {}
+    for task in sorted(outputs.tasks, key=lambda task: _place(task.sample_id)):
+        if fits(task) and outputs.outputs.get(task.sample_id):
+            by_split.setdefault(task.split, []).append(task)
+    in_turn = chain.from_iterable(zip_longest(*(by_split[name] for name in sorted(by_split))))
+    chosen = [task for task in in_turn if task is not None][:samples]
+    return [Drawn(task, _one_of(task, outputs.outputs[task.sample_id])) for task in chosen]
+
+
+def honeypots(drawn: Sequence[Drawn], pictures: PictureStore, *, inputs: bool) -> Iterator[Row]:
+    """What a judge is shown.
+
+    A request holds no system's name, so the second name of a picture is the same question put
+    again, as a repetition: what differs then is the judge's noise.
+
+    Args:
+        drawn: The samples.
+        pictures: Where the blank picture is put.
+        inputs: Whether the rubric is about inputs, so that an unchanged one is a fault.
+
+    Yields:
+        Rows of `TO_RATE`, sample by sample; `system` names the honeypot.
+    """
+    blank, others = pictures.put(blank_picture()), _of_others(drawn)
+    for one in drawn:
+        of_real = {Honeypot.REAL: one.image, Honeypot.RENAMED: one.image, Honeypot.BLANK: blank}
+        of_others = {Honeypot.SHUFFLED: others[one.task.sample_id]}
+        if inputs and one.task.inputs:
+            of_others[Honeypot.UNCHANGED] = one.task.inputs[0].sha256
+        # What is the real output itself is no honeypot.
+        differing = {system: image for system, image in of_others.items() if image != one.image}
+        for system, image in (of_real | differing).items():
+            repeat = int(system is Honeypot.RENAMED)
+            yield row_to_rate(one.task, {"system": system.value, "image": image}, repeat)
+
+
+def blank_picture() -> bytes:
+    """A plain grey square of 1024 pixels, as PNG."""
+    sink = io.BytesIO()
+    Image.new("RGB", BLANK_SIZE, GREY).save(sink, "PNG")
+    return sink.getvalue()
+
+
+def _of_others(drawn: Iterable[Drawn]) -> dict[str, str]:
+    """By sample the output of the next one of its split, the first after the last."""
+    by_split: dict[str, list[Drawn]] = {}
+    for one in drawn:
+        by_split.setdefault(one.task.split, []).append(one)
+    return {
+        one.task.sample_id: following.image
+        for every in by_split.values()
+        for one, following in zip(every, [*every[1:], every[0]], strict=True)
+    }
+
+
+def _one_of(task: Task, outputs: Iterable[Row]) -> str:
+    chosen = min(outputs, key=lambda row: _place(task.sample_id, row["system"]))
+    return str(chosen["image"])
+
+
+def _place(*names: str) -> bytes:
+    named = SEPARATOR.join((str(SEED), *names))
+    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()
+
+
+FEWEST = 5
+SAME = 1e-6
+ByHoneypot = Mapping[str, Mapping[str, float]]  # ratings by honeypot and sample
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a judge passes.
+
+    Attributes:
+        margin: Share of the width of the judge's scale. A honeypot has to be rated at least that
+            far below the mean of real outputs; a picture under another name, at most that far from
+            its first rating.
+        share: On which share of the rated samples this has to be so.
+    """
+
+    margin: float
+    share: float
+
+
+RULES: Mapping[Honeypot, Rule] = {
+    Honeypot.BLANK: Rule(margin=0.2, share=0.9),
+    Honeypot.UNCHANGED: Rule(margin=0.1, share=0.6),
+    Honeypot.SHUFFLED: Rule(margin=0.2, share=0.8),
+    Honeypot.RENAMED: Rule(margin=0.12, share=0.8),  # one point of nine
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """How a judge did on one honeypot.
+
+    Attributes:
+        rule: When it passes.
+        shown: How many it was shown and answered, rated or not.
+        rated: How many of them count: rated, and with a rating to hold them against.
+        mean: Their mean rating, on the judge's scale; null when there is none.
+        share: Share of them that are as the rule says; null likewise.
+        passed: Whether that is enough; null when nobody can say.
+        reason: Why nobody can say.
+    """
+
+    rule: Rule
+    shown: int
+    rated: int
+    mean: float | None
+    share: float | None
+    passed: bool | None
+    reason: NotAudited | None = None
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How far a judge differs from itself, asked the same twice.
+
+    Attributes:
+        samples: How many pictures have two ratings.
+        equal: Share of them with the same rating twice; null when there are none.
+        deviation: Standard deviation of one rating around the judge's own mean, on its scale.
+        largest: The largest difference.
+    """
+
+    samples: int
+    equal: float | None
+    deviation: float | None
+    largest: float | None
+
+
+def ratings_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
+    """Ratings by honeypot and sample; rows without a rating are left out.
+
+    Args:
+        rows: Rows of `RATINGS` whose `system` is a honeypot.
+
+    Returns:
+        The ratings.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row["rating"] is not None:
+            found.setdefault(row["system"], {})[row["sample_id"]] = row["rating"]
+    return found
+
+
+def checks_of(rows: Sequence[Row], scale: Scale) -> dict[str, Check]:
+    """How a judge did on each honeypot.
+
+    Args:
+        rows: Rows of `RATINGS` whose `system` is a honeypot.
+        scale: The judge's.
+
+    Returns:
+        A check for each honeypot but the real outputs.
+    """
+    ratings = ratings_of(rows)
+    return {
+        honeypot.value: _check(honeypot, rule, ratings, _shown(rows, honeypot), scale)
+        for honeypot, rule in RULES.items()
+    }
+
+
+def noise_of(ratings: ByHoneypot) -> Noise:
+    """How far the two ratings of the same picture differ.
+
+    Args:
+        ratings: Ratings by honeypot and sample.
+
+    Returns:
+        The noise; of two ratings that differ by d the variance is d * d / 2.
+
+    Example:
+        >>> noise_of({"real": {"s": 7.0, "t": 5.0}, "renamed": {"s": 8.0, "t": 5.0}})
+        Noise(samples=2, equal=0.5, deviation=0.5, largest=1.0)
+    """
+    found = _differences(ratings)
+    if not found:
+        return Noise(0, None, None, None)
+    equal = sum(one <= SAME for one in found) / len(found)
+    deviation = math.sqrt(fmean(one * one / 2 for one in found))
+    return Noise(len(found), equal, deviation, max(found))
+
+
+def _check(honeypot: Honeypot, rule: Rule, ratings: ByHoneypot, shown: int, scale: Scale) -> Check:
+    given, real = ratings.get(honeypot, {}), ratings.get(Honeypot.REAL, {})
+    width, reason = rule.margin * (scale.highest - scale.lowest), None
+    if honeypot is Honeypot.RENAMED:
+        given = {name: rating for name, rating in given.items() if name in real}
+        as_ruled = [one <= width + SAME for one in _differences(ratings)]
+    else:
+        limit = fmean(real.values()) - width if real else math.nan
+        as_ruled = [one <= limit + SAME for one in given.values()]
+        reason = NotAudited.NO_ROOM if limit < scale.lowest - SAME else None
+    if min(len(real), len(given)) < FEWEST:
+        reason = NotAudited.FEW_RATINGS
+    share = fmean(as_ruled) if as_ruled and real else None
+    passed = share >= rule.share if share is not None and reason is None else None
+    mean = fmean(given.values()) if given else None
+    return Check(rule, shown, len(given), mean, share, passed, reason)
+
+
+def _differences(ratings: ByHoneypot) -> list[float]:
+    first, again = (ratings.get(name, {}) for name in (Honeypot.REAL, Honeypot.RENAMED))
+    return [abs(rating - first[name]) for name, rating in again.items() if name in first]
+
+
+def _shown(rows: Iterable[Row], honeypot: Honeypot) -> int:
+    return sum(row["system"] == honeypot for row in rows)
+
+
+def audit_of(judge: JudgeConfig, answered: Answered, ratings: pa.Table | None) -> dict[str, Any]:
+    """What is found of a judge.
+
+    Args:
+        judge: The judge.
+        answered: Its ratings of honeypots.
+        ratings: Rows of `RATINGS` of the run, null when there are none yet.
+
+    Returns:
+        Its rubric and scale, a check for each honeypot, its noise, how it uses its scale, and the
+        honeypots that it failed on; JSON can hold it.
+    """
+    rows = answered.rows.to_pylist()
+    found = ratings_of(rows)
+    checks = checks_of(rows, Scale(*judge.scale, decimals=judge.decimals))
+    real = found.get(Honeypot.REAL, {})
+    return {
+        "rubric": answered.rubric,
+        "scale": list(judge.scale),
+        "digest": answered.digest,
+        "outcomes": dict(answered.outcomes),
+        "mean_of_real_outputs": fmean(real.values()) if real else None,
+        "checks": {name: asdict(check) for name, check in checks.items()},
+        "noise": asdict(noise_of(found)),
+        "scale_use": _scale_use(judge, answered.rubric, ratings),
+        "failed": [name for name, check in checks.items() if check.passed is False],
+    }
+
+
+def _scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict[str, Any] | None:
+    """How it uses its scale in the run's ratings; null where it has given none."""
+    if ratings is None:
+        return None
+    of_judge = [
+        row for row in ratings.to_pylist() if (row["judge"], row["rubric"]) == (judge.name, rubric)
+    ]
+    if not of_judge:
+        return None
+    use = scale_use(of_judge, {judge.name: judge.scale[1]}, rubric=rubric)
+    return asdict(use[judge.name])
+
+
+SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What became of an audit.
+
+    Attributes:
+        asked: Where it was written, and what asking took.
+        judges: Audit by judge, of those that were asked; JSON can hold it. Of a dry run none.
+    """
+
+    asked: Judged
+    judges: Mapping[str, Mapping[str, Any]]
+
+
+def audit(
+    config: Evaluated | Path | str,
+    *,
+    runs: Path | str = RUNS,
+    judges: Sequence[str] | None = None,
+    samples: int = SAMPLES,
+    dry_run: bool = False,
+    budget_usd: float | None = None,
+    watch: Watcher | None = None,
+) -> Audited:
+    """Shows each judge honeypots in the place of outputs, with its own instructions.
+
+    Args:
+        config: The config, or the path of its file.
+        runs: Folder of runs; this one is the sub-folder of the config's name.
+        judges: Names of those to audit; all of the config's when null.
+        samples: How many samples each is shown honeypots of; the same for all.
+        dry_run: Only plan: nobody is asked, and nothing is written.
+        budget_usd: Most US dollars to spend; calls under way when it is spent are waited for.
+        watch: Told of each plan, call and result.
+
+    Returns:
+        How each judge did, and why.
+
+    Raises:
+        ConfigError: The config names no judge, or not one that was asked for, or `samples` is no
+            number of samples.
+        RunError: There are no outputs to make honeypots for.
+        JudgeError: As for `judge`.
+        EchoError: The benchmark or a table of the run cannot be read.
+    """
+    if samples < 1:
+        raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {SAMPLES}")
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
+    read_audits(folder.root)  # a file that cannot be read is said before anybody is asked
+    outputs = rated_outputs(config, folder)
+    engines = {one.name: one.engine for one in chosen}
+    with asking_in(folder, engines, budget_usd, watch) as asking:
+        shown = Shown(folder.pictures)
+        questions = [_question(config, one, outputs, samples, folder, shown) for one in chosen]
+        if dry_run:
+            plans = tuple(map(asking.plan, questions))
+            return Audited(Judged(None, plans, left_out=outputs.left_out), {})
+        write = partial(_write, folder, {one.name: one for one in chosen})
+        names = {name for one in questions for name in one.rows["sample_id"]}
+        done = asked(asking, questions, outputs.left_out, write, names)
+    audits = read_audits(folder.root)
+    return Audited(done, {one.name: audits[one.name] for one in chosen if one.name in audits})
+
+
+def _question(
+    config: Evaluated,
+    judge: JudgeConfig,
+    outputs: ToRate,
+    samples: int,
+    folder: RunFolder,
+    shown: Shown,
+) -> Question:
+    check_scale(judge, config.protocol)
+    rubric = _rubric(judge)
+    fits = has_text(judge, read_table(folder.root, APPLICABILITY))
+    drawn = drawn_samples(outputs, fits if rubric == TEXT else lambda _: True, samples)
+    if not drawn:
+        raise RunError(
+            f"judge {judge.name!r} has no outputs to be audited on in {str(folder.root)!r}: run "
+            "`echo-hf generate` first"
+        )
+    rows = rows_to_rate(honeypots(drawn, folder.pictures, inputs=rubric != TEXT))
+    return rating_question(judge, rubric, config.protocol, rows, shown)
+
+
+def _rubric(judge: JudgeConfig) -> str:
+    """The rubric that a judge is audited by: the one that win rates are made of, if it has it."""
+    return OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
+
+
+def _write(
+    folder: RunFolder,
+    judges: Mapping[str, JudgeConfig],
+    answered: Answered,
+    samples: Collection[str],
+) -> Path:
+    """Writes the audit of a judge; where it answered nothing, an earlier one stays."""
+    del samples
+    if answered.rows.num_rows:
+        ratings = read_table(folder.root, RATINGS)
+        written = audit_of(judges[answered.who], answered, ratings)
+        write_audit(folder.root, answered.who, written)
+    return folder.root / AUDIT_FILE

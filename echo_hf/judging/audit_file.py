@@ -1,0 +1,119 @@
+"""`audit.json` of a run, and the flag that a failed audit leaves on a judge's figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from echo_hf.errors import RunError
+
+AUDIT_FILE = "audit.json"
+Failures = Mapping[str, tuple[str, ...]]
+
+
+class _Audit(BaseModel):
+    """The part of a judge's audit that scores read."""
+
+    model_config = ConfigDict(extra="allow")
+
+    failed: tuple[str, ...]
+
+
+class _Audits(BaseModel):
+    """The audits of a run."""
+
+    judges: dict[str, _Audit]
+
+
+def read_audits(root: Path) -> dict[str, dict[str, Any]]:
+    """The audits of a run.
+
+    Args:
+        root: The run's folder.
+
+    Returns:
+        Audit by judge; none when there is no such file.
+
+    Raises:
+        RunError: The file cannot be read, or has another shape.
+    """
+    path = root / AUDIT_FILE
+    if not path.exists():
+        return {}
+    try:
+        found = _Audits.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise RunError(
+            f"{str(path)!r} is no audit of judges ({said}): run `echo-hf audit` again, or move it "
+            "away"
+        ) from None
+    return {name: one.model_dump(mode="json") for name, one in found.judges.items()}
+
+
+def read_failures(root: Path) -> Failures:
+    """What judges have failed in their audits.
+
+    Args:
+        root: The run's folder.
+
+    Returns:
+        By judge the honeypots that it failed on; a judge who passed, or was not audited, is not
+        there.
+
+    Raises:
+        RunError: As for `read_audits`.
+    """
+    audits = sorted(read_audits(root).items())
+    return {name: tuple(audit["failed"]) for name, audit in audits if audit["failed"]}
+
+
+def write_audit(root: Path, judge: str, audit: Mapping[str, Any]) -> Path:
+    """Writes the audit of a judge; those of other judges stay.
+
+    Args:
+        root: The run's folder.
+        judge: The judge's name.
+        audit: What JSON can hold; `failed` names honeypots.
+
+    Returns:
+        The file.
+
+    Raises:
+        RunError: As for `read_audits`.
+    """
+    judges = {**read_audits(root), judge: audit}
+    text = json.dumps({"judges": judges}, indent=1, sort_keys=True, allow_nan=False)
+    path = root / AUDIT_FILE
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text + "\n", "utf-8")
+    partial.replace(path)
+    return path
+
+
+KEY = "failed_audit"
+
+
+def flagged(
+    definition: Mapping[str, Any], judges: Iterable[str], failed: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """A figure's definition, with the judges of the figure that failed their audits.
+
+    Args:
+        definition: How the figure was computed.
+        judges: Whose answers went into it.
+        failed: For each judge that failed its audit, the honeypots that it failed on.
+
+    Returns:
+        The definition; without the flag where none of the judges failed.
+
+    Example:
+        >>> flagged({"metric": "win_rate"}, ["mira", "otto"], {"mira": ("blank",)})
+        {'metric': 'win_rate', 'failed_audit': {'mira': ['blank']}}
+    """
+    theirs = {judge: list(failed[judge]) for judge in judges if judge in failed}
+    return {**definition, **({KEY: theirs} if theirs else {})}

@@ -1,0 +1,263 @@
+"""The outputs that judges are asked about, and their images as judges see them."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from datasets import Dataset
+from PIL import Image
+
+from echo_hf.config.judges import JudgeConfig, Pictures
+from echo_hf.engines.base import ImageRef
+from echo_hf.errors import PictureError
+from echo_hf.hub.run_tables import left_out_reasons
+from echo_hf.images.decode import BadPictureError, open_picture
+from echo_hf.images.store import PictureStore
+from echo_hf.reasons import BadPicture, NotJudged, Outcome, Reason
+from echo_hf.systems.base import Task
+from echo_hf.systems.benchmark import Tasks
+from echo_hf.tables import INTEGER, STRING, STRINGS, Column, Table
+
+TEXT = "text_rendering"
+WORDS_ALONE = "text_to_image"
+Row = Mapping[str, Any]
+
+TO_RATE = Table(
+    "to_rate",
+    "one output that a judge rates once",
+    ("sample_id", "system", "repeat"),
+    {
+        "sample_id": Column(STRING, "the sample"),
+        "system": Column(STRING, "the system whose output is rated"),
+        "repeat": Column(INTEGER, "number of the repetition, from 0"),
+        "sample_digest": Column(STRING, "`sample_digest` of the sample"),
+        "post_urls": Column(STRINGS, "posts that the sample was made from"),
+        "prompt": Column(STRING, "the instruction"),
+        "inputs": Column(STRINGS, "digests of its input pictures"),
+        "output": Column(STRING, "digest of the output"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class ToRate:
+    """The outputs that are there to rate.
+
+    Attributes:
+        outputs: Rows of `OUTPUTS` with a picture, by sample.
+        tasks: The samples, in the order of the benchmark.
+        left_out: How many other samples and rows of outputs there are, by reason.
+    """
+
+    outputs: Mapping[str, Sequence[Row]]
+    tasks: tuple[Task, ...]
+    left_out: Mapping[Reason, int]
+
+    def rows(self, judge: JudgeConfig, fits: Callable[[Task], bool]) -> Dataset:
+        """The rows that a judge is asked about.
+
+        Outputs of one sample stand together, so that what they share is computed once.
+
+        Args:
+            judge: The judge.
+            fits: Whether the rubric is about a sample.
+
+        Returns:
+            Rows of `TO_RATE`: sample by sample, then repeat by repeat, then by name of the system.
+        """
+        rows = [
+            row_to_rate(task, output, repeat)
+            for task in self.tasks
+            if fits(task)
+            for repeat in range(judge.repeats)
+            for output in self.outputs.get(task.sample_id, ())
+        ]
+        return rows_to_rate(rows)
+
+
+def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = None) -> ToRate:
+    """Sorts outputs by whether there is something to rate.
+
+    Args:
+        outputs: Rows of `OUTPUTS`.
+        benchmark: All tasks of the benchmark.
+        limit: Most samples of each split, the first ones.
+
+    Returns:
+        What is rated, and what is not and why.
+    """
+    digests = {task.sample_id: task.sample_digest for task in benchmark.tasks}
+    left_out: Counter[Reason] = Counter(dict(benchmark.left_out.items()))
+    by_sample: dict[str, list[Row]] = {}
+    rows = sorted(outputs.to_pylist(), key=lambda row: (row["sample_id"], row["system"]))
+    reasons = left_out_reasons(pa.Table.from_pylist(rows, outputs.schema), digests)
+    for row, reason in zip(rows, reasons, strict=True):
+        if reason is not None:
+            left_out[reason] += 1
+        elif row["outcome"] != Outcome.OK or row["image"] is None:
+            left_out[NotJudged.WITHOUT_PICTURE] += 1
+        else:
+            by_sample.setdefault(row["sample_id"], []).append(row)
+    return ToRate(by_sample, tuple(_first(benchmark.tasks, limit)), left_out)
+
+
+def rows_to_rate(rows: Iterable[Row]) -> Dataset:
+    """Rows of `TO_RATE` as a dataset, in their order."""
+    return Dataset(pa.Table.from_pylist(list(rows), schema=TO_RATE.features.arrow_schema))
+
+
+def has_text(judge: JudgeConfig, applicability: pa.Table | None) -> Callable[[Task], bool]:
+    """Which samples a judge rates by `text_rendering`.
+
+    Args:
+        judge: The judge.
+        applicability: Rows of `APPLICABILITY`, null when nobody was asked.
+
+    Returns:
+        Whether a sample is one of them.
+    """
+    if judge.text_samples == "all":
+        return lambda _: True
+    flags = _flags(applicability) if judge.text_samples == "applicable" else {}
+    if any(flag is not None for flag in flags.values()):
+        return lambda task: bool(flags.get(task.sample_id))
+    return lambda task: task.split == WORDS_ALONE
+
+
+def _flags(applicability: pa.Table | None) -> dict[str, bool | None]:
+    if applicability is None:
+        return {}
+    columns = (applicability[name].to_pylist() for name in ("sample_id", TEXT))
+    return dict(zip(*columns, strict=True))
+
+
+def _first(tasks: Iterable[Task], limit: int | None) -> Iterator[Task]:
+    seen: Counter[str] = Counter()
+    for task in tasks:
+        seen[task.split] += 1
+        if limit is None or seen[task.split] <= limit:
+            yield task
+
+
+def row_to_rate(task: Task, output: Row, repeat: int) -> Row:
+    """A row of `TO_RATE`.
+
+    Args:
+        task: The sample.
+        output: The output: `system` and the digest `image`.
+        repeat: Number of the repetition, from 0.
+
+    Returns:
+        Its values.
+    """
+    return {
+        "sample_id": task.sample_id,
+        "system": output["system"],
+        "repeat": repeat,
+        "sample_digest": task.sample_digest,
+        "post_urls": list(task.sources),
+        "prompt": task.prompt,
+        "inputs": [picture.sha256 for picture in task.inputs],
+        "output": output["image"],
+    }
+
+
+SHORT_SIDE = 512
+QUALITY = 85
+LONGEST_SIDE = 65_500  # of a JPEG
+THREADS = 4
+# A colour for each two by two pixels, which is what OpenCV writes.
+SUBSAMPLING = "4:2:0"
+
+Size = tuple[int, int]
+
+
+def shown_pictures(
+    pictures: PictureStore, digests: Iterable[str], how: Pictures
+) -> dict[str, ImageRef]:
+    """What judges are shown in the place of pictures.
+
+    Args:
+        pictures: Where the pictures are, and where smaller ones made from them go.
+        digests: Digests of the pictures.
+        how: `published`, or `model_budget` for the pictures themselves.
+
+    Returns:
+        By digest the picture to send; one that is missing or cannot be shown is not there.
+    """
+    wanted = dict.fromkeys(digests)
+
+    def shown(digest: str) -> ImageRef | None:
+        file = pictures.path(digest)
+        if how == "model_budget":
+            return ImageRef(digest, file) if file.is_file() else None
+        try:
+            small = pictures.put(as_published(file))
+        except PictureError:
+            return None
+        return ImageRef(small, pictures.path(small))
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        made: Mapping[str, ImageRef | None] = dict(
+            zip(wanted, threads.map(shown, wanted), strict=True)
+        )
+    return {digest: reference for digest, reference in made.items() if reference is not None}
+
+
+def as_published(picture: bytes | Path) -> bytes:
+    """A picture as the released code sends it to a judge.
+
+    The shorter side has 512 pixels, also where it had fewer; Pillow resizes as it does when told
+    nothing; orientation and profiles are ignored; the file is a JPEG of quality 85.
+
+    Args:
+        picture: Bytes of an encoded picture, or its file.
+
+    Returns:
+        Bytes of the JPEG; the same for the same picture and version of Pillow.
+
+    Raises:
+        BadPictureError: It cannot be shown, or is so narrow that no JPEG would hold it.
+    """
+    with open_picture(picture) as opened:
+        size = published_size(opened.size)
+        if max(size) > LONGEST_SIDE:
+            raise BadPictureError(
+                BadPicture.TOO_MANY_PIXELS, f"{size[0]} x {size[1]} with a short side of 512"
+            )
+        small = opened.resize(size).convert("RGB")
+    return _jpeg(small)
+
+
+def published_size(size: Size) -> Size:
+    """Width and height of a picture as the released code sends it.
+
+    Both are cut to whole numbers, and the factor is a floating-point number: a shorter side of 49
+    pixels, for one, becomes 511.
+
+    Args:
+        size: Width and height in pixels.
+
+    Returns:
+        Width and height in pixels.
+
+    Example:
+        >>> published_size((1024, 1536)), published_size((49, 100))
+        ((512, 768), (511, 1044))
+    """
+    factor = SHORT_SIDE / min(size)
+    return int(size[0] * factor), int(size[1] * factor)
+
+
+def _jpeg(image: Image.Image) -> bytes:
+    sink = io.BytesIO()
+    # Pillow would copy the original's comment, which is a stranger's text.
+    image.save(sink, "JPEG", quality=QUALITY, subsampling=SUBSAMPLING, comment=b"")
+    return sink.getvalue()

@@ -1,0 +1,416 @@
+"""Look at the images of samples, cache what networks see, and say what cannot be measured."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Generic, NamedTuple, TypeVar
+
+from PIL import Image
+
+from echo_hf.errors import ScoreError
+from echo_hf.images.decode import BadPictureError, PictureSource
+from echo_hf.metrics.result import Unmeasured
+from echo_hf.metrics.samples import Load, Sample, is_flat, load_once, placeholders
+from echo_hf.reasons import MetricReason, PictureNotice
+
+AHEAD = 2
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def in_order(
+    work: Callable[[Item], Found], items: Iterable[Item], *, threads: int | None = None
+) -> Iterator[Found]:
+    """Does a piece of work on each item, a few items ahead of what is asked for.
+
+    Args:
+        work: What is done, in any of the threads.
+        items: Taken one by one, in the thread that asks for the results; at most twice as many
+            as there are threads are held at once.
+        threads: How many threads work; as many as there are processors when null.
+
+    Yields:
+        What the work gives for each item, in the order of the items. An error of the work is
+        raised where its result would be.
+
+    Raises:
+        ScoreError: `threads` is no number of threads.
+
+    Example:
+        >>> list(in_order(abs, [3, -1, -2], threads=2))
+        [3, 1, 2]
+    """
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ScoreError(f"threads is {threads!r}: expected a whole number from 1, or null")
+    return _done(work, items, threads or os.cpu_count() or 1)
+
+
+def _done(work: Callable[[Item], Found], items: Iterable[Item], threads: int) -> Iterator[Found]:
+    waiting: deque[Future[Found]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) >= AHEAD * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()
+
+
+Value = TypeVar("Value")
+Other = TypeVar("Other")
+Look = Callable[[Image.Image], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Generic[Value]):
+    """What a metric keeps of one sample.
+
+    Attributes:
+        inputs: What it keeps of each input; empty where not all of them can be used.
+        output: What it keeps of the output; null where it cannot be used.
+        unmeasured: Why the sample gets no number; null where nothing speaks against it.
+        digests: Of all inputs together, and of the output; empty where they cannot be used.
+        notices: What was noticed about its pictures.
+    """
+
+    inputs: tuple[Value, ...] = ()
+    output: Value | None = None
+    unmeasured: Unmeasured | None = None
+    digests: tuple[str, str] = ("", "")
+    notices: tuple[PictureNotice, ...] = ()
+
+    def measured(self, output: Other | None) -> Seen[Other]:
+        """The sample with what was made of its pictures in their place.
+
+        Args:
+            output: Kept as its output; nothing is of its inputs.
+
+        Returns:
+            The sample, with its digests, notices and reason.
+        """
+        return Seen((), output, self.unmeasured, self.digests, self.notices)
+
+
+class _Faults(NamedTuple):
+    side: str
+    missing: MetricReason
+    bad: MetricReason
+    blank: MetricReason
+
+
+_OF_INPUT = _Faults(
+    "input", MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT
+)
+_OF_OUTPUT = _Faults(
+    "output", MetricReason.MISSING_OUTPUT, MetricReason.BAD_OUTPUT, MetricReason.BLANK_OUTPUT
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side(Generic[Value]):
+    """What is kept of one picture, or of all inputs of a sample."""
+
+    values: tuple[Value, ...] = ()
+    digest: str = ""
+    notices: tuple[PictureNotice, ...] = ()
+    unmeasured: Unmeasured | None = None
+
+
+def seen(
+    samples: Iterable[Sample],
+    look: Look[Value],
+    *,
+    load: Load,
+    threads: int | None = None,
+    lone_inputs: bool = False,
+) -> Iterator[Seen[Value]]:
+    """Looks at the pictures of samples, a few samples ahead of what is asked for.
+
+    A sample is measured when its output and every one of its inputs can be: a number from some
+    of its inputs alone would be the number of another task.
+
+    Args:
+        samples: The samples, taken as they are needed.
+        look: What is kept of a picture in mode RGB; called in several threads.
+        load: How pictures are loaded: one of `echo_hf.metrics.samples.LOADERS`.
+        threads: How many threads work; as many as there are processors when null.
+        lone_inputs: Whether to look at inputs whose output cannot be used.
+
+    Returns:
+        What is kept of each sample, in order.
+
+    Raises:
+        ScoreError: `threads` is no number of threads.
+    """
+    work = partial(_seen, look=look, load=load, lone_inputs=lone_inputs)
+    return in_order(work, samples, threads=threads)
+
+
+def seen_outputs(
+    outputs: Iterable[tuple[str, PictureSource | None]],
+    look: Look[Value],
+    *,
+    load: Load,
+    threads: int | None = None,
+) -> Iterator[Seen[Value]]:
+    """Looks at the outputs of samples that are measured without their inputs.
+
+    Args:
+        outputs: For each sample a digest of what the output was made from, and the output.
+        look: As for `seen`.
+        load: As for `seen`.
+        threads: As for `seen`.
+
+    Returns:
+        What is kept of each sample, in order.
+
+    Raises:
+        ScoreError: `threads` is no number of threads.
+    """
+    return in_order(partial(_seen_output, look=look, load=load), outputs, threads=threads)
+
+
+def reasons_of(samples: Sequence[Seen[Value]]) -> list[Unmeasured | None]:
+    """Why samples have no number, with the outputs that several tasks share.
+
+    Args:
+        samples: All samples of one system: whether an output is a placeholder, the others tell.
+
+    Returns:
+        For each sample why it has none; null for one that can be measured.
+    """
+    repeated = placeholders([sample.digests for sample in samples])
+    placeholder = Unmeasured(MetricReason.PLACEHOLDER)
+    return [
+        sample.unmeasured or (placeholder if at in repeated else None)
+        for at, sample in enumerate(samples)
+    ]
+
+
+def notices_of(samples: Iterable[Seen[Value]]) -> dict[PictureNotice, int]:
+    """How many pictures had something that had to be decided on loading.
+
+    Args:
+        samples: The samples.
+
+    Returns:
+        How many, by what it was.
+    """
+    found = Counter(notice for sample in samples for notice in sample.notices)
+    return dict(sorted(found.items()))
+
+
+def _seen(sample: Sample, look: Look[Value], load: Load, lone_inputs: bool) -> Seen[Value]:
+    output = _side((sample.output,), look, load, _OF_OUTPUT)
+    if output.unmeasured and not lone_inputs:
+        return Seen(unmeasured=output.unmeasured)
+    inputs = _side(sample.inputs, look, load, _OF_INPUT)
+    return Seen(
+        inputs.values,
+        output.values[0] if output.values else None,
+        output.unmeasured or inputs.unmeasured,
+        (inputs.digest, output.digest),
+        inputs.notices + output.notices,
+    )
+
+
+def _seen_output(
+    sample: tuple[str, PictureSource | None], look: Look[Value], load: Load
+) -> Seen[Value]:
+    origin, source = sample
+    output = _side((source,), look, load, _OF_OUTPUT)
+    value = output.values[0] if output.values else None
+    return Seen((), value, output.unmeasured, (origin, output.digest), output.notices)
+
+
+def _side(
+    sources: tuple[PictureSource | None, ...], look: Look[Value], load: Load, faults: _Faults
+) -> _Side[Value]:
+    if not sources:
+        return _Side(unmeasured=Unmeasured(faults.missing))
+    sides = []
+    for number, source in enumerate(sources, 1):
+        name = f"{faults.side} {number}" if len(sources) > 1 else faults.side
+        sides.append(_one(source, look, load, faults, name))
+        if sides[-1].unmeasured:
+            return sides[-1]
+    return _Side(
+        tuple(value for side in sides for value in side.values),
+        " ".join(side.digest for side in sides),
+        tuple(notice for side in sides for notice in side.notices),
+    )
+
+
+def _one(
+    source: PictureSource | None, look: Look[Value], load: Load, faults: _Faults, name: str
+) -> _Side[Value]:
+    if source is None:
+        return _Side(unmeasured=Unmeasured(faults.missing, detail=name))
+    try:
+        loaded, digest = load_once(source, load)
+    except BadPictureError as error:
+        detail = f"{name}: {error.reason.meaning} ({error.detail})"
+        return _Side(unmeasured=Unmeasured(faults.bad, error.reason, detail))
+    if is_flat(loaded.image):
+        return _Side(unmeasured=Unmeasured(faults.blank, detail=name))
+    return _Side((look(loaded.image),), digest, tuple(sorted(loaded.notices)))
+
+
+Network = TypeVar("Network")
+# A network may take a large part of a GPU: those of two settings side by side, and no more.
+MOST = 2
+
+
+class LoadedOnce(Generic[Network]):
+    """Loads a network when it is first asked for, and gives the same from then on.
+
+    What cannot be loaded is remembered as well: a Hub that is out of reach is asked once. At most
+    two are kept, those that were asked for last; they go when this goes. One thread loads at a
+    time, and others that want the same wait for it.
+
+    Example:
+        >>> networks, loads = LoadedOnce(), []
+        >>> for name in ("vit", "vit", "dino"):
+        ...     _ = networks.get(name, lambda: loads.append(1) or object())
+        >>> len(loads), len(networks)
+        (2, 2)
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._found: dict[Hashable, Network | ScoreError] = {}
+
+    def __len__(self) -> int:
+        """How many outcomes are kept."""
+        return len(self._found)
+
+    def get(self, key: Hashable, load: Callable[[], Network]) -> Network:
+        """The network, loaded the first time.
+
+        Args:
+            key: All that decides which network it is.
+            load: Loads it.
+
+        Returns:
+            The network.
+
+        Raises:
+            ScoreError: It cannot be loaded, now or when it was tried.
+        """
+        with self._lock:
+            found = self._found.pop(key, None)
+            found = _outcome(load) if found is None else found
+            self._found[key] = found
+            while len(self._found) > MOST:
+                del self._found[next(iter(self._found))]
+        if isinstance(found, ScoreError):
+            # A copy: an error that is raised holds on to all that the raising function had.
+            raise type(found)(str(found)) from found.__cause__
+        return found
+
+
+def _outcome(load: Callable[[], Network]) -> Network | ScoreError:
+    try:
+        return load()
+    except ScoreError as error:
+        return _without_frames(error)
+
+
+def _without_frames(error: ScoreError) -> ScoreError:
+    """The error's words and cause, without what its functions held, such as half a network."""
+    kept = type(error)(str(error))
+    cause = error.__cause__
+    kept.__cause__ = cause.with_traceback(None) if cause is not None else None
+    return kept
+
+
+# Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,
+# and what numpy and Python need for each object.
+ENTRY_BYTES = 640
+
+
+class InputCache(ABC, Generic[Network, Value]):
+    """Values of inputs up to a number of bytes, and the networks that made them.
+
+    Given to a metric for one system after the other, also from several threads. What came first
+    stays: every system has the inputs in the same order, and to make room for the last would be to
+    lose each just before it is needed again. All goes when the cache goes.
+
+    Args:
+        most_bytes: How much is kept of inputs at most; networks come on top.
+
+    Raises:
+        ScoreError: `most_bytes` is no number of bytes.
+    """
+
+    def __init__(self, *, most_bytes: int) -> None:
+        if not isinstance(most_bytes, int) or most_bytes < 0:
+            raise ScoreError(f"most_bytes is {most_bytes!r}: expected a whole number from 0")
+        self.networks: LoadedOnce[Network] = LoadedOnce()
+        self._most_bytes = most_bytes
+        self._lock = Lock()
+        self._kept: dict[tuple[str, bytes], Value] = {}
+        self._kept_bytes = 0
+
+    def __getstate__(self) -> dict[str, int]:
+        """An empty one with the same bound: another process looks at other inputs."""
+        return {"most_bytes": self._most_bytes}
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        InputCache.__init__(self, **state)
+
+    def __len__(self) -> int:
+        """How many inputs are kept."""
+        return len(self._kept)
+
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes they take, with all that belongs to them."""
+        return self._kept_bytes
+
+    def find(self, key: tuple[str, bytes]) -> Value | None:
+        """What is kept of an input.
+
+        Args:
+            key: What decides what is seen, one string for all inputs; and the digest of the
+                input's pixels.
+
+        Returns:
+            What was kept; null where nothing is.
+        """
+        return self._kept.get(key)
+
+    def keep(self, key: tuple[str, bytes], value: Value) -> None:
+        """Keeps what was seen in an input, if there is room.
+
+        Args:
+            key: As for `find`.
+            value: What was seen; its arrays are copied, since a part of a batch would hold on to
+                the whole of it.
+        """
+        size = ENTRY_BYTES + self._size(value)
+        with self._lock:
+            if key in self._kept or self._kept_bytes + size > self._most_bytes:
+                return
+            self._kept[key] = self._copied(value)
+            self._kept_bytes += size
+
+    @abstractmethod
+    def _size(self, value: Value) -> int:
+        """Bytes of its arrays and texts."""
+
+    @abstractmethod
+    def _copied(self, value: Value) -> Value:
+        """The same, holding on to nothing else."""

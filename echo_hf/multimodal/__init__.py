@@ -1,1 +1,0 @@
-"""Pictures beside prompts: which go in, which come out, what fills a template (section 3.3)."""

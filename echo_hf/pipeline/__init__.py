@@ -1,0 +1,1 @@
+"""How one stage runs: its contract, its answers, its result, the run's folder."""

@@ -1,0 +1,461 @@
+"""The store: every answer a model gave, kept the moment it was given, under its request's key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from pydantic import BaseModel
+
+from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
+from echo_hf.engines.base import Completion, ImageRef, Message, Request, Usage
+from echo_hf.errors import StoreError
+
+FORMAT = 1
+PAID = """prompt_tokens integer not null, completion_tokens integer not null,
+    cached_tokens integer not null, cost_usd real"""
+TABLES = (
+    f"""create table answers (
+    key blob primary key, task text not null, model text not null, text text not null,
+    finish_reason text not null, {PAID}, readable integer not null, tries integer not null
+) without rowid""",
+    f"""create table failures (
+    key blob primary key, error text, finish_reason text not null, {PAID}
+) without rowid""",
+    "create table models (digest text primary key, signature text not null) without rowid",
+    """create table sources (
+    url text not null, key blob not null, primary key (url, key)
+) without rowid""",
+)
+ANSWER_ROWS = (
+    "select key, text, finish_reason, prompt_tokens, completion_tokens, cached_tokens, cost_usd "
+    "from answers where key in ({0})"
+)
+FAILURE_ROWS = (
+    "select key, error, finish_reason, prompt_tokens, completion_tokens, cached_tokens, cost_usd "
+    "from failures where key in ({0})"
+)
+RECORD_ROWS = """
+    select key, max(tries), max(readable), sum(prompt_tokens), sum(completion_tokens),
+        sum(cached_tokens), sum(cost_usd)
+    from (
+        select key, tries, readable, prompt_tokens, completion_tokens, cached_tokens, cost_usd
+        from answers where key in ({0})
+        union all
+        select key, 0, 0, prompt_tokens, completion_tokens, cached_tokens, cost_usd
+        from failures where key in ({0})
+    ) group by key"""
+# Tokens and prices add up over the calls of a request; a price that is null adds nothing.
+INSERT_ANSWER = """
+    insert into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (key) do update set
+        task = excluded.task, model = excluded.model, text = excluded.text,
+        finish_reason = excluded.finish_reason,
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        cached_tokens = cached_tokens + excluded.cached_tokens,
+        cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd),
+        readable = excluded.readable, tries = excluded.tries"""
+INSERT_FAILURE = """
+    insert into failures values (?, ?, ?, ?, ?, ?, ?)
+    on conflict (key) do update set
+        error = excluded.error, finish_reason = excluded.finish_reason,
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        cached_tokens = cached_tokens + excluded.cached_tokens,
+        cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
+INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
+FORGET = "delete from {0} where key in (select key from forgotten)"
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns what SQLite says of a file into what a user can do.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StoreError: The file cannot be used, or is no store.
+    """
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        raise StoreError(
+            f"cannot use the store of answers {str(path)!r} ({error}): its folder must be writable "
+            "and have room, and no other program may hold the file"
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise StoreError(
+            f"{str(path)!r} is not a readable store of answers ({error}): "
+            "move it away to ask the model again"
+        ) from error
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Opens the file, and makes it and its tables where there is none.
+
+    Args:
+        path: The file.
+
+    Returns:
+        A connection that commits each statement, in write-ahead mode.
+
+    Raises:
+        StoreError: The file is another program's, or of another format.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(
+        path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        if not _version(connection):
+            _create(connection, path)
+        if _version(connection) != FORMAT:
+            raise StoreError(
+                f"{str(path)!r} has store format {_version(connection)}, this version reads "
+                f"{FORMAT}: upgrade echo-hf, or move the file away to ask the model again"
+            )
+        _tune(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("pragma user_version").fetchone()[0])
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("begin immediate")
+    if not _version(connection):  # else another process was faster
+        if connection.execute("select count(*) from sqlite_master").fetchone()[0]:
+            raise StoreError(
+                f"{str(path)!r} is another program's database: choose another place for the answers"
+            )
+        for table in TABLES:
+            connection.execute(table)
+        connection.execute(f"pragma user_version = {FORMAT}")
+    connection.execute("commit")
+
+
+def _tune(connection: sqlite3.Connection) -> None:
+    write_ahead(connection)
+    connection.execute("pragma synchronous = normal")
+    connection.execute("pragma wal_autocheckpoint = 16384")
+
+
+def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:
+    """Keys under which answers are kept.
+
+    Args:
+        signature: Signature of the engine that is asked.
+        requests: What it is asked.
+
+    Returns:
+        32 bytes a request; equal for requests that the same engine must answer alike.
+    """
+    base = hashlib.sha256(signature_digest(signature))
+    shared: dict[int, bytes] = {}
+    return [_request_key(base.copy(), request, shared) for request in requests]
+
+
+def signature_digest(signature: Mapping[str, Any]) -> bytes:
+    """Sha256 of an engine's signature."""
+    text = json.dumps(signature, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _request_key(key: Any, request: Request, shared: dict[int, bytes]) -> bytes:
+    key.update(_schema_digest(request.answer))
+    key.update(b"%d" % request.max_tokens)
+    if request.regex is not None:
+        key.update(b"r" + hashlib.sha256(request.regex.encode()).digest())
+    if request.repeat:
+        key.update(b"n%d" % request.repeat)
+    for message in request.messages:
+        key.update(
+            _shared_digest(message, shared) if message.role == "system" else _digest(message)
+        )
+    return bytes(key.digest())
+
+
+def _shared_digest(message: Message, shared: dict[int, bytes]) -> bytes:
+    # Instructions are the same object in thousands of requests, all alive: hashed once.
+    known = shared.get(id(message))
+    if known is None:
+        known = shared[id(message)] = _digest(message)
+    return known
+
+
+def _digest(message: Message) -> bytes:
+    digest = hashlib.sha256(message.role.encode())
+    for part in message.parts:
+        kind, content = (b"i", part.sha256) if isinstance(part, ImageRef) else (b"t", part.text)
+        data = content.encode("utf-8", "surrogatepass")
+        digest.update(b"%s%d:" % (kind, len(data)))
+        digest.update(data)
+    return digest.digest()
+
+
+@lru_cache(maxsize=256)
+def _schema_digest(answer: type[BaseModel] | None) -> bytes:
+    schema = None if answer is None else answer.model_json_schema()
+    return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).digest()
+
+
+MOST_VARIABLES = 500
+MOST_TRIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is known of a request without reading its answer.
+
+    Attributes:
+        tries: How many tries its answer took, 0 when there is none.
+        readable: Whether the answer could be read when it came.
+        usage: Tokens of all its calls, failed ones included.
+        cost_usd: Price of all its calls, null when unknown.
+    """
+
+    tries: int = 0
+    readable: bool = False
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to ask: it was readable, or had its two tries."""
+        return self.readable or self.tries >= MOST_TRIES
+
+
+class Store:
+    """The answers of one run.
+
+    Args:
+        path: The SQLite file; made when it does not exist.
+
+    Raises:
+        StoreError: The file is not a store, is damaged, or was written by another version.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._connection: sqlite3.Connection | None = None
+        self._last_model: tuple[Mapping[str, Any], str] | None = None
+        self._writing = RLock()
+        self._open()
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        """What is known of requests: their answers, or else their last failure.
+
+        Args:
+            keys: Keys of requests, as `request_keys` computes them.
+
+        Returns:
+            A completion for each key that was ever answered or failed, with the tokens and the
+            price of all calls that ended so.
+        """
+        known = dict(self._rows(ANSWER_ROWS, keys, _answer))
+        rest = [key for key in keys if key not in known]
+        return {**known, **dict(self._rows(FAILURE_ROWS, rest, _failure))} if rest else known
+
+    def answered(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of the keys that have an answer, readable or not."""
+        return {key for key, record in self.records(keys).items() if record.tries}
+
+    def records(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
+        """What is known of requests without reading a text.
+
+        Args:
+            keys: Keys of requests.
+
+        Returns:
+            A record for each key that was ever answered or failed.
+        """
+        return dict(self._rows(RECORD_ROWS, keys, _record))
+
+    def put(
+        self,
+        key: bytes,
+        request: Request,
+        completion: Completion,
+        signature: Mapping[str, Any],
+        *,
+        readable: bool = True,
+        tries: int = 1,
+        sources_known: bool = False,
+    ) -> None:
+        """Keeps a completion; it is durable against a killed process when this returns.
+
+        Args:
+            key: Key of the request.
+            request: The request.
+            completion: What came back; anything but an answer is remembered as a failure.
+            signature: Signature of the engine.
+            readable: Whether the answer has the declared shape.
+            tries: Which try of the request this is, from 1.
+            sources_known: True after `add_sources`, which is cheaper for many requests at once.
+        """
+        if completion.is_answer:
+            model = self._model(signature)
+            row = (*_answer_row(key, request, completion, model), readable, tries)
+        else:
+            row = _failure_row(key, completion)
+        insert = INSERT_ANSWER if completion.is_answer else INSERT_FAILURE
+        with self._opened() if sources_known else self._transaction() as connection:
+            connection.execute(insert, row)
+            if not sources_known:
+                connection.executemany(INSERT_SOURCE, [(url, key) for url in request.sources])
+
+    def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
+        """Notes posts that go into requests, answered already or about to be.
+
+        Args:
+            sources: Addresses of posts, each with the key of a request; known ones change nothing.
+        """
+        with self._transaction() as connection:
+            connection.executemany(INSERT_SOURCE, sources)
+
+    def forget(self, urls: Iterable[str]) -> int:
+        """Deletes every answer and failure that a post went into, from the file's bytes as well.
+
+        Args:
+            urls: Addresses of posts.
+
+        Returns:
+            How many answers were deleted.
+        """
+        wanted = [(url,) for url in set(urls)]
+        with self._opened() as connection:
+            connection.execute("pragma secure_delete = on")
+            with self._transaction():
+                deleted = _forget(connection, wanted)
+            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+        return deleted
+
+    def __len__(self) -> int:
+        with self._opened() as connection:
+            return int(connection.execute("select count(*) from answers").fetchone()[0])
+
+    def close(self) -> None:
+        """Closes the file; it opens again when used."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path = state["path"]
+        self._connection = None
+        self._last_model = None
+        self._writing = RLock()
+
+    def _model(self, signature: Mapping[str, Any]) -> str:
+        if self._last_model is None or self._last_model[0] is not signature:
+            model = signature_digest(signature).hex()[:16]
+            text = json.dumps(signature, sort_keys=True, default=str)
+            self._open().execute("insert or ignore into models values (?, ?)", (model, text))
+            self._last_model = signature, model
+        return self._last_model[1]
+
+    def _rows(self, query: str, keys: Sequence[bytes], read: Any) -> Iterable[tuple[bytes, Any]]:
+        with self._opened() as connection:
+            for start in range(0, len(keys), MOST_VARIABLES):
+                some = keys[start : start + MOST_VARIABLES]
+                marks = ",".join(f"?{number}" for number in range(1, len(some) + 1))
+                for row in connection.execute(query.format(marks), some):
+                    yield row[0], read(row)
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        with explained(self.path):
+            yield self._open()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        # An engine may take requests in another thread than the one that keeps its answers.
+        with self._writing, self._opened() as connection:
+            connection.execute("begin immediate")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("rollback")
+                self._last_model = None
+                raise
+            connection.execute("commit")
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            with explained(self.path):
+                self._connection = connect(self.path)
+        return self._connection
+
+
+def _forget(connection: sqlite3.Connection, urls: list[tuple[str]]) -> int:
+    connection.execute("create temp table forgotten (key blob primary key) without rowid")
+    connection.executemany(
+        "insert or ignore into forgotten select key from sources where url = ?", urls
+    )
+    deleted = connection.execute(FORGET.format("answers")).rowcount
+    for table in ("failures", "sources"):
+        connection.execute(FORGET.format(table))
+    connection.execute("drop table forgotten")
+    return deleted
+
+
+def _completion(row: tuple[Any, ...], text: str | None, error: str | None) -> Completion:
+    return Completion(text, error, row[2], Usage(*row[3:6]), row[6])
+
+
+def _answer(row: tuple[Any, ...]) -> Completion:
+    return _completion(row, _said(row[1]), None)
+
+
+def _failure(row: tuple[Any, ...]) -> Completion:
+    return _completion(row, None, _said(row[1]))
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    return Record(row[1], bool(row[2]), Usage(*row[3:6]), row[6])
+
+
+def _answer_row(
+    key: bytes, request: Request, completion: Completion, model: str
+) -> tuple[Any, ...]:
+    text = _storable(completion.text)
+    return key, request.task, model, text, completion.finish_reason, *_paid(completion)
+
+
+def _failure_row(key: bytes, completion: Completion) -> tuple[Any, ...]:
+    return key, _storable(completion.error), completion.finish_reason, *_paid(completion)
+
+
+def _paid(completion: Completion) -> tuple[int, int, int, float | None]:
+    usage = completion.usage
+    return usage.prompt, usage.completion, usage.cached, completion.cost_usd
+
+
+def _storable(text: str | None) -> str | bytes | None:
+    # An answer cut inside a character may end in half of it, which SQLite takes as bytes only.
+    try:
+        text is None or text.encode()
+    except UnicodeEncodeError:
+        return (text or "").encode("utf-8", "surrogatepass")
+    return text
+
+
+def _said(stored: str | bytes | None) -> str | None:
+    return stored.decode("utf-8", "surrogatepass") if isinstance(stored, bytes) else stored

@@ -1,0 +1,337 @@
+"""Batch inference: ask a model everything that a stage will read, in one window over all rows."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from datasets import Dataset
+
+from echo_hf.engines.base import Completion, Engine, Message, Request, Text
+from echo_hf.engines.planner import Plan, extended, plan_order
+from echo_hf.errors import EngineError
+from echo_hf.pipeline.answer_store import MOST_TRIES, Record, Store, request_keys
+from echo_hf.pipeline.answers import Failure, StoredAnswers, answers_of, parse
+from echo_hf.pipeline.result import FillStats
+from echo_hf.pipeline.stage import ModelStage, Stage
+from echo_hf.reasons import Failed
+
+LONGEST_SHOWN = 4000
+NOT_USABLE = frozenset({Failed.UNREADABLE, Failed.OFF_SCHEMA})
+SAID = (
+    "That answer cannot be used: {error}. Answer the same question again, whole, in the form that "
+    "was described, and say nothing else."
+)
+
+
+def second_request(request: Request, completion: Completion | None, failure: Failure) -> Request:
+    """The request to make after one that failed.
+
+    Args:
+        request: What was asked.
+        completion: What came back, null when nothing did.
+        failure: Why it is no answer.
+
+    Returns:
+        The request with twice the room after a cut answer; after one that could not be read, with
+        the answer and what was wrong with it; else the same.
+    """
+    if failure.reason is Failed.CUT:
+        return replace(request, max_tokens=2 * request.max_tokens)
+    has_form = request.answer is not None or request.regex is not None
+    if failure.reason not in NOT_USABLE or not has_form:
+        return request
+    said = (completion.text or "").strip()[:LONGEST_SHOWN] if completion else ""
+    if not said:  # two turns of the user in a row are refused by some chat templates
+        return request
+    correction = SAID.format(error=failure.detail.rstrip("."))
+    turns = (Message("assistant", (Text(said),)), Message("user", (Text(correction),)))
+    return replace(request, messages=(*request.messages, *turns))
+
+
+SEGMENT = 8192
+MOST_ERRORS = 50
+LONGEST_ERROR = 300
+NOT_AGAIN = frozenset({Failed.REFUSED, Failed.NEEDS_MODEL})
+
+
+Progress = Callable[[FillStats], None]
+Enough = Callable[[FillStats], bool]
+
+
+def fill(
+    stage: ModelStage,
+    dataset: Dataset,
+    engine: Engine,
+    store: Store,
+    *,
+    again: bool = False,
+    progress: Progress | None = None,
+    enough: Enough | None = None,
+) -> FillStats:
+    """Asks an engine whatever the stage needs for these rows and the store does not hold.
+
+    A call that fails, is cut, or cannot be read is made once more: a cut one with twice the room,
+    an unreadable one with its answer and what was wrong with it. Refusals are final. The second
+    try of an unreadable answer is still made by a later run where this one was killed before it.
+
+    Args:
+        stage: The stage.
+        dataset: Its input rows.
+        engine: Who is asked; one whose answers are not kept is asked nothing here.
+        store: Where the answers go.
+        again: Ask also where the stored answer cannot be read after two tries.
+        progress: Called after each answer with the stats so far.
+        enough: Whether to ask nothing more, given the stats so far; what is under way then is
+            waited for and kept.
+
+    Returns:
+        What was asked and what it cost.
+
+    Raises:
+        EngineError: The engine gives nothing but errors, or breaks its contract; what it answered
+            before is kept.
+    """
+    stats, started = FillStats(), time.perf_counter()
+    # What a stage asks may depend on who answers.
+    stage = stage.answered_by(answers_of(engine, store))
+    if engine.stored:
+        window = _Window(
+            engine,
+            store,
+            stats,
+            progress or _unwatched,
+            enough or _never,
+            started,
+            engine.signature(),
+        )
+        window.ask(_missing(stage, dataset, window, again))
+    stats.seconds = time.perf_counter() - started
+    return stats
+
+
+def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> Plan:
+    """What `fill` would ask: a pass over the rows that calls no model.
+
+    Args:
+        stage: The stage.
+        dataset: Its input rows.
+        engine: Who would be asked; its `usd_per_million_prompt_tokens`, where it has one, is the
+            price.
+        store: Where answers are looked up.
+
+    Returns:
+        Numbers of calls, pictures and, estimated, tokens.
+    """
+    price = getattr(engine, "usd_per_million_prompt_tokens", None)
+    planned, signature = Plan(usd_per_million_prompt_tokens=price), engine.signature()
+    stage = stage.answered_by(answers_of(engine, store))
+    seen: set[bytes] = set()
+    for requests in request_segments(stage, dataset):
+        keys = request_keys(signature, requests)
+        first = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen}
+        seen.update(first)
+        known = _settled(store.records(list(first))) if engine.stored else set(first)
+        new = [request for key, request in first.items() if key not in known]
+        planned = extended(planned, new, len(first) - len(new), len(requests) - len(first))
+    return planned
+
+
+def _unwatched(stats: FillStats) -> None:
+    del stats
+
+
+def _never(stats: FillStats) -> bool:
+    del stats
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    request: Request
+    key: bytes
+    tries: int = 1
+
+
+@dataclass
+class _Window:
+    engine: Engine
+    store: Store
+    stats: FillStats
+    progress: Progress
+    enough: Enough
+    started: float
+    signature: Mapping[str, Any]
+    again: deque[_Asked] = field(default_factory=deque)
+    failures: Counter[str] = field(default_factory=Counter)
+    errors_in_a_row: int = 0
+    last_error: str | None = None
+
+    def ask(self, wanted: Iterator[_Asked]) -> None:
+        """Streams requests and their second tries through the engine, until none is left."""
+        while (first := self._next(wanted)) is not None:
+            in_flight: dict[int, _Asked] = {}
+            given = self._given(first, wanted, in_flight)
+            for number, completion in self.engine.stream(given):
+                self._keep(self._reported(number, in_flight), completion)
+            for asked in in_flight.values():
+                nothing = Failure(Failed.NOT_ANSWERED, "no answer", asked.key.hex())
+                self._failed(asked, None, nothing)
+        self.stats.failures = dict(sorted(self.failures.items()))
+
+    def _given(
+        self, first: _Asked, wanted: Iterator[_Asked], in_flight: dict[int, _Asked]
+    ) -> Iterator[Request]:
+        asked: _Asked | None = first
+        for number in count():
+            if asked is None:
+                return
+            in_flight[number] = asked
+            yield asked.request
+            asked = self._next(wanted)
+
+    def _next(self, wanted: Iterator[_Asked]) -> _Asked | None:
+        if self.enough(self.stats):
+            return None
+        return self.again.popleft() if self.again else next(wanted, None)
+
+    def _reported(self, number: int, in_flight: dict[int, _Asked]) -> _Asked:
+        asked = in_flight.pop(number, None)
+        if asked is None:
+            raise EngineError(
+                f"engine {type(self.engine).__name__!r} answered request {number!r}, which it was "
+                "not given or had answered: each number may be reported once"
+            )
+        return asked
+
+    def _keep(self, asked: _Asked, completion: Completion) -> None:
+        answer = parse(asked.request, completion, asked.key)
+        failure = answer if isinstance(answer, Failure) else None
+        self.store.put(
+            asked.key,
+            asked.request,
+            completion,
+            self.signature,
+            readable=failure is None,
+            tries=asked.tries,
+            sources_known=True,
+        )
+        self.stats.called(completion)
+        self.stats.seconds = time.perf_counter() - self.started
+        self.progress(self.stats)
+        self._stop_without_answers(completion, failure)
+        if failure is not None:
+            self._failed(asked, completion, failure)
+
+    def _failed(self, asked: _Asked, completion: Completion | None, failure: Failure) -> None:
+        if failure.reason in NOT_AGAIN or asked.tries >= MOST_TRIES:
+            self.failures[str(failure.reason)] += 1
+        else:
+            request = second_request(asked.request, completion, failure)
+            self.again.append(_Asked(request, asked.key, asked.tries + 1))
+
+    def _stop_without_answers(self, completion: Completion, failure: Failure | None) -> None:
+        failed = failure is not None and failure.reason is Failed.ENGINE_ERROR
+        silent = failed and completion.text is None
+        # Errors of single requests differ in what they say; a dead server repeats itself.
+        same = completion.error == self.last_error or self.errors_in_a_row == 0
+        self.errors_in_a_row = (self.errors_in_a_row if same else 0) + 1 if silent else 0
+        self.last_error = completion.error
+        if self.errors_in_a_row >= MOST_ERRORS:
+            said = (completion.error or completion.finish_reason)[:LONGEST_ERROR]
+            raise EngineError(
+                f"engine {type(self.engine).__name__!r} gave {MOST_ERRORS} equal errors in a row "
+                f"and no answer, {said!r}: mend that, the same command goes on from here"
+            )
+
+
+def _missing(stage: ModelStage, dataset: Dataset, window: _Window, again: bool) -> Iterator[_Asked]:
+    signature, store, stats = window.signature, window.store, window.stats
+    answers = StoredAnswers(store, signature)
+    seen: set[bytes] = set()
+    for requests in request_segments(stage, dataset):
+        keys = request_keys(signature, requests)
+        records = store.records([key for key in dict.fromkeys(keys) if key not in seen])
+        known = _readable(answers, requests, keys) if again else _settled(records)
+        stats.requests += len(requests)
+        for record in records.values():
+            stats.paid(record.usage, record.cost_usd)
+        store.add_sources(_sources(requests, keys))
+        for number in plan_order(requests):
+            key = keys[number]
+            if key in seen:
+                stats.repeated += 1
+            elif key in known:
+                stats.store_hits += 1
+            else:
+                yield _first_or_second(requests[number], key, records.get(key), store)
+            seen.add(key)
+
+
+def _settled(records: dict[bytes, Record]) -> set[bytes]:
+    return {key for key, record in records.items() if record.settled}
+
+
+def _first_or_second(request: Request, key: bytes, record: Record | None, store: Store) -> _Asked:
+    if record is None or record.settled:
+        return _Asked(request, key)
+    # An unreadable answer whose second try a killed run did not come to.
+    known = store.get([key]).get(key)
+    failure = parse(request, known, key)
+    if known is not None and isinstance(failure, Failure):
+        request = second_request(request, known, failure)
+    return _Asked(request, key, record.tries + 1)
+
+
+def _sources(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+    for request, key in zip(requests, keys, strict=True):
+        for url in request.sources:
+            yield url, key
+
+
+def _readable(
+    answers: StoredAnswers, requests: Sequence[Request], keys: Sequence[bytes]
+) -> set[bytes]:
+    given = answers.read(requests)
+    return {key for key, one in zip(keys, given, strict=True) if not isinstance(one, Failure)}
+
+
+def request_segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Request]]:
+    """What a stage asks for these rows, some thousand rows at a time.
+
+    Args:
+        stage: The stage, told where its answers are read from.
+        dataset: Its input rows.
+
+    Yields:
+        The requests of each segment, in the order of the rows.
+    """
+    rows = dataset.with_format("arrow")
+    for start in range(0, len(rows), SEGMENT):
+        batch = rows[start : start + SEGMENT]
+        yield [request for row in stage.requests(batch) for request in row]
+
+
+def keyed_requests(
+    stages: Iterable[tuple[Stage, Engine | None]], inputs: Iterable[Dataset], store: Store
+) -> Iterator[tuple[bytes, Request]]:
+    """What stages ask of engines whose answers are kept; nothing is asked now.
+
+    Args:
+        stages: The stages, each with who answers it.
+        inputs: The rows that each of them reads.
+        store: Where the answers are kept.
+
+    Yields:
+        Each request with its key, stage by stage, some thousand of them in memory at a time; equal
+        ones come as often as they are asked.
+    """
+    for (stage, engine), dataset in zip(stages, inputs, strict=False):
+        if isinstance(stage, ModelStage) and engine is not None and engine.stored:
+            asking = stage.answered_by(answers_of(engine, store))
+            for requests in request_segments(asking, dataset):
+                yield from zip(request_keys(engine.signature(), requests), requests, strict=True)

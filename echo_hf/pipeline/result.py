@@ -1,0 +1,227 @@
+"""The result of a stage: rows kept, rejected, quarantined and noted, with counts and costs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasets import Dataset, DatasetInfo, Features
+
+from echo_hf.engines.base import Completion, Usage
+from echo_hf.pipeline.stage import CONTROL, Stage, combined_fingerprint, keys_of
+from echo_hf.reasons import Status
+
+
+@dataclass
+class FillStats:
+    """What filling took.
+
+    Attributes:
+        requests: Requests that the rows hold: hits, repeats, and those that a call was made for.
+        store_hits: Those that were answered before this run.
+        repeated: Those that are equal to an earlier one of the same rows.
+        calls: Calls that came back in this run, second tries included.
+        failures: Requests of this run without a usable answer in the end, by reason.
+        usage: Tokens of the calls of this run.
+        cost_usd: Price of the calls of this run, null when the engine names none.
+        stage_usage: Tokens of all calls for these requests, those of earlier runs included.
+        stage_cost_usd: Price of all calls for these requests, null when none has a price.
+        seconds: Wall-clock time of this run.
+    """
+
+    requests: int = 0
+    store_hits: int = 0
+    repeated: int = 0
+    calls: int = 0
+    failures: dict[str, int] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    stage_usage: Usage = field(default_factory=Usage)
+    stage_cost_usd: float | None = None
+    seconds: float = 0.0
+
+    def called(self, completion: Completion) -> None:
+        """Adds a call of this run."""
+        self.calls += 1
+        self.usage = self.usage + completion.usage
+        self.cost_usd = _sum(self.cost_usd, completion.cost_usd)
+        self.paid(completion.usage, completion.cost_usd)
+
+    def paid(self, usage: Usage, cost_usd: float | None) -> None:
+        """Adds what a call of this run or an earlier one took."""
+        self.stage_usage = self.stage_usage + usage
+        self.stage_cost_usd = _sum(self.stage_cost_usd, cost_usd)
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return one if other is None else (one or 0.0) + other
+
+
+SAID = ("_reason", "_detail", "_request")
+
+
+@dataclass
+class StageStats:
+    """What a stage did, as `stats.json` keeps it.
+
+    Attributes:
+        stage: Name of the stage.
+        rows_in: Input rows.
+        kept: Rows that go on.
+        rejected: Rejected rows by reason.
+        quarantined: Rows whose model call failed, by reason.
+        noted: Remarks about rows that go on, by reason.
+        tally: Counts of the stage's own, such as relevance scores.
+        fill: Model calls, store hits, tokens, cost.
+        seconds: Wall-clock time.
+        reads: Name of the table it reads.
+        makes: Name of the table it makes.
+    """
+
+    stage: str
+    rows_in: int
+    kept: int
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    quarantined: Mapping[str, int] = field(default_factory=dict)
+    noted: Mapping[str, int] = field(default_factory=dict)
+    tally: Mapping[str, int] = field(default_factory=dict)
+    fill: FillStats = field(default_factory=FillStats)
+    seconds: float = 0.0
+    reads: str = "rows"
+    makes: str = "rows"
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What a stage made of a dataset.
+
+    Attributes:
+        dataset: The rows that go on, with the declared columns of the stage's output.
+        rejects: Input rows that do not, with `_reason` and `_detail`.
+        quarantine: Input rows whose model call failed, with `_reason`, `_detail`, `_request`.
+        notices: Remarks about input rows that go on: `_parent`, `_reason`, `_detail`.
+        stats: Counts, calls, cost, time.
+    """
+
+    dataset: Dataset
+    rejects: Dataset
+    quarantine: Dataset
+    notices: Dataset
+    stats: StageStats
+
+
+def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
+    """Sorts the rows that a stage gave by what became of them.
+
+    Args:
+        stage: The stage.
+        dataset: Its input rows.
+        mapped: Its output rows, with their control columns.
+
+    Returns:
+        The rows, and stats without calls and times.
+    """
+    control = mapped.select_columns(list(CONTROL)).with_format("arrow")[:]
+    by_status = {status: pc.equal(control["_status"], status.value) for status in Status}
+    rest = control.filter(pc.invert(by_status[Status.KEPT]))
+    of = {status: rest.filter(pc.equal(rest["_status"], status.value)) for status in Status}
+    kept = _kept(stage, mapped, by_status[Status.KEPT], rest)
+    rejects = _with_rows(stage, dataset, of[Status.REJECTED])
+    quarantine = _with_rows(stage, dataset, of[Status.QUARANTINED])
+    notices = of[Status.NOTED].drop_columns(["_status", "_request"])
+    stats = StageStats(
+        stage=stage.name,
+        rows_in=len(dataset),
+        kept=len(kept),
+        rejected=_count(rejects),
+        quarantined=_count(quarantine),
+        noted=_count(notices),
+        tally=_tally(stage, kept),
+        reads=stage.inputs.name,
+        makes=stage.outputs.name,
+    )
+    noted = _aside(notices, Features.from_arrow_schema(notices.schema), mapped, notices)
+    return StageResult(kept, rejects, quarantine, noted, stats)
+
+
+def keys_in(stage: Stage, dataset: Dataset) -> pa.Array:
+    """The key of each of a stage's input rows, as `_parent` holds it.
+
+    Args:
+        stage: The stage.
+        dataset: Its input rows.
+
+    Returns:
+        One text a row.
+    """
+    rows = dataset.select_columns(list(stage.inputs.key)).with_format("arrow")
+    return keys_of(rows[:], stage.inputs)
+
+
+def _kept(stage: Stage, mapped: Dataset, mask: Any, rest: pa.Table) -> Dataset:
+    columns = mapped.with_format(None).select_columns(list(stage.outputs.columns))
+    if rest.num_rows:
+        rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        columns = columns.select(rows, new_fingerprint=mapped._fingerprint)
+    columns._fingerprint = combined_fingerprint(mapped._fingerprint, "kept")
+    return columns
+
+
+def _with_rows(stage: Stage, dataset: Dataset, remarks: pa.Table) -> Dataset:
+    said = remarks.drop_columns(["_status"])
+    parents = pc.list_flatten(said["_parent"]).combine_chunks()
+    owner = pc.list_parent_indices(said["_parent"]).combine_chunks()
+    at = list(_places(keys_in(stage, dataset), parents)) if len(parents) else []
+    # An earlier quarantine may be what is run again: what is said now replaces what was said then.
+    own = [name for name in dataset.column_names if name not in SAID]
+    given = dataset.features  # datasets copies it at each access
+    features = Features({name: given[name] for name in own})
+    table = features.arrow_schema.empty_table()
+    if at:
+        table = dataset.select_columns(own).with_format("arrow").select(at)[:]
+    for name in SAID:
+        table = table.append_column(name, said[name].take(owner) if at else said[name])
+    features = Features({**features, **{name: CONTROL[name] for name in SAID}})
+    return _aside(table.replace_schema_metadata(None), features, dataset, said)
+
+
+def _places(keys: pa.Array, parents: pa.Array) -> Iterator[int]:
+    if len(pc.unique(keys)) == len(keys):
+        yield from pc.index_in(parents, value_set=keys).to_pylist()
+        return
+    rows: dict[str | None, list[int]] = {}
+    for row, key in enumerate(keys.to_pylist()):
+        rows.setdefault(key, []).append(row)
+    for key in parents.to_pylist():
+        yield rows[key].pop(0) if len(rows[key]) > 1 else rows[key][0]
+
+
+def _aside(table: pa.Table, features: Features, beside: Dataset, said: pa.Table) -> Dataset:
+    # datasets would pickle the whole table to make a fingerprint of its own.
+    plain = said.replace_schema_metadata(None).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, plain.schema) as writer:
+        writer.write_table(plain)
+    content = hashlib.sha256(sink.getvalue()).hexdigest()
+    fingerprint = combined_fingerprint(beside._fingerprint, content)
+    return Dataset(table, DatasetInfo(features=features), fingerprint=fingerprint)
+
+
+def _count(said: Dataset | pa.Table) -> dict[str, int]:
+    reasons = said.with_format("arrow")[:] if isinstance(said, Dataset) else said
+    return dict(sorted(Counter(reasons["_reason"].to_pylist()).items()))
+
+
+def _tally(stage: Stage, kept: Dataset) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    rows = kept.with_format("arrow")
+    if type(stage).tally is not Stage.tally:
+        for start in range(0, len(rows), 10_000):
+            total.update(stage.tally(rows[start : start + 10_000]))
+    return dict(sorted(total.items()))

@@ -1,0 +1,170 @@
+"""The folder of one run: config, answers, images, and the result of each stage."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import yaml
+from datasets import Dataset
+
+from echo_hf._infra.atomic_dir import replaced_whole, restore
+from echo_hf._infra.file_lock import held
+from echo_hf.config.evaluation import Evaluated
+from echo_hf.errors import RunError
+from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.result import StageResult
+
+PARTS = ("kept", "rejects", "quarantine", "notices")
+SIZES = "sizes.json"
+FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """What made a stage's result, as `digest.json` keeps it.
+
+    Attributes:
+        stage: Name of the stage.
+        describe: The description: version, parameters, prompt, schema, engine.
+        input: Fingerprint of the rows it read.
+        output: Fingerprint of the rows it made.
+    """
+
+    stage: str
+    describe: Mapping[str, Any]
+    input: str
+    output: str
+
+    @property
+    def digest(self) -> str:
+        """Sha256 of the description, as releases name it."""
+        # Whoever knows a few names could test them against a digest of all authors.
+        told = {name: value for name, value in self.describe.items() if name != "authors"}
+        text = json.dumps(told, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where a run keeps everything.
+
+    Attributes:
+        root: The folder.
+    """
+
+    root: Path
+
+    @property
+    def pictures(self) -> PictureStore:
+        """The pictures of its posts."""
+        return PictureStore(self.root / "pictures")
+
+    @property
+    def cache(self) -> Path:
+        """Memory-mapped copies of the results; safe to delete."""
+        return self.root / "cache"
+
+    @property
+    def release(self) -> Path:
+        """The benchmark as it would be published."""
+        return self.root / "release"
+
+    @property
+    def previous(self) -> Path:
+        """The release that the one there now took the place of, as `update` keeps it."""
+        return self.root / "previous"
+
+    @property
+    def responses(self) -> Path:
+        """The stored answers that the release carries, where it carries any."""
+        return self.root / "responses.parquet"
+
+    def store(self) -> Store:
+        """Opens the stored answers."""
+        return Store(self.root / "answers.sqlite")
+
+    def stage(self, name: str) -> Path:
+        """Folder of a stage's result."""
+        return self.root / "stages" / name
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes out while a run writes.
+
+        Raises:
+            RunError: Another process is at it, or it cannot be made.
+        """
+        busy = RunError(
+            f"another process is working in {str(self.root)!r}: wait for it, or choose another "
+            "folder with --runs"
+        )
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(
+                f"cannot write in {str(self.root)!r} ({error}): choose another folder with --runs"
+            ) from error
+        with held(self.root / ".lock", busy):
+            self._sweep()
+            yield
+
+    def save_config(self, config: Evaluated) -> None:
+        """Writes down the config that this run follows."""
+        text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        (self.root / "config.yaml").write_text(text, "utf-8")
+
+    def record(self, name: str) -> StageRecord | None:
+        """What made the result of a stage, null when it has none."""
+        path = self.stage(name) / "digest.json"
+        if not path.exists():
+            return None
+        try:
+            return StageRecord(**json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None  # damaged: the stage is as if it had never run
+
+    def save(self, result: StageResult, record: StageRecord) -> None:
+        """Writes a stage's result, whole or not at all; an unchanged one is left as it is."""
+        # A call that failed again leaves the same rows, but may tell another reason.
+        unchanged = self.record(record.stage) == record and _is_intact(self.stage(record.stage))
+        if unchanged and not result.stats.fill.calls:
+            return
+        stats = json.dumps(dataclasses.asdict(result.stats), indent=1, sort_keys=True)
+        text = json.dumps(dataclasses.asdict(record), indent=1, sort_keys=True, default=str)
+        with replaced_whole(self.stage(record.stage)) as folder:
+            for part, dataset in zip(PARTS, _parts(result), strict=True):
+                dataset.with_format(None).to_parquet(folder / f"{part}.parquet")
+            (folder / "stats.json").write_text(stats + "\n", "utf-8")
+            (folder / "digest.json").write_text(text + "\n", "utf-8")
+            sizes = {name: (folder / name).stat().st_size for name in FILES}
+            (folder / SIZES).write_text(json.dumps(sizes, indent=1) + "\n", "utf-8")
+
+    def _sweep(self) -> None:
+        # What a killed run left half written.
+        for folder in (self.root / "stages").glob(".*.previous"):
+            restore(folder.with_name(folder.name[1:].removesuffix(".previous")))
+        strays = (self.cache.glob("tmp*"), (self.root / "pictures").glob("*/.*"))
+        for stray in chain(*strays):
+            stray.unlink(missing_ok=True)
+
+
+def _is_intact(folder: Path) -> bool:
+    # Not every damage shows in a size, but what a full disk or a careless hand does mostly does.
+    try:
+        sizes = json.loads((folder / SIZES).read_text("utf-8"))
+        return all((folder / name).stat().st_size == sizes[name] for name in FILES)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _parts(result: StageResult) -> tuple[Dataset, ...]:
+    return result.dataset, result.rejects, result.quarantine, result.notices

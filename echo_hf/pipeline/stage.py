@@ -1,0 +1,386 @@
+"""The contract of a stage: an Arrow table in, an Arrow table out, every row accounted for."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasets import Dataset, Features, List, Value
+from pydantic import BaseModel
+
+from echo_hf.engines.base import Request
+from echo_hf.pipeline.answers import Answers, Failure, NoAnswers
+from echo_hf.prompts import Prompt
+from echo_hf.reasons import Reason, Status
+from echo_hf.tables import Table
+
+if TYPE_CHECKING:
+    from echo_hf.config.loading import Config
+    from echo_hf.images.store import PictureStore
+    from echo_hf.pipeline.progress import Watcher
+    from echo_hf.pipeline.result import StageStats
+
+
+ROWS_AT_ONCE = 10_000
+
+
+def combined_fingerprint(*parts: str) -> str:
+    """A dataset fingerprint that depends on all parts and on nothing else."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+
+
+def content_fingerprint(dataset: Dataset) -> str:
+    """A fingerprint of the rows themselves, whatever they were made from."""
+    digest = hashlib.sha256()
+    rows = dataset.with_format("arrow")
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        batch = rows[start : start + ROWS_AT_ONCE].combine_chunks().replace_schema_metadata(None)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_table(batch)
+        digest.update(sink.getvalue())
+    return digest.hexdigest()[:32]
+
+
+CONTROL = Features(
+    {
+        "_parent": List(Value("string")),
+        "_status": Value("string"),
+        "_reason": Value("string"),
+        "_detail": Value("string"),
+        "_request": Value("string"),
+    }
+)
+CONTROL_SCHEMA = CONTROL.arrow_schema.remove_metadata()
+KEY_SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True)
+class Stage(ABC):
+    """One step of the pipeline.
+
+    A subclass is a frozen dataclass: its fields are its parameters, and count in its digest unless
+    their metadata say `digest: False`.
+
+    Attributes:
+        name: The verb on the command line, and the folder of its results.
+        version: Raised by hand when the code changes what the stage computes.
+        inputs: The table it reads; further columns are ignored.
+        outputs: The table it writes.
+        whole: True when it must see all rows in one batch, because they depend on each other.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    inputs: ClassVar[Table]
+    outputs: ClassVar[Table]
+    whole: ClassVar[bool] = False
+
+    @abstractmethod
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Computes the output rows of a batch, control columns included."""
+
+    @classmethod
+    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+        """The stage as a config sets it up; one without parameters is the same in all."""
+        del config, pictures
+        return cls()
+
+    def in_run(self, root: Path) -> Self:
+        """The same stage with what people wrote into a run's folder; most read nothing there."""
+        del root
+        return self
+
+    @classmethod
+    def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
+        """The paper's figures for what the stage did, in a sentence, from the stats by stage."""
+        del stats
+        return None
+
+    def prepared(self, dataset: Dataset, *, offline: bool, watch: Watcher) -> Self:
+        """The stage with everything there that its rows will be made from.
+
+        Whoever runs a pipeline calls it before the rows are mapped: what a stage asks of others
+        than a model, it asks here, so that calling it asks nobody.
+
+        Args:
+            dataset: The rows it will be called on.
+            offline: Ask nobody.
+            watch: Told how far it is.
+
+        Returns:
+            The stage to run.
+        """
+        del dataset, offline, watch
+        return self
+
+    def input_rows(self, table: pa.Table) -> list[dict[str, Any]]:
+        """The rows of a batch, with the declared columns alone."""
+        rows: list[dict[str, Any]] = table.select(list(self.inputs.columns)).to_pylist()
+        return rows
+
+    def tally(self, kept: pa.Table) -> Mapping[str, int]:
+        """Counts worth showing in the funnel, from a batch of kept rows."""
+        del kept
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that decides the result: what `digest` hashes and `why` compares."""
+        return {"name": self.name, "version": self.version, "parameters": self._parameters()}
+
+    def digest(self) -> str:
+        """Sha256 of `describe()`: equal digests on equal rows give equal results."""
+        text = json.dumps(self.describe(), sort_keys=True, ensure_ascii=False, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def features(self) -> Features:
+        """Types of the output, control columns included."""
+        return Features({**self.outputs.features, **CONTROL})
+
+    def map_arguments(self, dataset: Dataset) -> dict[str, Any]:
+        """Arguments with which `dataset.with_format("arrow").map(stage, ...)` is right.
+
+        Args:
+            dataset: The rows it will be called on.
+
+        Returns:
+            Keyword arguments for `datasets.Dataset.map`; the fingerprint is our own, because
+            datasets hashes the code of an installed package by its name only.
+        """
+        return {
+            "batched": True,
+            "batch_size": max(len(dataset), 1) if self.whole else 1000,
+            "features": self.features,
+            "remove_columns": dataset.column_names,
+            "new_fingerprint": combined_fingerprint(dataset._fingerprint, self.digest()),
+            "desc": self.name,
+        }
+
+    def _parameters(self) -> dict[str, Any]:
+        counted = (
+            field for field in dataclasses.fields(self) if field.metadata.get("digest", True)
+        )
+        return {field.name: _plain(getattr(self, field.name)) for field in counted}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # datasets hashes a callable by pickling it: the digest makes an edited prompt file count
+        # also for `dataset.map(stage)` by hand.
+        return {**self.__dict__, "_digest": self.digest()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: value for name, value in state.items() if name != "_digest"})
+
+
+@dataclass(frozen=True)
+class ModelStage(Stage):
+    """A stage whose rows need a model.
+
+    Calling it asks no model: it reads the answers that `fill` has stored, and a row whose
+    requests have none is quarantined. `requests` and `finish` see the same rows in the same order.
+
+    Attributes:
+        prompt: The instructions, filled in for the target.
+        answer: The declared shape of an answer; every field of it is bounded.
+        answers: Where the answers are read from, with the signature of who gives them; set by
+            whoever runs the stage, before `requests`.
+    """
+
+    answer: ClassVar[type[BaseModel]]
+    answers: Answers | None = dataclasses.field(
+        default=None, kw_only=True, compare=False, metadata={"digest": False}
+    )
+
+    @property
+    @abstractmethod
+    def prompt(self) -> Prompt:
+        """The instructions, filled in for the target."""
+
+    @abstractmethod
+    def requests(self, table: pa.Table) -> list[list[Request]]:
+        """The model calls of each row; an empty list where none is needed."""
+
+    @abstractmethod
+    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
+        """Computes the output rows from the rows and the answers to their requests."""
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Computes the output rows of a batch from stored answers."""
+        rows = self.requests(table)
+        source = self.answers or NoAnswers()
+        given = iter(source.read([request for row in rows for request in row]))
+        return self.finish(table, [[next(given) for _ in row] for row in rows])
+
+    def map_arguments(self, dataset: Dataset) -> dict[str, Any]:
+        """As for any stage, but never from datasets' cache: no digest tells what a store holds."""
+        return {**super().map_arguments(dataset), "load_from_cache_file": False}
+
+    def answered_by(self, answers: Answers) -> Self:
+        """The same stage, reading its answers from there."""
+        return dataclasses.replace(self, answers=answers)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that decides the result, with prompt, answer schema and engine."""
+        return {
+            **super().describe(),
+            "prompt": self.prompt.text,
+            "schema": self.answer.model_json_schema(),
+            "engine": dict(self.answers.signature) if self.answers else None,
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (set, frozenset)):  # their order differs from process to process
+        return sorted(map(str, value))
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+
+
+def keys_of(table: pa.Table, declared: Table) -> pa.Array:
+    """The key of each row as one string, as `_parent` holds it."""
+    columns = [table[name].combine_chunks().cast(pa.string()) for name in declared.key]
+    if len(columns) == 1:
+        return columns[0]
+    return pc.binary_join_element_wise(*columns, KEY_SEPARATOR, null_handling="replace")
+
+
+def parents_of(keys: pa.Array) -> pa.ListArray:
+    """A list of one key a row."""
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    offsets = pa.array(range(len(keys) + 1), pa.int32())
+    return pa.ListArray.from_arrays(offsets, keys)
+
+
+def kept(columns: pa.Table, parents: pa.Array) -> pa.Table:
+    """Output rows that go on.
+
+    Args:
+        columns: The stage's own columns, one row each.
+        parents: For each row the list of input keys that it came from.
+
+    Returns:
+        The rows with their control columns.
+    """
+    count = columns.num_rows
+    absent = pa.nulls(count, pa.string())
+    status = pa.repeat(pa.scalar(Status.KEPT.value), count)
+    control = pa.table([parents, status, absent, absent, absent], schema=CONTROL_SCHEMA)
+    return _beside(columns, control)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What became of one or more input rows that do not, or not only, go on.
+
+    Attributes:
+        status: rejected, quarantined or noted.
+        parents: Keys of the input rows.
+        reason: Why, from the closed lists of `echo_hf.reasons`.
+        detail: What a person needs to see the cause.
+        request: Key of the model call, where one failed.
+    """
+
+    status: Status
+    parents: Sequence[str]
+    reason: Reason
+    detail: str | None = None
+    request: str | None = None
+
+
+def remarks(outputs: Table, said: Iterable[Remark]) -> pa.Table:
+    """Output rows that carry only control columns."""
+    rows = [
+        {
+            "_parent": list(remark.parents),
+            "_status": remark.status.value,
+            "_reason": str(remark.reason),
+            "_detail": remark.detail,
+            "_request": remark.request,
+        }
+        for remark in said
+    ]
+    control = pa.Table.from_pylist(rows, schema=CONTROL_SCHEMA)
+    nulls = [pa.nulls(len(rows), field.type) for field in outputs.schema]
+    return _beside(pa.table(nulls, schema=outputs.schema), control)
+
+
+def ordered(pieces: Sequence[tuple[Sequence[int], pa.Table]]) -> pa.Table:
+    """Output rows of several kinds, in the order of the input rows they came from.
+
+    Args:
+        pieces: Tables of output rows, each with the input row number of its rows.
+
+    Returns:
+        One table; rows of one input row keep the order of the pieces.
+    """
+    table = pa.concat_tables([piece for _, piece in pieces])
+    numbers = [number for rows, _ in pieces for number in rows]
+    if all(a <= b for a, b in pairwise(numbers)):
+        return table
+    order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    return table.take(pa.array(order, pa.int64()))
+
+
+def _beside(columns: pa.Table, control: pa.Table) -> pa.Table:
+    schema = pa.schema([*columns.schema.remove_metadata(), *CONTROL_SCHEMA])
+    return pa.table([*columns.columns, *control.columns], schema=schema)
+
+
+class StageRows:
+    """Collects rows and remarks in any order; `table` gives them in the order of the input.
+
+    Args:
+        outputs: The table that the stage makes.
+    """
+
+    def __init__(self, outputs: Table) -> None:
+        self._outputs = outputs
+        self._kept: list[tuple[int, list[str], Mapping[str, Any]]] = []
+        self._said: list[tuple[int, Remark]] = []
+
+    def keep(self, row: int, key: str, values: Mapping[str, Any]) -> None:
+        """Adds a row that goes on.
+
+        Args:
+            row: Number of the input row.
+            key: Its key.
+            values: Values of the columns.
+        """
+        self._kept.append((row, [key], values))
+
+    def say(
+        self, row: int, key: str, status: Status, reason: Reason, detail: str | None = None
+    ) -> None:
+        """Adds a remark on an input row.
+
+        Args:
+            row: Number of the input row.
+            key: Its key.
+            status: rejected, quarantined or noted.
+            reason: Why.
+            detail: What a person needs to see the cause.
+        """
+        self._said.append((row, Remark(status, [key], reason, detail)))
+
+    def failed(self, row: int, key: str, failure: Failure) -> None:
+        """Puts an input row into quarantine, for a call that gave no answer."""
+        remark = Remark(Status.QUARANTINED, [key], failure.reason, failure.detail, failure.request)
+        self._said.append((row, remark))
+
+    def table(self) -> pa.Table:
+        """The output rows with their control columns; those of one input row keep their order."""
+        values = [values for *_, values in self._kept]
+        columns = pa.Table.from_pylist(values, schema=self._outputs.schema)
+        parents = pa.array([parents for _, parents, _ in self._kept], pa.list_(pa.string()))
+        said = remarks(self._outputs, [remark for _, remark in self._said])
+        rows = ([row for row, *_ in self._kept], [row for row, _ in self._said])
+        return ordered(list(zip(rows, (kept(columns, parents), said), strict=True)))

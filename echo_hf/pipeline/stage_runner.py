@@ -1,0 +1,199 @@
+"""Run one stage over a dataset: fill the store, then map without asking anything."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasets import Dataset
+
+from echo_hf.engines.base import Engine
+from echo_hf.errors import TableError
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import answers_of
+from echo_hf.pipeline.batch_inference import Progress, fill
+from echo_hf.pipeline.result import FillStats, StageResult, keys_in, sort_rows
+from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
+from echo_hf.reasons import Failed, Status
+from echo_hf.tables import Table
+
+HOPELESS = frozenset({Failed.NEEDS_MODEL.value})
+
+
+def run_stage(
+    stage: Stage,
+    dataset: Dataset,
+    *,
+    engine: Engine | None = None,
+    store: Store | None = None,
+    cache_dir: Path | None = None,
+    offline: bool = False,
+    anew: bool = False,
+    progress: Progress | None = None,
+) -> StageResult:
+    """Runs a stage: asks the model what is missing, then maps without asking anything.
+
+    A result that is already in `cache_dir` is read back. Of a result with quarantined rows only
+    those are asked again, and their stored answers read again.
+
+    Args:
+        stage: The stage.
+        dataset: Its input rows; columns beyond the declared ones are ignored.
+        engine: Who answers a model stage.
+        store: Where the answers are kept.
+        cache_dir: Folder for the mapped Arrow files; in memory, or beside the dataset's own
+            cache files, when null.
+        offline: Ask nothing; what no stored answer covers goes to the quarantine.
+        anew: Compute even what `cache_dir` holds, for stages that read files.
+        progress: Called after each model call.
+
+    Returns:
+        The sorted rows and the stats.
+
+    Raises:
+        TableError: A declared column is missing from the dataset or has another type, or the
+            stage lost a row.
+    """
+    started, filled = time.perf_counter(), FillStats()
+    check_columns(stage.inputs, dataset, stage.name)
+    if isinstance(stage, ModelStage) and engine is not None:
+        stage = stage.answered_by(answers_of(engine, store))
+    mapped = None if anew else _cached(stage, dataset, cache_dir)
+    wanted = dataset if mapped is None else _to_retry(stage, dataset, mapped)
+    asked = len(wanted) > 0 and not offline
+    if asked and isinstance(stage, ModelStage) and engine is not None and store is not None:
+        filled = fill(stage, wanted, engine, store, again=mapped is not None, progress=progress)
+    if mapped is None or len(wanted):
+        # No digest tells which answers a store holds, so what was read from one is read again.
+        mapped = _map(stage, dataset, cache_dir, anew=anew or isinstance(stage, ModelStage))
+    result = sort_rows(stage, dataset, mapped)
+    result.stats.fill, result.stats.seconds = filled, time.perf_counter() - started
+    return result
+
+
+def check_columns(table: Table, dataset: Dataset, reader: str) -> None:
+    """Refuses a dataset that lacks a declared column or has it with another type.
+
+    Args:
+        table: What is declared.
+        dataset: What is given.
+        reader: Who wants to read it, for the message.
+
+    Raises:
+        TableError: On the first column that does not fit.
+    """
+    given = dataset.features.arrow_schema
+    for field_ in table.schema:
+        at = given.get_field_index(field_.name)
+        if at < 0:
+            raise TableError(
+                f"{reader!r} reads column {field_.name!r} of table {table.name!r}, the dataset "
+                f"has {dataset.column_names!r}: add it, or run the stage before"
+            )
+        if given.field(at).type != field_.type:
+            raise TableError(
+                f"column {field_.name!r} has type {str(given.field(at).type)!r}, {reader!r} "
+                f"expects {str(field_.type)!r}: cast it to echo_hf.tables' features"
+            )
+
+
+def _cache_file(stage: Stage, dataset: Dataset, cache_dir: Path | None) -> Path | None:
+    if cache_dir is None:
+        return None
+    fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
+    return cache_dir / f"{stage.name}-{fingerprint}.arrow"
+
+
+def _cached(stage: Stage, dataset: Dataset, cache_dir: Path | None) -> Dataset | None:
+    file = _cache_file(stage, dataset, cache_dir)
+    if file is None or not file.exists():
+        return None
+    try:
+        return _map(stage, dataset, cache_dir)
+    except (OSError, pa.ArrowException):
+        file.unlink()  # cut short: computed again
+        return None
+
+
+def _map(stage: Stage, dataset: Dataset, cache_dir: Path | None, *, anew: bool = False) -> Dataset:
+    if not len(dataset):  # datasets.map returns an empty dataset with its old columns
+        empty = Dataset(stage.features.arrow_schema.empty_table())
+        empty._fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
+        return empty
+    file = _cache_file(stage, dataset, cache_dir)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    computed = anew or file is None or not file.exists()
+    mapped = dataset.with_format("arrow").map(
+        stage,
+        **{**stage.map_arguments(dataset), "load_from_cache_file": not anew},
+        cache_file_name=str(file) if file else None,
+    )
+    if computed:
+        try:
+            _check_total(stage, dataset, mapped)
+        except TableError:
+            if file is not None:
+                file.unlink(missing_ok=True)
+            raise
+    if isinstance(stage, ModelStage):
+        # The same request may be answered otherwise another time: what follows must notice.
+        content = _content(mapped, file, computed)
+        mapped._fingerprint = combined_fingerprint(mapped._fingerprint, content)
+    return mapped
+
+
+def _content(mapped: Dataset, file: Path | None, computed: bool) -> str:
+    note = file.with_suffix(".content") if file else None
+    if note is not None and note.exists() and not computed:
+        return note.read_text()
+    content = content_fingerprint(mapped)
+    if note is not None:
+        note.write_text(content)
+    return content
+
+
+def _to_retry(stage: Stage, dataset: Dataset, mapped: Dataset) -> Dataset:
+    table = mapped.select_columns(["_parent", "_status", "_reason"]).with_format("arrow")[:]
+    failed = table.filter(pc.equal(table["_status"], Status.QUARANTINED.value))
+    hopeful = failed.filter(pc.invert(pc.is_in(failed["_reason"], pa.array(sorted(HOPELESS)))))
+    return dataset.select(_rows_of(stage, dataset, hopeful))
+
+
+def _rows_of(stage: Stage, dataset: Dataset, remarks: pa.Table) -> list[int]:
+    wanted = pc.unique(pc.list_flatten(remarks["_parent"]).combine_chunks())
+    if not len(wanted):
+        return []
+    mask = pc.is_in(keys_in(stage, dataset), wanted)
+    return np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
+
+
+def _check_total(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
+    control = mapped.select_columns(["_parent", "_status"]).with_format("arrow")[:]
+    parents = pc.unique(pc.list_flatten(control["_parent"]).combine_chunks())
+    keys = keys_in(stage, dataset)
+    lost = keys.filter(pc.invert(pc.is_in(keys, parents)))
+    if len(lost):
+        raise TableError(
+            f"stage {stage.name!r} lost {len(lost)} rows, the first is {lost[0].as_py()!r}: "
+            "every input row must be the _parent of an output row"
+        )
+    strange = parents.filter(pc.invert(pc.is_in(parents, keys)))
+    if len(strange) or pc.min(pc.list_value_length(control["_parent"])).as_py() == 0:
+        named = repr(strange[0].as_py()) if len(strange) else "none"
+        raise TableError(
+            f"stage {stage.name!r} made a row with _parent {named}: expected keys of input rows"
+        )
+    _check_statuses(stage, control["_status"])
+
+
+def _check_statuses(stage: Stage, statuses: pa.ChunkedArray) -> None:
+    known = [status.value for status in Status]
+    for status in pc.unique(statuses).to_pylist():
+        if status not in known:
+            raise TableError(
+                f"stage {stage.name!r} made a row with _status {status!r}: expected one of {known}"
+            )

@@ -1,0 +1,628 @@
+"""The closed lists of reasons: why a row was rejected, quarantined or noted, or a post is missing.
+
+Whatever leaves a table, or is altered on the way, does so under one of these names and is counted.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """A name with its meaning; `Reason.meaning` is what reports print."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Reason:
+        """Makes a member that is its name and carries its meaning."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+
+class Status(StrEnum):
+    """What became of an input row: the values of the `_status` control column."""
+
+    KEPT = "kept"
+    REJECTED = "rejected"
+    QUARANTINED = "quarantined"
+    NOTED = "noted"
+
+
+class NotAnalyzed(Reason):
+    """Why a part of the analysis has no figures, or leaves a row out."""
+
+    MISSING_EXTRA = "missing_extra", "a package that it stands on is not installed"
+    NOT_CONFIGURED = "not_configured", "the config names no model for it"
+    MODEL_UNAVAILABLE = "model_unavailable", "the model cannot be loaded, or fails"
+    NO_PROMPTS = "no_prompts", "there is no prompt to look at"
+    NO_COMMENTS = "no_comments", "no comment was judged, or none speaks of a failure"
+    NO_POSTS = "no_posts", "the posts are not at hand: a release does not hold them"
+    NO_RUN = "no_run", "the stages' counts are not at hand"
+    NO_TEXT = "no_text", "the row holds no text, or its words are left out of the release"
+    BROKEN_TEXT = "broken_text", "the row holds half characters, which no file can hold"
+    FEW_PROMPTS = "few_prompts", "the set has fewer prompts than sets are compared at"
+    FEW_WORDS = "few_words", "the prompt has fewer than two words"
+    UNSEGMENTED = (
+        "unsegmented",
+        "its script writes no spaces, and the package that finds words in it is not installed",
+    )
+    NO_SCORED_TOKEN = (
+        "no_scored_token",
+        "it is a single token, whose probability nothing before it says",
+    )
+    NOT_FINITE = "not_finite", "the model gives it no finite probability"
+    NOT_SHOWN = "not_shown", "the plot shows a random draw of the set, and it is not in it"
+    BAD_FONT = "bad_font", "the font cannot be read"
+    NO_GLYPHS = "no_glyphs", "the font has no glyph for one of its characters"
+    NO_SPACE = "no_space", "there is no space left for it in the picture"
+
+
+class MetricReason(Reason):
+    """Why a metric has no number for a sample."""
+
+    MISSING_OUTPUT = "missing_output", "there is no output: none was made, or it was not kept"
+    NO_INPUT = "no_input", "there is no input to compare the output with"
+    BAD_OUTPUT = "bad_output", "the output cannot be shown as a picture"
+    BAD_INPUT = "bad_input", "an input cannot be shown as a picture"
+    BLANK_OUTPUT = "blank_output", "the output is of one colour"
+    BLANK_INPUT = "blank_input", "an input is of one colour"
+    PLACEHOLDER = "placeholder", "a sample with other inputs has the very same output"
+    NO_LEVELS = (
+        "no_levels",
+        "a channel has no level from 5 to 250: pooled with the others it counts, alone it cannot",
+    )
+    ZERO_DISTANCE = (
+        "zero_distance",
+        "the distance is 0, which the released code takes for a missing output",
+    )
+    UNRATED = "unrated", "no judge gave it a rating"
+    OFF_SCALE = "off_scale", "the rating is not on the scale that it is divided by"
+    NO_FACE_IN_INPUT = "no_face_in_input", "no face was found in any of its inputs"
+    NO_FACE_IN_OUTPUT = "no_face_in_output", "there is a face in an input, and none in the output"
+    ZERO_NORM = "zero_norm", "every face of one side has an embedding without a direction"
+    MODEL_FAILED = "model_failed", "the model that looks at its pictures fails on one of them"
+    SEVERAL_INPUTS = "several_inputs", "it has more inputs than the released code takes"
+    SIZE_NOT_TAKEN = "size_not_taken", "a picture is smaller or larger than the released code takes"
+    NOT_ABOVE_ZERO = (
+        "not_above_zero",
+        "its number is not above 0, and the released code drops those",
+    )
+    NOTHING_QUOTED = (
+        "nothing_quoted",
+        "its prompt quotes no text: the share of words that there are is measured instead",
+    )
+    TOO_FEW_WORDS = "too_few_words", "too few words were read for a share of them to mean anything"
+    UNKNOWN_LETTERS = (
+        "unknown_letters",
+        "each string that its prompt quotes has letters or signs that the text reader cannot write",
+    )
+    OTHER_SCRIPT = "other_script", "most of what was read is in a script without a vocabulary here"
+
+
+class Outcome(StrEnum):
+    """What became of a task that was given to a system: the values of `outputs.outcome`."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    NO_IMAGE = "no_image"
+    FAILED = "failed"
+    UNSUPPORTED = "unsupported"
+    RETIRED = "retired"
+
+
+class OutcomeStage(Reason):
+    """Where a task ended that has no picture: the values of `outputs.stage`."""
+
+    PREFLIGHT = "preflight", "before anything was asked: the model is no longer there"
+    TASK = "task", "the system does not take such a task, such as one with several inputs"
+    INPUT = "input", "its prompt or its inputs were not accepted"
+    OUTPUT = "output", "the picture was made, and held back"
+    REQUEST = "request", "the system could not be asked, or broke down"
+    ANSWER = "answer", "what came back is no picture that can be kept"
+
+
+class NoTask(Reason):
+    """Why a sample of a benchmark cannot be given to a system."""
+
+    DEHYDRATED = (
+        "dehydrated",
+        "its words or pictures are left out of the benchmark: `echo-hf hydrate` puts them back",
+    )
+    MISSING_INPUT = "missing_input", "an input picture cannot be had any more"
+    UNREADABLE_INPUT = "unreadable_input", "an input picture cannot be decoded"
+
+
+class NotTabled(Reason):
+    """Why an output that a journal holds is not in the table of outputs."""
+
+    OTHER_SETTINGS = (
+        "other_settings",
+        "drawn with other settings than the last ones of its system; its journal keeps it",
+    )
+
+
+class BadPicture(Reason):
+    """Why something cannot be shown as a picture: `BadPictureError.reason`."""
+
+    NO_FILE = "no_file", "the file does not exist or cannot be read"
+    NOT_A_PICTURE = "not_a_picture", "it is no picture in one of the formats that are read"
+    HTML = "html", "it is a web page, whatever its name says"
+    SVG = "svg", "it is a drawing in SVG, which has no pixels and may hold scripts"
+    TOO_MANY_BYTES = "too_many_bytes", "the file is larger than is read"
+    TOO_MANY_PIXELS = "too_many_pixels", "decoded, it would have more pixels than are read"
+    TOO_SMALL = "too_small", "one of its sides is a single pixel, as of a tracking pixel"
+    TRUNCATED = "truncated", "the file ends before the picture does"
+    DAMAGED = "damaged", "the bytes of the picture contradict its format"
+    UNKNOWN_RANGE = "unknown_range", "its numbers do not say which of them are black and white"
+
+
+class PictureNotice(Reason):
+    """What was noticed about a picture that could be loaded."""
+
+    ANIMATED = "animated", "it has several frames; the first is taken"
+    TRANSPARENT = "transparent", "it is transparent in places; the background is seen there"
+    SIXTEEN_BITS = "sixteen_bits", "it has 16 bits a channel; they are rounded to 8"
+    BAD_ORIENTATION = "bad_orientation", "the camera's notes cannot be read; it is not turned"
+    BAD_PROFILE = "bad_profile", "its colour profile cannot be read; its numbers are taken as sRGB"
+    OTHER_PROFILE = (
+        "other_profile",
+        "its colour profile is for other channels than it has; its numbers are taken as sRGB",
+    )
+    GAMMA_IGNORED = (
+        "gamma_ignored",
+        "it states a gamma or primaries that are not sRGB's, without a profile; they are ignored",
+    )
+
+
+class Missing(Reason):
+    """Why the content of a post is not there: the values of `posts.missing`."""
+
+    DELETED = "deleted", "removed by its author or the platform"
+    PROTECTED = "protected", "the account is private"
+    BLOCKED = "blocked", "the account blocks, or is suspended or withheld"
+    NOT_FOUND = "not_found", "the platform knows no such post"
+    NOT_FETCHED = "not_fetched", "named by another post, never collected"
+    REMOVED = "removed", "taken out because somebody asked for it; its address is a hash"
+
+
+class CrawlEnd(Reason):
+    """Why a platform is asked no more for now."""
+
+    NOTHING_LEFT = "nothing_left", "every query is answered, and nothing new came of the replies"
+    POSTS_SPENT = "posts_spent", "the budget of posts is used up; a larger one goes on from here"
+    DOLLARS_SPENT = (
+        "dollars_spent",
+        "the budget of money is used up; a larger one goes on from here",
+    )
+    ROUNDS_DONE = "rounds_done", "reply trees were followed as often as expand.rounds says"
+    EXPANSION_FULL = "expansion_full", "as many posts came by reply trees as expand.posts says"
+    SOME_FAILED = "some_failed", "some questions failed and wait for the next run"
+    TOLD_TO_WAIT = "told_to_wait", "the platform wants to be left alone for long; come back then"
+    KEY_REFUSED = (
+        "key_refused",
+        "the platform refuses the key, or what it may do; the next run goes on from here",
+    )
+    OUT_OF_REACH = (
+        "out_of_reach",
+        "nobody could sign in, or one question after the other failed; the next run tries again",
+    )
+
+
+class RefreshEnd(Reason):
+    """Why a platform is asked about no more posts for now."""
+
+    ALL_ASKED = "all_asked", "all its posts were asked about"
+    CANNOT_SAY = "cannot_say", "it has no way to say which posts are gone"
+    NOT_PAID = "not_paid", "it charges for each post; --budget says how much it may take"
+    LATER = "later", "the platform wants to be left alone for long; come back then"
+
+
+class Unfetched(Reason):
+    """Why the picture of an address is not there."""
+
+    NOT_REQUESTED = (
+        "not_requested",
+        "nobody was asked for the picture: fetching is switched off, or the run is offline",
+    )
+    GONE = "gone", "the server says that there is no such picture (404 or 410)"
+    FORBIDDEN = "forbidden", "the server refuses the request (another 4xx)"
+    RATE_LIMITED = "rate_limited", "the server asks for fewer requests, or to wait too long"
+    SERVER_ERROR = "server_error", "the server failed, or gave an answer without a picture"
+    TIMEOUT = "timeout", "the server took too long"
+    UNREACHABLE = "unreachable", "no connection could be made or kept"
+    PRIVATE_ADDRESS = "private_address", "the host's address is not one of the public internet"
+    NOT_ALLOWED = "not_allowed", "the address has a scheme, a port or a login that is not allowed"
+    TOO_MANY_REDIRECTS = "too_many_redirects", "the address led from one to the next without end"
+    TOO_LARGE = "too_large", "the picture has more bytes or pixels than are fetched"
+    WRONG_TYPE = "wrong_type", "what came is no picture in one of the formats that are read"
+    UNDECODABLE = "undecodable", "what came begins as a picture does, but cannot be decoded"
+
+
+class IgnoredRating(Reason):
+    """Why a rating does not count; it is named and counted in the result."""
+
+    OTHER_RUBRIC = (
+        "other_rubric",
+        "a rating by another rubric than the one that is scored; text_rendering has figures of "
+        "its own",
+    )
+    NO_OUTPUT = "no_output", "the table of outputs has no such sample and system"
+    NO_PICTURE = "no_picture", "the table of outputs says that there is no picture to rate"
+    OTHER_DIGEST = "other_digest", "the judge saw another version of the sample than the system"
+
+
+class Unrated(Reason):
+    """Why a judge that answered, or could not be asked, gave no rating: values of `outcome`."""
+
+    NO_RATING = "no_rating", "the answer holds no rating in the form that was asked for"
+    BEYOND_SCALE = "beyond_scale", "the rating is not one of the judge's scale"
+    UNSHOWABLE = "unshowable", "the output or an input cannot be shown as a picture"
+    NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
+    TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
+
+
+class NotJudged(Reason):
+    """Why no judge is asked about an output."""
+
+    WITHOUT_PICTURE = "without_picture", "the system made no picture of the sample"
+
+
+class NotRanked(Reason):
+    """Why people do not rank an output or a sample."""
+
+    LOST_PICTURE = "lost_picture", "the file of the picture is not among the run's pictures"
+    FEW_OUTPUTS = "few_outputs", "fewer than two systems made a picture of the sample"
+    NOT_DRAWN = "not_drawn", "enough samples of its split were drawn before it"
+
+
+class NotAudited(Reason):
+    """Why a judge neither passed nor failed a part of its audit."""
+
+    FEW_RATINGS = "few_ratings", "fewer than 5 of these pictures, or of real outputs, were rated"
+    NO_ROOM = (
+        "no_room",
+        "the judge rates real outputs so low that nothing can be rated that far below them",
+    )
+
+
+class Unscored(Reason):
+    """Why a measure has no number."""
+
+    ONE_SYSTEM = "one_system", "there is no other system to compare it with"
+    NOT_RATED = "not_rated", "no judge rated any of its outputs"
+    NOTHING_IN_COMMON = (
+        "nothing_in_common",
+        "no judge rated it and another system on the same sample",
+    )
+    FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
+    NO_SPREAD = "no_spread", "all samples give the same, which says nothing of how others differ"
+    NO_DRAWS = "no_draws", "no bootstrap was asked for"
+    ONE_COMPARISON = "one_comparison", "a single comparison has no standard error"
+    NO_DIFFERENCE = "no_difference", "the two do as well as each other: no number separates them"
+    UNBOUNDED = (
+        "unbounded",
+        "some systems never lose a point to the others, so that no finite strength explains it",
+    )
+    ZERO_SECOND = "zero_second", "the second best value is not above 0, so that no share of it is"
+    NO_GAP = "no_gap", "the other benchmark has no gap between its best two to compare with"
+    NO_OWN_SYSTEM = (
+        "no_own_system",
+        "no pair of a system of the judge's developer and another's was rated",
+    )
+    NO_OTHER_JUDGE = "no_other_judge", "no judge of another developer rated the same pairs"
+    NO_ORDER = (
+        "no_order",
+        "nowhere do both put two of the same systems in an order: too few in common, or all tied",
+    )
+    NO_VERDICTS = "no_verdicts", "no pair of outputs has a verdict, or not in both orders"
+    NO_WINNERS = "no_winners", "every pair is a tie in one of the two ways, or in both"
+    NO_CEILING = "no_ceiling", "people do not agree with each other, so that no share of it is"
+
+
+class LeftOut(Reason):
+    """Why a row of a run is not in its release."""
+
+    NOT_RELEASED = "not_released", "its sample is not in the release"
+    OTHER_SAMPLE = "other_sample", "its sample has another prompt or other inputs by now"
+    OTHER_OUTPUT = "other_output", "a rating of a picture in whose place the system drew another"
+    MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
+    SILENCED = (
+        "silenced",
+        "only the texts and pictures in them, which may repeat posts that must not be passed on",
+    )
+    OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
+    UNFIT = "unfit", "an answer of half characters, or a longer one than is read back"
+
+
+class Match(Reason):
+    """How what `hydrate` puts back matches what was left out, the best first."""
+
+    EXACT = "exact", "the very words, or the very bytes of the picture"
+    SAME_PICTURE = "same_picture", "the picture packed or scaled anew, as far as a signature tells"
+    DIFFERENT = "different", "other words or another picture stand there now; it stays left out"
+    MISSING = "missing", "what is at hand does not hold it; it stays left out"
+
+
+class Review(Reason):
+    """Why a person has to look at a sample before it is published: the values of `review`."""
+
+    MAY_SHOW_MINOR = "may_show_minor", "a real person in one of its pictures may be under 18"
+    PERSONAL_DATA = (
+        "personal_data",
+        "its prompt holds personal data, such as an e-mail address or the name of an account, or "
+        "is too long to be searched for it",
+    )
+    IMAGE_METADATA = (
+        "image_metadata",
+        "what one of its images says beside its pixels, such as where it was taken, cannot be "
+        "removed: whoever keeps the sample releases it",
+    )
+    REMOVED_EARLIER = (
+        "removed_earlier",
+        "a reviewer removed it, and its prompt or its inputs have changed since",
+    )
+    EDITED_EARLIER = (
+        "edited_earlier",
+        "a reviewer changed it, and its prompt or its inputs have changed since: that change is "
+        "not in it",
+    )
+    EDITED_UNSCREENED = (
+        "edited_unscreened",
+        "a reviewer brought words or pictures into it that no safety model has seen, and nobody "
+        "has kept it with them",
+    )
+    SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
+
+
+class NotGold(Reason):
+    """Why a reviewed sample is not in the gold that is made of reviews."""
+
+    NOT_REVIEWED = (
+        "not_reviewed",
+        "it, or another sample of its thread, was neither kept nor removed as it is now: gold "
+        "speaks of whole threads",
+    )
+    COMPLETION = (
+        "completion",
+        "it, or another sample of its thread, completes a template, which is one sample in gold",
+    )
+    NOT_COPIED = (
+        "not_copied",
+        "its prompt, or that of another sample of its thread, has words that nobody wrote there",
+    )
+    SAME_PROMPT = (
+        "same_prompt",
+        "two samples of its thread have one prompt, which names a sample in gold",
+    )
+    NOT_IN_POSTS = "not_in_posts", "its thread is not in the files of posts that the config names"
+    IN_SCREENSHOT = (
+        "in_screenshot",
+        "a sample of its thread has a screenshot, and no reviewer said of which layout: only its "
+        "prompt and its quality are gold, not its pictures",
+    )
+
+
+class Reject(Reason):
+    """Why a row does not go on; its input row is kept in `rejects`."""
+
+    NOT_JSON = "not_json", "the line or file is not valid JSON"
+    NOT_A_POST = "not_a_post", "the JSON is not a post in the source's format"
+    BROKEN_ROW = "broken_row", "the row of the table cannot be read; the detail has its line"
+    NO_URL = "no_url", "the post has no usable address"
+    OTHER_PLATFORM = (
+        "other_platform",
+        "it names X as its platform, and its address is elsewhere; give the address at X",
+    )
+    SUPERSEDED = (
+        "superseded",
+        "another record has a newer text of the same post, which takes the place of its text and "
+        "pictures; the detail names it",
+    )
+    REPOST = "repost", "a pure repost: the original post stands for it"
+    NOT_RELEVANT = "not_relevant", "no post of its thread is about images made with the target"
+    NOT_ASKED = "not_asked", "no post of its thread was found by a search, so none was scored"
+    NOT_SCORED = "not_scored", "no post of its thread passed, and at least one could not be scored"
+    NO_SAMPLE = "no_sample", "the model found no sample in the thread"
+    TRASH = "trash", "no clear task, off topic, or made with another model"
+    FLAGGED = "flagged", "marked by the safety stage; the detail names the hazards"
+    REMOVED_IN_REVIEW = "removed_in_review", "a reviewer removed it; no other one takes its place"
+    NOT_CLEANED = (
+        "not_cleaned",
+        "an image of it has metadata that cannot be removed; it waits until a reviewer keeps it",
+    )
+    DUPLICATE_OF = "duplicate_of", "equal prompt and inputs; the detail names the sample that stays"
+
+
+class Failed(Reason):
+    """Why a model call gave no answer; its row is kept in `quarantine` and tried again."""
+
+    NEEDS_MODEL = "needs_model", "plain rules cannot decide this; run it with a model"
+    NOT_ANSWERED = "not_answered", "no answer is stored, and none was asked for"
+    ENGINE_ERROR = "engine_error", "the engine reported an error"
+    REFUSED = "refused", "the model declined to answer"
+    CUT = "cut", "the answer ended at the token limit"
+    UNREADABLE = "unreadable", "the answer holds no JSON object, or is none of those that may be"
+    OFF_SCHEMA = "off_schema", "the answer's JSON does not fit the declared schema"
+
+
+class Notice(Reason):
+    """What was noticed about a row that goes on."""
+
+    FORGOTTEN = "forgotten", "a post whose removal was asked for; nothing of it is taken in"
+    FORGOTTEN_LINK = (
+        "forgotten_link",
+        "the post answers or quotes one whose removal was asked for; a hash stands for its address",
+    )
+    BAD_TIMESTAMP = "bad_timestamp", "the date cannot be read; the post stays without one"
+    BAD_FIELD = (
+        "bad_field",
+        "a field has a value of the wrong kind; the post stays, with what could be read of it",
+    )
+    UNKNOWN_FIELD = "unknown_field", "a field that the format does not have"
+    BROKEN_PICTURE = "broken_picture", "the picture cannot be decoded"
+    PICTURE_NOT_FOUND = "picture_not_found", "the picture file does not exist"
+    PICTURE_WITHOUT_ADDRESS = "picture_without_address", "a picture is named, but not where it is"
+    REPLIES_NOT_FETCHED = (
+        "replies_not_fetched",
+        "the answer says that there are more replies, and does not hold them",
+    )
+    UNNAMED_PARENT = (
+        "unnamed_parent",
+        "the post answers one whose address the platform did not say; its reply tree says it",
+    )
+    HIDDEN_BY_AUTHOR = (
+        "hidden_by_author",
+        "its author keeps it from the general public (signed-in readers, followers, unlisted): its "
+        "address and its place in the thread are taken in, nothing else",
+    )
+    LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
+    CLAIMED_TIME = (
+        "claimed_time",
+        "the author dates the post after the platform first saw it; the platform's time is taken",
+    )
+    PICTURE_OUTSIDE = "picture_outside", "the picture's path leaves the folder of the posts"
+    SELF_PARENT = "self_parent", "the post names itself as its parent; the link is cut"
+    CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"
+    UNKNOWN_NUMBER = (
+        "unknown_number",
+        "the model named a post, a picture or a comment that it was not shown",
+    )
+    NOT_ITS_POST = "not_its_post", "the model named a post that only stands above the sample's own"
+    POST_USED_TWICE = "post_used_twice", "the model gave one post to two samples; the first has it"
+    PICTURE_USED_TWICE = (
+        "picture_used_twice",
+        "two samples of a thread, or two tasks of a sample, show one picture; the first has it",
+    )
+    TWO_ROLES = "two_roles", "the model called a picture input and output; it counts as output"
+    NEITHER = "neither", "the model calls the picture neither input nor output"
+    NO_TASK = "no_task", "the pictures show no coherent task; the sample is of quality Analysis"
+    UNKNOWN_BLANK = (
+        "unknown_blank",
+        "the model filled what is no blank of the prompt, or a blank more often than it stands",
+    )
+    BLANK_LEFT = "blank_left", "a completed template still holds this blank; only for analysis"
+    TEMPLATE_LEFT = (
+        "template_left",
+        "the prompt is a template that nothing completed; only for analysis",
+    )
+    PICTURE_NOT_THERE = (
+        "picture_not_there",
+        "a picture of the sample's posts could not be had, and may be an input; only for analysis",
+    )
+    NOT_COMPLETED = (
+        "not_completed",
+        "a picture of a template whose other pictures show completions, but not this one",
+    )
+    COMPLETION_WITHOUT_PICTURE = (
+        "completion_without_picture",
+        "the model completed a template without a picture that shows it",
+    )
+    NOT_PARSED = (
+        "not_parsed",
+        "the pictures stand in a screenshot that is yet to be taken apart",
+    )
+    WRONG_CONVENTION = (
+        "wrong_convention",
+        "the model's coordinates do not fit its way of naming places; nothing is cut out",
+    )
+    DEGENERATE_BOX = "degenerate_box", "a box has no area in the screenshot; nothing is cut out"
+    TINY_BOX = "tiny_box", "a box is too small to hold a picture; nothing is cut out"
+    WHOLE_BOX = "whole_box", "a box is nearly the whole screenshot; nothing is cut out"
+    OVERLAPPING_BOXES = (
+        "overlapping_boxes",
+        "two boxes show the same part of the screenshot, or equal ones; nothing is cut out",
+    )
+    NO_BOX = "no_box", "the model found no picture in the screenshot; nothing is cut out"
+    DUPLICATE_BOX = "duplicate_box", "two boxes show one picture; the first one counts"
+    CLAMPED_BOX = "clamped_box", "a box reaches a little past the screenshot; it ends at its edge"
+    ASSUMED_CONVENTION = (
+        "assumed_convention",
+        "how the model names places is not known; it was told a way, and is taken at its word",
+    )
+    UNKNOWN_PIXELS = (
+        "unknown_pixels",
+        "the model counts pixels, and how its server resizes pictures is not stated: give the "
+        "engine max_pixels; the screenshot was not asked about",
+    )
+    UNFIT_PICTURE = (
+        "unfit_picture",
+        "a picture of this shape cannot be sent to the model; it was not asked about",
+    )
+    PROMPT_NOT_READ = (
+        "prompt_not_read",
+        "the engine cannot read the words in the screenshot; the sample keeps its prompt",
+    )
+    REPLACED_INPUT = (
+        "replaced_input",
+        "an input that was posted beside the screenshot; those that it shows take its place",
+    )
+    UNKNOWN_HAZARD = (
+        "unknown_hazard",
+        "the guard flagged the sample without a label, or with one that no list knows; the sample "
+        "is kept out of the benchmark",
+    )
+    UNJUDGED_COMMENT = "unjudged_comment", "the model gave no verdict on a comment"
+    JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
+    PARTS_DISAGREE = (
+        "parts_disagree",
+        "answers about parts of one sample name different kinds or tasks; the first counts",
+    )
+    BAD_KEYWORD = "bad_keyword", "the keyword is no short name of a failure; it is left out"
+    KEYWORD_WITHOUT_FAILURE = (
+        "keyword_without_failure",
+        "the model gave a keyword with a verdict that speaks of no failure; it is left out",
+    )
+    SHORTENED_PROMPT = (
+        "shortened_prompt",
+        "the prompt holds our own mark of what was left out of a text that is too long to show; "
+        "only for analysis",
+    )
+    EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
+    FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is no text of the post it names"
+    NO_AUTHOR_KEY = (
+        "no_author_key",
+        "ECHO_HF_AUTHOR_KEY is not set: its author, and those of its comments, are left out",
+    )
+    AUTHOR_IN_ADDRESS = (
+        "author_in_address",
+        "the address of the post, which is published, holds its author's name, and would undo a "
+        "hash of it: there is none",
+    )
+    MASKED_E_MAIL = "masked_e_mail", "an e-mail address in a comment or provenance is masked"
+    MASKED_PHONE = "masked_phone", "a phone number in a comment or provenance is masked"
+    MASKED_HANDLE = "masked_handle", "an account's name in a comment or provenance is masked"
+    MASKED_CARD = "masked_card", "the number of a card in a comment or provenance is masked"
+    MASKED_IBAN = "masked_iban", "the number of an account at a bank (IBAN) is masked likewise"
+    MASKED_IP = "masked_ip", "the address of a machine (IP) in a comment or provenance is masked"
+    MASKED_KEY = "masked_key", "a key to a service in a comment or provenance is masked"
+    MASKED_UNSEARCHED = (
+        "masked_unsearched",
+        "a comment or provenance has more than the 12,000 characters that are searched for "
+        "personal data: the rest is left out",
+    )
+    REMOVED_EXIF = "removed_exif", "notes of a camera or a program were removed from an image"
+    REMOVED_GPS = "removed_gps", "where it was taken was removed from an image"
+    REMOVED_XMP = "removed_xmp", "notes in XML were removed from an image"
+    REMOVED_IPTC = "removed_iptc", "notes of a picture desk were removed from an image"
+    REMOVED_COMMENT = "removed_comment", "a comment was removed from an image"
+    REMOVED_TEXT = "removed_text", "named texts were removed from an image"
+    REMOVED_OTHER = (
+        "removed_other",
+        "a signature, a thumbnail, a further image or the like was removed from an image",
+    )
+    IMAGE_NOT_CLEANED = (
+        "image_not_cleaned",
+        "what an image says beside its pixels cannot be removed; a person has to look at it",
+    )
+    PERSONAL_DATA_IN_PROMPT = (
+        "personal_data_in_prompt",
+        "the prompt holds personal data; it stays as it is, and a person has to look at it",
+    )
+    EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
+    EDIT_NOT_APPLIED = (
+        "edit_not_applied",
+        "a part of a reviewer's change is about a picture that is not there any more, or that "
+        "another sample has; the rest of the change holds",
+    )

@@ -1,0 +1,294 @@
+"""Which tasks people give, which of them reference sets lack, and who wins at each (figure 3)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasets import Dataset
+
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES
+from echo_hf.config.checks import EngineChoice
+from echo_hf.config.sections import Target
+from echo_hf.curate.feedback import Feedback
+from echo_hf.engines.base import make_engine
+from echo_hf.engines.rules.verdicts import LONGEST, Wish, task_of
+from echo_hf.engines.rules.words import fold, without_addresses
+from echo_hf.judging.run_tables import read_run
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.report.analysis.prompts import PromptSet
+from echo_hf.report.analysis.result import Estimate, Part, TaskCount, TaskRate, Tasks
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
+from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.votes import Protocol
+from echo_hf.scores.win_rate import WinRate, win_rate
+from echo_hf.systems.benchmark import Benchmark
+from echo_hf.tables import RATINGS
+
+UNKNOWN = "unknown"
+TaskPart = Part[Tasks]
+Sample = Mapping[str, Any]
+
+
+def tasks(
+    samples: Sequence[Sample],
+    references: Mapping[str, Counter[str]],
+    rates: Sequence[TaskRate] = (),
+    *,
+    no_rates: str | None = None,
+    no_references: str | None = None,
+    engine: Mapping[str, Any] | None = None,
+) -> TaskPart:
+    """Counts samples by task, and says which tasks reference sets lack.
+
+    Args:
+        samples: Rows of samples, with task and kind.
+        references: For each reference set, prompts by task.
+        rates: Win rates by split and task.
+        no_rates: Why there are none.
+        no_references: Why the references' tasks are not known.
+        engine: Who told the references' tasks; null for plain rules.
+
+    Returns:
+        The tasks, the most frequent first.
+
+    Example:
+        >>> samples = [{"task": "edit", "kind": "task"}, {"task": None, "kind": None}]
+        >>> found = tasks(samples, {"GenEval": Counter(text_to_image=553)}).found
+        >>> [(one.task, one.share, one.absent_from) for one in found.counts]
+        [('edit', 0.5, ('GenEval',)), ('unknown', 0.5, ())]
+    """
+    counts = Counter(sample["task"] or UNKNOWN for sample in samples)
+    kinds = Counter(sample["kind"] or UNKNOWN for sample in samples)
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    found = Tasks(
+        counts=tuple(_count(task, number, len(samples), references) for task, number in ranked),
+        kinds=dict(sorted(kinds.items())),
+        rates=tuple(rates),
+        no_rates=no_rates,
+        no_references=no_references,
+    )
+    return TaskPart(found=found, definition=_definition(engine))
+
+
+def _count(
+    task: str, number: int, samples: int, references: Mapping[str, Counter[str]]
+) -> TaskCount:
+    known = {} if task == UNKNOWN else references
+    return TaskCount(
+        task=task,
+        samples=number,
+        share=number / samples,
+        in_references={name: counts[task] for name, counts in known.items()},
+        absent_from=tuple(name for name, counts in known.items() if counts and not counts[task]),
+    )
+
+
+def _definition(engine: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        "task": "of samples: as the stage `feedback` named it, by the engine in the manifest; null "
+        "is unknown",
+        "references": "of their prompts: by the question of the stage `feedback` to the engine, "
+        "else by the plain rules; given the pictures that each comes with (`inputs`)",
+        "engine": dict(engine) if engine else None,
+        "rates": "win rate under the run's protocol among the rated samples of the task",
+    }
+
+
+UNRATED = "no output is rated: `echo-hf judge` has judges rate them"
+
+
+def rates_of_run(
+    benchmark: Benchmark,
+    folder: RunFolder,
+    samples: Sequence[Mapping[str, Any]],
+    *,
+    protocol: Protocol,
+    draws: int,
+    seed: int,
+) -> tuple[tuple[TaskRate, ...], str | None]:
+    """Win rates by split and task of what a run holds.
+
+    Args:
+        benchmark: What its systems were run on.
+        folder: The run's folder.
+        samples: Rows of samples, with id and task.
+        protocol: `published` or `corrected`.
+        draws: Draws of the bootstrap.
+        seed: Of the draws.
+
+    Returns:
+        The rates, and in one line why there are none.
+
+    Raises:
+        EchoError: The run's tables cannot be read, or contradict each other.
+    """
+    if not (folder.root / f"{RATINGS.name}.parquet").exists():
+        return (), UNRATED
+    tables = read_run(benchmark, folder)
+    task_of = {sample["id"]: sample["task"] or UNKNOWN for sample in samples}
+    found: list[TaskRate] = []
+    for split in tables.tasks:
+        ratings, outputs = (tables.of_split(one, split) for one in (tables.ratings, tables.outputs))
+        if ratings is not None:
+            found += task_rates(
+                split, ratings, outputs, task_of, protocol=protocol, draws=draws, seed=seed
+            )
+    return tuple(found), None if found else UNRATED
+
+
+def task_rates(
+    split: str,
+    ratings: pa.Table,
+    outputs: pa.Table | None,
+    task_of: Mapping[str, str],
+    *,
+    protocol: Protocol = "corrected",
+    draws: int = 1000,
+    seed: int = 0,
+) -> Iterator[TaskRate]:
+    """Win rates on the samples of each task of one split.
+
+    Args:
+        split: Name of the split.
+        ratings: Its ratings.
+        outputs: Its outputs, null when only ratings are at hand.
+        task_of: Task by sample; a sample that is not there has an unknown one.
+        protocol: `published` or `corrected`.
+        draws: Draws of the bootstrap.
+        seed: Of the draws.
+
+    Yields:
+        Rates by task, the one with the most rated samples first.
+    """
+    overall = ratings.filter(
+        pc.and_(pc.equal(ratings["rubric"], RUBRIC), pc.is_valid(ratings["rating"]))
+    )
+    by_task: dict[str, list[str]] = defaultdict(list)
+    for sample in sorted(overall["sample_id"].unique().to_pylist()):
+        by_task[task_of.get(sample, UNKNOWN)].append(sample)
+    for task, samples in sorted(by_task.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        rated, made = (_of(table, samples) for table in (overall, outputs))
+        rates = win_rate(rated, made, protocol=protocol, n_boot=draws, seed=seed)
+        yield _rate(split, task, len(samples), rates)
+
+
+def _of(table: pa.Table | None, samples: Sequence[str]) -> pa.Table | None:
+    if table is None:
+        return None
+    return table.filter(pc.is_in(table["sample_id"], pa.array(samples, pa.string())))
+
+
+def _rate(split: str, task: str, samples: int, found: WinRate) -> TaskRate:
+    estimates = {}
+    for system, value in found.win_rate.items():
+        low, high = found.interval[system] or (None, None)
+        reason = found.reasons.get(system)
+        estimates[system] = Estimate(value=value, low=low, high=high, reason=reason)
+    return TaskRate(
+        split=split,
+        task=task,
+        samples=samples,
+        few=samples < FEWEST_SAMPLES,
+        rates=estimates,
+        coverage=dict(found.coverage),
+    )
+
+
+def task_by_rules(prompt: str, inputs: int) -> str:
+    """The kind of a task by the plain rules that the `rules` engine uses in the stage `feedback`.
+
+    Args:
+        prompt: What is asked for.
+        inputs: How many pictures it comes with.
+
+    Returns:
+        One of the tasks of `tables.SAMPLES`.
+
+    Example:
+        >>> task_by_rules("a photo of a bench", 0), task_by_rules("make the frisbee a ball", 1)
+        ('text_to_image', 'edit')
+    """
+    text = without_addresses(prompt)
+    return task_of(Wish(fold(text)[:LONGEST], text[:LONGEST], inputs))
+
+
+def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> list[Counter[str]]:
+    """Counts the tasks of reference sets.
+
+    Args:
+        references: The sets.
+        inputs: For each set, how many pictures its prompts come with.
+
+    Returns:
+        For each set, prompts by task.
+    """
+    return [
+        Counter(task_by_rules(prompt, pictures) for prompt in one.prompts)
+        for one, pictures in zip(references, inputs, strict=True)
+    ]
+
+
+NO_PICTURE = "0" * 64  # the stage asks how many pictures there are, not what they show
+
+
+def asked_tasks(
+    references: Sequence[PromptSet],
+    inputs: Sequence[int],
+    choice: EngineChoice,
+    target: Target,
+    folder: RunFolder,
+) -> list[Counter[str]]:
+    """Counts the tasks of reference sets by a model's answers, which the run's store keeps.
+
+    Args:
+        references: The sets.
+        inputs: For each set, how many pictures its prompts come with.
+        choice: The engine to ask.
+        target: The model that the samples were given to, as the question names it.
+        folder: The run's folder; what it has an answer for is not asked again.
+
+    Returns:
+        For each set, prompts by task; `unknown` where the call failed, or it is no task.
+
+    Raises:
+        EngineError: The engine is not usable.
+        MissingExtraError: Its packages are not installed.
+    """
+    stage = Feedback(target)
+    with make_engine(choice.kind, **choice.options) as engine, closing(folder.store()) as store:
+        return [
+            Counter(
+                task or UNKNOWN
+                for task in run_stage(
+                    stage, _samples(one, pictures), engine=engine, store=store
+                ).dataset["task"]
+            )
+            for one, pictures in zip(references, inputs, strict=True)
+        ]
+
+
+def _samples(one: PromptSet, pictures: int) -> Dataset:
+    rows = pa.Table.from_pylist(list(_rows(one, pictures)), SAMPLES_IN_CONTEXT.schema)
+    return Dataset(rows)
+
+
+def _rows(one: PromptSet, pictures: int) -> Iterator[dict[str, Any]]:
+    for name, prompt in zip(one.ids, one.prompts, strict=True):
+        yield {
+            **dict.fromkeys(SAMPLES_IN_CONTEXT.columns),
+            "id": name,
+            "prompt": prompt,
+            "quality": "Benchmark",
+            "post_urls": [f"reference:{one.name}"],
+            "input_images": [NO_PICTURE] * pictures,
+            "output_images": [],
+            "community_feedback": [],
+            "context": [],
+            "provenance": "{}",
+        }

@@ -1,1 +1,0 @@
-"""Small charts as SVG: pure functions of numbers, coloured by the page's style sheet."""

@@ -1,0 +1,180 @@
+"""A report and an analysis in a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from echo_hf._infra.text import plain
+from echo_hf.report.analysis.analyze import Analyzed
+from echo_hf.report.analysis.result import Analysis, Estimate, Failures, SetPerplexity, Tasks
+from echo_hf.report.markup import plural
+from echo_hf.report.report import Report
+
+
+def show_report(console: Console, written: Report) -> None:
+    """Prints where a report lies, and which pictures it could not show.
+
+    Args:
+        console: Where to print.
+        written: The report.
+    """
+    for reason, pictures in sorted(Counter(written.problems.values()).items()):
+        line = f"{plural(pictures, 'picture')} cannot be shown: {reason}"
+        console.print(Text(line, "yellow"), soft_wrap=True)
+    held = f"{plural(written.samples, 'sample')}, {plural(written.pictures, 'picture')}"
+    console.print(Text(f"report: {written.path} ({held})"), soft_wrap=True)
+
+
+NOTHING = "-"
+LONGEST = 40
+MOST_ROWS = 10
+PARTS = (
+    "diversity",
+    "lengths",
+    "languages",
+    "near_duplicates",
+    "perplexity",
+    "tasks",
+    "embedding_map",
+    "failures",
+    "word_cloud",
+    "interaction",
+    "activity",
+    "funnel",
+)
+
+
+def show_analysis(console: Console, done: Analyzed) -> None:
+    """Prints an analysis.
+
+    Args:
+        console: Where to print.
+        done: The analysis.
+    """
+    for table in tables_of(done.analysis):
+        console.print(table)
+        console.print()
+    for name in PARTS:
+        part = getattr(done.analysis, name)
+        if part.reason is not None:
+            said = f"no {name}, {part.reason}: {plain(part.detail, 300)}"
+            console.print(Text(said, "yellow"), soft_wrap=True)
+    tasks = done.analysis.tasks.found
+    if tasks and tasks.no_references:
+        said = f"no tasks of references: {plain(tasks.no_references, 300)}"
+        console.print(Text(said, "yellow"), soft_wrap=True)
+    console.print(Text(f"analysis: {done.path}"), soft_wrap=True)
+
+
+def tables_of(analysis: Analysis) -> Iterator[Table]:
+    """The tables of an analysis, those of parts without figures left out.
+
+    Args:
+        analysis: The analysis.
+
+    Yields:
+        Prompt sets, perplexity, tasks, failures.
+    """
+    yield _sets(analysis)
+    if analysis.perplexity.found:
+        yield _perplexity(analysis.perplexity.found)
+    if analysis.tasks.found:
+        yield _tasks(analysis.tasks.found)
+    if analysis.failures.found:
+        yield _failures(analysis.failures.found)
+
+
+def _sets(analysis: Analysis) -> Table:
+    table = _table(f"{analysis.name}: prompts, and the sets they are compared with", "set")
+    at = next((one.at for one in analysis.diversity.found or ()), 0)
+    for heading in ("prompts", "words", "first bigrams", f"of {at:,}", "ratio"):
+        table.add_column(heading, justify="right")
+    bigrams = {one.name: one for one in analysis.diversity.found or ()}
+    lengths = {one.name: one.words for one in analysis.lengths.found or ()}
+    for one in analysis.sets:
+        begins, length = bigrams.get(one.name), lengths.get(one.name)
+        cells = (
+            plain(one.name, LONGEST),
+            f"{one.prompts:,}",
+            f"{length.median:g}" if length else NOTHING,
+            f"{begins.unique:,}" if begins else NOTHING,
+            _shown(begins.expected if begins else None, 0),
+            _shown(begins.ratio if begins else None, 2),
+        )
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _perplexity(found: Sequence[SetPerplexity]) -> Table:
+    table = _table("perplexity, lower is more natural", "set")
+    for heading in ("prompts", "tokens", "of tokens", "of prompts", "ratio"):
+        table.add_column(heading, justify="right")
+    for one in found:
+        cells = (
+            plain(one.name, LONGEST),
+            f"{one.prompts:,}",
+            f"{one.tokens:,}",
+            _shown(one.token_level, 1),
+            _shown(one.prompt_level, 1),
+            _shown(one.ratio, 2),
+        )
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _tasks(found: Tasks) -> Table:
+    table = _table("tasks", "task")
+    for heading in ("samples", "share"):
+        table.add_column(heading, justify="right")
+    table.add_column("absent from")
+    for one in found.counts:
+        missing = ", ".join(plain(name, LONGEST) for name in one.absent_from)
+        cells = (
+            plain(one.task, LONGEST),
+            f"{one.samples:,}",
+            f"{one.share:.0%}",
+            missing or NOTHING,
+        )
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _failures(found: Failures) -> Table:
+    table = _table("what people say failed", "keyword")
+    for heading in ("comments", "samples"):
+        table.add_column(heading, justify="right")
+    table.add_column("spellings")
+    for one in found.keywords[:MOST_ROWS]:
+        cells = (
+            plain(one.keyword, LONGEST),
+            f"{one.comments:,}",
+            f"{one.samples:,}",
+            _others(one.spellings),
+        )
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _others(spellings: Mapping[str, int]) -> str:
+    _, *others = spellings
+    return ", ".join(plain(one, LONGEST) for one in others) or NOTHING
+
+
+def _table(title: str, first: str) -> Table:
+    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
+    table.add_column(first)
+    return table
+
+
+def _shown(estimate: Estimate | None, digits: int) -> str:
+    if estimate is None or estimate.value is None:
+        return NOTHING
+    value = f"{estimate.value:,.{digits}f}"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} [{estimate.low:,.{digits}f}, {estimate.high:,.{digits}f}]"

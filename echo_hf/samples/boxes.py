@@ -1,0 +1,556 @@
+"""From the boxes of an answer to pixels of the image, and crops without changing a pixel."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Literal
+
+from PIL import Image, ImageOps
+
+from echo_hf.engines.checkpoint import FAMILIES, family_of
+from echo_hf.engines.pixels import fitted
+from echo_hf.errors import PictureError
+from echo_hf.images.store import FORMATS, MOST_PIXELS
+from echo_hf.reasons import Notice
+
+Size = tuple[int, int]
+Box = tuple[float, float, float, float]
+
+BEYOND = 0.05  # how far past a side a model may miss, in parts of that side
+
+
+class Convention(StrEnum):
+    """How the four numbers of a box are meant."""
+
+    ABS_RESIZED = "abs_resized"
+    REL_1000 = "rel_1000"
+    REL_1 = "rel_1"
+    REL_1000_YX = "rel_1000_yx"
+
+
+# How each family of models was trained to answer; whoever asks it for another way gets worse boxes.
+OF_FAMILIES: Mapping[str, Convention] = MappingProxyType(
+    {
+        "qwen2_vl": Convention.REL_1000,
+        "qwen2_5_vl": Convention.ABS_RESIZED,
+        "qwen3_vl": Convention.REL_1000,
+    }
+)
+# Families whose pictures are resized by no rule that is known here, by the names of their models.
+OF_NAMES = (
+    (re.compile(r"gemini"), Convention.REL_1000_YX),
+    (re.compile(r"glm-?\d(?:\.\d)?v"), Convention.REL_1000),
+)
+FIRST_CORNER = "the upper left corner, then the lower right one"
+WORDS: Mapping[Convention, str] = MappingProxyType(
+    {
+        Convention.ABS_RESIZED: f"Give each box as [x1, y1, x2, y2] in pixels: {FIRST_CORNER}.",
+        Convention.REL_1000: (
+            f"Give each box as [x1, y1, x2, y2]: {FIRST_CORNER}, in thousandths of the picture's "
+            "width and height, from 0 to 1000."
+        ),
+        Convention.REL_1: (
+            f"Give each box as [x1, y1, x2, y2]: {FIRST_CORNER}, in parts of the picture's width "
+            "and height, from 0 to 1."
+        ),
+        Convention.REL_1000_YX: (
+            f"Give each box as [y1, x1, y2, x2]: {FIRST_CORNER}, in thousandths of the picture's "
+            "height and width, from 0 to 1000."
+        ),
+    }
+)
+
+
+def convention_of(family: str | None, model: str = "") -> Convention | None:
+    """How a model names places.
+
+    Args:
+        family: A key of `echo_hf.engines.checkpoint.FAMILIES`, null for none.
+        model: The model's name.
+
+    Returns:
+        The convention; null for a model of which it is not known.
+
+    Example:
+        >>> convention_of("qwen2_5_vl").value, convention_of(None, "google/gemini-3-pro").value
+        ('abs_resized', 'rel_1000_yx')
+        >>> convention_of(None, "org/some-model") is None
+        True
+    """
+    if family is not None and family in OF_FAMILIES:
+        return OF_FAMILIES[family]
+    return next((one for words, one in OF_NAMES if words.search(model.lower())), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """How a model names places in one picture.
+
+    Attributes:
+        convention: What the numbers mean.
+        original: Width and height of the upright picture.
+        sent: Width and height in which the model gets it.
+    """
+
+    convention: Convention
+    original: Size
+    sent: Size
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """The numbers that stand for the right side and the bottom."""
+        if self.convention is Convention.ABS_RESIZED:
+            return self.sent
+        return (1, 1) if self.convention is Convention.REL_1 else (1000, 1000)
+
+    @property
+    def words(self) -> str:
+        """How to ask for boxes."""
+        asked = WORDS[self.convention]
+        if self.convention is not Convention.ABS_RESIZED:
+            return asked
+        width, height = self.sent
+        return f"The picture is {width} pixels wide and {height} pixels high. {asked}"
+
+    def to_original(self, numbers: Sequence[float]) -> Box:
+        """Where a box lies in the upright picture; nothing is clipped.
+
+        Args:
+            numbers: The four numbers of a box, as the model gave them.
+
+        Returns:
+            Left, top, right, bottom in pixels.
+
+        Example:
+            >>> phone = Frame(Convention.ABS_RESIZED, (1290, 2796), (672, 1456))
+            >>> phone.to_original([0, 728, 672, 1456])
+            (0.0, 1398.0, 1290.0, 2796.0)
+        """
+        left, top, right, bottom = self._across_first(numbers)
+        (across, down), (width, height) = self.extent, self.original
+        # The product first: a corner maps to the corner, without a rounding error.
+        return (
+            left * width / across,
+            top * height / down,
+            right * width / across,
+            bottom * height / down,
+        )
+
+    def betrayed_by(self, boxes: Iterable[Sequence[float]]) -> str | None:
+        """What in an answer cannot have been meant as this convention has it.
+
+        Pixels may miss a side by a little, and anything may be a little below 0; thousandths and
+        parts of a side are never past its end. Numbers that are all up to 1 are parts of the sides.
+
+        Args:
+            boxes: The numbers of each box.
+
+        Returns:
+            The numbers of the box that tells, as text; null when none does.
+
+        Example:
+            >>> frame = Frame(Convention.ABS_RESIZED, (500, 500), (504, 504))
+            >>> frame.betrayed_by([[10, 10, 90, 90], [100, 20, 900, 480]])
+            '[100, 20, 900, 480]'
+        """
+        every = list(boxes)
+        if every and self.convention is not Convention.REL_1 and max(map(max, every)) <= 1:
+            return shown(every[0])
+        return next((shown(numbers) for numbers in every if self._is_past(numbers)), None)
+
+    def _is_past(self, numbers: Sequence[float]) -> bool:
+        slack = BEYOND if self.convention is Convention.ABS_RESIZED else 0
+        return any(
+            not -BEYOND * end <= at <= (1 + slack) * end
+            for at, end in zip(self._across_first(numbers), self.extent * 2, strict=True)
+        )
+
+    def _across_first(self, numbers: Sequence[float]) -> Box:
+        one, two, three, four = numbers
+        if self.convention is Convention.REL_1000_YX:
+            return two, one, four, three
+        return one, two, three, four
+
+
+def shown(numbers: Iterable[float]) -> str:
+    """Numbers of a box as people read them.
+
+    Example:
+        >>> shown((12.0, 3.5, 40, 1e3))
+        '[12, 3.5, 40, 1000]'
+    """
+    return f"[{', '.join(f'{number:g}' for number in numbers)}]"
+
+
+Pixels = tuple[int, int, int, int]
+Numbers = Sequence[float]
+Finding = tuple[Notice, str]
+
+SMALLEST_SHARE = 0.002  # of the screenshot
+LARGEST_SHARE = 0.95
+SAME = 0.9  # intersection over union of two boxes around one picture
+MOST_SHARED = 0.1  # of the smaller of two boxes
+CLAMPED = 0.5  # pixels that are no more than rounding
+# What keeps a screenshot from being cut; the other findings are mended.
+FLAGS = frozenset(
+    {
+        Notice.WRONG_CONVENTION,
+        Notice.DEGENERATE_BOX,
+        Notice.TINY_BOX,
+        Notice.WHOLE_BOX,
+        Notice.OVERLAPPING_BOXES,
+        Notice.NO_BOX,
+        Notice.BROKEN_PICTURE,
+    }
+)
+
+
+@dataclass
+class Boxes:
+    """The boxes of one screenshot.
+
+    Attributes:
+        inputs: Around what went in, in reading order; left, top, right, bottom in pixels of the
+            upright screenshot, right and bottom being the first pixels outside.
+        outputs: Around what came out, likewise.
+        findings: What is wrong with them.
+    """
+
+    inputs: list[Pixels] = field(default_factory=list)
+    outputs: list[Pixels] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def usable(self) -> bool:
+        """Whether pictures may be cut by them."""
+        return all(notice not in FLAGS for notice, _ in self.findings)
+
+
+def checked_boxes(inputs: Sequence[Numbers], outputs: Sequence[Numbers], frame: Frame) -> Boxes:
+    """Maps the boxes of an answer to pixels, and checks them.
+
+    Args:
+        inputs: Numbers of the boxes around what went in.
+        outputs: Numbers of those around what came out.
+        frame: What the numbers mean.
+
+    Returns:
+        The boxes with all that was found; without boxes where the numbers cannot have been meant as
+        the frame has it.
+
+    Example:
+        >>> from echo_hf.samples.boxes import Convention
+        >>> frame = Frame(Convention.REL_1000, (400, 800), (400, 800))
+        >>> checked_boxes([[500, 0, 1000, 250]], [[0, 500, 1000, 1000]], frame).outputs
+        [(0, 400, 400, 800)]
+    """
+    boxes = Boxes()
+    betrayal = frame.betrayed_by([*inputs, *outputs])
+    if betrayal is not None:
+        boxes.findings.append((Notice.WRONG_CONVENTION, f"{betrayal} in {frame.convention}"))
+        return boxes
+    for name, given, kept in (("input", inputs, boxes.inputs), ("output", outputs, boxes.outputs)):
+        for number, numbers in enumerate(given, 1):
+            box = _in_picture(numbers, frame, f"{name} {number}", boxes.findings)
+            if box is not None:
+                kept.append(box)
+        kept[:] = _each_once(reading_order(kept), name, boxes.findings)
+    boxes.findings.extend(_overlaps(boxes))
+    return boxes
+
+
+def reading_order(boxes: Sequence[Pixels]) -> list[Pixels]:
+    """Boxes row by row, each row from the left; the order given does not matter.
+
+    A box belongs to the row whose uppermost box has its middle at its own height.
+
+    Example:
+        >>> reading_order([(0, 90, 50, 140), (60, 0, 110, 50), (0, 4, 50, 54)])
+        [(0, 4, 50, 54), (60, 0, 110, 50), (0, 90, 50, 140)]
+    """
+    rows: list[list[Pixels]] = []
+    for box in sorted(boxes, key=lambda one: (one[1], one[0], one)):
+        if rows and (box[1] + box[3]) / 2 < rows[-1][0][3]:
+            rows[-1].append(box)
+        else:
+            rows.append([box])
+    return [box for row in rows for box in sorted(row)]
+
+
+def intersection(one: Pixels, other: Pixels) -> int:
+    """The number of pixels that two boxes share.
+
+    Example:
+        >>> intersection((0, 0, 10, 10), (5, 8, 20, 20))
+        10
+    """
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    high = min(one[3], other[3]) - max(one[1], other[1])
+    return max(wide, 0) * max(high, 0)
+
+
+def intersection_over_union(one: Pixels, other: Pixels) -> float:
+    """How far two boxes are the same: 1 when they are, 0 when they share nothing.
+
+    Example:
+        >>> intersection_over_union((0, 0, 10, 10), (5, 0, 15, 10))
+        0.3333333333333333
+    """
+    shared = intersection(one, other)
+    return shared / (area(one) + area(other) - shared) if shared else 0.0
+
+
+def area(box: Pixels) -> int:
+    """The number of pixels in a box."""
+    return max(box[2] - box[0], 0) * max(box[3] - box[1], 0)
+
+
+def _in_picture(
+    numbers: Numbers, frame: Frame, name: str, findings: list[Finding]
+) -> Pixels | None:
+    box, (width, height) = frame.to_original(numbers), frame.original
+    told = f"{name}: {shown(numbers)}"
+    held = [min(max(at, 0.0), end) for at, end in zip(box, (width, height) * 2, strict=True)]
+    left, top, right, bottom = map(round, held)
+    if right <= left or bottom <= top:
+        findings.append((Notice.DEGENERATE_BOX, told))
+        return None
+    if any(abs(at - inside) > CLAMPED for at, inside in zip(box, held, strict=True)):
+        findings.append((Notice.CLAMPED_BOX, told))
+    pixels = (left, top, right, bottom)
+    share = area(pixels) / (width * height)
+    if share < SMALLEST_SHARE:
+        findings.append((Notice.TINY_BOX, told))
+    if share > LARGEST_SHARE:
+        findings.append((Notice.WHOLE_BOX, told))
+    return pixels
+
+
+def _each_once(boxes: list[Pixels], name: str, findings: list[Finding]) -> Iterator[Pixels]:
+    taken: list[Pixels] = []
+    for box in boxes:
+        if any(intersection_over_union(box, one) >= SAME for one in taken):
+            findings.append((Notice.DUPLICATE_BOX, f"{name}: {shown(box)}"))
+        else:
+            taken.append(box)
+            yield box
+
+
+def _overlaps(boxes: Boxes) -> Iterator[Finding]:
+    every = [*boxes.inputs, *boxes.outputs]
+    for number, one in enumerate(every):
+        for other in every[number + 1 :]:
+            if intersection(one, other) > MOST_SHARED * min(area(one), area(other)):
+                yield Notice.OVERLAPPING_BOXES, f"{shown(one)} and {shown(other)}"
+
+
+AUTO: Literal["auto"] = "auto"
+RULES = "rules"  # the engine that reads the file itself
+ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
+
+
+@dataclass(frozen=True)
+class EngineFrames:
+    """How one engine sends pictures and names places in them.
+
+    Attributes:
+        convention: What the numbers of a box mean.
+        family: Whose rule pictures are resized by; null for none.
+        min_pixels: Fewest pixels of a picture that is sent; null where the rule is not in force.
+        max_pixels: Most pixels, likewise.
+        is_assumed: Whether nobody said which convention the model keeps to: it is asked for one.
+        is_blind: Whether places cannot be found: the model counts pixels of a picture that its
+            server resizes in a way that nobody stated.
+    """
+
+    convention: Convention
+    family: str | None = None
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+    is_assumed: bool = False
+    is_blind: bool = False
+
+    def frame(self, size: Size) -> Frame:
+        """How places are named in a picture.
+
+        Args:
+            size: Width and height of the upright picture.
+
+        Returns:
+            What is needed to map them back.
+
+        Raises:
+            PictureError: A model that counts pixels cannot be sent a picture of this shape.
+        """
+        if self.convention is not Convention.ABS_RESIZED:
+            return Frame(self.convention, size, size)
+        budget = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
+        return Frame(self.convention, size, fitted(size, family=self.family, **budget))
+
+
+def engine_frames(
+    signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
+) -> EngineFrames:
+    """How the engine with this signature sends pictures and names places in them.
+
+    `pixels` in the signature are the factor, the fewest and the most pixels by which the engine
+    resizes a picture, or null where it sends the file as it is. Then the server resizes it, if the
+    model's family does, by a budget of its own: what such a model counts are pixels of a picture
+    that nobody here knows the size of.
+
+    Args:
+        signature: The engine's.
+        convention: A value of `Convention`, or `auto` for the one of the model's family.
+        family: The model's family where its name does not tell, a key of `FAMILIES`.
+
+    Returns:
+        What follows from them. The plain rules count pixels of the file. A model of no known
+        convention is asked for thousandths, and that is said.
+
+    Example:
+        >>> model = {"model": "Qwen/Qwen2.5-VL-7B-Instruct", "pixels": [28, 3136, 1003520]}
+        >>> engine_frames(model).frame((1290, 2796)).sent
+        (672, 1456)
+    """
+    if signature.get("kind") == RULES:
+        return EngineFrames(Convention.ABS_RESIZED)
+    model = str(signature.get("model") or "")
+    family = family or family_of(model)
+    known = convention_of(family, model) if convention == AUTO else Convention(convention)
+    rule = _rule(signature.get("pixels"))
+    if rule is None:
+        blind = family is not None and known is Convention.ABS_RESIZED
+        return EngineFrames(known or ASSUMED, is_assumed=known is None, is_blind=blind)
+    factor, least, most = rule
+    return EngineFrames(known or ASSUMED, _with_factor(factor), least, most, known is None)
+
+
+def _rule(pixels: Any) -> tuple[int, int, int | None] | None:
+    if isinstance(pixels, Mapping):
+        pixels = [pixels.get(name) for name in ("factor", "min_pixels", "max_pixels")]
+    if not isinstance(pixels, list | tuple) or len(pixels) != 3 or None in pixels[:2]:
+        return None
+    factor, least, most = pixels
+    return int(factor), int(least), None if most is None else int(most)
+
+
+def _with_factor(factor: int) -> str | None:
+    # Families of one factor resize alike once the budget is given.
+    return next((name for name, own in FAMILIES.items() if own.factor == factor), None)
+
+
+# Modes that a PNG holds as they are.
+KEPT_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
+UNDEFINED_MODES = frozenset({"I", "F"})  # nobody says what their black and white are
+COMPRESSION = 6
+ORIENTATION, ON_ITS_SIDE = 0x0112, frozenset({5, 6, 7, 8})
+
+
+def upright_size(data: bytes) -> tuple[int, int]:
+    """Width and height of a picture as people see it, mostly without decoding it.
+
+    Args:
+        data: Bytes of an encoded picture.
+
+    Returns:
+        Width and height in pixels.
+
+    Raises:
+        PictureError: They are no picture that can be shown.
+    """
+    with _opened(data) as picture:
+        if picture.getexif().get(ORIENTATION) not in ON_ITS_SIDE:
+            return picture.size
+        # Pillow turns those of some formats on decoding, and then tells their size turned.
+        return ImageOps.exif_transpose(picture).size
+
+
+def upright(data: bytes) -> Image.Image:
+    """A picture as people see it, in its own colours.
+
+    Args:
+        data: Bytes of an encoded picture; of an animation the first frame is taken.
+
+    Returns:
+        The picture, in the mode it is stored in where a PNG can hold that, else in RGB. A colour
+        profile stays with it, nothing else that describes it does.
+
+    Raises:
+        PictureError: They are no picture that can be shown.
+    """
+    with _opened(data) as picture:
+        if picture.mode in UNDEFINED_MODES:
+            raise PictureError(f"pixels of mode {picture.mode!r}: expected 8 or 16 bits a channel")
+        shown = ImageOps.exif_transpose(picture)
+        if shown.mode in KEPT_MODES:
+            return shown
+        # The profile of another kind of colours says nothing about these.
+        turned = shown.convert("RGB")
+        turned.info.pop("icc_profile", None)
+        return turned
+
+
+def cut(picture: Image.Image, box: Pixels, inset: int = 0) -> bytes:
+    """Cuts a part out of a picture.
+
+    Args:
+        picture: A picture as `upright` gives it.
+        box: Left, top, right, bottom in pixels.
+        inset: Pixels to leave out along each side of the box.
+
+    Returns:
+        The part as a PNG whose pixels are those of the picture. The same pixels give the same
+        bytes, as long as Pillow and its zlib stay the same.
+
+    Raises:
+        PictureError: Nothing is left of the box.
+    """
+    left, top, right, bottom = inner(box, inset)
+    if not (0 <= left < right <= picture.width and 0 <= top < bottom <= picture.height):
+        raise PictureError(
+            f"box {list(box)!r} with an inset of {inset} leaves nothing of a picture of "
+            f"{picture.width} x {picture.height} pixels: expected a box inside it"
+        )
+    part = picture.crop((left, top, right, bottom))
+    # A profile and a transparent colour are part of how it looks; the rest is nobody's business.
+    part.info = {
+        name: part.info[name] for name in ("icc_profile", "transparency") if name in part.info
+    }
+    buffer = io.BytesIO()
+    part.save(buffer, "PNG", compress_level=COMPRESSION)
+    return buffer.getvalue()
+
+
+def inner(box: Pixels, inset: int) -> Pixels:
+    """A box that is smaller by so many pixels on each side.
+
+    Example:
+        >>> inner((0, 0, 100, 50), 10)
+        (10, 10, 90, 40)
+    """
+    left, top, right, bottom = box
+    return left + inset, top + inset, right - inset, bottom - inset
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[Image.Image]:
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns at fewer pixels than are allowed here, and about harmless oddities.
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+                if picture.width * picture.height > MOST_PIXELS:
+                    raise PictureError(f"more than {MOST_PIXELS} pixels")
+                yield picture
+    except PictureError:
+        raise
+    except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise PictureError(f"cannot be decoded: {said}") from error

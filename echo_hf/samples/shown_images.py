@@ -1,0 +1,224 @@
+"""What a model is shown of a sample, posts and images by number, and the shape of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from echo_hf._infra.text import shortened
+
+MOST_PICTURES = 32  # of one request: no request shows more
+MOST_POSTS = 64  # likewise
+MOST_BLANKS = 32
+LONGEST_PLACEHOLDER = 1000  # with the value that it may propose
+LONGEST_VALUE = 1000
+
+Number = Annotated[int, Field(ge=0, le=999_999)]
+Pictures = Annotated[list[Number], Field(max_length=MOST_PICTURES)]
+
+
+class FilledBlank(BaseModel):
+    """A placeholder of a template, copied from it letter for letter, and what stands for it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    placeholder: Annotated[str, Field(min_length=1, max_length=LONGEST_PLACEHOLDER)]
+    value: Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
+
+
+class RolesSample(BaseModel):
+    """One task: its pictures and posts, what fills its blanks, the screenshot it is read from.
+
+    `may_show_minor` is null where nothing was said of it.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    inputs: Pictures
+    outputs: Pictures
+    posts: Annotated[list[Number], Field(max_length=MOST_POSTS)]
+    prompt_fill_blank: Annotated[list[FilledBlank], Field(max_length=MOST_BLANKS)] = []
+    conversation: Number | None = None
+    collage: Number | None = None
+    may_show_minor: bool | None = None
+
+
+class RolesAnswer(BaseModel):
+    """What the pictures of a sample are; no sample where no coherent task can be made out."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    samples: Annotated[list[RolesSample], Field(max_length=MOST_PICTURES)]
+
+
+LONGEST_TEXT = 4000
+LONGEST_TEXTS = 16_000  # of all posts and descriptions of a part together
+Sample = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a sample.
+
+    Attributes:
+        sha256: Digest of its bytes.
+        post: Place of its post in the sample's context.
+        alt_text: Its description, if its author wrote one.
+        copy_of: Digest of the picture that it is a copy of, packed or scaled anew.
+    """
+
+    sha256: str
+    post: int
+    alt_text: str | None
+    copy_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one request shows; numbers are those that the model is given.
+
+    Attributes:
+        posts: Places in the sample's context, by number from 0.
+        own: Those of them that are the sample's posts.
+        pictures: Pictures by number less one, in the order of their posts.
+    """
+
+    posts: tuple[int, ...]
+    own: frozenset[int]
+    pictures: tuple[Picture, ...]
+
+    def as_data(self, sample: Sample, placeholders: Sequence[str]) -> dict[str, Any]:
+        """The part as a request holds it."""
+        posts = [sample["context"][place] for place in self.posts]
+        written = [*(post["text"] for post in posts), *(one.alt_text for one in self.pictures)]
+        texts = shortened(written, LONGEST_TEXT, LONGEST_TEXTS)
+        return {
+            "prompt": sample["prompt"],
+            "placeholders": list(placeholders),
+            "posts": list(self._posts(posts, texts)),
+            "pictures": list(self._pictures(texts[len(posts) :])),
+        }
+
+    def _pictures(self, texts: Sequence[str | None]) -> Iterator[dict[str, Any]]:
+        numbers = {one.sha256: number for number, one in enumerate(self.pictures, 1)}
+        for one, text in zip(self.pictures, texts, strict=True):
+            shown = {
+                "number": numbers[one.sha256],
+                "post": self.posts.index(one.post),
+                "alt_text": text,
+            }
+            same = numbers.get(one.copy_of or "")
+            yield {**shown, "same_as": same} if same else shown
+
+    def _posts(
+        self, posts: Sequence[Mapping[str, Any]], texts: Sequence[str | None]
+    ) -> Iterator[dict[str, Any]]:
+        authors: dict[str, str] = {}
+        numbers = {place: number for number, place in enumerate(self.posts)}
+        for place, post, text in zip(self.posts, posts, texts, strict=False):
+            author = post["author"]
+            yield {
+                "number": numbers[place],
+                "parent": numbers.get(post["parent"], -1),
+                "author": author and authors.setdefault(author, f"author {len(authors) + 1}"),
+                "text": text,
+                "pictures": [n for n, one in enumerate(self.pictures, 1) if one.post == place],
+                "own": place in self.own,
+            }
+
+
+def pictures_of(sample: Sample) -> list[Picture]:
+    """The pictures that are the sample's own, each once, in the order of its posts.
+
+    Args:
+        sample: A row of samples in context, with the pictures to look at as `output_images`.
+
+    Returns:
+        The pictures; one that is not fetched, or belongs to another sample, is none of them.
+    """
+    own, candidates = set(sample["post_urls"]), set(sample["output_images"])
+    found: dict[str, Picture] = {}
+    for place, post in enumerate(sample["context"]):
+        for one in post["pictures"] if post["url"] in own else ():
+            if one["sha256"] in candidates:
+                copied = one["same_picture_of"]
+                picture = Picture(one["sha256"], place, one["alt_text"], copied)
+                found.setdefault(one["sha256"], picture)
+    return list(found.values())
+
+
+def lost_pictures(sample: Sample) -> Iterator[str]:
+    """The pictures of a sample's own posts that could not be had: whether one is an input?
+
+    Args:
+        sample: A row of samples in context.
+
+    Yields:
+        The address of each, or how it is described.
+    """
+    own = set(sample["post_urls"])
+    for post in sample["context"]:
+        for one in post["pictures"] if post["url"] in own else ():
+            if one["sha256"] is None:
+                yield one["url"] or one["alt_text"] or post["url"]
+
+
+def parts_of(sample: Sample, most_pictures: int) -> list[Part]:
+    """Cuts a sample into parts of so many pictures.
+
+    Each part shows the first pictures of the post that states the task, so that all are judged
+    beside what they may have been made from, and each other picture stands in one part, with the
+    others of its post where there is room for them.
+
+    Args:
+        sample: A row of samples in context.
+        most_pictures: Most pictures of a part, 2 or more.
+
+    Returns:
+        The parts; none when there is no picture.
+    """
+    pictures = pictures_of(sample)
+    if not pictures:
+        return []
+    if len(pictures) <= most_pictures:
+        return [_part(sample, pictures)]
+    primary = _places(sample)[0]
+    anchors = [one for one in pictures if one.post == primary][: most_pictures // 2]
+    rest = [one for one in pictures if one not in anchors]
+    return [_part(sample, anchors + some) for some in _slices(rest, most_pictures - len(anchors))]
+
+
+def _slices(pictures: Sequence[Picture], most: int) -> Iterator[list[Picture]]:
+    some: list[Picture] = []
+    for _, of_post in groupby(pictures, attrgetter("post")):
+        together = list(of_post)
+        if some and len(some) + len(together) > most:
+            yield some
+            some = []
+        some += together
+        while len(some) > most:
+            yield some[:most]
+            some = some[most:]
+    yield some
+
+
+def _part(sample: Sample, pictures: Sequence[Picture]) -> Part:
+    context, own = sample["context"], _places(sample)
+    # The post with the task and those with pictures always; others while there is room.
+    wanted = dict.fromkeys([own[0], *(one.post for one in pictures), *own])
+    some = list(wanted)[: MOST_PICTURES + 1]
+    for place in tuple(some):
+        while (place := context[place]["parent"]) >= 0 and len(some) < MOST_POSTS:
+            if place not in some:
+                some.append(place)
+    return Part(tuple(sorted(some)), frozenset(own) & set(some), tuple(pictures))
+
+
+def _places(sample: Sample) -> list[int]:
+    place = {post["url"]: number for number, post in enumerate(sample["context"])}
+    return [place[url] for url in sample["post_urls"]]

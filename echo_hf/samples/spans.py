@@ -1,0 +1,473 @@
+"""Find a prompt in the text it was taken from, and give texts as places in posts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+from echo_hf.errors import SpanError
+
+# A word; or one character of a script that writes no spaces; or one mark.
+TOKEN = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u9fff\uac00-\ud7af]+|[^\w\s]"
+)
+SHORTEST_SPAN = 3
+MOST_SPANS = 8
+MOST_PLACES = 256  # of one span in the texts: a word a thousand times stays cheap
+Place = tuple[int, int]
+
+
+class Span(NamedTuple):
+    """A run of tokens that a prompt shares with a text.
+
+    Attributes:
+        tokens: Length in tokens.
+        text: Number of the text.
+        start: Offset of its first character there.
+    """
+
+    tokens: int
+    text: int
+    start: int
+
+
+@dataclass
+class SpanIndex:
+    """Texts, ready for looking up spans.
+
+    Attributes:
+        texts: What people wrote, in order.
+        shortest: Tokens that a span has at least, 1 or more.
+    """
+
+    texts: Sequence[str]
+    shortest: int = SHORTEST_SPAN
+
+    @cached_property
+    def _found(self) -> list[tuple[list[str], list[int]]]:
+        found = [list(TOKEN.finditer(text)) for text in self.texts]
+        return [([one.group() for one in every], [one.start() for one in every]) for every in found]
+
+    def spans(self, prompt: str) -> list[Span | None]:
+        """Cuts a prompt into the longest spans, greedily from its beginning.
+
+        Args:
+            prompt: Any text.
+
+        Returns:
+            The spans in the prompt's order; null for each token that begins none.
+        """
+        tokens, at = TOKEN.findall(prompt), 0
+        places = self._places(tokens)
+        cut: list[Span | None] = []
+        while at < len(tokens):
+            span = self._longest(tokens, at, places)
+            cut.append(span)
+            at += span.tokens if span else 1
+        return cut
+
+    def holds(self, prompt: str) -> bool:
+        """Whether a prompt is made of spans of the texts.
+
+        Args:
+            prompt: Any text.
+
+        Returns:
+            True when it is one span of any length, or at most 8 spans of at least 3 tokens each.
+
+        Example:
+            >>> texts = SpanIndex(["My prompt: draw a red fox. Enjoy!", "... in the snow at night"])
+            >>> texts.holds("draw a red  fox"), texts.holds("draw a red fox in the snow")
+            (True, True)
+            >>> texts.holds("draw a blue fox")
+            False
+        """
+        if not prompt.split():
+            return False
+        if any(squeezed(prompt) in squeezed(text) for text in self.texts):
+            return True
+        cut = self.spans(prompt)
+        return len(cut) <= MOST_SPANS and all(cut)
+
+    def _places(self, prompt: Sequence[str]) -> dict[tuple[str, ...], list[Place]]:
+        places: dict[tuple[str, ...], list[Place]] = {gram: [] for gram in self._grams(prompt)}
+        for number, (tokens, _) in enumerate(self._found):
+            for at, gram in enumerate(self._grams(tokens)):
+                if gram in places and len(places[gram]) < MOST_PLACES:
+                    places[gram].append((number, at))
+        return places
+
+    def _longest(
+        self, tokens: Sequence[str], at: int, known: Mapping[tuple[str, ...], list[Place]]
+    ) -> Span | None:
+        places = known.get(tuple(tokens[at : at + self.shortest]), [])
+        length = self.shortest
+        while places and at + length < len(tokens):
+            longer = [
+                place for place in places if self._token(place, length) == tokens[at + length]
+            ]
+            if not longer:
+                break
+            places, length = longer, length + 1
+        if not places:
+            return None
+        number, start = places[0]
+        return Span(length, number, self._found[number][1][start])
+
+    def _token(self, place: Place, offset: int) -> str | None:
+        tokens, _ = self._found[place[0]]
+        at = place[1] + offset
+        return tokens[at] if at < len(tokens) else None
+
+    def _grams(self, tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        return zip(*(tokens[start:] for start in range(self.shortest)), strict=False)
+
+
+def span_start(prompt: str, text: str) -> int:
+    r"""Where a prompt's longest span stands in the text of its post.
+
+    Args:
+        prompt: The prompt.
+        text: The text of the primary post.
+
+    Returns:
+        Offset of the span's first character, -1 when they share none.
+
+    Example:
+        >>> span_start("Draw a fox in the snow", "New trick!\nPrompt: a fox in the snow, at night")
+        19
+    """
+    start = text.find(prompt) if prompt else -1
+    if start < 0:
+        spans = [span for span in SpanIndex([text]).spans(prompt) if span]
+        start = max(spans, key=lambda span: span.tokens).start if spans else -1
+    return start
+
+
+def paragraph(text: str, start: int) -> int:
+    r"""Where the paragraph of a span begins.
+
+    A better model that cuts the prompt more cleanly leaves it in its paragraph.
+
+    Args:
+        text: The text of the primary post.
+        start: Offset of the span, -1 when there is none.
+
+    Returns:
+        Offset of the first character of the paragraph, -1 when there is no span.
+
+    Example:
+        >>> paragraph("New trick!\nPrompt: a fox", 19), paragraph("New trick!", -1)
+        (11, -1)
+    """
+    return start if start < 0 else text.rfind("\n", 0, start) + 1
+
+
+def squeezed(text: str) -> str:
+    """The text with every run of white space made one space.
+
+    Example:
+        >>> squeezed("  a  fox ")
+        'a fox'
+    """
+    return " ".join(text.split())
+
+
+LONGEST_TEXT = 1_000_000
+MOST_WORDS = 8  # of one insertion
+MOST_CHARACTERS = 80  # of one insertion, white space counted once
+MOST_INSERTED = 1 / 3  # of a text's words
+WORD = re.compile(r"\w")
+REPEATED_WORDS = 3  # in a row, of an insertion: fewer stand in many posts by chance
+MASK = re.compile(r"\[[a-z-]{1,16}\]")  # it tells nothing of what it covers
+SourcePlace = tuple[str | None, str | None]
+
+
+class Source(NamedTuple):
+    """A text that spans are places of.
+
+    Attributes:
+        post_url: Address of the post; null for a text that belongs to no post.
+        field: Where in the post: `text`, or `pictures.<n>.alt_text` with n counted from 0.
+        text: What stands there.
+    """
+
+    post_url: str | None
+    field: str
+    text: str
+
+
+class SourceSpan(NamedTuple):
+    """A piece of a text: characters of a source, or words that were put in.
+
+    Attributes:
+        post_url: Address of the post; null for an insertion.
+        field: Which of its texts; null for an insertion.
+        start: Offset of the first character there, in code points from 0.
+        end: Offset after the last one.
+        text: The words of an insertion; null for characters of a source.
+    """
+
+    post_url: str | None = None
+    field: str | None = None
+    start: int | None = None
+    end: int | None = None
+    text: str | None = None
+
+
+KINDS = {"post_url": str, "field": str, "start": int, "end": int, "text": str}
+
+
+def sources_of(posts: Iterable[Mapping[str, Any]]) -> list[Source]:
+    """All texts of some posts: what they say, and how their pictures are described.
+
+    Args:
+        posts: Posts with `url`, `text` and `pictures`, the ones to prefer first.
+
+    Returns:
+        The sources in order; a post without any text has none.
+
+    Example:
+        >>> picture = {"alt_text": "A fox"}
+        >>> [tuple(one) for one in sources_of([{"url": "u", "text": "hi", "pictures": [picture]}])]
+        [('u', 'text', 'hi'), ('u', 'pictures.0.alt_text', 'A fox')]
+    """
+    return [
+        Source(post["url"], field, text) for post in posts for field, text in _texts(post) if text
+    ]
+
+
+def spans_from(rows: Iterable[Any]) -> list[SourceSpan]:
+    """Spans as a table or JSON holds them, which may come from anywhere.
+
+    Args:
+        rows: Mappings with the fields of `SourceSpan`.
+
+    Returns:
+        The spans; whether they are places in a text is for `text_of` to say.
+
+    Raises:
+        SpanError: One has other fields, or a value of another kind.
+    """
+    spans = []
+    for row in rows:
+        if not isinstance(row, Mapping) or set(row) != set(KINDS):
+            raise SpanError(f"{str(row)[:80]!r} is no span, expected {', '.join(KINDS)}")
+        for name, kind in KINDS.items():
+            if row[name] is not None and type(row[name]) is not kind:
+                raise SpanError(f"{name} of a span is {str(row[name])[:40]!r}, not {kind.__name__}")
+        spans.append(SourceSpan(**row))
+    return spans
+
+
+def spans_of(text: str, sources: Sequence[Source]) -> tuple[SourceSpan, ...] | None:
+    """Takes a text apart into places of the sources, with few words in between.
+
+    Args:
+        text: Any text.
+        sources: Where it may come from; of equal places the one in the first source is taken.
+
+    Returns:
+        The pieces in order, from which `text_of` makes the very text. Null when it cannot be given
+        so: an insertion would have more than 8 words or 80 characters, or all of them more than a
+        third of the words. Masks such as `[handle]` do not count.
+
+    Example:
+        >>> post = Source("u", "text", "Prompt: a [PET] in the snow, at night")
+        >>> [span.text or (span.start, span.end) for span in spans_of("a fox in the snow", [post])]
+        [(8, 9), ' fox ', (16, 27)]
+        >>> spans_of("something else altogether", [post]) is None
+        True
+    """
+    if len(text) > LONGEST_TEXT:
+        return None
+    for source in sources:
+        if text and (start := source.text.find(text)) >= 0:
+            return (_span(source, start, start + len(text)),)
+    found = tuple(_pieces(text, sources))
+    return found if _may_be_given(text, found) else None
+
+
+def text_of(spans: Iterable[SourceSpan], sources: Iterable[Source]) -> str:
+    """Puts a text together again.
+
+    Args:
+        spans: Its pieces, which may come from anywhere.
+        sources: The texts that they are places of; others may be among them.
+
+    Returns:
+        The text.
+
+    Raises:
+        SpanError: A piece is no insertion and no place in a source, or the text would have more
+            than 1,000,000 characters.
+
+    Example:
+        >>> spans = [SourceSpan("u", "text", 0, 4), SourceSpan(text="night")]
+        >>> text_of(spans, [Source("u", "text", "the day")])
+        'the night'
+    """
+    texts: dict[SourcePlace, str] = {(one.post_url, one.field): one.text for one in sources}
+    pieces: list[str] = []
+    length = 0
+    for span in spans:
+        pieces.append(_piece(span, texts))
+        length += len(pieces[-1])
+        if length > LONGEST_TEXT:
+            raise SpanError(f"spans of more than {LONGEST_TEXT:,} characters, expected a text")
+    return "".join(pieces)
+
+
+def insertions(spans: Iterable[SourceSpan]) -> list[str]:
+    """What of some spans is put in, and has a word besides masks.
+
+    Example:
+        >>> insertions([SourceSpan("u", "text", 0, 4), SourceSpan(text=" "), SourceSpan(text="by")])
+        ['by']
+    """
+    texts = [MASK.sub(" ", span.text) for span in spans if span.text is not None]
+    return [text for text in texts if WORD.search(text)]
+
+
+def repeats(texts: Iterable[str], sources: Iterable[Source]) -> bool:
+    """Whether a text has three words in a row that a source has, too.
+
+    Args:
+        texts: Any texts.
+        sources: Where the words may stand; marks, white space and upper case do not matter.
+
+    Returns:
+        Whether one of them has.
+
+    Example:
+        >>> posts = [Source("u", "text", "A fox, in the SNOW")]
+        >>> repeats(["fox in the snow"], posts), repeats(["in the", "snow"], posts)
+        (True, False)
+    """
+    runs = {run for text in texts for run in _runs_of_words(text)}
+    return bool(runs) and any(not runs.isdisjoint(_runs_of_words(one.text)) for one in sources)
+
+
+def text_digest(text: str) -> str:
+    """Sha256 of a text in UTF-8, in hexadecimal.
+
+    Example:
+        >>> text_digest("a fox")[:16]
+        '5ebbe2a2650a5e15'
+    """
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _texts(post: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    yield "text", post["text"]
+    for number, picture in enumerate(post["pictures"] or []):
+        yield f"pictures.{number}.alt_text", picture["alt_text"]
+
+
+def _pieces(text: str, sources: Sequence[Source]) -> Iterator[SourceSpan]:
+    """Joins what belongs to no span, white space included, into insertions."""
+    at = 0
+    for start, span in _placed(text, sources):
+        if start > at:
+            yield SourceSpan(text=text[at:start])
+        yield span
+        at = start + _length(span)
+    if at < len(text):
+        yield SourceSpan(text=text[at:])
+
+
+def _placed(text: str, sources: Sequence[Source]) -> Iterator[tuple[int, SourceSpan]]:
+    """The spans of a text with their offsets in it, each with white space as in its source."""
+    tokens = list(TOKEN.finditer(text))
+    at = 0
+    for span in _cut(text, tokens, sources):
+        if span is None:
+            at += 1
+            continue
+        source = sources[span.text]
+        there = islice(TOKEN.finditer(source.text, span.start), span.tokens)
+        pairs = list(zip(tokens[at : at + span.tokens], there, strict=True))
+        for here, first, last in _runs(text, source.text, pairs):
+            yield here, _span(source, first, last)
+        at += span.tokens
+
+
+def _cut(
+    text: str, tokens: Sequence[re.Match[str]], sources: Sequence[Source]
+) -> Iterator[Span | None]:
+    """The longest spans; between them shorter ones, so that what is inserted stands nowhere."""
+    texts = [source.text for source in sources]
+    single = SpanIndex(texts, shortest=1)
+    at, lacking = 0, 0
+    for span in [*SpanIndex(texts).spans(text), Span(0, 0, 0)]:
+        if span is None:
+            lacking += 1
+            continue
+        if lacking:
+            yield from single.spans(text[tokens[at].start() : tokens[at + lacking - 1].end()])
+        at, lacking = at + lacking + span.tokens, 0
+        if span.tokens:
+            yield span
+
+
+def _runs(
+    text: str, other: str, pairs: Sequence[tuple[re.Match[str], re.Match[str]]]
+) -> Iterator[tuple[int, int, int]]:
+    """Cuts equal tokens where the white space between them differs."""
+    (here, there), *rest = pairs
+    start, first = here.start(), there.start()
+    for next_here, next_there in rest:
+        if text[here.end() : next_here.start()] != other[there.end() : next_there.start()]:
+            yield start, first, there.end()
+            start, first = next_here.start(), next_there.start()
+        here, there = next_here, next_there
+    yield start, first, there.end()
+
+
+def _may_be_given(text: str, spans: Iterable[SourceSpan]) -> bool:
+    inserted = [MASK.sub(" ", span.text) for span in spans if span.text is not None]
+    words = [_words(one) for one in inserted]
+    return (
+        all(count <= MOST_WORDS for count in words)
+        and all(len(" ".join(one.split())) <= MOST_CHARACTERS for one in inserted)
+        and sum(words) <= MOST_INSERTED * _words(MASK.sub(" ", text))
+    )
+
+
+def _words(text: str) -> int:
+    return sum(1 for token in TOKEN.findall(text) if WORD.match(token))
+
+
+def _runs_of_words(text: str) -> Iterator[tuple[str, ...]]:
+    words = [token for token in TOKEN.findall(text.casefold()) if WORD.match(token)]
+    yield from zip(*(words[first:] for first in range(REPEATED_WORDS)), strict=False)
+
+
+def _piece(span: SourceSpan, texts: Mapping[SourcePlace, str]) -> str:
+    place = (span.post_url, span.field, span.start, span.end)
+    if span.text is not None and place == (None, None, None, None):
+        return span.text
+    text = texts.get((span.post_url, span.field))
+    if text is None or span.text is not None or span.start is None or span.end is None:
+        raise SpanError(f"{_shown(span)} is neither an insertion nor a place in one of the posts")
+    if not 0 <= span.start < span.end <= len(text):
+        raise SpanError(f"{_shown(span)} is no place in a text of {len(text)} characters")
+    return text[span.start : span.end]
+
+
+def _span(source: Source, start: int, end: int) -> SourceSpan:
+    return SourceSpan(source.post_url, source.field, start, end)
+
+
+def _length(span: SourceSpan) -> int:
+    return (span.end or 0) - (span.start or 0)
+
+
+def _shown(span: SourceSpan) -> str:
+    text = span.text and span.text[:40]
+    return f"span {str(tuple(span._replace(text=text)))[:200]}"

@@ -1,0 +1,299 @@
+"""What images are a task together, and the rows of samples that they become."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from echo_hf._infra.text import MARK
+from echo_hf.reasons import Review
+from echo_hf.samples.blanks import placeholders
+from echo_hf.samples.sample import sample_digest, sample_id
+from echo_hf.samples.shown_images import pictures_of
+from echo_hf.samples.spans import SpanIndex
+
+Key = TypeVar("Key")
+Fillings = tuple[tuple[str, str], ...]
+
+
+@dataclass(eq=False)
+class Task:
+    """One task that the pictures show.
+
+    Attributes:
+        prompt: The prompt, completed where it is a template.
+        fillings: Placeholder and value of each blank that was filled, in the order given.
+        inputs: Digests of its input pictures.
+        outputs: Digests of its outputs.
+        posts: Places of its posts in the sample's context, the most important first.
+        screenshot: Digest of the conversation or collage that it is read from.
+    """
+
+    prompt: str
+    fillings: Fillings = ()
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    posts: list[int] = field(default_factory=list)
+    screenshot: str | None = None
+
+    @property
+    def shown_by(self) -> list[str]:
+        """Digests of its outputs and its screenshot."""
+        return [*self.outputs, *filter(None, [self.screenshot])]
+
+    @property
+    def pictures(self) -> list[str]:
+        """Digests of all its pictures."""
+        return [*self.shown_by, *self.inputs]
+
+    def join(self, other: Task) -> None:
+        """Takes in what another answer says about the same task."""
+        for mine, others in ((self.inputs, other.inputs), (self.outputs, other.outputs)):
+            mine.extend(one for one in others if one not in mine)
+        self.posts.extend(one for one in other.posts if one not in self.posts)
+        self.screenshot = self.screenshot or other.screenshot
+
+
+def joined(tasks: Iterable[tuple[Key, Task]]) -> list[Task]:
+    """Joins tasks that have one key.
+
+    Args:
+        tasks: Each with its key.
+
+    Returns:
+        One task a key, in the order of their first appearance.
+
+    Example:
+        >>> cat, more = Task("a cat", outputs=["x"]), Task("a cat", outputs=["y"])
+        >>> [task.outputs for task in joined([("a cat", cat), ("a cat", more)])]
+        [['x', 'y']]
+    """
+    first: dict[Key, Task] = {}
+    for key, task in tasks:
+        if first.setdefault(key, task) is not task:
+            first[key].join(task)
+    return list(first.values())
+
+
+def tries(tasks: Sequence[Task]) -> list[Task]:
+    """Joins what belongs to the same try of a prompt.
+
+    What shares a picture is one try. People who put in pictures of their own made tries of their
+    own, or a system would be given the pictures of all of them at once. All that was made from the
+    words alone is one try, apart from those with inputs: nobody knows that it came from theirs.
+    What is told without any picture belongs to the first try.
+
+    Args:
+        tasks: Tasks of one prompt.
+
+    Returns:
+        The tries, in the order of their first tasks.
+
+    Example:
+        >>> told = [Task("p", outputs=["a"]), Task("p", inputs=["b"]), Task("p", inputs=["c"])]
+        >>> [(task.inputs, task.outputs) for task in tries(told)]
+        [([], ['a']), (['b'], []), (['c'], [])]
+    """
+    apart: list[Task] = []
+    for task in tasks:
+        first, *others = [*(one for one in apart if _share(one, task)), task]
+        for other in others:
+            first.join(other)
+        apart = [*(one for one in apart if one not in others), *([task] if first is task else [])]
+    first_shown = next((task for task in apart if task.pictures), None)
+    return joined((_same_try(task if task.pictures else first_shown), task) for task in apart)
+
+
+def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
+    """Joins what is told in words with the screenshots that show it.
+
+    Args:
+        told: Tries of a prompt.
+        seen: Tasks of the same prompt in different screenshots.
+
+    Returns:
+        All tasks: a try stands with the first screenshot task that shares a picture with it; where
+        none shares any, the first try that lacks inputs or outputs with the first screenshot, which
+        may show them. A try that has both needs no screenshot, and stays what it is.
+
+    Example:
+        >>> told = [Task("p", outputs=["a"]), Task("p", inputs=["b"])]
+        >>> seen = [Task("p", inputs=["b"], screenshot="c")]
+        >>> [task.pictures for task in told_and_seen(told, seen)]
+        [['a'], ['c', 'b']]
+    """
+    apart = []
+    for task in told:
+        same = next((one for one in seen if _share(one, task)), None)
+        if same:
+            same.join(task)
+        else:
+            apart.append(task)
+    lacking = next((task for task in apart if not _is_whole(task)), None)
+    if lacking and seen and len(apart) == len(told):
+        seen[0].join(lacking)
+        apart.remove(lacking)
+    return [*apart, *seen]
+
+
+def _same_try(task: Task | None) -> Task | None:
+    return task if task and task.inputs else None
+
+
+def _is_whole(task: Task) -> bool:
+    return bool(task.inputs and task.outputs)
+
+
+def _share(one: Task, other: Task) -> bool:
+    return not set(one.pictures).isdisjoint(other.pictures)
+
+
+Sample = Mapping[str, Any]
+Feedback = list[Mapping[str, Any]]
+
+
+def rows_of(
+    sample: Sample,
+    tasks: Sequence[Task],
+    made_by: Mapping[str, Any],
+    may_show_minor: Collection[str] = (),
+) -> Iterator[dict[str, Any]]:
+    """One row a task.
+
+    The first task that completes no template is the sample itself and keeps its id; each other
+    one's id is made from the sample's and the first picture, in the order of the posts, that it
+    alone has: which role the picture has changes no id. A prompt that still has blanks is of no
+    better quality than Analysis, since nobody could draw it. A post's words are feedback
+    of one row: the one whose pictures it stands with, or stands below; else the first. A post of
+    the sample that no task has stays with the first row.
+
+    Args:
+        sample: A row of samples in context.
+        tasks: What its pictures show, the first one first; at least one.
+        made_by: What made the decision, for the provenance.
+        may_show_minor: Digests of pictures that a person has to look at; a row that has one of
+            them is to be reviewed.
+
+    Yields:
+        Values of the columns.
+    """
+    own = [_own_posts(sample, task) for task in tasks]
+    feedback = _shared_out(sample, own)
+    named = {place for posts in own for place in posts}
+    own[0].extend(place for place in _places(sample) if place not in named)
+    for nth, task in enumerate(tasks):
+        yield {
+            **sample,
+            "id": _name(sample, task, nth),
+            "post_urls": [sample["context"][place]["url"] for place in own[nth]],
+            "prompt": task.prompt,
+            "quality": quality_with(task.prompt, sample["quality"]),
+            "prompt_modified": sample["prompt_modified"] or not _is_written(sample, task),
+            "prompt_fill_blank": bool(task.fillings),
+            "community_feedback": feedback[nth],
+            "input_images": task.inputs,
+            "output_images": task.outputs,
+            "screenshot": task.screenshot,
+            "review": [*sample["review"], *_reviews(task, may_show_minor)],
+            "sample_digest": sample_digest(task.prompt, task.inputs),
+            "provenance": _provenance(sample, task, made_by),
+        }
+
+
+def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a sample whose pictures show no coherent task: its words stay for analysis."""
+    return {
+        **sample,
+        "quality": at_most_analysis(sample["quality"]),
+        "output_images": [],
+        "provenance": _provenance(sample, Task(sample["prompt"]), made_by),
+    }
+
+
+def quality_with(prompt: str, quality: str) -> str:
+    """The quality of a sample with this prompt: what is no whole task is for analysis only.
+
+    Args:
+        prompt: Its prompt.
+        quality: The quality of the sample but for that.
+
+    Returns:
+        Analysis instead of Benchmark where the prompt has blanks, or our mark of what was left out.
+
+    Example:
+        >>> quality_with("a [PET] asleep", "Benchmark"), quality_with("a [PET] asleep", "Trash")
+        ('Analysis', 'Trash')
+        >>> quality_with('{"colours": ["red", "blue"]}', "Benchmark")
+        'Benchmark'
+    """
+    whole = not placeholders(prompt) and not MARK.search(prompt)
+    return quality if whole else at_most_analysis(quality)
+
+
+def _reviews(task: Task, may_show_minor: Collection[str]) -> list[str]:
+    seen = any(one in may_show_minor for one in task.pictures)
+    return [Review.MAY_SHOW_MINOR.value] if seen else []
+
+
+def at_most_analysis(quality: str) -> str:
+    """The quality of a sample that is for analysis only.
+
+    Example:
+        >>> at_most_analysis("Benchmark"), at_most_analysis("Trash")
+        ('Analysis', 'Trash')
+    """
+    return "Analysis" if quality == "Benchmark" else quality
+
+
+def _name(sample: Sample, task: Task, nth: int) -> str:
+    if not nth and not task.fillings:
+        return str(sample["id"])
+    # Completions may share inputs; of other tasks each has its own.
+    own = task.shown_by if task.fillings else task.pictures
+    first = next(one.sha256 for one in pictures_of(sample) if one.sha256 in own)
+    return sample_id(sample["id"], first)
+
+
+def _own_posts(sample: Sample, task: Task) -> list[int]:
+    context, own = sample["context"], _places(sample)
+    pictures = set(task.pictures)
+    shown = [n for n in own if any(one["sha256"] in pictures for one in context[n]["pictures"])]
+    return list(dict.fromkeys([own[0], *task.posts, *shown]))
+
+
+def _places(sample: Sample) -> list[int]:
+    place = {post["url"]: number for number, post in enumerate(sample["context"])}
+    return [place[url] for url in sample["post_urls"]]
+
+
+def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:
+    context = sample["context"]
+    place = {post["url"]: number for number, post in enumerate(context)}
+    # All tasks have the primary post; what stands below it alone goes to the first.
+    owner = {number: nth for nth, posts in reversed([*enumerate(own)]) for number in posts}
+    given: list[Feedback] = [[] for _ in own]
+    for said in sample["community_feedback"]:
+        number = place[said["post_url"]]
+        while number >= 0 and number not in owner:
+            number = context[number]["parent"]
+        given[owner.get(number, 0)].append(said)
+    return given
+
+
+def _is_written(sample: Sample, task: Task) -> bool:
+    if not task.fillings:
+        return True
+    texts = [post["text"] or "" for post in sample["context"]]
+    described = [one["alt_text"] or "" for post in sample["context"] for one in post["pictures"]]
+    return SpanIndex([*texts, *described]).holds(task.prompt)
+
+
+def _provenance(sample: Sample, task: Task, made_by: Mapping[str, Any]) -> str:
+    said = dict(made_by)
+    if task.fillings:
+        blanks = [{"placeholder": blank, "value": value} for blank, value in task.fillings]
+        said |= {"template": sample["prompt"], "blanks": blanks}
+    earlier = json.loads(sample["provenance"])
+    return json.dumps({**earlier, "roles": said}, sort_keys=True, default=str)

@@ -1,0 +1,332 @@
+"""Whether systems differ at all (Friedman's test, Kendall's W), and which two of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echo_hf.errors import ScoreError
+from echo_hf.reasons import Unscored
+from echo_hf.scores.columns import Floats, divided
+from echo_hf.scores.judge_votes import number
+from echo_hf.scores.ranks import mid_ranks
+from echo_hf.scores.tiers import holm
+from echo_hf.scores.votes import pairs_of
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """Friedman's test.
+
+    Attributes:
+        statistic: Chi-square, corrected for ties; null where no block has an order.
+        degrees: Degrees of freedom, systems less 1.
+        p_value: Chance of one as large where the systems do not differ; null as above.
+        w: Kendall's W of the blocks, 0 to 1: statistic / (blocks * degrees); null as above.
+        blocks: How many blocks count.
+        incomplete: How many do not, because a value is missing.
+        reason: Why there is no statistic.
+    """
+
+    statistic: float | None
+    degrees: int
+    p_value: float | None
+    w: float | None
+    blocks: int
+    incomplete: int
+    reason: Unscored | None
+
+
+def friedman(values: ArrayLike) -> Friedman:
+    """Tests whether systems differ, by their ranks within blocks.
+
+    Args:
+        values: Array [block, system] of ranks, or of any values that are ranked within a block,
+            smaller first; NaN where there is none. A block with a NaN is left out.
+
+    Returns:
+        The test.
+
+    Raises:
+        ScoreError: The array has another form, or fewer than two systems.
+
+    Example:
+        >>> found = friedman([[1, 2, 3], [1, 3, 2], [1, 2, 3], [2, 1, 3]])
+        >>> found.statistic, found.degrees, round(found.p_value, 4), found.w
+        (4.5, 2, 0.1054, 0.5625)
+    """
+    from scipy.special import chdtrc
+
+    given = block_array(values)
+    complete = given[~np.isnan(given).any(axis=1)]
+    w, degrees = number(float(concordance(complete))), given.shape[1] - 1
+    statistic = None if w is None else len(complete) * degrees * w
+    return Friedman(
+        statistic,
+        degrees,
+        None if statistic is None else float(chdtrc(degrees, statistic)),
+        w,
+        len(complete),
+        len(given) - len(complete),
+        Unscored.NO_ORDER if w is None else None,
+    )
+
+
+def kendalls_w(values: ArrayLike) -> float | None:
+    """Kendall's coefficient of concordance, corrected for ties.
+
+    Args:
+        values: Array [person, system] of ranks, or of any values that are ranked for each person.
+            A person with a NaN is left out.
+
+    Returns:
+        From 0 (no agreement) to 1 (all the same order); null where fewer than two people are left,
+        or all of them see nothing but ties.
+
+    Raises:
+        ScoreError: The array has another form, or fewer than two systems.
+
+    Example:
+        >>> kendalls_w([[1, 2, 3], [1, 2, 3]]), kendalls_w([[1, 2, 3], [3, 2, 1]])
+        (1.0, 0.0)
+    """
+    return number(float(concordances(block_array(values)[:, :, None])[0]))
+
+
+def concordances(ranks: Floats) -> Floats:
+    """Kendall's W of the people who ranked every system of a sample, for each sample.
+
+    Args:
+        ranks: Array [person, system, sample], NaN where not ranked.
+
+    Returns:
+        Array [sample], NaN where fewer than two people are left, or all see nothing but ties.
+    """
+    complete = np.asarray(~np.isnan(ranks).any(axis=1))
+    found = [
+        concordance(ranks[people, :, at]) if people.sum() > 1 else np.nan
+        for at, people in enumerate(complete.T)
+    ]
+    return np.array(found, dtype=float)
+
+
+def concordance(values: Floats) -> Floats:
+    """Kendall's W of complete blocks.
+
+    Args:
+        values: Array [block, system] without NaN.
+
+    Returns:
+        Array of no dimension, NaN where no block has an order.
+
+    Example:
+        >>> round(float(concordance(np.array([[1.0, 1.0, 2.0], [1.0, 2.0, 3.0]]))), 4)
+        0.9286
+    """
+    ranks = mid_ranks(values)
+    blocks, systems = ranks.shape
+    spread = ((ranks.sum(axis=0) - blocks * (systems + 1) / 2) ** 2).sum()
+    tied = (values[:, :, None] == values[:, None, :]).sum(axis=-1)
+    # Over the systems, t**2 - 1 adds up to t**3 - t for each group of t tied ones.
+    most = blocks * (blocks * (systems**3 - systems) - (tied**2 - 1).sum())
+    return divided(12 * spread, most)
+
+
+def block_array(values: ArrayLike) -> Floats:
+    """Values in blocks, as an array that is one.
+
+    Args:
+        values: What should be an array [block, system].
+
+    Returns:
+        The array.
+
+    Raises:
+        ScoreError: It has another form, or fewer than two systems.
+
+    Example:
+        >>> block_array([[1, 2]]).tolist()
+        [[1.0, 2.0]]
+    """
+    given = np.asarray(values, dtype=float)
+    if given.ndim != 2 or given.shape[1] < 2:
+        raise ScoreError(
+            f"values have the shape {given.shape!r}: expected a row for each block, and in it a "
+            "number for each of two or more systems"
+        )
+    return given
+
+
+STARS = {0.001: "***", 0.01: "**", 0.05: "*"}
+NOT_SIGNIFICANT = "-"
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """A test of two systems.
+
+    Attributes:
+        better: The system with the lower mean rank; of equals the first in the given order.
+        worse: The other.
+        z: Difference of mean ranks in standard errors, 0 or more.
+        p_value: Two-sided, for this pair alone.
+        bonferroni: The same times the number of pairs, at most 1.
+        holm: Adjusted by Holm's method, which finds all that Bonferroni's finds, and more.
+        stars: Of the Bonferroni p value: `***` below 0.001, `**` below 0.01, `*` below 0.05,
+            else `-`.
+    """
+
+    better: str
+    worse: str
+    z: float
+    p_value: float
+    bonferroni: float
+    holm: float
+    stars: str
+
+
+def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
+    """Dunn's test (1964), with his correction for ties, for each two systems.
+
+    It takes all values for independent. Where they come in blocks that are ranked each by itself,
+    they are not, and the test is only an approximation.
+
+    Args:
+        values: Array [block, system], lower is better, NaN where there is none.
+        systems: Their names.
+
+    Returns:
+        The tests, the largest z first; without a pair whose z is no number.
+
+    Raises:
+        ScoreError: Names and array do not fit, or there are fewer than two systems.
+
+    Example:
+        >>> test = dunn([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]], ["a", "b"])[0]
+        >>> test.better, round(test.z, 4), round(test.p_value, 4), test.stars
+        ('a', 1.964, 0.0495, '*')
+    """
+    given = _named_blocks(values, systems)
+    ranks = mid_ranks(given.reshape(1, -1)).reshape(given.shape) if given.size else given
+    counts = (~np.isnan(given)).sum(axis=0)
+    total = int(counts.sum())
+    sizes = np.unique(given[~np.isnan(given)], return_counts=True)[1].astype(float)
+    ties = float(divided((sizes**3 - sizes).sum(), 12 * (total - 1)))
+    variance = total * (total + 1) / 12 - np.nan_to_num(ties)
+    means = divided(np.nansum(ranks, axis=0), counts)
+    first, second = pairs_of(len(systems))
+    errors = np.sqrt(variance * (divided(1, counts[first]) + divided(1, counts[second])))
+    return _tests(systems, means, errors)
+
+
+def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
+    """Siegel and Castellan's test (1988) of each two systems after Friedman's.
+
+    Its standard error is that of ranks without ties, so that it is careful where there are many.
+
+    Args:
+        values: Array [block, system] of ranks, or of any values that are ranked within a block,
+            smaller first. A block with a NaN is left out.
+        systems: Their names.
+
+    Returns:
+        The tests, the largest z first; none where no block is complete.
+
+    Raises:
+        ScoreError: Names and array do not fit, or there are fewer than two systems.
+
+    Example:
+        >>> test = siegel_castellan([[1, 2, 3]] * 8, ["a", "b", "c"])[0]
+        >>> test.better, test.worse, test.z, round(test.bonferroni, 6)
+        ('a', 'c', 4.0, 0.00019)
+    """
+    given = _named_blocks(values, systems)
+    ranks = mid_ranks(given[~np.isnan(given).any(axis=1)])
+    blocks, count = ranks.shape
+    error = float(np.sqrt(divided(count * (count + 1), 6 * blocks)))
+    means = divided(ranks.sum(axis=0), blocks)
+    return _tests(systems, means, np.full(count * (count - 1) // 2, error))
+
+
+def two_sided(z: ArrayLike) -> Floats:
+    """Chance that a standard normal number is as far from 0.
+
+    Args:
+        z: Array of numbers.
+
+    Returns:
+        Array of p values.
+
+    Example:
+        >>> two_sided([0.0, 1.959964]).round(4).tolist()
+        [1.0, 0.05]
+    """
+    from scipy.special import ndtr
+
+    return np.asarray(2 * ndtr(-np.abs(np.asarray(z, dtype=float))))
+
+
+def bonferroni(p_values: Floats) -> Floats:
+    """P values times their number, at most 1.
+
+    Args:
+        p_values: Array of p values.
+
+    Returns:
+        As many adjusted ones.
+
+    Example:
+        >>> bonferroni(np.array([0.25, 0.75])).tolist()
+        [0.5, 1.0]
+    """
+    return np.asarray(np.minimum(p_values * len(p_values), 1.0))
+
+
+def stars(p_value: float) -> str:
+    """How a table marks a p value.
+
+    Args:
+        p_value: From 0 to 1.
+
+    Returns:
+        `***` below 0.001, `**` below 0.01, `*` below 0.05, else `-`.
+
+    Example:
+        >>> [stars(p) for p in (0.0009, 0.002, 0.02, 0.05)]
+        ['***', '**', '*', '-']
+    """
+    return next((mark for level, mark in STARS.items() if p_value < level), NOT_SIGNIFICANT)
+
+
+def _named_blocks(values: ArrayLike, systems: Sequence[str]) -> Floats:
+    given = block_array(values)
+    if given.shape[1] != len(systems):
+        raise ScoreError(
+            f"values have {given.shape[1]} columns: expected one for each of {list(systems)!r}"
+        )
+    return given
+
+
+def _tests(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[PairTest, ...]:
+    first, second = pairs_of(len(systems))
+    z = divided(means[second] - means[first], errors)
+    tested = np.flatnonzero(~np.isnan(z))
+    first, second, z = first[tested], second[tested], z[tested]
+    p_values = two_sided(z)
+    adjusted, stepped = bonferroni(p_values), holm(p_values)
+    found = [
+        PairTest(
+            systems[second[at] if z[at] < 0 else first[at]],
+            systems[first[at] if z[at] < 0 else second[at]],
+            abs(float(z[at])),
+            float(p_values[at]),
+            float(adjusted[at]),
+            float(stepped[at]),
+            stars(adjusted[at]),
+        )
+        for at in np.argsort(-np.abs(z), kind="stable")
+    ]
+    return tuple(found)

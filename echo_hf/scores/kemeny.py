@@ -1,0 +1,247 @@
+"""The Kemeny-Young consensus: the order that contradicts people's rankings least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from echo_hf.errors import ScoreError
+from echo_hf.scores.columns import Bools, Floats, Integers
+
+MOST_SYSTEMS = 14
+CELLS_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True)
+class OptimalOrders:
+    """The best orders of each of many profiles.
+
+    Attributes:
+        order: Array [profile, place] of systems, the best first: of the best orders the first one,
+            compared place by place.
+        cost: Array [profile] of what any best order costs.
+        count: Array [profile] of how many best orders there are.
+        mean_place: Array [profile, system] of its place, from 1, averaged over all best orders.
+    """
+
+    order: Integers
+    cost: Floats
+    count: Integers
+    mean_place: Floats
+
+
+def optimal_orders(costs: Floats) -> OptimalOrders:
+    """Finds the orders of systems that cost least.
+
+    Args:
+        costs: Array [profile, system, system] of what it costs to put the first before the second:
+            multiples of 0.5, so that sums are exact. The diagonal does not matter.
+
+    Returns:
+        The orders.
+
+    Raises:
+        ScoreError: There are more than 14 systems: the time doubles with each.
+
+    Example:
+        >>> found = optimal_orders(np.array([[[0.0, 2.0], [1.0, 0.0]]]))
+        >>> found.order.tolist(), found.cost.tolist(), found.count.tolist()
+        ([[1, 0]], [1.0], [1])
+    """
+    profiles, systems, _ = costs.shape
+    if systems > MOST_SYSTEMS:
+        raise ScoreError(
+            f"there are {systems} systems to put in order: expected {MOST_SYSTEMS} or fewer, as "
+            "every set of them is looked at: leave some out"
+        )
+    batch = max(1, CELLS_AT_ONCE // ((systems + 1) << systems))
+    parts = [_solved(costs[at : at + batch]) for at in range(0, max(profiles, 1), batch)]
+    return OptimalOrders(
+        np.concatenate([part.order for part in parts]),
+        np.concatenate([part.cost for part in parts]),
+        np.concatenate([part.count for part in parts]),
+        np.concatenate([part.mean_place for part in parts]),
+    )
+
+
+def _solved(costs: Floats) -> OptimalOrders:
+    member = _members(costs.shape[-1])
+    # What it costs to put a system behind all those of a set: [profile, set, system].
+    behind = np.asarray(member.astype(float) @ costs)
+    least, count = _least(behind, member)
+    rest = np.where(member, 0, behind).sum(axis=-1)
+    first = least + least[:, ::-1] + rest == least[:, -1:]
+    ways = np.where(first, count * count[:, ::-1], 0)
+    places = ways[:, :-1] @ (~member[:-1]).astype(np.int64)
+    order = _first_order(behind, least, first, member)
+    return OptimalOrders(order, least[:, -1], count[:, -1], places / count[:, -1:])
+
+
+def _members(systems: int) -> Bools:
+    """Which systems each set holds; the complement of a set is as far from the other end."""
+    return np.asarray((np.arange(1 << systems)[:, None] >> np.arange(systems)) & 1 == 1)
+
+
+def _least(behind: Floats, member: Bools) -> tuple[Floats, Integers]:
+    """Least cost of an order of each set alone, and how many orders have it."""
+    least = np.zeros(behind.shape[:2])
+    count = np.ones(behind.shape[:2], dtype=np.int64)
+    sizes = member.sum(axis=-1)
+    for size in range(1, member.shape[1] + 1):
+        sets = np.flatnonzero(sizes == size)
+        last = np.nonzero(member[sets])[1].reshape(-1, size)
+        before = sets[:, None] - (1 << last)
+        costs = least[:, before] + behind[:, before, last]
+        least[:, sets] = costs.min(axis=-1)
+        best = costs == least[:, sets, None]
+        count[:, sets] = np.where(best, count[:, before], 0).sum(axis=-1)
+    return least, count
+
+
+def _first_order(behind: Floats, least: Floats, first: Bools, member: Bools) -> Integers:
+    """The best order that takes, at each place, the first system that any of them can take."""
+    profiles, _, systems = behind.shape
+    row, placed = np.arange(profiles)[:, None], np.zeros((profiles, 1), dtype=np.int64)
+    order = np.empty((profiles, systems), dtype=np.int64)
+    for place in range(systems):
+        then = placed | 1 << np.arange(systems)
+        step = least[row, then] == least[row, placed] + behind[row[:, 0], placed[:, 0]]
+        fits = ~member[placed[:, 0]] & first[row, then] & step
+        order[:, place] = fits.argmax(axis=-1)
+        placed = np.take_along_axis(then, order[:, place, None], axis=-1)
+    return order
+
+
+Ranking = Sequence[str | Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """The consensus of some rankings.
+
+    Attributes:
+        ranking: Names, the best first, without ties. Of several orders that are as good it is the
+            first in the alphabet, compared name by name.
+        distance: What it costs: contradicted pairs, and half the tied ones, over all rankings.
+        n_optimal: How many orders cost as little.
+        mean_rank: Place of each name, 1 is best, averaged over all those orders; it does not depend
+            on names, and is the place in `ranking` where that is the only one.
+    """
+
+    ranking: tuple[str, ...]
+    distance: float
+    n_optimal: int
+    mean_rank: Mapping[str, float]
+
+
+def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
+    """Finds the order that is nearest to some rankings, and says how many others are as near.
+
+    Args:
+        rankings: A list for each person, the best first; names in an inner list are tied. Names
+            that a person leaves out are not compared by that person.
+
+    Returns:
+        The consensus, over all names of any ranking.
+
+    Raises:
+        ScoreError: A ranking holds a name twice or what is no name, or there are more than 14.
+
+    Example:
+        >>> found = kemeny_consensus([["a", "b", "c"], ["a", "c", "b"], [["b", "a"], "c"]])
+        >>> found.ranking, found.distance, found.n_optimal
+        (('a', 'b', 'c'), 1.5, 1)
+        >>> kemeny_consensus([[["b", "a"]]]).mean_rank
+        {'a': 1.5, 'b': 1.5}
+    """
+    places = [dict(_places(number, ranking)) for number, ranking in enumerate(rankings)]
+    names = sorted({name for one in places for name in one})
+    ranks = np.array([[one.get(name, np.nan) for name in names] for one in places])
+    ranks = ranks.reshape(len(places), len(names))
+    return consensus_of(names, optimal_orders(pair_costs(ranks)[None]))
+
+
+def consensus_of(names: Sequence[str], orders: OptimalOrders) -> Consensus:
+    """The consensus of a single profile, by name.
+
+    Args:
+        names: Names of the systems.
+        orders: Best orders of one profile.
+
+    Returns:
+        The consensus.
+    """
+    return Consensus(
+        tuple(names[at] for at in orders.order[0]),
+        float(orders.cost[0]),
+        int(orders.count[0]),
+        dict(zip(names, orders.mean_place[0].tolist(), strict=True)),
+    )
+
+
+def pair_costs(ranks: Floats) -> Floats:
+    """What it costs to put one system before another.
+
+    Args:
+        ranks: Array [..., person, system], lower is better, NaN where not ranked.
+
+    Returns:
+        Array [..., system, system]: how many rank the second better, and half of those who see a
+        tie.
+
+    Example:
+        >>> pair_costs(np.array([[1.0, 2.0], [1.0, 1.0], [1.0, np.nan]])).tolist()
+        [[1.5, 0.5], [1.5, 1.0]]
+    """
+    one, other = ranks[..., :, None], ranks[..., None, :]
+    return np.asarray(((one > other) + (one == other) / 2).sum(axis=-3))
+
+
+def sample_consensus(ranks: Floats) -> Floats:
+    """The consensus of people on each sample alone.
+
+    People see many ties, so that a sample often has several best orders; to take the first of them
+    by name would put the alphabet into every figure that is made of it.
+
+    Args:
+        ranks: Array [person, system, sample], lower is better, NaN where not ranked.
+
+    Returns:
+        Array [system, sample] of places, 1 is best, averaged over all best orders, so that systems
+        are tied that the rankings do not tell apart; NaN for one that nobody ranked there.
+
+    Raises:
+        ScoreError: There are more than 14 systems.
+
+    Example:
+        >>> one_sample = np.array([[[1.0], [2.0], [2.0]], [[1.0], [2.0], [2.0]]])
+        >>> sample_consensus(one_sample).T.tolist()
+        [[1.0, 2.5, 2.5]]
+    """
+    ranked = ~np.isnan(ranks).all(axis=0)
+    places = np.full(ranked.shape, np.nan)
+    # Samples on which the same systems are ranked are solved together.
+    sets, of_sample = np.unique(ranked.T, axis=0, return_inverse=True)
+    for number, systems in enumerate(sets):
+        samples = np.flatnonzero(of_sample.reshape(-1) == number)
+        some = ranks[:, systems][:, :, samples]
+        orders = optimal_orders(pair_costs(np.moveaxis(some, -1, 0)))
+        places[np.ix_(systems, samples)] = orders.mean_place.T
+    return places
+
+
+def _places(number: int, ranking: Ranking) -> Iterator[tuple[str, int]]:
+    if isinstance(ranking, str) or not isinstance(ranking, Sequence):
+        raise ScoreError(f"rankings: number {number} is {ranking!r}: expected a list of names")
+    seen = set[str]()
+    for place, tied in enumerate(ranking):
+        for name in [tied] if isinstance(tied, str) else tied:
+            if not isinstance(name, str) or name in seen:
+                raise ScoreError(
+                    f"rankings: number {number} holds {name!r} where a name was expected that it "
+                    f"does not hold already: {ranking!r}"
+                )
+            seen.add(name)
+            yield name, place

@@ -1,0 +1,255 @@
+"""Kendall's tau-b: how far two rankings of the same systems agree, sample by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
+from echo_hf.errors import ScoreError
+from echo_hf.reasons import Unscored
+from echo_hf.scores.columns import Floats, divided
+from echo_hf.scores.friedman import block_array
+from echo_hf.scores.intervals import sign_flip_test
+from echo_hf.scores.judge_votes import number
+from echo_hf.scores.ranks import mid_ranks
+from echo_hf.scores.votes import pairs_of
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How often chance is asked.
+
+    Attributes:
+        n_boot: Draws of the bootstrap over samples; 0 for none.
+        n_resamples: Draws of the sign-flip test.
+        seed: Of all draws.
+    """
+
+    n_boot: int = 1000
+    n_resamples: int = 10_000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over samples.
+
+    Attributes:
+        value: The mean; null where no sample has a value.
+        interval: Lower and upper end at 95 %, by a bootstrap over samples; null where there is
+            none.
+        samples: How many samples have a value.
+        reason: Why there is no value, or no interval.
+    """
+
+    value: float | None
+    interval: Interval | None
+    samples: int
+    reason: Unscored | None
+
+
+def means(values: Floats, draws: Draws) -> list[Mean]:
+    """Means over samples.
+
+    Args:
+        values: Array [row, sample], NaN where a sample has no value.
+        draws: Of the bootstrap, the same for all rows.
+
+    Returns:
+        A mean for each row.
+
+    Raises:
+        ScoreError: A number of draws or the seed is none.
+
+    Example:
+        >>> means(np.array([[1.0, 2.0, np.nan]]), Draws(n_boot=0))[0]
+        Mean(value=1.5, interval=None, samples=2, reason=<Unscored.NO_DRAWS: 'no_draws'>)
+    """
+    return ratios(values, (~np.isnan(values)).astype(float), draws)
+
+
+def ratios(parts: Floats, wholes: Floats, draws: Draws) -> list[Mean]:
+    """Ratios of two sums over the same samples.
+
+    Args:
+        parts: Array [row, sample], NaN where a sample has no value.
+        wholes: Array of the same form, in which such samples do not count.
+        draws: Of the bootstrap, the same for all rows.
+
+    Returns:
+        For each row the sum of parts over that of wholes, null where that is not above 0.
+
+    Raises:
+        ScoreError: A number of draws or the seed is none.
+    """
+    there = ~np.isnan(parts)
+    above, below = np.where(there, parts, 0.0), np.where(there, wholes, 0.0)
+    values = divided(above.sum(axis=1), below.sum(axis=1))
+    drawn = _drawn(above, below, draws)
+    counts = there.sum(axis=1).tolist()
+    return [_mean(float(values[at]), drawn[:, at], count) for at, count in enumerate(counts)]
+
+
+def _drawn(above: Floats, below: Floats, draws: Draws) -> Floats:
+    batches: Iterator[Floats] = (
+        divided(weights @ above.T, weights @ below.T)
+        for weights in drawn_weights(above.shape[1], draws.n_boot, draws.seed)
+    )
+    return np.concatenate([np.empty((0, len(above))), *batches])
+
+
+def _mean(value: float, drawn: Floats, samples: int) -> Mean:
+    if np.isnan(value):
+        return Mean(None, None, samples, Unscored.NO_ORDER)
+    interval, reason = percentiles(drawn, samples)
+    return Mean(number(value), interval, samples, reason)
+
+
+@dataclass(frozen=True)
+class TauB:
+    """How far two rank the same systems alike: 1 the same order, -1 the opposite, 0 neither.
+
+    Attributes:
+        tau: Mean over samples of tau-b within each; null where no sample has one.
+        interval: Lower and upper end at 95 %, by a bootstrap over samples; null where there is
+            none.
+        p_value: Of a sign-flip test over samples: chance of a mean as far from 0 where each
+            sample's tau might as well have the other sign.
+        samples: How many samples have a tau: there both rank two of the same systems, and neither
+            sees nothing but ties.
+        reason: Why there is no tau, or no interval.
+        pooled: Tau-b of the ranks of all samples, taken as one list; null where there is none.
+        pooled_p: Its p value, as if the ranks of one sample were independent.
+    """
+
+    tau: float | None
+    interval: Interval | None
+    p_value: float | None
+    samples: int
+    reason: Unscored | None
+    pooled: float | None
+    pooled_p: float | None
+
+
+def tau_b(
+    one: ArrayLike,
+    other: ArrayLike,
+    *,
+    n_boot: int = 1000,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> TauB:
+    """Compares two rankings of the same systems on the same samples.
+
+    Args:
+        one: Array [sample, system] of ranks, or of any values that are ranked within a sample;
+            NaN where there is none.
+        other: Array of the same shape.
+        n_boot: Draws of the bootstrap over samples; 0 for none.
+        n_resamples: Draws of the sign-flip test.
+        seed: Of all draws.
+
+    Returns:
+        How far they agree.
+
+    Raises:
+        ScoreError: The arrays have other shapes, or a number of draws or the seed is none.
+
+    Example:
+        >>> found = tau_b([[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [3, 1, 2]])
+        >>> round(found.tau, 3), found.samples
+        (0.333, 2)
+    """
+    ones, others = block_array(one), block_array(other)
+    if ones.shape != others.shape:
+        raise ScoreError(
+            f"the rankings have the shapes {ones.shape!r} and {others.shape!r}: expected the same"
+        )
+    return tau_table(ones.T[None], others.T[None], Draws(n_boot, n_resamples, seed))[0][0]
+
+
+def tau_table(ones: Floats, others: Floats, draws: Draws) -> list[list[TauB]]:
+    """Compares everybody with everybody.
+
+    Args:
+        ones: Array [one, system, sample], lower is better, NaN where not ranked.
+        others: Array [other, system, sample].
+        draws: Of the bootstrap and the test.
+
+    Returns:
+        For each of the ones a list, with each of the others.
+
+    Raises:
+        ScoreError: A number of draws or the seed is none.
+    """
+    taus = sample_taus(ones, others)
+    flat = taus.reshape(-1, taus.shape[-1])
+    p_values = sign_flip_test(np.nan_to_num(flat), n_resamples=draws.n_resamples, seed=draws.seed)
+    pooled = [_pooled(one, other) for one in ones for other in others]
+    found = [
+        _tau_b(mean, p_value, *in_one_list)
+        for mean, p_value, in_one_list in zip(
+            means(flat, draws), p_values.tolist(), pooled, strict=True
+        )
+    ]
+    return [found[at : at + len(others)] for at in range(0, len(found), len(others) or 1)]
+
+
+def _tau_b(mean: Mean, p_value: float, pooled: float | None, pooled_p: float | None) -> TauB:
+    return TauB(
+        mean.value,
+        mean.interval,
+        p_value if mean.samples else None,
+        mean.samples,
+        mean.reason,
+        pooled,
+        pooled_p,
+    )
+
+
+def sample_taus(ones: Floats, others: Floats) -> Floats:
+    """Tau-b of each two rankings within each sample, over the systems that both rank.
+
+    Args:
+        ones: Array [one, system, sample], lower is better, NaN where not ranked.
+        others: Array [other, system, sample].
+
+    Returns:
+        Array [one, other, sample], NaN where one of them puts no two common systems in an order.
+
+    Example:
+        >>> sample_taus(np.array([[[1.0], [2.0]]]), np.array([[[2.0], [1.0]]])).tolist()
+        [[[-1.0]]]
+    """
+    one, other = _signs(ones), _signs(others)
+    counts = [
+        np.einsum("aps,bps->abs", left, right)
+        for left, right in (
+            (np.nan_to_num(one), np.nan_to_num(other)),
+            (np.nan_to_num(one**2), ~np.isnan(other)),
+            (~np.isnan(one), np.nan_to_num(other**2)),
+        )
+    ]
+    concordant, untied_one, untied_other = counts
+    return divided(concordant, np.sqrt(untied_one * untied_other))
+
+
+def _signs(ranks: Floats) -> Floats:
+    """Whether the second of two systems is ranked lower (1), higher (-1) or equal (0)."""
+    first, second = pairs_of(ranks.shape[-2])
+    return np.asarray(np.sign(ranks[..., second, :] - ranks[..., first, :]))
+
+
+def _pooled(one: Floats, other: Floats) -> tuple[float | None, float | None]:
+    from scipy.stats import kendalltau
+
+    common = ~np.isnan(one) & ~np.isnan(other)
+    lists = [mid_ranks(np.where(common, ranks, np.nan).T).T[common] for ranks in (one, other)]
+    if any(np.unique(ranks).size < 2 for ranks in lists):
+        return None, None
+    found = kendalltau(*lists)
+    return number(found.statistic), number(found.pvalue)

@@ -1,0 +1,237 @@
+"""People's ranks and judges' ratings as arrays of ranks over the same samples and systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from echo_hf._infra.bootstrap import generator
+from echo_hf.errors import ScoreError
+from echo_hf.scores.columns import Bools, Floats, Integers, encoded, read_columns
+from echo_hf.scores.rating_table import RatingTable
+from echo_hf.tables import HUMAN
+
+
+def mid_ranks(values: Floats) -> Floats:
+    """Places along the last axis, 1 for the smallest value; ties share the mean of theirs.
+
+    Args:
+        values: Array [..., system], NaN where there is none.
+
+    Returns:
+        Array of the same shape, NaN where there is no value.
+
+    Example:
+        >>> mid_ranks(np.array([3.0, 1.0, 3.0, np.nan])).tolist()
+        [2.5, 1.0, 2.5, nan]
+    """
+    one, other = values[..., :, None], values[..., None, :]
+    below, equal = (one > other).sum(axis=-1), (one == other).sum(axis=-1)
+    return np.asarray(np.where(np.isnan(values), np.nan, below + (equal + 1) / 2))
+
+
+def without_ties(values: Floats, seed: int) -> Floats:
+    """Places along the last axis, where chance puts equal values in an order.
+
+    Args:
+        values: Array [..., system], NaN where there is none.
+        seed: Of the draws.
+
+    Returns:
+        Array of the same shape of 1, 2, 3 and so on, NaN where there is no value.
+
+    Raises:
+        ScoreError: The seed is none.
+
+    Example:
+        >>> sorted(without_ties(np.array([5.0, 5.0, 1.0]), seed=0).tolist())
+        [1.0, 2.0, 3.0]
+        >>> without_ties(np.array([5.0, np.nan, 1.0]), seed=0).tolist()
+        [2.0, nan, 1.0]
+    """
+    chance = generator(seed).random(values.shape)
+    places = np.lexsort((chance, values), axis=-1).argsort(axis=-1) + 1.0
+    return np.asarray(np.where(np.isnan(values), np.nan, places))
+
+
+REQUIRED = ("sample_id", "rater", "system", "rank")
+OPTIONAL = ("cannot_rank",)
+
+
+@dataclass(frozen=True)
+class HumanRanks:
+    """Every person's ranks of every system's output for every sample.
+
+    Attributes:
+        samples: Names of the samples, in alphabetical order.
+        raters: Pseudonyms of the people, in alphabetical order.
+        systems: Names of the systems, in alphabetical order.
+        ranks: Array [rater, system, sample] of ranks, lower is better; NaN where there is none.
+        refused: Array [rater, sample]: the person was shown outputs of that sample, and could rank
+            none of them.
+    """
+
+    samples: tuple[str, ...]
+    raters: tuple[str, ...]
+    systems: tuple[str, ...]
+    ranks: Floats
+    refused: Bools
+
+    @property
+    def complete(self) -> Bools:
+        """Array [rater, sample]: the person ranked every system."""
+        return np.asarray(~np.isnan(self.ranks).any(axis=1))
+
+
+def read_human(human: Any) -> HumanRanks:
+    """Reads what people ranked.
+
+    Args:
+        human: Rows of `HUMAN` with sample_id, rater, system and rank (from 1, equal ranks are ties,
+            null where the output cannot be ranked), and as far as there is one cannot_rank. Any
+            form that `read_columns` takes.
+
+    Returns:
+        The ranks as an array.
+
+    Raises:
+        TableError: A column is missing or of the wrong type, or a key is null.
+        ScoreError: A rank is below 1, contradicts cannot_rank or is given twice, or there are fewer
+            than two systems.
+
+    Example:
+        >>> rows = [
+        ...     {"sample_id": "s", "rater": "ada", "system": system, "rank": rank}
+        ...     for system, rank in {"a": 2, "b": 1, "c": 2}.items()
+        ... ]
+        >>> read_human(rows).ranks.tolist()
+        [[[2.0], [1.0], [2.0]]]
+    """
+    rows = read_columns(human, HUMAN, REQUIRED, OPTIONAL)
+    _check(rows)
+    samples, (sample,) = encoded(rows["sample_id"])
+    raters, (rater,) = encoded(rows["rater"])
+    systems, (system,) = encoded(rows["system"])
+    if len(systems) < 2:
+        raise ScoreError(f"human: ranks are of {list(systems)!r}: expected two systems or more")
+    _check_once(rows, (rater * len(systems) + system) * len(samples) + sample)
+    ranks = np.full((len(raters), len(systems), len(samples)), np.nan)
+    ranks[rater, system, sample] = rows["rank"].cast(pa.float64()).fill_null(np.nan).to_numpy()
+    shown = np.zeros((len(raters), len(samples)), dtype=bool)
+    shown[rater, sample] = True
+    return HumanRanks(
+        samples, raters, systems, ranks, np.asarray(shown & np.isnan(ranks).all(axis=1))
+    )
+
+
+def _check(rows: pa.Table) -> None:
+    without = rows["rank"].is_null()
+    _refuse(rows, pc.fill_null(pc.less(rows["rank"], 1), False), "a rank from 1")
+    if "cannot_rank" in rows.column_names:
+        refused = rows["cannot_rank"]
+        both = pc.and_(pc.fill_null(refused, False), pc.invert(without))
+        _refuse(rows, both, "no rank where cannot_rank is true")
+        neither = pc.and_(pc.invert(pc.fill_null(refused, True)), without)
+        _refuse(rows, neither, "a rank where cannot_rank is false")
+
+
+def _refuse(rows: pa.Table, wrong: pa.ChunkedArray, expected: str) -> None:
+    if pc.any(wrong).as_py():
+        row = rows.filter(wrong).slice(0, 1).to_pylist()[0]
+        raise ScoreError(
+            f"human: {row['rank']!r} is the rank of {_named(row)}: expected {expected}"
+        )
+
+
+def _check_once(rows: pa.Table, cells: Integers) -> None:
+    ordered = np.sort(cells)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(twice):
+        at = int(np.flatnonzero(cells == twice[0])[1])
+        raise ScoreError(
+            f"human: {_named(rows.slice(at, 1).to_pylist()[0])} is ranked twice: expected one row "
+            "for each sample, rater and system"
+        )
+
+
+def _named(row: dict[str, Any]) -> str:
+    keys: Sequence[str] = HUMAN.key
+    return ", ".join(f"{key} {row[key]!r}" for key in keys)
+
+
+# A mean of repeats differs from an equal one in its last bits: no reason to rank it higher.
+DECIMALS = 9
+
+
+@dataclass(frozen=True)
+class JudgeRatings:
+    """What judges said of the outputs that people ranked.
+
+    Attributes:
+        judges: Names of the judges.
+        ratings: Array [judge, system, sample], in the order of the people's systems and samples;
+            NaN where there is none.
+        elsewhere: How many ratings are of samples or systems that nobody ranked.
+    """
+
+    judges: tuple[str, ...]
+    ratings: Floats
+    elsewhere: int
+
+    def ranks(self, *, ties_seed: int | None = None) -> Floats:
+        """The order in which ratings put the systems.
+
+        Args:
+            ties_seed: Of the draws that break ties; null to keep them.
+
+        Returns:
+            Array [judge, system, sample], lower is better, NaN where there is no rating.
+
+        Raises:
+            ScoreError: The seed is none.
+        """
+        worse = -self.ratings
+        if ties_seed is None:
+            return worse
+        return np.swapaxes(without_ties(np.swapaxes(worse, 1, 2), ties_seed), 1, 2)
+
+
+def beside(table: RatingTable, human: HumanRanks) -> JudgeRatings:
+    """Takes the ratings of what people ranked.
+
+    Args:
+        table: The ratings.
+        human: The ranks.
+
+    Returns:
+        The ratings, as an array that fits the ranks.
+
+    Raises:
+        ScoreError: No rating is of an output that somebody ranked.
+    """
+    ratings = np.full((len(table.judges), len(human.systems), len(human.samples)), np.nan)
+    of_system, system = _common(table.systems, human.systems)
+    of_sample, sample = _common(table.samples, human.samples)
+    found = np.round(table.ratings, DECIMALS)
+    ratings[:, system[:, None], sample] = found[:, of_system[:, None], of_sample]
+    rated, total = (int((~np.isnan(one)).sum()) for one in (ratings, found))
+    if total and not rated:
+        raise ScoreError(
+            f"no rating is of an output that people ranked: they ranked {list(human.systems)!r}, "
+            f"and ratings are of {list(table.systems)!r}: expected the same names of systems and "
+            "samples"
+        )
+    return JudgeRatings(table.judges, ratings, total - rated)
+
+
+def _common(rated: tuple[str, ...], ranked: tuple[str, ...]) -> tuple[Integers, Integers]:
+    """Positions of the names in both, in either."""
+    place = {name: at for at, name in enumerate(rated)}
+    pairs = [(place[name], at) for at, name in enumerate(ranked) if name in place]
+    found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]

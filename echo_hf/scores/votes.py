@@ -1,0 +1,338 @@
+"""From ratings to a winner of every pair: what judges say, how they vote, and points from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echo_hf._infra.bootstrap import KIND
+from echo_hf.errors import ScoreError, unknown
+from echo_hf.scores.columns import Floats, Weights, divided
+from echo_hf.scores.rating_table import RatingTable
+
+TIE_WIDTH = 1e-6
+
+
+def pairs_of(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of the first and the second system of every pair.
+
+    Args:
+        count: How many systems there are.
+
+    Returns:
+        Two arrays of count * (count - 1) / 2 positions.
+
+    Example:
+        >>> [positions.tolist() for positions in pairs_of(3)]
+        [[0, 0, 1], [1, 2, 2]]
+    """
+    first, second = np.triu_indices(count, 1)
+    return first, second
+
+
+def margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
+    """By how much each judge rates the first system of each pair above the second.
+
+    Args:
+        table: The ratings.
+        count_lost: An output that was refused, or that is no picture, is below any rated output
+            of its sample, and level with another such; otherwise it is missing.
+
+    Returns:
+        Array [judge, pair, sample]; NaN where the judge did not rate both, infinite where one of
+        the two lost without a picture.
+    """
+    first, second = pairs_of(len(table.systems))
+    ratings, lost = table.ratings, table.lost
+    if not count_lost or lost is None:
+        return ratings[:, first] - ratings[:, second]
+    ratings = np.where(lost, -np.inf, ratings)
+    both = lost[first] & lost[second]
+    with np.errstate(invalid="ignore"):  # two infinite ratings: both are lost
+        return np.where(both, 0.0, ratings[:, first] - ratings[:, second])
+
+
+def verdicts_of(margin: Floats) -> Floats:
+    """The verdict that a margin is: a difference of 1e-6 or less is a tie.
+
+    Args:
+        margin: Differences of ratings, on the judge's scale.
+
+    Returns:
+        An array of the same shape with 1, 0, -1 and NaN.
+
+    Example:
+        >>> verdicts_of(np.array([2.0, 1e-9, -np.inf, np.nan])).tolist()
+        [1.0, 0.0, -1.0, nan]
+    """
+    return np.sign(np.where(np.abs(margin) <= TIE_WIDTH, 0.0, margin))
+
+
+def first_judge(margin: Floats) -> Floats:
+    """The verdict of the first judge who rated both: what the released code computes.
+
+    Example:
+        >>> first_judge(np.array([[np.nan, 1.0], [-2.0, -2.0]])).tolist()
+        [-1.0, 1.0]
+    """
+    said = verdicts_of(margin)
+    voted = np.full(margin.shape[1:], np.nan)
+    for verdict in said[::-1]:
+        voted = np.where(np.isnan(verdict), voted, verdict)
+    return voted
+
+
+def plurality(margin: Floats) -> Floats:
+    """The system that more judges prefer wins; ties are ignored, and equal numbers are a tie.
+
+    Example:
+        >>> judges = np.array([[1.0, 1.0], [0.0, -3.0], [0.0, np.nan]])
+        >>> plurality(judges).tolist()
+        [1.0, 0.0]
+    """
+    said = verdicts_of(margin)
+    return _where_any(said, np.sign(np.nansum(said, axis=0)))
+
+
+def plurality_else_first(margin: Floats) -> Floats:
+    """As `plurality`, but equal numbers are decided by the first judge who rated both.
+
+    Example:
+        >>> plurality_else_first(np.array([[1.0], [-3.0]])).tolist()
+        [1.0]
+    """
+    voted = plurality(margin)
+    return np.where(voted == 0, first_judge(margin), voted)
+
+
+def majority(margin: Floats) -> Floats:
+    """The system that more than half of the judges who rated both prefer wins; else it is a tie.
+
+    Example:
+        >>> majority(np.array([[1.0, 1.0], [0.0, 2.0], [0.0, -1.0]])).tolist()
+        [0.0, 1.0]
+    """
+    said = verdicts_of(margin)
+    half = (~np.isnan(said)).sum(axis=0) / 2
+    ahead = ((said == 1).sum(axis=0) > half).astype(float)
+    return _where_any(said, ahead - ((said == -1).sum(axis=0) > half))
+
+
+def most_frequent(margin: Floats) -> Floats:
+    """The most frequent of win, tie and loss; a tie when there is no single one.
+
+    Example:
+        >>> most_frequent(np.array([[1.0, 1.0], [0.0, 0.0], [0.0, np.nan]])).tolist()
+        [0.0, 0.0]
+    """
+    said = verdicts_of(margin)
+    wins, ties, losses = ((said == verdict).sum(axis=0) for verdict in (1, 0, -1))
+    ahead = (wins > np.maximum(ties, losses)).astype(float)
+    return _where_any(said, ahead - (losses > np.maximum(ties, wins)))
+
+
+def mean_rating(margin: Floats) -> Floats:
+    """The system with the higher mean rating by the judges who rated both wins.
+
+    It takes the judges' scales as one, which they need not be.
+
+    Example:
+        >>> mean_rating(np.array([[1.0], [1.0], [-3.0]])).tolist()
+        [-1.0]
+    """
+    there = ~np.isnan(margin)
+    mean = np.nansum(margin, axis=0) / np.maximum(there.sum(axis=0), 1)
+    return _where_any(margin, verdicts_of(mean))
+
+
+def _where_any(said: Floats, voted: Floats) -> Floats:
+    return np.where(np.isnan(said).all(axis=0), np.nan, voted)
+
+
+VOTES: Mapping[str, Callable[[Floats], Floats]] = {
+    vote.__name__: vote
+    for vote in (
+        first_judge,
+        plurality,
+        plurality_else_first,
+        majority,
+        most_frequent,
+        mean_rating,
+    )
+}
+
+
+Protocol = Literal["published", "corrected"]
+Missing = Literal["exclude", "loss"]
+Average = Literal["opponents", "comparisons"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a protocol does.
+
+    Attributes:
+        vote: How judges vote on a pair: a name in `echo_hf.scores.votes.VOTES`.
+        average: Whether a win rate is the mean over opponents, or over all comparisons.
+        interval: Where the interval comes from.
+    """
+
+    vote: str
+    average: Average
+    interval: str
+
+
+PROTOCOLS: Mapping[Protocol, Rule] = {
+    "published": Rule("first_judge", "comparisons", "1.96 standard errors of all comparisons"),
+    "corrected": Rule("plurality", "opponents", KIND),
+}
+
+
+def rule_of(protocol: Protocol) -> Rule:
+    """The rule of a protocol.
+
+    Args:
+        protocol: `published`, what the released code computes, or `corrected`.
+
+    Returns:
+        The rule.
+
+    Raises:
+        ScoreError: There is no such protocol.
+
+    Example:
+        >>> rule_of("published").vote
+        'first_judge'
+    """
+    if protocol not in PROTOCOLS:
+        raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
+    return PROTOCOLS[protocol]
+
+
+def check_missing(missing: Missing, outputs: object) -> None:
+    """Refuses a way to treat what is missing that there is not, or that needs outputs.
+
+    Args:
+        missing: `exclude` or `loss`.
+        outputs: The outputs, null when there are none.
+
+    Raises:
+        ScoreError: Refused.
+    """
+    if missing not in get_args(Missing):
+        raise ScoreError(unknown("missing", missing, get_args(Missing)))
+    if missing == "loss" and outputs is None:
+        raise ScoreError(
+            "missing is 'loss', but no outputs are given: expected outputs=, since ratings do not "
+            "say what was refused; or give missing='exclude'"
+        )
+
+
+class Points(NamedTuple):
+    """What each system won from each other one.
+
+    Attributes:
+        won: Points [..., system, opponent]: 1 for a win, 0.5 for a tie.
+        compared: How many comparisons [..., system, opponent] they were won in.
+    """
+
+    won: Floats
+    compared: Floats
+
+
+def points_of(verdicts: Floats, systems: int, weights: Weights | None = None) -> Points:
+    """Sums verdicts up over samples.
+
+    Args:
+        verdicts: Array [..., pair, sample] of 1, 0, -1 and NaN.
+        systems: How many systems there are.
+        weights: Array [draw, sample]: how often each sample was drawn; once each when null.
+
+    Returns:
+        The points; with weights, the first axis is the draw.
+
+    Example:
+        >>> points_of(np.array([[1.0, 0.0, np.nan]]), 2).won.tolist()
+        [[0.0, 1.5], [0.5, 0.0]]
+    """
+    there = ~np.isnan(verdicts)
+    won = np.where(there, (verdicts + 1) / 2, 0.0)
+    compared = there.astype(float)
+    if weights is None:
+        first, both = won.sum(axis=-1), compared.sum(axis=-1)
+    else:
+        first, both = (weights @ one.T.astype(np.float32) for one in (won, compared))
+    return Points(square(first, both - first, systems), square(both, both, systems))
+
+
+def ties_of(verdicts: Floats, systems: int) -> Floats:
+    """On how many samples each two systems tie.
+
+    Args:
+        verdicts: Array [pair, sample].
+        systems: How many systems there are.
+
+    Returns:
+        Counts [system, opponent].
+    """
+    tied = (verdicts == 0).sum(axis=-1)
+    return square(tied, tied, systems)
+
+
+def square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
+    """Values of pairs as an array of systems and opponents, with 0 on the diagonal.
+
+    Args:
+        first: What the first system of each pair has: [..., pair].
+        second: What the second one has.
+        systems: How many systems there are.
+
+    Returns:
+        Array [..., system, opponent].
+    """
+    whole = np.zeros((*first.shape[:-1], systems, systems))
+    one, other = pairs_of(systems)
+    whole[..., one, other], whole[..., other, one] = first, second
+    return whole
+
+
+def matrix_of(points: Points) -> Floats:
+    """Share of points that each system won from each opponent.
+
+    Args:
+        points: Points and comparisons.
+
+    Returns:
+        Array [..., system, opponent], NaN where the two were never compared.
+    """
+    return divided(points.won, points.compared)
+
+
+def rates_of(points: Points, average: Average) -> Floats:
+    """Win rates, from 0 to 1: higher is better, and 0.5 is as good as the others.
+
+    Args:
+        points: Points and comparisons.
+        average: `opponents`: the mean of the rates against each opponent; `comparisons`: the mean
+            over all comparisons, so that an opponent met more often counts more.
+
+    Returns:
+        Array [..., system], NaN for a system that was never compared.
+
+    Example:
+        >>> verdicts = np.array([[1.0, 1.0, 1.0], [-1.0, np.nan, np.nan], [0.0, 0.0, np.nan]])
+        >>> rates_of(points_of(verdicts, 3), "opponents").tolist()
+        [0.5, 0.25, 0.75]
+        >>> rates_of(points_of(verdicts, 3), "comparisons").tolist()
+        [0.75, 0.2, 0.6666666666666666]
+    """
+    if average == "comparisons":
+        return divided(points.won.sum(axis=-1), points.compared.sum(axis=-1))
+    against = matrix_of(points)
+    opponents = (~np.isnan(against)).sum(axis=-1)
+    # Sorted, so that the last digit of a sum does not depend on what systems are called.
+    return divided(np.nansum(np.sort(against, axis=-1), axis=-1), opponents)

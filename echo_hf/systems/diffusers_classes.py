@@ -1,0 +1,291 @@
+"""Which pipeline class of diffusers draws a model's images, and how it takes images and sizes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from echo_hf.config.checks import Whole
+from echo_hf.errors import GenerationError, unknown
+from echo_hf.systems.images import Pixels, nearest, within
+from echo_hf.systems.local_models import LocalOptions
+
+MEGAPIXEL = 1024 * 1024
+# Shapes that FLUX.1 Kontext was trained on; each is also one when turned.
+_KONTEXT_WIDE = (
+    (1568, 672),
+    (1504, 688),
+    (1456, 720),
+    (1392, 752),
+    (1328, 800),
+    (1248, 832),
+    (1184, 880),
+    (1104, 944),
+)
+KONTEXT_SIZES: tuple[Pixels, ...] = (
+    (1024, 1024),
+    *_KONTEXT_WIDE,
+    *((height, width) for width, height in _KONTEXT_WIDE),
+)
+# Without a negative prompt, guidance of these pipelines does nothing.
+TRUE_GUIDANCE = {"negative_prompt": " "}
+
+
+@dataclass(frozen=True, slots=True)
+class PromptReader:
+    """How a class of pipelines makes tokens of a prompt, of which it reads a first number.
+
+    Attributes:
+        tokenizer: The part that makes them; of several, that of the longest prompt.
+        chat: Arguments of its chat template; null where the prompt is no turn of a chat.
+        template: The pipeline's attribute with a text around the prompt; null for none.
+        template_start: The one with how many tokens of that text are not read.
+    """
+
+    tokenizer: str = "tokenizer"
+    chat: Mapping[str, Any] | None = None
+    template: str | None = None
+    template_start: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineKind:
+    """How a class of pipelines is called.
+
+    Attributes:
+        picture: Its argument for input pictures; null for text to image alone.
+        takes_list: Whether that argument is a list of pictures for one output.
+        fewest: Fewest inputs.
+        multiple: What the sides of its outputs are multiples of.
+        sizes: The sizes it was trained on; empty where any of `MEGAPIXEL` will do.
+        shortest_side: Shortest side of an input, in pixels.
+        longest_ratio: Most that the longer side of an input has of the shorter; null for any.
+        area: Its argument for the number of pixels to draw.
+        resizes: Its argument for resizing an input to one of `sizes`.
+        names_pictures: Whether the prompt has to name each picture, as OmniGen's does.
+        defaults: Arguments that a config may change.
+        reader: How it reads a prompt; null where nothing is cut, or that is not known.
+    """
+
+    picture: str | None = None
+    takes_list: bool = False
+    fewest: int = 0
+    multiple: int = 16
+    sizes: tuple[Pixels, ...] = ()
+    shortest_side: int = 1
+    longest_ratio: float | None = None
+    area: str | None = None
+    resizes: str | None = None
+    names_pictures: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    reader: PromptReader | None = None
+
+    @property
+    def arguments(self) -> frozenset[str]:
+        """The arguments that are the task's, or follow from it; no config sets them."""
+        own = {self.picture, self.area, self.resizes} - {None}
+        return frozenset({"prompt", "height", "width", *map(str, own)})
+
+    def like(self, size: Pixels) -> Pixels:
+        """The size of its own that is most like that of a picture.
+
+        Args:
+            size: Width and height of the picture.
+
+        Returns:
+            Width and height.
+
+        Example:
+            >>> KINDS["FluxKontextPipeline"].like((4000, 3000))
+            (1184, 880)
+            >>> KINDS["Flux2Pipeline"].like((4000, 3000))
+            (1168, 880)
+        """
+        if self.sizes:
+            return nearest(size, self.sizes)
+        return within(size, MEGAPIXEL, self.multiple)
+
+
+_T5 = PromptReader("tokenizer_2")
+_FLUX_2 = PipelineKind("image", takes_list=True, shortest_side=64, longest_ratio=8)
+KINDS: Mapping[str, PipelineKind] = {
+    "Flux2KleinPipeline": replace(_FLUX_2, reader=PromptReader(chat={"enable_thinking": False})),
+    "Flux2Pipeline": _FLUX_2,
+    "FluxKontextPipeline": PipelineKind(
+        "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize", reader=_T5
+    ),
+    "FluxPipeline": PipelineKind(reader=_T5),
+    "GlmImagePipeline": PipelineKind("image", takes_list=True, multiple=32),
+    "OmniGenPipeline": PipelineKind("input_images", takes_list=True, names_pictures=True),
+    "QwenImage21Pipeline": PipelineKind("image", takes_list=True, multiple=32),
+    "QwenImageEditPipeline": PipelineKind("image", fewest=1, defaults=TRUE_GUIDANCE),
+    "QwenImageEditPlusPipeline": PipelineKind(
+        "image", takes_list=True, fewest=1, defaults=TRUE_GUIDANCE
+    ),
+    "QwenImagePipeline": PipelineKind(
+        defaults=TRUE_GUIDANCE,
+        reader=PromptReader(
+            template="prompt_template_encode", template_start="prompt_template_encode_start_idx"
+        ),
+    ),
+    "StableDiffusion3Pipeline": PipelineKind(reader=PromptReader("tokenizer_3")),
+    "ZImagePipeline": PipelineKind(reader=PromptReader(chat={"enable_thinking": True})),
+}
+
+
+INDEX = "model_index.json"
+# Of every pipeline: one picture, of the seed, as Pillow has it.
+OURS = frozenset(
+    {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
+)
+PICTURES = ("image", "video", "frames")
+PARTIAL_NOISE = "strength"
+TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineClass:
+    """A class of pipelines as a config meets it.
+
+    Attributes:
+        name: The class.
+        kind: How it is called.
+        parameters: The names of its call's parameters.
+    """
+
+    name: str
+    kind: PipelineKind
+    parameters: frozenset[str]
+
+
+def class_named(index: Path, place: str) -> str:
+    """The class that a model's index names.
+
+    Args:
+        index: Its `model_index.json`.
+        place: What to call the system, for messages.
+
+    Returns:
+        The name of the class.
+
+    Raises:
+        GenerationError: It names none, or one that comes with the model as code.
+    """
+    try:
+        said = json.loads(index.read_bytes())
+        name = said["_class_name"]
+    except (ValueError, KeyError, TypeError):
+        raise GenerationError(
+            f"{place}: {INDEX!r} of the model names no `_class_name`: expected a model as "
+            "diffusers saves it"
+        ) from None
+    if not isinstance(name, str):
+        raise GenerationError(
+            f"{place}: the model's class {name!r} is code of its own, which is never run here: "
+            "choose a model that diffusers itself knows, or run it with adapter 'command'"
+        )
+    return name
+
+
+def pipeline_class(name: str, place: str) -> PipelineClass:
+    """How a class is called.
+
+    Args:
+        name: A class of diffusers.
+        place: What to call the system, for messages.
+
+    Returns:
+        The class.
+
+    Raises:
+        GenerationError: This diffusers has no such class, or how to call it is not known.
+    """
+    import diffusers
+
+    found = getattr(diffusers, name, None) if name.isidentifier() else None
+    if not (inspect.isclass(found) and issubclass(found, diffusers.DiffusionPipeline)):
+        raise GenerationError(
+            f"{place}: diffusers {diffusers.__version__} has no pipeline {name!r}: expected one of "
+            "its own, such as 'FluxKontextPipeline'; install a newer diffusers, or choose another "
+            "model"
+        )
+    parameters = frozenset(inspect.signature(found.__call__).parameters)
+    kind = KINDS.get(name) or _from_signature(name, parameters, place)
+    return PipelineClass(name, kind, parameters)
+
+
+def check_call(call: Mapping[str, Any], pipeline: PipelineClass, place: str) -> None:
+    """Checks the arguments that a config gives a pipeline.
+
+    Args:
+        call: The arguments.
+        pipeline: The class.
+        place: What to call the system, for messages.
+
+    Raises:
+        GenerationError: The pipeline has no such argument, or it follows from the task.
+    """
+    ours = OURS | pipeline.kind.arguments
+    taken = next((name for name in call if name in ours), None)
+    if taken is not None:
+        raise GenerationError(
+            f"{place}: parameters.call has {taken!r}, which follows from the task and from `size` "
+            "and `seed`: leave it out"
+        )
+    for name in call:
+        if name not in pipeline.parameters:
+            kind = f"argument of {pipeline.name}"
+            known = pipeline.parameters - ours
+            raise GenerationError(unknown(kind, name, known, f"{place}: parameters.call"))
+
+
+def _from_signature(name: str, parameters: frozenset[str], place: str) -> PipelineKind:
+    pictures = sorted(one for one in parameters - OURS if _is_picture(one))
+    if pictures and PARTIAL_NOISE in parameters:
+        raise GenerationError(
+            f"{place}: {name} draws over a noisy copy of its input ({PARTIAL_NOISE!r}) and follows "
+            f"no instruction: expected a pipeline that edits, one of {_editing()}"
+        )
+    if pictures or not parameters >= TEXT_TO_IMAGE:
+        raise GenerationError(
+            f"{place}: how {name} is called is not known: expected a pipeline that draws pictures "
+            f"from text alone, or one of {_editing()}"
+        )
+    return PipelineKind(multiple=1)
+
+
+def _is_picture(parameter: str) -> bool:
+    # An adapter's picture is a style that may be left out, of pipelines from text too.
+    if parameter.removeprefix("negative_").startswith("ip_adapter"):
+        return False
+    return any(word in parameter for word in PICTURES)
+
+
+def _editing() -> str:
+    return ", ".join(sorted(name for name, kind in KINDS.items() if kind.picture))
+
+
+class DiffusersOptions(LocalOptions):
+    """Parameters of the adapter.
+
+    Attributes:
+        call: Arguments of the pipeline's call, such as `num_inference_steps`; the rest is at the
+            pipeline's own defaults.
+        offload: Whether what is not at work waits in the processor's memory: no part, whole
+            `model`s, or layer by layer (`sequential`), which is slow.
+        several_inputs: How several inputs are given: as a `list`, side by side in one picture
+            (`stitch`), the `first` alone, or not at all (`refuse`); `auto` is a list where the
+            pipeline takes one, and otherwise stitched.
+        stitched_pixels: Width times height of a stitched picture, at most.
+    """
+
+    call: Mapping[str, Any] = {}
+    offload: Literal["none", "model", "sequential"] = "none"
+    several_inputs: Literal["auto", "list", "stitch", "first", "refuse"] = "auto"
+    stitched_pixels: Annotated[Whole, Field(ge=4096, le=16 * MEGAPIXEL)] = MEGAPIXEL

@@ -1,0 +1,210 @@
+"""Results that another program reports: a worker's answer, a line of a manifest, a file."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from echo_hf.config.checks import Section, Whole, first_error
+from echo_hf.config.systems import Dollars
+from echo_hf.errors import PictureError
+from echo_hf.images.store import MOST_BYTES, check_picture
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn
+
+# Where a task ended whose teller does not say so.
+ENDED = {
+    Outcome.REFUSED: OutcomeStage.INPUT,
+    Outcome.NO_IMAGE: OutcomeStage.ANSWER,
+    Outcome.FAILED: OutcomeStage.REQUEST,
+    Outcome.UNSUPPORTED: OutcomeStage.TASK,
+    Outcome.RETIRED: OutcomeStage.PREFLIGHT,
+}
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _as_json(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        json.dumps(given, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"expected what JSON can hold ({error})") from None
+    return given
+
+
+JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_as_json)]
+
+
+class Told(Section):
+    """What became of a task, in somebody else's words.
+
+    Attributes:
+        outcome: What became of it.
+        stage: Where it ended; by its outcome where that is not said: a refusal at its `input`.
+        code: The system's own error code.
+        text: What was said beside or instead of a picture.
+        seed: Seed that was used.
+        revised_prompt: The prompt as the system rewrote it.
+        model: Name of the model that drew.
+        cost_usd: Price in US dollars.
+        details: What else explains the picture.
+    """
+
+    outcome: Outcome = Outcome.OK
+    stage: OutcomeStage | None = None
+    code: Annotated[str, Field(max_length=200)] | None = None
+    text: str | None = None
+    seed: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
+    revised_prompt: str | None = None
+    model: Annotated[str, Field(max_length=200)] | None = None
+    cost_usd: Dollars | None = None
+    details: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
+
+    @field_validator("stage")
+    @classmethod
+    def _fits(cls, stage: OutcomeStage | None, info: ValidationInfo) -> OutcomeStage | None:
+        if stage is not None and info.data.get("outcome") is Outcome.OK:
+            raise ValueError("expected an outcome other than 'ok', which ends nowhere")
+        return stage
+
+
+def drawn_as_told(told: Told, picture: bytes | None, details: Mapping[str, Any]) -> Drawn:
+    """What became of a task, as another told it.
+
+    A task that is said to be `retired` was not asked: that says nothing of the tasks beside it.
+
+    Args:
+        told: Its words.
+        picture: The picture that belongs to them; not looked at unless the outcome is `ok`.
+        details: For the provenance.
+
+    Returns:
+        The same, as every system gives it.
+    """
+    ok = told.outcome is Outcome.OK
+    said = None if told.outcome is Outcome.RETIRED else told.stage
+    return Drawn(
+        told.outcome,
+        picture if ok else None,
+        None if ok else said or ENDED[told.outcome],
+        told.code,
+        told.text,
+        told.seed,
+        told.revised_prompt,
+        told.model,
+        cost_usd=told.cost_usd,
+        details=details,
+    )
+
+
+def read_told(line: bytes, model: type[Model], place: str) -> Model:
+    """Reads one line of JSON.
+
+    Args:
+        line: The line.
+        model: What it has to hold.
+        place: Where it stands, for messages.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        ValueError: It is no JSON object, or has an unknown key or a bad value; in one line.
+
+    Example:
+        >>> read_told(b'{"outcome": "refused"}', Told, "line 1").outcome.value
+        'refused'
+    """
+    try:
+        return model.model_validate_json(line)
+    except ValidationError as error:
+        if error.errors()[0]["type"] in ("json_invalid", "model_type"):
+            raise ValueError(f"{place} is {line[:80]!r}: expected a JSON object") from None
+        raise ValueError(first_error(error, place, model)) from None
+
+
+class BadFileError(PictureError):
+    """A file holds no picture that can be kept.
+
+    Attributes:
+        code: `no_picture_file`, `outside`, `no_regular_file` or `bad_picture`.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+    def drawn(self) -> Drawn:
+        """What becomes of the task whose picture this was to be."""
+        return Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, code=self.code, text=str(self))
+
+
+def read_picture(path: Path, folder: Path) -> bytes:
+    """The bytes of a picture file, after it was decoded once.
+
+    Args:
+        path: The file.
+        folder: Where it has to lie, links followed.
+
+    Returns:
+        Its very bytes.
+
+    Raises:
+        BadFileError: It is not there, lies elsewhere, or is no picture within the limits.
+    """
+    data = read_bytes(path, folder)
+    try:
+        check_picture(data)
+    except PictureError as error:
+        raise BadFileError("bad_picture", f"{path.name!r}: {_told(data, error)}") from None
+    return data
+
+
+def read_bytes(path: Path, folder: Path) -> bytes:
+    """The bytes of a file in a folder, whatever they are.
+
+    Args:
+        path: The file.
+        folder: Where it has to lie, links followed.
+
+    Returns:
+        Its bytes, and of an oversized one a byte more than a picture may have.
+
+    Raises:
+        BadFileError: It is not there, lies elsewhere, or is no regular file.
+    """
+    place = _inside(path, folder)
+    try:
+        if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
+            raise BadFileError("no_regular_file", f"{path.name!r} is no regular file")
+        with place.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        said = error.strerror or type(error).__name__
+        raise BadFileError("no_picture_file", f"{path.name!r} cannot be read: {said}") from None
+
+
+def _inside(path: Path, folder: Path) -> Path:
+    try:
+        place = path.resolve()
+    except (OSError, RuntimeError, ValueError):  # a circle of links, a name with a zero byte
+        raise BadFileError("no_picture_file", f"{path.name!r} leads nowhere") from None
+    if not place.is_relative_to(folder.resolve()):
+        raise BadFileError("outside", f"{path.name!r} leads out of its folder")
+    return place
+
+
+def _told(data: bytes, error: PictureError) -> str:
+    # Of an oversized file only the beginning was read: the number of its bytes is not known.
+    return f"more than {MOST_BYTES} bytes" if len(data) > MOST_BYTES else str(error)

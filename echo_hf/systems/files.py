@@ -1,0 +1,373 @@
+"""Outputs that somebody made before: the only way to score a system that is no longer there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from threading import Lock
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field
+from xxhash import xxh3_128
+
+from echo_hf.config.checks import File, Name, Section
+from echo_hf.config.systems import SystemConfig
+from echo_hf.errors import GenerationError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn, Task
+from echo_hf.systems.external_results import (
+    BadFileError,
+    Told,
+    drawn_as_told,
+    read_bytes,
+    read_picture,
+    read_told,
+)
+from echo_hf.systems.registry import options_of, register
+
+PICTURE_SUFFIXES = frozenset(
+    {".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
+)
+MANIFEST = "manifest.jsonl"
+FIRST_OUTPUT = "gen_0"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A convention of naming outputs.
+
+    Attributes:
+        pattern: What a path looks like, for messages.
+        place: Folder of the outputs to one split's samples, below the root.
+        nested: Whether each sample has a folder of its own, in which the picture is `gen_0`.
+    """
+
+    pattern: str
+    place: Callable[[str, str], str]
+    nested: bool
+
+
+LAYOUTS: Mapping[str, Layout] = {
+    "autoeval": Layout(
+        "SPLIT/{system}/ID.png", lambda system, split: f"{split}/{system}", nested=False
+    ),
+    "generated": Layout(
+        "{system}/SPLIT/ID/gen_0.png", lambda system, split: f"{system}/{split}", nested=True
+    ),
+}
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names in a folder, in order; none where it is not there."""
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+class Outputs:
+    """The files of one system's outputs in one split.
+
+    Args:
+        folder: Where they lie; it need not be there.
+        nested: As `Layout.nested`.
+    """
+
+    def __init__(self, folder: Path, nested: bool) -> None:
+        self.folder, self.nested = folder, nested
+
+    def of(self, sample_id: str) -> list[Path]:
+        """The files that may be the output to a sample.
+
+        Args:
+            sample_id: The sample.
+
+        Returns:
+            Those named as pictures; where there are none, others of that name; in order.
+        """
+        if not self.nested:
+            return _pictures_first(self._by_stem.get(sample_id, []))
+        if sample_id not in self._names:
+            return []
+        return _pictures_first(_by_stem(self.folder / sample_id).get(FIRST_OUTPUT, []))
+
+    def every(self) -> Iterator[Path]:
+        """All files of the outputs, the manifest included, in order."""
+        for name in sorted(self._names):
+            path = self.folder / name
+            if path.is_file():
+                yield path
+            elif self.nested:
+                yield from sorted(_by_stem(path).get(FIRST_OUTPUT, []))
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(names_in(self.folder))
+
+    @cached_property
+    def _by_stem(self) -> Mapping[str, list[Path]]:
+        return _by_stem(self.folder)
+
+
+def _by_stem(folder: Path) -> Mapping[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for name in names_in(folder):
+        stem, dot, _ = name.rpartition(".")
+        if dot and name != MANIFEST:
+            found.setdefault(stem, []).append(folder / name)
+    return found
+
+
+def _pictures_first(paths: list[Path]) -> list[Path]:
+    return [path for path in paths if path.suffix.lower() in PICTURE_SUFFIXES] or paths
+
+
+def _below(file: str) -> str:
+    path = PurePosixPath(file)
+    if path.is_absolute() or ".." in path.parts or "\0" in file:
+        raise ValueError("expected a path below the folder of the manifest")
+    return file
+
+
+class Entry(Told):
+    """One line.
+
+    Attributes:
+        sample_id: The sample.
+        file: Where its picture lies, below the folder of the manifest.
+    """
+
+    sample_id: Annotated[str, Field(min_length=1)]
+    file: Annotated[str, Field(min_length=1), AfterValidator(_below)] | None = None
+
+
+def read_manifest(path: Path) -> Mapping[str, Entry]:
+    """Reads a manifest.
+
+    Args:
+        path: The file; it need not be there.
+
+    Returns:
+        Its entries, by the id of their sample.
+
+    Raises:
+        GenerationError: A line cannot be read, or two are about one sample.
+    """
+    entries: dict[str, Entry] = {}
+    for number, line in enumerate(_lines(path), start=1):
+        place = f"{str(path)!r}, line {number}"
+        if not line.strip():
+            continue
+        entry = _entry(line, place)
+        if entry.sample_id in entries:
+            raise GenerationError(
+                f"{place} is about {entry.sample_id!r}, as an earlier one is: keep one of them"
+            )
+        entries[entry.sample_id] = entry
+    return entries
+
+
+def _lines(path: Path) -> list[bytes]:
+    if not path.is_file():
+        return []
+    try:
+        return path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise GenerationError(f"cannot read {str(path)!r}: {error.strerror}") from None
+
+
+def _entry(line: bytes, place: str) -> Entry:
+    try:
+        return read_told(line, Entry, place)
+    except ValueError as error:
+        raise GenerationError(str(error)) from None
+
+
+MOST_SHOWN = 8
+
+
+class FilesOptions(Section):
+    """The parameters of `files`.
+
+    Attributes:
+        folder: Where the outputs lie.
+        system: What the folder calls the system; null for the name of the config.
+        layout: `autoeval`: SPLIT/SYSTEM/ID.png; `generated`: SYSTEM/SPLIT/ID/gen_0.png. Anything
+            else can be described by a manifest.
+    """
+
+    folder: File
+    system: Name | None = None
+    layout: Literal["autoeval", "generated"] = "autoeval"
+
+
+@register("files", "outputs that somebody made before")
+class FilesSystem:
+    """Gives the pictures of a folder.
+
+    Args:
+        config: The config of the system.
+    """
+
+    determinism = "the same files give the same pictures"
+
+    def __init__(self, config: SystemConfig) -> None:
+        options = options_of(config, FilesOptions)
+        self.concurrency = 4
+        self._config, self._layout = config, LAYOUTS[options.layout]
+        self._options, self._system = options, options.system or config.name
+        self._splits: dict[str, tuple[Outputs, Mapping[str, Entry]]] = {}
+        self._reading = Lock()
+
+    def signature(self) -> Mapping[str, Any]:
+        """The layout and a digest of the files, by name and content, taken once.
+
+        A file that was replaced, added or removed since an earlier run is so noticed, and a folder
+        that was copied to another machine has the same signature. The digest reads the files once,
+        which costs no more than drawing from them.
+        """
+        return {
+            "adapter": "files",
+            "model": self._config.model,
+            "layout": self._options.layout,
+            "files": self._digest,
+        }
+
+    def preflight(self) -> None:
+        """Makes sure that there are outputs, and that every manifest can be read.
+
+        Raises:
+            GenerationError: The folder is missing or holds no output of the system, or a line of a
+                manifest cannot be read.
+        """
+        if not self._options.folder.is_dir():
+            raise GenerationError(f"{self._place}: no folder {self._shown}: set parameters.folder")
+        if not any(True for outputs in self._every() for _ in outputs.every()):
+            raise GenerationError(
+                f"{self._place}: no file {self._pattern!r} in {self._shown}, which has "
+                f"{_names(self._options.folder)}: set parameters.folder, system or layout"
+            )
+        for outputs in self._every():
+            read_manifest(outputs.folder / MANIFEST)
+
+    def draw(self, task: Task) -> Drawn:
+        """The picture of a sample, or what the manifest says became of it.
+
+        Args:
+            task: The sample.
+
+        Returns:
+            `failed` with the code `no_file` where nothing is known of it.
+
+        Raises:
+            GenerationError: A line of the manifest cannot be read.
+        """
+        outputs, entries = self._split(task.split)
+        entry = entries.get(task.sample_id)
+        found = outputs.of(task.sample_id)
+        if entry is None and not found:
+            return self._unknown(task)
+        told = entry or Entry(sample_id=task.sample_id)
+        try:
+            path, picture = self._picture(told, found, outputs.folder)
+        except BadFileError as error:
+            return error.drawn()
+        return drawn_as_told(told, picture, _details(told, path, found))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Frees nothing: no file stays open."""
+
+    @property
+    def _place(self) -> str:
+        return f"system {self._config.name!r}"
+
+    @property
+    def _shown(self) -> str:
+        return repr(str(self._options.folder))
+
+    @property
+    def _pattern(self) -> str:
+        return self._layout.pattern.format(system=self._system)
+
+    @cached_property
+    def _digest(self) -> str:
+        state = xxh3_128()
+        for path in self._paths():
+            name = path.relative_to(self._options.folder).as_posix()
+            state.update(f"{name}\0".encode("utf-8", "surrogateescape"))
+            state.update(_content(path, self._options.folder))
+        return state.hexdigest()
+
+    def _paths(self) -> Iterator[Path]:
+        for outputs in self._every():
+            yield from outputs.every()
+            for entry in read_manifest(outputs.folder / MANIFEST).values():
+                if entry.file is not None:
+                    yield outputs.folder / entry.file
+
+    def _every(self) -> Iterator[Outputs]:
+        root = self._options.folder
+        nested = self._layout.nested
+        above = root / self._system if nested else root
+        for split in names_in(above):
+            yield Outputs(root / self._layout.place(self._system, split), nested)
+
+    def _split(self, split: str) -> tuple[Outputs, Mapping[str, Entry]]:
+        with self._reading:
+            if split not in self._splits:
+                folder = self._options.folder / self._layout.place(self._system, split)
+                outputs = Outputs(folder, self._layout.nested)
+                self._splits[split] = outputs, read_manifest(folder / MANIFEST)
+            return self._splits[split]
+
+    def _picture(
+        self, told: Entry, found: list[Path], folder: Path
+    ) -> tuple[Path | None, bytes | None]:
+        if told.outcome is not Outcome.OK:
+            return None, None
+        path = _only(found, told, folder)
+        return path, read_picture(path, self._options.folder)
+
+    def _unknown(self, task: Task) -> Drawn:
+        wanted = self._pattern.replace("SPLIT", task.split).replace("ID", task.sample_id)
+        return Drawn(
+            Outcome.FAILED,
+            stage=OutcomeStage.REQUEST,
+            code="no_file",
+            text=f"no file {wanted!r}, whatever its suffix, and no line in the manifest",
+        )
+
+
+def _only(found: list[Path], told: Entry, folder: Path) -> Path:
+    if told.file is not None:
+        return folder / told.file
+    if not found:
+        raise BadFileError("no_file", "the manifest says that there is a picture, and no file is")
+    if len(found) > 1:
+        named = ", ".join(repr(path.name) for path in found[:MOST_SHOWN])
+        raise BadFileError("several_files", f"{named} are of one sample: keep one of them")
+    return found[0]
+
+
+def _details(told: Entry, used: Path | None, found: list[Path]) -> Mapping[str, Any]:
+    details = {
+        "file": used and used.name,
+        "files_not_used": [path.name for path in found if path != used],
+        "manifest_says": dict(told.details),
+    }
+    return {name: value for name, value in details.items() if value}
+
+
+def _content(path: Path, folder: Path) -> bytes:
+    try:
+        return xxh3_128(read_bytes(path, folder)).digest()
+    except BadFileError as error:
+        return error.code.encode()
+
+
+def _names(folder: Path) -> str:
+    names = names_in(folder)
+    shown = ", ".join(repr(name) for name in names[:MOST_SHOWN])
+    return (shown + ", ...") if len(names) > MOST_SHOWN else shown or "nothing"

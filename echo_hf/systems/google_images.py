@@ -1,0 +1,542 @@
+"""Systems behind Google's Gemini API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, StrictBool, field_validator
+
+from echo_hf._infra.retry import retry_after
+from echo_hf.config.checks import Words
+from echo_hf.config.systems import FixedSize, Price, Size, SystemConfig
+from echo_hf.engines.base import Usage
+from echo_hf.engines.server import ApiKey
+from echo_hf.engines.server_errors import Fault, Reply, fault_of
+from echo_hf.errors import GenerationError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn, Passing, Retired, Task
+from echo_hf.systems.hosted import (
+    NO_KEY,
+    Host,
+    HostedOptions,
+    HostedSystem,
+    Inputs,
+    TooMuchError,
+    connection_errors,
+    fate,
+    hosted_options,
+    http_library,
+    limited,
+    one_line,
+    retired_by,
+)
+from echo_hf.systems.images import Pixels, SentInput, chosen_size, nearest, unusable, with_picture
+from echo_hf.systems.plan import Billed, cost_usd
+from echo_hf.systems.registry import register
+
+if TYPE_CHECKING:
+    from google.genai import Client
+
+
+HELD_BACK = frozenset(
+    {
+        "BLOCKLIST",
+        "ESCALATION",
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+        "IMAGE_SAFETY",
+        "MODEL_ARMOR",
+        "PROHIBITED_CONTENT",
+        "RECITATION",
+        "SAFETY",
+        "SPII",
+    }
+)
+# The model came to its end and drew nothing. Whatever else ends an answer, such as IMAGE_OTHER, for
+# which no reason is known, or MALFORMED_RESPONSE, broke it off.
+UNDRAWN = frozenset({"NO_IMAGE", "STOP"})
+UNSPECIFIED = "BLOCKED_REASON_UNSPECIFIED"
+ACCOUNT_STOPPED = "PUP_LIMITED_DISABLED"
+PICTURES = "image/"
+
+Document = Mapping[str, Any]
+
+
+def drawn_from(document: Document, price: Price | None) -> Drawn:
+    """What becomes of a task.
+
+    Args:
+        document: The answer, as the client's model of it is dumped.
+        price: The config's.
+
+    Returns:
+        A picture; a refusal of the request (`prompt_feedback`) or of what was drawn
+        (`finish_reason`); words alone, or none; or a failure, such as an answer that broke off.
+        Thoughts are text, and a picture among them is no output.
+
+    Raises:
+        GenerationError: The account is stopped.
+    """
+    candidates = document.get("candidates") or []
+    first = candidates[0] if candidates else {}
+    parts = (first.get("content") or {}).get("parts") or []
+    pictures = list(_pictures(parts))
+    reason = _named(first.get("finish_reason"))
+    known = replace(
+        _known(document, price, len(pictures)),
+        code=reason,
+        text=_text(parts) or first.get("finish_message"),
+    )
+    if pictures:
+        return with_picture(replace(known, code=None), pictures[0])
+    blocked = _named((document.get("prompt_feedback") or {}).get("block_reason"))
+    if blocked is not None and blocked != UNSPECIFIED:
+        said = document["prompt_feedback"].get("block_reason_message")
+        return replace(_refused(known, OutcomeStage.INPUT), code=blocked, text=said or known.text)
+    return _without_picture(known, reason)
+
+
+def _without_picture(known: Drawn, reason: str | None) -> Drawn:
+    if reason == ACCOUNT_STOPPED:
+        raise GenerationError(
+            f"the account is stopped (the answer ended with {reason!r}): use another account's key"
+        )
+    if reason in HELD_BACK:
+        return _refused(known, OutcomeStage.OUTPUT)
+    if reason is None:
+        return unusable(known, "the answer has neither a picture nor a reason for its end")
+    if reason in UNDRAWN:
+        return replace(known, outcome=Outcome.NO_IMAGE)
+    said = "" if known.text is None else f": {known.text}"
+    return unusable(known, f"the answer holds no picture and ended with {reason!r}{said}")
+
+
+def _refused(known: Drawn, stage: OutcomeStage) -> Drawn:
+    return replace(known, outcome=Outcome.REFUSED, stage=stage)
+
+
+def _known(document: Document, price: Price | None, pictures: int) -> Drawn:
+    counted = document.get("usage_metadata")
+    billed = _billed(counted or {}, pictures)
+    return Drawn(
+        Outcome.FAILED,
+        stage=OutcomeStage.ANSWER,
+        model_reported=document.get("model_version"),
+        usage=None if counted is None else _usage(counted),
+        cost_usd=cost_usd(price, billed),
+        details={"pictures": pictures, "request_id": document.get("response_id")},
+    )
+
+
+def _pictures(parts: list[Document]) -> Iterator[bytes]:
+    for part in parts:
+        blob = part.get("inline_data") or {}
+        if not part.get("thought") and (blob.get("mime_type") or PICTURES).startswith(PICTURES):
+            data = blob.get("data")
+            if data:
+                yield data
+
+
+def _text(parts: list[Document]) -> str | None:
+    texts = [part["text"] for part in parts if part.get("text")]
+    return "\n".join(texts) or None
+
+
+def _usage(counted: Document) -> Usage:
+    came = _number(counted, "candidates_token_count") + _number(counted, "thoughts_token_count")
+    cached = _number(counted, "cached_content_token_count")
+    return Usage(_number(counted, "prompt_token_count"), came, cached)
+
+
+def _billed(counted: Document, pictures: int) -> Billed:
+    sent = _of_images(counted.get("prompt_tokens_details"))
+    drawn = _of_images(counted.get("candidates_tokens_details"))
+    if drawn is None and not counted.get("candidates_token_count"):
+        drawn = 0 if counted else None
+    texts = _number(counted, "candidates_token_count") + _number(counted, "thoughts_token_count")
+    return Billed(
+        text_in=None if sent is None else _number(counted, "prompt_token_count") - sent,
+        image_in=sent,
+        text_out=None if drawn is None else texts - drawn,
+        image_out=drawn,
+        pictures=pictures,
+    )
+
+
+def _of_images(details: list[Document] | None) -> int | None:
+    if not details:
+        return None
+    images = (one for one in details if _named(one.get("modality")) == "IMAGE")
+    return sum(_number(one, "token_count") for one in images)
+
+
+def _number(counted: Document, name: str) -> int:
+    return int(counted.get(name) or 0)
+
+
+def _named(value: Any) -> str | None:
+    named = value.value if isinstance(value, Enum) else value
+    return named if isinstance(named, str) else None
+
+
+LONGEST_ERROR = 200
+
+
+class UnreadableError(Exception):
+    """An answer is not what the client understands, such as a web page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Asks Google's server, once for each call.
+
+    Attributes:
+        client: The client.
+        key: Its key, which stays out of every message.
+        host: Who is asked.
+        timeout_s: Longest wait for a whole answer, in seconds.
+    """
+
+    client: Client
+    key: ApiKey
+    host: Host
+    timeout_s: float
+
+    def ask(self, send: Callable[..., Any], **arguments: Any) -> Any:
+        """Sends a request.
+
+        Args:
+            send: One of the client's methods.
+            **arguments: What it is called with.
+
+        Returns:
+            The client's model of the answer; a `Reply` where the server answered with an error.
+
+        Raises:
+            Passing: No answer came in time, or the connection failed or was cut.
+            UnreadableError: The answer is not what the client understands.
+            TooMuchError: The answer is larger than any picture that is kept.
+        """
+        from google.genai.errors import APIError
+
+        try:
+            return send(**arguments)
+        except APIError as error:
+            response = error.response
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return Reply(response.status_code, headers, response.text)
+        except TimeoutError as error:
+            raise self._lost(error) from None
+        except connection_errors() as error:
+            raise self._lost(error) from None
+        except ValueError as error:  # of JSON, or of what should stand in it
+            said = one_line(str(error), self.key)[:LONGEST_ERROR]
+            raise UnreadableError(f"the answer cannot be read: {said}") from None
+
+    def _lost(self, error: Exception) -> Passing:
+        if "timeout" in type(error).__name__.lower():
+            return Passing(f"no answer within {self.timeout_s:g} s", "timeout")
+        said = one_line(str(error), self.key) or type(error).__name__
+        place = self.host.server.base_url
+        return Passing(f"the connection to {place!r} failed: {said}", "connection")
+
+
+@contextmanager
+def connected(host: Host, timeout_s: float, api_version: str) -> Iterator[Connection]:
+    """Opens a connection; nothing is sent yet.
+
+    Args:
+        host: Who is to be asked.
+        timeout_s: Longest wait for a whole answer, in seconds.
+        api_version: Of the API.
+
+    Yields:
+        The connection.
+
+    Raises:
+        GenerationError: There is no usable key.
+    """
+    from google.genai import Client
+    from google.genai.types import HttpOptions
+
+    key = host.key()
+    # The client wants a key even for a gateway without.
+    secret = key.secret.get_secret_value() or NO_KEY
+    # A redirect would take prompts and pictures to a server that nobody named.
+    with limited(http_library().Client, timeout_s)(follow_redirects=False) as http_client:
+        options = HttpOptions(
+            base_url=host.server.base_url,
+            api_version=api_version,
+            timeout=max(1, round(timeout_s * 1000)),
+            httpx_client=http_client,
+        )
+        client = Client(api_key=secret, vertexai=False, http_options=options)
+        try:
+            yield Connection(client, key, host, timeout_s)
+        finally:
+            client.close()
+
+
+GEMINI = "https://generativelanguage.googleapis.com"
+# The shapes that every image model of the family draws.
+RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "9:16", "16:9", "21:9")
+RATIO = re.compile(r"([1-9][0-9]{0,2}):([1-9][0-9]{0,2})")
+CATEGORY = re.compile(r"HARM_CATEGORY_[A-Z_]+")
+# Of how many inputs the first models make use, and later ones.
+FIRST_MODELS = ("gemini-2.0-flash", "gemini-2.5-flash-image")
+FIRST_MOST_INPUTS, MOST_INPUTS = 3, 14
+SENT = ("api_version", "modalities", "image_size", "safety_settings")
+
+Threshold = Literal[
+    "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
+]
+
+
+class GoogleOptions(HostedOptions):
+    """The parameters of the adapter `google`.
+
+    Attributes:
+        base_url: Where the server is, without its version.
+        api_key_env: Environment variable that holds the key; null for a gateway without keys.
+        api_version: Of the API; the client's own default changes from version to version.
+        most_inputs: Most input pictures of a task; 3 for `gemini-2.5-flash-image` and before, 14
+            for later models, unless it is given.
+        modalities: What the model may answer with; with text it can say why it draws nothing.
+        aspect_ratios: Shapes that the model draws, for `size: match_input` and for a fixed size.
+        image_size: `1K`, `2K` or `4K`; null leaves it to the model, and the first models take none.
+        send_seed: Whether the config's seed is sent.
+        safety_settings: Thresholds by category; those that are not named are the model's own.
+    """
+
+    base_url: str = GEMINI
+    api_key_env: str | None = "GEMINI_API_KEY"
+    api_version: Words = "v1beta"
+    most_inputs: Inputs = MOST_INPUTS
+    modalities: Annotated[tuple[Literal["TEXT", "IMAGE"], ...], Field(min_length=1)] = (
+        "TEXT",
+        "IMAGE",
+    )
+    aspect_ratios: Annotated[tuple[str, ...], Field(min_length=1)] = RATIOS
+    image_size: Words | None = None
+    send_seed: StrictBool = True
+    safety_settings: Mapping[str, Threshold] = {}
+
+    @property
+    def ratios(self) -> dict[Pixels, str]:
+        """The shapes, by their two numbers."""
+        return {_numbers(one): one for one in self.aspect_ratios}
+
+    def _sent(self, size: Size) -> Iterable[str]:
+        likened = ("aspect_ratios",) if size == "match_input" else ()
+        return ("revision", *SENT, *likened)
+
+    @field_validator("aspect_ratios")
+    @classmethod
+    def _readable(cls, ratios: tuple[str, ...]) -> tuple[str, ...]:
+        for ratio in ratios:
+            _numbers(ratio)
+        return ratios
+
+    @field_validator("modalities")
+    @classmethod
+    def _drawn(cls, modalities: tuple[str, ...]) -> tuple[str, ...]:
+        if "IMAGE" not in modalities:
+            raise ValueError("expected IMAGE among them")
+        return modalities
+
+    @field_validator("safety_settings")
+    @classmethod
+    def _categories(cls, settings: Mapping[str, str]) -> Mapping[str, str]:
+        odd = next((name for name in settings if not CATEGORY.fullmatch(name)), None)
+        if odd is not None:
+            raise ValueError(f"{odd!r} is no category: expected such as HARM_CATEGORY_HARASSMENT")
+        return settings
+
+
+def read_options(config: SystemConfig) -> GoogleOptions:
+    """The parameters of a system of this adapter.
+
+    Args:
+        config: The config of the system.
+
+    Returns:
+        The parameters, checked; the number of inputs is that of the model, unless it is given.
+
+    Raises:
+        GenerationError: One is unknown or has a bad value, or a fixed size has no such shape.
+    """
+    most = FIRST_MOST_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MOST_INPUTS
+    parameters = {"most_inputs": most, **config.parameters}
+    options = hosted_options(config.model_copy(update={"parameters": parameters}), GoogleOptions)
+    size = config.size
+    if isinstance(size, FixedSize) and ratio_of((size.width, size.height), options) is None:
+        raise GenerationError(
+            f"system {config.name!r}: size is {size.width} x {size.height}, and the model is asked "
+            f"for a shape: expected auto, match_input, or one of {', '.join(options.aspect_ratios)}"
+        )
+    return options
+
+
+def ratio_of(size: Pixels, options: GoogleOptions) -> str | None:
+    """The name of a size's shape, null where the model does not draw it."""
+    width, height = size
+    return next((name for (w, h), name in options.ratios.items() if width * h == height * w), None)
+
+
+def _numbers(ratio: str) -> Pixels:
+    found = RATIO.fullmatch(ratio)
+    if found is None:
+        raise ValueError(f"{ratio!r} is no ratio: expected two numbers such as '3:2'")
+    return int(found[1]), int(found[2])
+
+
+def aspect_ratio(size: Size, inputs: Sequence[SentInput], options: GoogleOptions) -> str | None:
+    """The shape to ask for.
+
+    Args:
+        size: What the config says.
+        inputs: The input pictures.
+        options: The shapes that there are.
+
+    Returns:
+        Such as `3:2`; null where the model is to choose.
+    """
+    first = inputs[0].size if inputs else None
+    chosen = chosen_size(size, first, lambda like: nearest(like, list(options.ratios)))
+    return None if chosen is None else ratio_of(chosen, options)
+
+
+def arguments(
+    model: str,
+    prompt: str,
+    inputs: Sequence[SentInput],
+    ratio: str | None,
+    seed: int | None,
+    options: GoogleOptions,
+) -> dict[str, Any]:
+    """Everything that is sent for a task.
+
+    Args:
+        model: The model.
+        prompt: The instruction; it follows the pictures.
+        inputs: Its input pictures, in order.
+        ratio: The shape to ask for, null for the model's own.
+        seed: The seed, null where none is sent.
+        options: The parameters of the system.
+
+    Returns:
+        The arguments of the client's `generate_content`.
+    """
+    from google.genai import types
+
+    parts = [types.Part.from_bytes(data=one.data, mime_type=one.mime_type) for one in inputs]
+    parts.append(types.Part.from_text(text=prompt))
+    image = {"aspect_ratio": ratio, "image_size": options.image_size}
+    given = {name: value for name, value in image.items() if value is not None}
+    config = types.GenerateContentConfig(
+        response_modalities=list(options.modalities),
+        image_config=types.ImageConfig(**given) if given else None,
+        seed=seed,
+        safety_settings=[
+            types.SafetySetting(category=category, threshold=threshold)
+            for category, threshold in sorted(options.safety_settings.items())
+        ]
+        or None,
+    )
+    contents = types.Content(role="user", parts=parts)
+    return {"model": model, "contents": contents, "config": config}
+
+
+ADAPTER = "google"
+# Raised when the same task is put to the model in another way, which may change pictures.
+WORDING = 2
+SEEDED = "the seed is sent, and the model repeats a picture as best it can"
+UNSEEDED = "no seed is sent: two pictures for one task differ"
+DELAY = "retryDelay"
+
+
+class GoogleImages(HostedSystem[Connection]):
+    """Asks a Gemini model, over Google's own API.
+
+    Args:
+        config: The config of the system; `GoogleOptions` are its parameters.
+
+    Raises:
+        GenerationError: A parameter is unknown or has a bad value, or there is no model.
+    """
+
+    def __init__(self, config: SystemConfig) -> None:
+        self._options = read_options(config)
+        self._seed = config.seed if self._options.send_seed else None
+        determinism = SEEDED if self._options.send_seed else UNSEEDED
+        connect = partial(connected, api_version=self._options.api_version)
+        super().__init__(config, self._options, determinism, connect)
+
+    def signature(self) -> Mapping[str, Any]:
+        """What reaches the server and decides a picture; neither its key nor a private address."""
+        return self._described(ADAPTER, WORDING, self._seed)
+
+    def _looked(self, connection: Connection) -> Retired | None:
+        try:
+            found = connection.ask(connection.client.models.get, model=self._host.model)
+        except (Passing, TooMuchError, UnreadableError):
+            return None
+        return retired_by(fault_of(found), self._host) if isinstance(found, Reply) else None
+
+    def _asked(self, connection: Connection, task: Task, inputs: Sequence[SentInput]) -> Drawn:
+        ratio = aspect_ratio(self._config.size, inputs, self._options)
+        asked = {
+            "aspect_ratio": ratio,
+            "image_size": self._options.image_size,
+            "inputs": [one.details() for one in inputs],
+        }
+        sent = arguments(self._host.model, task.prompt, inputs, ratio, self._seed, self._options)
+        try:
+            drawn = self._read(connection.ask(connection.client.models.generate_content, **sent))
+        except (TooMuchError, UnreadableError) as error:
+            drawn = Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=str(error))
+        return replace(drawn, seed=self._seed, details={**drawn.details, **asked})
+
+    def _read(self, answer: Any) -> Drawn:
+        if not isinstance(answer, Reply):
+            return drawn_from(answer.model_dump(), self._config.price)
+        fault = fault_of(answer)
+        wait_s = retry_after(answer.headers)
+        return fate(fault, self._host, told_wait_s(fault) if wait_s is None else wait_s)
+
+
+def told_wait_s(fault: Fault) -> float | None:
+    """How long an error's details ask to wait.
+
+    Args:
+        fault: The error.
+
+    Returns:
+        Seconds; null where they do not say, or not in a way that can be read.
+
+    Example:
+        >>> told_wait_s(Fault(429, "busy", error={"details": [{"retryDelay": "17.5s"}]}))
+        17.5
+    """
+    details = fault.error.get("details")
+    for one in details if isinstance(details, list) else ():
+        said = one.get(DELAY) if isinstance(one, dict) else None
+        number = said.removesuffix("s") if isinstance(said, str) else ""
+        if number.replace(".", "", 1).isdecimal():
+            return float(number)
+    return None
+
+
+register(
+    ADAPTER,
+    "Gemini models that draw: Nano Banana and its successors",
+    extra="google",
+    packages=("google.genai",),
+    key="GEMINI_API_KEY",
+)(GoogleImages)

@@ -1,0 +1,392 @@
+"""Images on their way to a system and back: sizes, formats, stitching, checks."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from PIL import Image, ImageChops
+
+from echo_hf.config.systems import FixedSize, Size
+from echo_hf.engines.base import ImageRef
+from echo_hf.engines.pixels import sent_reference
+from echo_hf.errors import PictureError
+from echo_hf.images.decode import open_picture
+from echo_hf.images.loader import ORIENTATION, TURNS, load_picture, load_rgb, upright_rgb
+from echo_hf.images.store import check_picture
+from echo_hf.reasons import Outcome, OutcomeStage, PictureNotice
+from echo_hf.systems.base import Drawn, Task
+
+
+def open_inputs(task: Task) -> tuple[Image.Image, ...]:
+    """Opens the input pictures of a task.
+
+    Args:
+        task: The task.
+
+    Returns:
+        Its pictures in their order, in mode RGB: upright, opaque on white, in sRGB.
+
+    Raises:
+        PictureError: One has no file, has other bytes by now, or is no picture.
+    """
+    pictures = []
+    for reference in task.inputs:
+        if reference.file is None:
+            raise PictureError(f"picture {reference.sha256!r} has no file: run `collect` again")
+        pictures.append(upright_rgb(reference.file, reference.sha256))
+    return tuple(pictures)
+
+
+def as_png(picture: Image.Image) -> bytes:
+    """Encodes a picture without loss.
+
+    Args:
+        picture: In any mode that PNG has.
+
+    Returns:
+        A PNG file: the same for the same pixels.
+
+    Example:
+        >>> as_png(Image.new("RGB", (2, 2)))[1:4]
+        b'PNG'
+    """
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return file.getvalue()
+
+
+DATA_URL = re.compile(r"data:[a-z0-9.+/-]*(?:;[a-z0-9=-]+)*;base64,", re.IGNORECASE)
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+LONGEST_START = 100
+
+
+def decoded(encoded: str) -> bytes:
+    r"""The bytes of a picture that came as text.
+
+    Args:
+        encoded: Base64, or a data URL of it.
+
+    Returns:
+        The bytes, whatever they are.
+
+    Raises:
+        PictureError: It is neither; what stands at another address is never fetched.
+
+    Example:
+        >>> decoded("data:image/png;base64,iVBORw==")
+        b'\x89PNG'
+    """
+    if ADDRESS.match(encoded):
+        raise PictureError(
+            "the answer names an address in place of a picture, and addresses are not followed: "
+            "ask the server for base64, mostly by `extra: {response_format: b64_json}`"
+        )
+    start = DATA_URL.match(encoded[:LONGEST_START])
+    try:
+        return base64.b64decode(encoded[start.end() if start else 0 :], validate=True)
+    except (binascii.Error, ValueError):
+        raise PictureError("the answer's picture is no base64") from None
+
+
+def with_picture(drawn: Drawn, data: bytes) -> Drawn:
+    """An outcome with its picture.
+
+    Args:
+        drawn: Everything else that came.
+        data: The bytes that came.
+
+    Returns:
+        `ok` with these very bytes where they are a picture within the limits of
+        `echo_hf.images.store`; else a failure that says what is wrong with them.
+    """
+    try:
+        check_picture(data)
+    except PictureError as error:
+        return unusable(drawn, str(error))
+    return replace(drawn, outcome=Outcome.OK, picture=data, stage=None)
+
+
+def unusable(drawn: Drawn, why: str) -> Drawn:
+    """An outcome whose answer holds nothing that can be kept."""
+    return replace(drawn, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=why)
+
+
+Pixels = tuple[int, int]
+WRITTEN = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
+
+
+def chosen_size(
+    size: Size, first_input: Pixels | None, like: Callable[[Pixels], Pixels]
+) -> Pixels | None:
+    """The size to ask a model for.
+
+    Args:
+        size: What the config says.
+        first_input: Width and height of the upright first input; null without inputs.
+        like: From a picture's size to that of the model's sizes which is most like it, such as
+            `nearest` or `within`.
+
+    Returns:
+        Width and height: a fixed size as it stands, the model's own for the shape of the first
+        input; null where the model is to choose, as it is for `match_input` without inputs.
+
+    Example:
+        >>> chosen_size("match_input", (3000, 2000), lambda size: within(size, 1_048_576))
+        (1248, 832)
+        >>> chosen_size("match_input", None, lambda size: size) is None
+        True
+    """
+    if isinstance(size, FixedSize):
+        return size.width, size.height
+    if size == "match_input" and first_input is not None:
+        return like(first_input)
+    return None
+
+
+def nearest(size: Pixels, choices: Sequence[Pixels]) -> Pixels:
+    """The choice whose shape is nearest to that of a picture.
+
+    Args:
+        size: Width and height of the picture.
+        choices: At least one width and height, or the two numbers of a ratio.
+
+    Returns:
+        The nearest; of equally near ones that with the nearest number of pixels, then the first.
+
+    Example:
+        >>> nearest((3000, 2100), [(1024, 1024), (1536, 1024), (1024, 1536)])
+        (1536, 1024)
+    """
+    return min(choices, key=lambda choice: (_apart(size, choice), _larger(size, choice)))
+
+
+def within(size: Pixels, most_pixels: int, multiple: int = 16, longest: float = math.inf) -> Pixels:
+    """About the largest size in the shape of a picture, with sides that are multiples of a number.
+
+    Args:
+        size: Width and height of the picture.
+        most_pixels: Width times height at most; at least the square of `multiple`.
+        multiple: What both sides are multiples of.
+        longest: Most that the longer side has of the shorter; a longer picture is drawn so long.
+
+    Returns:
+        Width and height.
+
+    Example:
+        >>> within((1290, 2796), 1_048_576)
+        (688, 1488)
+        >>> within((5000, 100), 1_048_576, longest=3)
+        (1728, 576)
+    """
+    ratio = min(max(size) / min(size), longest)
+    exact = math.sqrt(most_pixels / ratio) / multiple
+    shorts = {max(1, math.floor(exact)), math.ceil(exact)}
+    steps = most_pixels // multiple**2
+    sizes = [_steps(short, ratio, steps, longest) for short in sorted(shorts) if short**2 <= steps]
+    long, short = min(sizes, key=lambda one: (abs(math.log(one[0] / one[1] / ratio)), -one[1]))
+    sides = long * multiple, short * multiple
+    return sides if size[0] >= size[1] else sides[::-1]
+
+
+def written(size: Pixels) -> str:
+    """A size as servers read it.
+
+    Example:
+        >>> written((1536, 1024))
+        '1536x1024'
+    """
+    return f"{size[0]}x{size[1]}"
+
+
+def read_size(text: str) -> Pixels:
+    """Reads a size as servers write it.
+
+    Args:
+        text: Width, an x, height.
+
+    Returns:
+        Width and height.
+
+    Raises:
+        ValueError: It is no such text.
+
+    Example:
+        >>> read_size("1536x1024")
+        (1536, 1024)
+    """
+    found = WRITTEN.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no size: expected width and height such as '1536x1024'")
+    return int(found[1]), int(found[2])
+
+
+def _steps(short: int, ratio: float, most: int, longest: float) -> Pixels:
+    # Rounding the longer side up may take it over the number of pixels, or make it too long.
+    limit = math.floor(min(most / short, short * longest))
+    return max(short, min(round(short * ratio), limit)), short
+
+
+def _apart(one: Pixels, other: Pixels) -> float:
+    return abs(math.log(one[0] * other[1] / (one[1] * other[0])))
+
+
+def _larger(one: Pixels, other: Pixels) -> float:
+    return abs(math.log(one[0] * one[1] / (other[0] * other[1])))
+
+
+# What all makers take, by Pillow's name of the format.
+TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
+ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
+PNG = "image/png"
+INK = "CMYK"
+NOTICED = {PictureNotice.TRANSPARENT: "transparent", PictureNotice.SIXTEEN_BITS: "depth"}
+
+
+@dataclass(frozen=True, slots=True)
+class SentInput:
+    """An input picture on its way.
+
+    Attributes:
+        data: Its encoded bytes.
+        mime_type: Their type.
+        size: Width and height of the upright picture.
+        changed: Why it is not sent as the bytes that it was; empty where it is.
+    """
+
+    data: bytes
+    mime_type: str
+    size: Pixels
+    changed: tuple[str, ...] = ()
+
+    @property
+    def data_url(self) -> str:
+        """The picture as an address that holds it."""
+        return f"data:{self.mime_type};base64,{base64.b64encode(self.data).decode()}"
+
+    @property
+    def ending(self) -> str:
+        """What the name of such a file ends in."""
+        return ENDINGS[self.mime_type]
+
+    def details(self) -> dict[str, Any]:
+        """How it was sent, for the provenance of an output."""
+        return {"type": self.mime_type, "size": list(self.size), "changed": list(self.changed)}
+
+
+def sent_input(reference: ImageRef) -> SentInput:
+    """Makes an input ready to be sent.
+
+    Its own bytes go where every reader sees the same in them: PNG, JPEG or WebP, upright, of one
+    frame, opaque, of 8 bits, without inks, and without a profile that changes a colour. Else the
+    pixels go as PNG which `load_rgb` gives, the same that local systems, metrics and judges see:
+    white shows through what is transparent.
+
+    Args:
+        reference: The picture.
+
+    Returns:
+        The picture, its type, its size, and what was changed.
+
+    Raises:
+        PictureError: It is missing, has changed on disk, or cannot be decoded.
+    """
+    seen = sent_reference(reference, family=None).image
+    data = reference.file.read_bytes() if reference.file is not None else b""
+    changed = tuple(_changes(data))
+    if changed:
+        return SentInput(_png(seen), PNG, seen.size, changed)
+    with open_picture(data) as picture:
+        return SentInput(data, TYPES[picture.format or ""], seen.size)
+
+
+def _changes(data: bytes) -> Iterator[str]:
+    with open_picture(data) as picture:
+        if picture.format not in TYPES:
+            yield "format"
+        if getattr(picture, "is_animated", False):
+            yield "animated"
+        if picture.getexif().get(ORIENTATION, 1) in TURNS:
+            yield "turned"
+        if picture.mode == INK:
+            yield "inks"
+        elif picture.info.get("icc_profile") and _profile_counts(data):
+            yield "profile"
+    notices = load_picture(data).notices
+    yield from (name for notice, name in NOTICED.items() if notice in notices)
+
+
+def _profile_counts(data: bytes) -> bool:
+    managed, plain = (load_rgb(data, colour_management=on) for on in (True, False))
+    return ImageChops.difference(managed, plain).getbbox() is not None
+
+
+def _png(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", compress_level=1)  # it travels once
+    return buffer.getvalue()
+
+
+def stitched(
+    pictures: Sequence[Image.Image],
+    like: Callable[[Pixels], Pixels],
+    most_pixels: int,
+    multiple: int,
+) -> Image.Image:
+    """Puts pictures beside each other.
+
+    Args:
+        pictures: At least one, in mode RGB.
+        like: From a picture's size to the one that the model sees it in.
+        most_pixels: Width times height of the whole, at most, unless that many pictures do not
+            fit into it at their smallest.
+        multiple: What all sides are multiples of.
+
+    Returns:
+        One picture in mode RGB.
+    """
+    sizes = stitched_sizes([one.size for one in pictures], like, most_pixels, multiple)
+    whole = Image.new("RGB", (sum(width for width, _ in sizes), sizes[0][1]))
+    left = 0
+    for picture, size in zip(pictures, sizes, strict=True):
+        whole.paste(picture.resize(size, Image.Resampling.LANCZOS), (left, 0))
+        left += size[0]
+    return whole
+
+
+def stitched_sizes(
+    sizes: Sequence[Pixels],
+    like: Callable[[Pixels], Pixels],
+    most_pixels: int,
+    multiple: int,
+) -> list[Pixels]:
+    """The size of each picture in the whole.
+
+    Args:
+        sizes: Width and height of each picture; at least one.
+        like: As for `stitched`.
+        most_pixels: As for `stitched`.
+        multiple: As for `stitched`.
+
+    Returns:
+        Widths and heights; all heights are equal.
+
+    Example:
+        >>> stitched_sizes([(640, 480), (480, 640)], lambda size: (1184, 880), 1_048_576, 16)
+        [(944, 704), (528, 704)]
+    """
+    first_width, first_height = like(sizes[0])
+    ratios = [first_width / first_height, *(width / height for width, height in sizes[1:])]
+    height = min(first_height, math.sqrt(most_pixels / sum(ratios)))
+    height = _whole(height, multiple)
+    return [(_whole(ratio * height, multiple), height) for ratio in ratios]
+
+
+def _whole(side: float, multiple: int) -> int:
+    return max(multiple, math.floor(side / multiple + 1e-9) * multiple)

@@ -1,0 +1,442 @@
+"""The two interfaces of servers that draw images: what is sent, what they answer, within limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from echo_hf.config.systems import Price
+from echo_hf.engines.base import Usage
+from echo_hf.engines.prices import MOST, cost_of, read_usage, usage_of
+from echo_hf.engines.server import ApiKey
+from echo_hf.engines.server_errors import OK, Reply
+from echo_hf.errors import PictureError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn, Passing
+from echo_hf.systems.hosted import (
+    LONGEST_CONNECT_S,
+    NO_KEY,
+    Host,
+    TooMuchError,
+    connection_errors,
+    limited,
+    one_line,
+)
+from echo_hf.systems.images import SentInput, decoded, unusable, with_picture
+from echo_hf.systems.plan import Billed, cost_usd
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an answer holds.
+
+    Attributes:
+        picture: Its first picture, encoded as text; null when there is none.
+        pictures: How many there are.
+        text: What is said beside or instead of it.
+        revised_prompt: The prompt as the model rewrote it.
+        ended: Why it ends, in the server's word.
+        refusal: What the model, or a filter of what it drew, declines with.
+        refusal_stage: Which of the two it was.
+        model: Name of the model in the answer.
+        usage: Its tokens.
+        billed: The same as they are billed.
+        cost_usd: Price in US dollars, where the answer names one.
+        may_speak: Whether words alone are the model's answer: it came to its end, and they are all
+            that there is.
+        as_drawn: Size, quality and the like as the answer states them.
+    """
+
+    picture: str | None = None
+    pictures: int = 0
+    text: str | None = None
+    revised_prompt: str | None = None
+    ended: str | None = None
+    refusal: str | None = None
+    refusal_stage: OutcomeStage = OutcomeStage.INPUT
+    model: str | None = None
+    usage: Usage | None = None
+    billed: Billed = field(default_factory=Billed)
+    cost_usd: float | None = None
+    may_speak: bool = False
+    as_drawn: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_document(text: str) -> Mapping[str, Any] | None:
+    """The answer as an object; null when it is none, such as a web page."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def drawn_from(said: Said, price: Price | None) -> Drawn:
+    """What becomes of a task.
+
+    Args:
+        said: The answer to it.
+        price: The config's; the answer's own goes before it.
+
+    Returns:
+        A picture, a refusal, words alone, or a failure; tokens and price with each of them.
+    """
+    cost = said.cost_usd if said.cost_usd is not None else cost_usd(price, said.billed)
+    known = Drawn(
+        Outcome.FAILED,
+        stage=OutcomeStage.ANSWER,
+        text=said.text,
+        revised_prompt=said.revised_prompt,
+        model_reported=said.model,
+        usage=said.usage,
+        cost_usd=cost,
+        details={"pictures": said.pictures, "as_drawn": dict(said.as_drawn)},
+    )
+    if said.picture is not None:
+        return _with_picture(known, said.picture)
+    return _without_picture(known, said)
+
+
+def count(value: Any) -> int | None:
+    """A number of tokens; null for what is none."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return int(value) if is_whole and 0 <= value <= MOST else None
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value, empty where it is no object."""
+    return value if isinstance(value, dict) else {}
+
+
+def text_or_none(value: Any) -> str | None:
+    """The value where it is a text with something in it."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _with_picture(known: Drawn, encoded: str) -> Drawn:
+    try:
+        data = decoded(encoded)
+    except PictureError as error:
+        return unusable(known, str(error))
+    return with_picture(known, data)
+
+
+def _without_picture(known: Drawn, said: Said) -> Drawn:
+    if said.refusal is not None:
+        return replace(
+            known,
+            outcome=Outcome.REFUSED,
+            stage=said.refusal_stage,
+            code="refusal" if said.refusal_stage is OutcomeStage.INPUT else "content_filter",
+            text=said.refusal,
+        )
+    if said.may_speak:
+        return replace(known, outcome=Outcome.NO_IMAGE, code=said.ended)
+    return replace(unusable(known, _lack(said)), code=said.ended)
+
+
+def _lack(said: Said) -> str:
+    lacks = "the answer holds no picture"
+    if said.ended is not None:
+        lacks += f" and ended with {said.ended!r}"
+    return lacks if said.text is None else f"{lacks}: {said.text}"
+
+
+Send = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Asks one server, once for each call.
+
+    Attributes:
+        client: The client.
+        key: Its key, which stays out of every message.
+        host: Who is asked.
+        timeout_s: Longest wait for a whole answer, in seconds.
+    """
+
+    client: OpenAI
+    key: ApiKey
+    host: Host
+    timeout_s: float
+
+    def ask(self, send: Send, arguments: Mapping[str, Any]) -> Reply:
+        """Sends a request.
+
+        Args:
+            send: One of the client's methods with a streamed response.
+            arguments: What it is called with.
+
+        Returns:
+            What came back, whatever its status.
+
+        Raises:
+            Passing: No answer came in time, or the connection failed or was cut.
+            TooMuchError: The answer is larger than any picture that is kept.
+        """
+        from openai import APIConnectionError, APIStatusError, APITimeoutError
+
+        try:
+            with send(**arguments, extra_headers=self._headers()) as response:
+                return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
+        except APIStatusError as error:
+            response = error.response
+            return Reply(response.status_code, response.headers, response.text)
+        except (APITimeoutError, TimeoutError):
+            raise self._late() from None
+        except APIConnectionError as error:
+            if isinstance(error.__cause__, TooMuchError):
+                raise error.__cause__ from None
+            raise self._lost(error.__cause__ or error) from None
+        except connection_errors() as error:
+            raise self._lost(error) from None
+
+    def _headers(self) -> dict[str, Any] | None:
+        from openai import Omit
+
+        return None if self.key else {"Authorization": Omit()}
+
+    def _late(self) -> Passing:
+        return Passing(f"no answer within {self.timeout_s:g} s", "timeout")
+
+    def _lost(self, cause: BaseException) -> Passing:
+        if "timeout" in type(cause).__name__.lower():
+            return self._late()
+        said = one_line(str(cause), self.key) or type(cause).__name__
+        place = self.host.server.base_url
+        return Passing(f"the connection to {place!r} failed: {said}", "connection")
+
+
+@contextmanager
+def connected(host: Host, timeout_s: float) -> Iterator[Connection]:
+    """Opens a connection; nothing is sent yet.
+
+    Args:
+        host: Who is to be asked.
+        timeout_s: Longest wait for a whole answer, in seconds.
+
+    Yields:
+        The connection.
+
+    Raises:
+        GenerationError: There is no usable key.
+    """
+    from openai import DefaultHttpxClient, OpenAI, Timeout
+
+    key = host.key()
+    client = OpenAI(
+        # The client wants one even where the header is left out.
+        api_key=key.secret.get_secret_value() or NO_KEY,
+        base_url=host.server.base_url,
+        max_retries=0,
+        timeout=Timeout(timeout_s, connect=min(timeout_s, LONGEST_CONNECT_S)),
+        # A redirect would take prompts and pictures to a server that nobody named.
+        http_client=limited(DefaultHttpxClient, timeout_s)(follow_redirects=False),
+    )
+    with client:
+        yield Connection(client, key, host, timeout_s)
+
+
+def address(client: OpenAI, inputs: Sequence[SentInput]) -> Send:
+    """The client's method: one edits where there are inputs, the other draws."""
+    images = client.images.with_streaming_response
+    return images.edit if inputs else images.generate
+
+
+def arguments(
+    model: str,
+    prompt: str,
+    inputs: Sequence[SentInput],
+    size: str | None,
+    further: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Everything that is sent for a task.
+
+    Args:
+        model: The model.
+        prompt: The instruction.
+        inputs: Its input pictures, in order.
+        size: Width and height as servers read them; null leaves it to the model.
+        further: What else the config asks for.
+
+    Returns:
+        The arguments of the client's method.
+    """
+    # Not every version of the client knows every key: those that may be missing go beside it.
+    asked: dict[str, Any] = {"model": model, "prompt": prompt, "n": 1}
+    if size is not None:
+        asked["size"] = size
+    if inputs:
+        asked["image"] = _files(inputs)
+    return {**asked, "extra_body": dict(further) or None}
+
+
+def read_images(document: Mapping[str, Any]) -> Said:
+    """What the answer of one of these addresses holds.
+
+    Args:
+        document: The answer.
+
+    Returns:
+        Its first picture and what is said beside it.
+    """
+    data = document.get("data")
+    entries = [mapping(one) for one in data] if isinstance(data, list) else []
+    first = entries[0] if entries else {}
+    usage = mapping(document.get("usage"))
+    return Said(
+        picture=text_or_none(first.get("b64_json")) or text_or_none(first.get("url")),
+        pictures=len(entries),
+        revised_prompt=text_or_none(first.get("revised_prompt")),
+        model=text_or_none(document.get("model")),
+        usage=_usage(usage),
+        billed=_billed(usage, len(entries)),
+        as_drawn={
+            name: document[name]
+            for name in ("size", "quality", "background", "output_format")
+            if isinstance(document.get(name), str)
+        },
+    )
+
+
+def _files(inputs: Sequence[SentInput]) -> Any:
+    files = [
+        (f"input_{number}.{one.ending}", one.data, one.mime_type)
+        for number, one in enumerate(inputs, 1)
+    ]
+    return files if len(files) > 1 else files[0]
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage | None:
+    sent, drawn = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+    if sent is None or drawn is None:
+        return None
+    cached = count(mapping(usage.get("input_tokens_details")).get("cached_tokens"))
+    return Usage(sent, drawn, cached or 0)
+
+
+def _billed(usage: Mapping[str, Any], pictures: int) -> Billed:
+    sent = mapping(usage.get("input_tokens_details"))
+    drawn = mapping(usage.get("output_tokens_details"))
+    # Where the answer does not tell them apart, all that came back is the picture.
+    told = drawn or {"image_tokens": usage.get("output_tokens"), "text_tokens": 0}
+    return Billed(
+        text_in=count(sent.get("text_tokens")),
+        image_in=count(sent.get("image_tokens")),
+        text_out=count(told.get("text_tokens")),
+        image_out=count(told.get("image_tokens")),
+        pictures=pictures,
+    )
+
+
+MODALITIES = ("image", "text")
+FILTERED = "content_filter"
+FINISHED = "stop"
+
+
+def chat_address(client: OpenAI) -> Send:
+    """The client's method."""
+    return client.chat.completions.with_streaming_response.create
+
+
+def chat_arguments(
+    model: str, prompt: str, inputs: Sequence[SentInput], further: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything that is sent for a task.
+
+    Args:
+        model: The model.
+        prompt: The instruction.
+        inputs: Its input pictures, in order; they stand before the instruction.
+        further: What else the config asks for.
+
+    Returns:
+        The arguments of the client's method.
+    """
+    pictures = [{"type": "image_url", "image_url": {"url": one.data_url}} for one in inputs]
+    content = [*pictures, {"type": "text", "text": prompt}] if pictures else prompt
+    return {
+        "model": model,
+        "messages": [{"role": "user", "content": content}],
+        "extra_body": {"modalities": list(MODALITIES), **further},
+    }
+
+
+def choice_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The first of an answer's choices, empty where it has none."""
+    choices = document.get("choices")
+    return mapping(choices[0]) if isinstance(choices, list) and choices else {}
+
+
+def read_chat(document: Mapping[str, Any]) -> Said:
+    """What a chat completion holds.
+
+    Args:
+        document: The answer.
+
+    Returns:
+        Its first picture and what is said beside or instead of it.
+    """
+    choice = choice_of(document)
+    message = mapping(choice.get("message"))
+    pictures = list(dict.fromkeys(_pictures(message)))
+    tokens = read_usage(document)
+    refusal, stage = _refusal(choice, message)
+    return Said(
+        picture=pictures[0] if pictures else None,
+        pictures=len(pictures),
+        text=_text(message.get("content")),
+        ended=text_or_none(choice.get("finish_reason")),
+        refusal=refusal,
+        refusal_stage=stage,
+        model=text_or_none(document.get("model")),
+        usage=None if tokens is None else usage_of(tokens),
+        billed=Billed(pictures=len(pictures)),
+        cost_usd=cost_of(document, None),
+        may_speak=choice.get("finish_reason") == FINISHED and _holds_words_alone(message),
+    )
+
+
+def _refusal(
+    choice: Mapping[str, Any], message: Mapping[str, Any]
+) -> tuple[str | None, OutcomeStage]:
+    refusal = text_or_none(message.get("refusal"))
+    if refusal is None and choice.get("finish_reason") == FILTERED:
+        return _text(message.get("content")) or FILTERED, OutcomeStage.OUTPUT
+    return refusal, OutcomeStage.INPUT
+
+
+def _pictures(message: Mapping[str, Any]) -> Iterator[str]:
+    # Routers put pictures beside the content, vllm-omni puts them into it, and some do both.
+    for place in ("images", "content"):
+        parts = message.get(place)
+        for part in parts if isinstance(parts, list) else ():
+            url = text_or_none(mapping(mapping(part).get("image_url")).get("url"))
+            if url is not None:
+                yield url
+
+
+def _holds_words_alone(message: Mapping[str, Any]) -> bool:
+    """Whether nothing in a message could be a picture in a form that is not known here."""
+    if "content" not in message or message.get("images"):
+        return False
+    content = message["content"]
+    parts = content if isinstance(content, list) else [content]
+    return all(part is None or isinstance(part, str) or _is_text(part) for part in parts)
+
+
+def _is_text(part: Any) -> bool:
+    return mapping(part).get("type") == "text"
+
+
+def _text(content: Any) -> str | None:
+    parts = content if isinstance(content, list) else [content]
+    texts = [mapping(part).get("text") if isinstance(part, dict) else part for part in parts]
+    return text_or_none("\n".join(text for text in texts if isinstance(text, str)))

@@ -1,0 +1,513 @@
+"""Give tasks to one system, a few at a time, each until it has an outcome that is kept at once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from threading import Event, Lock
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_after_attempt,
+)
+from tenacity.wait import wait_random_exponential
+
+from echo_hf.config.systems import Limits
+from echo_hf.engines.base import Usage
+from echo_hf.errors import EchoError, GenerationError, PictureError
+from echo_hf.images.store import PictureStore
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import Drawn, Passing, Retired, System, Task, without_secrets
+from echo_hf.systems.journal import SETTLED, Entry, Journal
+from echo_hf.systems.plan import Watcher, added, is_settled
+
+MINUTE_S = 60.0
+# Threads cannot wait for as long as a rate may ask for; whoever wakes early waits again.
+LONGEST_SLEEP_S = 3600.0
+
+
+class Pace:
+    """The beginning of tasks, spread evenly over time; for several threads.
+
+    Args:
+        per_minute: Most tasks begun in a minute; null for no limit.
+
+    Attributes:
+        stopped: Set when nothing is to begin any more; every wait ends then.
+    """
+
+    def __init__(self, per_minute: float | None = None) -> None:
+        self._between_s = MINUTE_S / per_minute if per_minute else 0.0
+        self._next = 0.0
+        self._lock = Lock()
+        self.stopped = Event()
+
+    def begin(self) -> bool:
+        """Waits until a task may begin.
+
+        Returns:
+            Whether it may; false when nothing is to begin any more.
+        """
+        # A wait that another task was told of meanwhile holds for this one, too.
+        while not self.stopped.is_set() and (seconds := self._seconds_left()) > 0:
+            self.stopped.wait(min(seconds, LONGEST_SLEEP_S))
+        return not self.stopped.is_set()
+
+    def hold(self, seconds: float) -> None:
+        """Lets no task begin for a while: the system asked for it.
+
+        Args:
+            seconds: How long, from now.
+        """
+        with self._lock:
+            self._next = max(self._next, time.monotonic() + seconds)
+
+    def _seconds_left(self) -> float:
+        """Seconds until a task may begin; 0 takes this turn."""
+        with self._lock:
+            now = time.monotonic()
+            if now < self._next:
+                return self._next - now
+            self._next = now + self._between_s
+            return 0.0
+
+
+LONGEST_WAIT_S = 300.0
+LONGEST_TEXT = 1000
+_BACKOFF = wait_random_exponential(multiplier=1, max=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What became of a task after all its attempts.
+
+    Attributes:
+        drawn: The last attempt's outcome, with tokens and price of all of them.
+        attempts: How many there were.
+        latency_s: Seconds that the last one took.
+    """
+
+    drawn: Drawn
+    attempts: int
+    latency_s: float
+
+
+def tried(system: System, task: Task, pace: Pace, attempts: int) -> Tried:
+    """Gives a task to a system, again when a failure may pass.
+
+    Args:
+        system: The system.
+        task: The task.
+        pace: When an attempt may begin; held for all tasks when the system asks to wait.
+        attempts: Most attempts.
+
+    Returns:
+        What became of it. A failure that did not pass, or one that nobody foresaw, has the
+        outcome `failed`.
+
+    Raises:
+        GenerationError: No task could succeed.
+    """
+    last = _Attempt(system, task, pace)
+    retrying = Retrying(
+        stop=stop_after_attempt(attempts),
+        wait=last.wait_s,
+        retry=retry_if_exception(last.may_pass),
+        sleep=sleep_using_event(pace.stopped),
+        reraise=True,
+    )
+    try:
+        drawn = retrying(last)
+    except Passing as passing:
+        return last.ended(_not_passed(passing), 0.0)
+    return last.ended(drawn, drawn.cost_usd)
+
+
+class _Attempt:
+    """The attempts of one task, counted and timed."""
+
+    def __init__(self, system: System, task: Task, pace: Pace) -> None:
+        self._system, self._task, self._pace = system, task, pace
+        self.number, self.latency_s = 0, 0.0
+        self._paid: list[Passing] = []
+
+    def __call__(self) -> Drawn:
+        if not self._pace.begin():
+            raise Passing("it was stopped before it began")
+        self.number += 1
+        began = time.monotonic()
+        try:
+            return _drawn(self._system.draw(self._task))
+        except Passing as passing:
+            if passing.usage is not None or passing.cost_usd is not None:
+                self._paid.append(passing)
+            raise
+        except (GenerationError, KeyboardInterrupt):
+            raise
+        # Whatever a library trips over is this task's failure alone. Some raise what is no
+        # Exception: SystemExit, or the panic of a library in Rust.
+        except BaseException as error:
+            return failed_by(error)
+        finally:
+            self.latency_s = time.monotonic() - began
+
+    def ended(self, drawn: Drawn, cost_usd: float | None) -> Tried:
+        """The task after its last attempt.
+
+        Args:
+            drawn: What became of it.
+            cost_usd: What that costs beside the attempts that failed, null when unknown.
+        """
+        if self._paid:
+            told = (drawn.usage, *(one.usage for one in self._paid))
+            used = [usage for usage in told if usage is not None]
+            costs = [one.cost_usd for one in self._paid]
+            drawn = replace(drawn, usage=sum(used, Usage()), cost_usd=added(cost_usd, *costs))
+        return Tried(drawn, self.number, self.latency_s)
+
+    def may_pass(self, error: BaseException) -> bool:
+        """Whether another attempt may go better, and is wanted."""
+        if not isinstance(error, Passing) or self._pace.stopped.is_set():
+            return False
+        return (error.wait_s or 0.0) <= LONGEST_WAIT_S
+
+    def wait_s(self, state: RetryCallState) -> float:
+        """How long to wait before the next attempt; all tasks wait when the system says so."""
+        passing = state.outcome.exception() if state.outcome else None
+        asked = passing.wait_s if isinstance(passing, Passing) else None
+        if asked is None:
+            return float(_BACKOFF(state))
+        self._pace.hold(asked)
+        return 0.0
+
+
+def _drawn(given: object) -> Drawn:
+    if not isinstance(given, Drawn):
+        raise TypeError(f"the adapter gave {type(given).__name__}, expected Drawn")
+    return given
+
+
+def _not_passed(passing: Passing) -> Drawn:
+    asks = f"; it asks to wait {passing.wait_s:.0f} s" if passing.wait_s else ""
+    text = without_secrets(passing.text)[:LONGEST_TEXT] + asks
+    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=passing.code, text=text)
+
+
+def failed_by(error: BaseException) -> Drawn:
+    """What becomes of a task that something unforeseen happened to.
+
+    Args:
+        error: What was raised.
+
+    Returns:
+        A failure that is named by its type.
+    """
+    kind = type(error).__name__
+    said = without_secrets(" ".join(str(error).split()))[:LONGEST_TEXT]
+    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=kind, text=said or kind)
+
+
+LONGEST_REMARK = 300
+# What an adapter says in numbers, and how a journal has it.
+FIELDS: Mapping[str, TypeAdapter[Any]] = {
+    "seed": TypeAdapter(int | None),
+    "usage": TypeAdapter(Usage | None),
+    "cost_usd": TypeAdapter(float | None),
+}
+
+
+def entry_of(task: Task, one: Tried, signature: str, pictures: PictureStore) -> Entry:
+    """Puts a picture away, and makes the entry about its task.
+
+    Args:
+        task: The task.
+        one: What became of it.
+        signature: Digest of what decided the picture.
+        pictures: Where the picture goes.
+
+    Returns:
+        The entry; `failed` where what came back is no picture.
+    """
+    drawn, digest = _stored(_fitting(_sound(one.drawn)), pictures)
+    return Entry(
+        sample_id=task.sample_id,
+        sample_digest=task.sample_digest,
+        split=task.split,
+        signature=signature,
+        outcome=drawn.outcome,
+        image=digest,
+        image_bytes=None if drawn.picture is None else len(drawn.picture),
+        stage=drawn.stage,
+        code=_storable(drawn.code),
+        text=_storable(drawn.text),
+        seed=drawn.seed,
+        revised_prompt=_storable(drawn.revised_prompt),
+        model_reported=_storable(drawn.model_reported),
+        usage=drawn.usage,
+        cost_usd=drawn.cost_usd,
+        latency_s=round(one.latency_s, 3),
+        attempts=one.attempts,
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        details=_plain(drawn.details),
+    )
+
+
+def _sound(drawn: Drawn) -> Drawn:
+    """An adapter's own contradiction is a failure: `ok` is what has a picture, nothing else is."""
+    if (drawn.outcome == Outcome.OK) == (drawn.picture is not None):
+        return drawn
+    came = "a picture" if drawn.picture is not None else "no picture"
+    return _failed(drawn, f"the adapter gave {came} with the outcome {drawn.outcome!s}")
+
+
+def _fitting(drawn: Drawn) -> Drawn:
+    """What a journal reads back; anything else, such as an object of a library, is told beside it.
+
+    The picture is paid for: it is not lost for a number of some library's own.
+    """
+    plain = {name: _plain_number(getattr(drawn, name)) for name in FIELDS}
+    unfit = {name: value for name, value in plain.items() if not _fits(name, value)}
+    kept: dict[str, Any] = {name: None if name in unfit else value for name, value in plain.items()}
+    if not unfit:
+        return replace(drawn, **kept)
+    said = {name: repr(value)[:LONGEST_REMARK] for name, value in unfit.items()}
+    return replace(drawn, **kept, details={**drawn.details, "unfit": said})
+
+
+def _plain_number(value: Any) -> Any:
+    # A number of torch or numpy says which plain one it is.
+    return value.item() if hasattr(value, "item") and not getattr(value, "shape", ()) else value
+
+
+def _fits(name: str, value: Any) -> bool:
+    plain = asdict(value) if isinstance(value, Usage) else value
+    try:
+        FIELDS[name].validate_python(plain, strict=not isinstance(plain, dict))
+    except ValidationError:
+        return False
+    return True
+
+
+def _stored(drawn: Drawn, pictures: PictureStore) -> tuple[Drawn, str | None]:
+    if drawn.picture is None:
+        return drawn, None
+    try:
+        return drawn, _put(drawn.picture, pictures)
+    except (PictureError, TypeError) as error:
+        return _failed(drawn, str(error)), None
+
+
+def _put(picture: bytes, pictures: PictureStore) -> str:
+    try:
+        return pictures.put(picture)
+    except FileNotFoundError:
+        # A build that begins sweeps half-written pictures away, and may take this for one.
+        return pictures.put(picture)
+
+
+def _failed(drawn: Drawn, said: str) -> Drawn:
+    stage = OutcomeStage.ANSWER
+    return replace(drawn, outcome=Outcome.FAILED, picture=None, stage=stage, text=said)
+
+
+def _storable(text: str | None) -> str | None:
+    # Half a character, which a service may well send, cannot stand in a table.
+    return None if text is None else str(text).encode("utf-8", "replace").decode()
+
+
+def _plain(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What JSON can hold of it; the picture beside it is not lost for a remark."""
+    try:
+        plain: Mapping[str, Any] = json.loads(
+            json.dumps(dict(details), default=str), parse_constant=str
+        )
+    except (TypeError, ValueError, RecursionError):
+        return {"not_json": _storable(repr(details)[:LONGEST_REMARK])}
+    return plain
+
+
+MOST_FAILURES_IN_A_ROW = 10
+# Failures of one task alone: however many there are in a row, the next task may well do.
+OF_ONE_TASK = frozenset({"no_file", "no_input", "several_files"})
+Work = Future[Entry | None]
+
+
+def concurrency_of(limits: Limits, system: System) -> int:
+    """Most tasks at a time: what a config says, else what the system does."""
+    return limits.concurrency or system.concurrency
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One system at work.
+
+    Attributes:
+        system: The system, entered.
+        journal: Where its outputs are written down.
+        pictures: Where its pictures go.
+        limits: How hard it is worked.
+        signature: Digest of what decides its pictures.
+        watch: Told of each output.
+    """
+
+    system: System
+    journal: Journal
+    pictures: PictureStore
+    limits: Limits
+    signature: str
+    watch: Watcher
+
+    def run(self, tasks: Iterable[Task]) -> list[Entry]:
+        """Draws tasks; what is under way when it is stopped is still waited for and kept.
+
+        A model that is found to be gone is not asked again: the tasks that are left retire.
+
+        Args:
+            tasks: What to draw.
+
+        Returns:
+            What became of them, in the order in which it was known.
+
+        Raises:
+            GenerationError: No task could succeed, or one after the other failed.
+            OSError: An output cannot be written down.
+        """
+        pace, waiting = Pace(self.limits.per_minute), iter(tasks)
+        concurrency = concurrency_of(self.limits, self.system)
+        running: set[Work] = set()
+        entries: list[Entry] = []
+        left: list[Task] = []
+        row = _Row(self.journal.system)
+        with ThreadPoolExecutor(concurrency, thread_name_prefix="draw") as pool:
+            try:
+                while True:
+                    for task in islice(waiting, concurrency - len(running)):
+                        running.add(pool.submit(self._drawn, task, pace))
+                    if not running:
+                        break
+                    for work in wait(running, return_when=FIRST_COMPLETED).done:
+                        running.discard(work)
+                        told = self._told(work.result())
+                        entries += told
+                        row.check(told)
+                        if any(map(_is_gone, told)):
+                            left, waiting = [*left, *waiting], iter(())
+            finally:
+                pace.stopped.set()
+                self._wait_for(running)
+        return entries + self._left(left, entries)
+
+    def retire(self, tasks: Sequence[Task], retired: Retired) -> list[Entry]:
+        """Notes that nobody can draw tasks any more; nothing is asked.
+
+        A picture that was drawn with other settings stays: it cannot be had again.
+
+        Args:
+            tasks: What would have been drawn.
+            retired: What is known of the model.
+
+        Returns:
+            What became of the tasks.
+        """
+        drawn = Drawn(
+            Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT, code=retired.code, text=retired.text
+        )
+        entries: list[Entry] = []
+        for task in tasks:
+            before = self.journal.entries.get(task.sample_id)
+            if before is None or not is_settled(task, before, self.pictures):
+                before = self._keep(task, Tried(drawn, 0, 0.0))
+            entries += self._told(before)
+        return entries
+
+    def _left(self, tasks: Sequence[Task], entries: Sequence[Entry]) -> list[Entry]:
+        """Retires what was not begun when the model was found to be gone."""
+        gone = next(filter(_is_gone, entries), None)
+        return self.retire(tasks, Retired(gone.text or "", gone.code)) if gone else []
+
+    def _drawn(self, task: Task, pace: Pace) -> Entry | None:
+        """Draws a task and keeps what became of it; in a thread of its own."""
+        one = tried(self.system, task, pace, self.limits.attempts)
+        if pace.stopped.is_set() and one.drawn.outcome not in SETTLED:
+            return None  # its attempts were cut short: it has not failed
+        return self._keep(task, one)
+
+    def _keep(self, task: Task, one: Tried) -> Entry:
+        entry = entry_of(task, one, self.signature, self.pictures)
+        self.journal.add(entry)
+        return entry
+
+    def _told(self, entry: Entry | None) -> list[Entry]:
+        if entry is None:
+            return []
+        self.watch.drawn(self.journal.system, entry)
+        return [entry]
+
+    def _wait_for(self, running: set[Work]) -> None:
+        """Waits for what is paid for already; it keeps itself."""
+        if not running:
+            return
+        self.watch.stopping(self.journal.system, len(running))
+        lost: BaseException | None = None
+        for work in as_completed(running):
+            error = work.exception()
+            if error is None:
+                self._told(work.result())
+            elif not isinstance(error, EchoError):
+                lost = error
+        if lost is not None:
+            raise lost
+
+
+def _is_gone(entry: Entry) -> bool:
+    # Told of one task, as by a list of outputs that were made before, it says nothing of others.
+    return entry.outcome == Outcome.RETIRED and entry.stage != OutcomeStage.PREFLIGHT
+
+
+class _Row:
+    """The failures in a row of a system that may be out of order.
+
+    Args:
+        system: Its name.
+    """
+
+    def __init__(self, system: str) -> None:
+        self._system, self._failed = system, 0
+
+    def check(self, entries: Sequence[Entry]) -> None:
+        """Counts outputs in the order in which they came; raises where too many have failed."""
+        for one in entries:
+            if one.outcome != Outcome.FAILED:
+                self._failed = 0
+            elif one.stage != OutcomeStage.INPUT and one.code not in OF_ONE_TASK:
+                self._failed += 1
+            if self._failed >= MOST_FAILURES_IN_A_ROW:
+                raise broken(self._system, f"{self._failed} tasks in a row failed", one)
+
+
+def broken(system: str, how: str, last: Entry) -> GenerationError:
+    """What to say of a system that only fails.
+
+    Args:
+        system: Its name.
+        how: How often it failed.
+        last: Its last failure.
+
+    Returns:
+        The error, with what that said.
+    """
+    said = (last.text or "")[:LONGEST_REMARK]
+    return GenerationError(
+        f"system {system!r}: {how}, the last with {said!r}: mend that; the same command goes on "
+        "from here"
+    )

@@ -1,0 +1,85 @@
+"""Draws of whole samples, and the intervals that they make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from echo_hf._infra import bootstrap
+from echo_hf._infra.bootstrap import drawn_weights, generator, percentiles, widened
+from echo_hf.errors import ScoreError
+
+
+def test_each_draw_takes_as_many_samples_as_there_are() -> None:
+    """With replacement, each equally often in the long run."""
+    (weights,) = drawn_weights(20, 4000, seed=0)
+    assert (weights.sum(axis=1) == 20).all()
+    assert weights.mean(axis=0) == pytest.approx(np.ones(20), abs=0.1)
+    assert weights.var(axis=0) == pytest.approx(np.full(20, 19 / 20), abs=0.15)
+
+
+def test_batches_hold_all_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little fits into memory, and the same ones as in one go."""
+    (whole,) = drawn_weights(20, 7, seed=0)
+    monkeypatch.setattr(bootstrap, "AT_ONCE", 50)
+    batches = list(drawn_weights(20, 7, seed=0))
+    assert [len(weights) for weights in batches] == [2, 2, 2, 1]
+    assert np.array_equal(np.concatenate(batches), whole)
+
+
+def test_no_samples_have_no_draws() -> None:
+    """There is nothing to take."""
+    assert list(drawn_weights(0, 7, seed=0)) == []
+
+
+@pytest.mark.parametrize("samples", [2, 10, 26, 400])
+def test_the_interval_of_few_samples_is_students(samples: int) -> None:
+    """For draws that spread as those of a mean, the ends are where Student's interval has them.
+
+    The draws' standard deviation is that of the samples with n in place of n - 1, by sqrt(n).
+    """
+    deviation = 3.0
+    spread = deviation * np.sqrt((samples - 1) / samples) / np.sqrt(samples)
+    end = spread * norm.isf(widened(0.025, samples))
+    assert end == pytest.approx(t.isf(0.025, samples - 1) * deviation / np.sqrt(samples))
+
+
+def test_the_ends_are_quantiles_of_the_draws() -> None:
+    """NaN draws are left out."""
+    draws = np.random.default_rng(1).normal(size=2000)
+    with_gaps = np.concatenate([draws, [np.nan] * 50])
+    tail = widened(0.025, 40)
+    assert percentiles(with_gaps, 40) == (tuple(np.quantile(draws, [tail, 1 - tail])), None)
+
+
+@pytest.mark.parametrize(
+    ("draws", "samples", "reason"),
+    [
+        ([], 50, "no_draws"),
+        ([np.nan, np.nan], 50, "no_draws"),
+        ([0.1, 0.2], 9, "few_samples"),
+        ([0.3, 0.1 + 0.2], 50, "no_spread"),
+    ],
+)
+def test_what_has_no_interval_has_a_reason(draws: list[float], samples: int, reason: str) -> None:
+    """And no pair of NaN."""
+    assert percentiles(np.array(draws), samples) == (None, reason)
+
+
+@pytest.mark.parametrize("count", [-1, 2.0, "10"])
+def test_a_number_of_draws_is_a_whole_number(count: object) -> None:
+    """Anything else is refused."""
+    with pytest.raises(ScoreError, match="expected a whole number of draws"):
+        list(drawn_weights(5, count, seed=0))  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="expected a whole number of draws"):
+        list(drawn_weights(0, count, seed=0))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 1.5, True, None])
+def test_what_is_no_seed_is_refused(seed: Any) -> None:
+    """In one line with the value, not in numpy's words."""
+    with pytest.raises(ScoreError, match=f"seed is {seed!r}: expected a whole number"):
+        generator(seed)

@@ -1,0 +1,43 @@
+"""Texts cut to the room there is: no more than needed, and never in silence."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf._infra.text import shortened
+
+MARK = re.compile(r"\n\[\.\.\. (\d+) characters left out\]\Z")
+
+
+@given(st.lists(st.none() | st.text("ab", max_size=12), max_size=6), st.integers(0, 9), st.data())
+def test_texts_keep_as_much_as_fits(
+    texts: list[str | None], longest: int, data: st.DataObject
+) -> None:
+    """All are cut to one length, the greatest that fits, and each says how much it lost."""
+    together = data.draw(st.integers(0, 40))
+    lengths = [len(text) for text in texts if text]
+    best = max(n for n in range(longest + 1) if sum(min(one, n) for one in lengths) <= together)
+
+    for text, short in zip(texts, shortened(texts, longest, together), strict=True):
+        if text is None or len(text) <= best:
+            assert short == text
+        else:
+            assert short is not None
+            lost = MARK.search(short)
+            assert lost is not None
+            assert int(lost.group(1)) == len(text) - best
+            assert short[: lost.start()] == text[:best]
+
+
+def test_a_short_text_among_long_ones_stays_whole() -> None:
+    """By hand: 30 characters for 2, 50 and 50 leave 14 to each of the long ones."""
+    made = shortened(["ab", "x" * 50, "y" * 50], 100, 30)
+
+    assert made == [
+        "ab",
+        "x" * 14 + "\n[... 36 characters left out]",
+        "y" * 14 + "\n[... 36 characters left out]",
+    ]

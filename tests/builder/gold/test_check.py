@@ -1,0 +1,381 @@
+"""A whole check: the stages' real code between gold input and gold answers."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+import echo_hf
+from echo_hf.builder.gold.check import CheckResult, check_engine
+from echo_hf.config.checks import EngineChoice
+from echo_hf.engines import base
+from echo_hf.errors import ConfigError, EngineError, GoldError, SourceError, StageError
+from tests.builder.gold.gold_for_tests import (
+    BUNDLED,
+    GOLD,
+    KITE,
+    OTTER,
+    Reader,
+    read_lines,
+    write_gold,
+    write_lines,
+)
+
+READER = EngineChoice(kind="gold_reader")
+RULES = EngineChoice(kind="rules")
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
+    """An engine that answers what the bundled gold says, known as `gold_reader`."""
+    engine = Reader(BUNDLED / "posts.jsonl", BUNDLED / "gold")
+    monkeypatch.setitem(base._FACTORIES, "gold_reader", lambda: engine)
+    return engine
+
+
+def values(result: CheckResult) -> dict[tuple[str, str], float | None]:
+    """The value of each measure."""
+    return {(one.stage, one.name): one.value for one in result.measures}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A config with a gold folder beside it."""
+    write_gold(tmp_path)
+    return tmp_path / "config.yaml"
+
+
+def test_right_answers_score_one_on_everything(reader: Reader, tmp_path: Path) -> None:
+    """An engine that says what gold says is right everywhere, and everything is compared."""
+    result = check_engine(engine=READER, half="all", runs=tmp_path)
+
+    assert len(result.measures) == 30
+    for one in result.measures:
+        assert one.n > 0, one.name
+        assert (one.value, one.coverage) == (1, 1), one.name
+        assert one.strict in (1, None), one.name
+        assert one.errors == ()
+    # One picture stands in a post that belongs to no sample.
+    assert [note.split(", such as")[0] for note in result.notes] == [
+        "roles is not shown 1 of 61 pictures with a role"
+    ]
+    n = {one.name: one.n for one in result.measures}
+    assert n["picture_role_accuracy"] == 61 - 1
+
+
+def test_each_line_of_gold_is_compared_once(reader: Reader, tmp_path: Path) -> None:
+    """The numbers of items are those of the lines, counted from the files by hand."""
+    result = check_engine(engine=READER, half="all", runs=tmp_path)
+    n = {(one.stage, one.name): one.n for one in result.measures}
+    samples = [one for line in reader.gold["extract"] for one in line["samples"]]
+    filled = sum(len(line["filled"]) for line in reader.gold["roles"])
+    templates = sum(bool(line["filled"]) for line in reader.gold["roles"])
+    wanted = [one for one in samples if not one["optional"]]
+
+    assert n["relevance", "score_accuracy"] == len(reader.gold["relevance"])
+    assert n["extract", "sample_recall"] == len(wanted)
+    assert n["extract", "feedback_recall"] == sum(len(one["feedback"]) for one in wanted)
+    assert n["roles", "blanks_filled"] == filled
+    assert n["screenshots", "prompt_similarity"] == len(reader.gold["screenshots"])
+    assert n["safety", "hazard_recall"] == 1
+    assert n["feedback", "verdict_accuracy"] == len(reader.gold["feedback"])
+    # Each completion is asked about on its own; what two outputs show alike is one.
+    alike = sum(
+        len(line["filled"]) - len({one["prompt"] for one in line["filled"]})
+        for line in reader.gold["roles"]
+    )
+    tasks = len(reader.gold["tasks"]) - templates + filled - alike
+    assert n["feedback", "task_accuracy"] == tasks
+    asked_about = len(reader.gold["safety"]) - templates + filled - alike
+    assert n["safety", "keep_recall"] == asked_about - n["safety", "removal_recall"]
+
+
+def test_a_second_check_asks_nothing(reader: Reader, tmp_path: Path) -> None:
+    """Answers are kept: the same figures come again without a call, offline as well."""
+    first = check_engine(engine=READER, runs=tmp_path)
+    asked = dict(reader.asked)
+    again = check_engine(engine=READER, runs=tmp_path)
+    offline = check_engine(engine=READER, runs=tmp_path, offline=True)
+
+    assert set(asked) == {
+        "relevance", "extract", "roles", "screenshots", "feedback", "safety",
+    }  # fmt: skip
+    assert reader.asked == asked
+    assert first.measures == again.measures == offline.measures
+    assert sum(one.fill.calls for one in again.stages) == 0
+    assert sum(one.fill.stage_cost_usd or 0 for one in again.stages) == 0.25 * sum(asked.values())
+
+
+def test_what_is_not_answered_is_not_wrong(reader: Reader, tmp_path: Path) -> None:
+    """Offline with no stored answer: nothing is right or wrong, and the coverage says so."""
+    result = check_engine(engine=READER, half="all", runs=tmp_path, offline=True)
+
+    assert reader.asked == {}
+    for one in result.measures:
+        assert (one.value, one.n, one.low, one.coverage) == (None, 0, None, 0), one.name
+        assert one.strict in (0, None), one.name
+    assert [set(one.failed) for one in result.stages] == [{"not_answered"}] * 6
+
+
+def test_only_the_chosen_half_is_asked_about(reader: Reader, tmp_path: Path) -> None:
+    """The halves share no question, and together they are the whole."""
+    counts = {}
+    for half in ("tune", "held_out", "all"):
+        result = check_engine(engine=READER, half=half, runs=tmp_path / half)
+        counts[half] = (result.threads, dict(reader.asked))
+        reader.asked.clear()
+
+    assert counts["tune"][0] + counts["held_out"][0] == counts["all"][0]
+    for task, asked in counts["all"][1].items():
+        assert counts["tune"][1][task] + counts["held_out"][1][task] == asked
+
+
+def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
+    """Shuffled files give the same figures."""
+    shutil.copytree(BUNDLED / "gold", tmp_path / "gold")
+    shutil.copy(BUNDLED / "posts.jsonl", tmp_path / "gold")
+    shutil.copytree(BUNDLED / "pictures", tmp_path / "gold" / "pictures")
+    for file in sorted((tmp_path / "gold").glob("*.jsonl")):
+        lines = file.read_text("utf-8").splitlines()
+        random.Random(7).shuffle(lines)
+        file.write_text("\n".join(lines), "utf-8")
+    config = BUNDLED.parent.parent / "eval_configs" / "quickstart.yaml"
+    shuffled = check_engine(config, gold=tmp_path / "gold", runs=tmp_path / "one")
+    straight = check_engine(config, runs=tmp_path / "two")
+
+    assert shuffled.measures == straight.measures
+    assert shuffled.gold == straight.gold
+
+
+def test_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
+    """A folder with posts beside it is checked for the config's target, and by its engines."""
+    result = check_engine(own, gold=tmp_path / "gold", half="all", runs=tmp_path / "runs")
+
+    assert (result.target, result.threads) == ("Tern 2", 3)
+    assert result.posts == str(tmp_path / "gold" / "posts.jsonl")
+    assert (tmp_path / "runs" / "check-engine" / "mine" / "answers.sqlite").exists()
+    found = values(result)
+    assert found["extract", "sample_recall"] == 1
+    assert found["extract", "prompts_exact"] == 1
+
+
+def test_a_half_without_lines_is_named(own: Path, tmp_path: Path) -> None:
+    """Where all lines are for tuning there is nothing to hold out."""
+    gold = {name: [{**row, "half": "tune"} for row in rows] for name, rows in GOLD.items()}
+    for name, rows in gold.items():
+        write_lines(tmp_path / "gold" / f"{name}.jsonl", rows)
+    with pytest.raises(GoldError, match="no line of half 'held_out': all are of half 'tune'"):
+        check_engine(own, gold=tmp_path / "gold", runs=tmp_path / "runs")
+
+
+def test_how_to_tune_on_gold_of_ones_own(own: Path, tmp_path: Path) -> None:
+    """Without halves nothing may be looked at, and both messages say what to write."""
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    for name, rows in GOLD.items():
+        bare = [{key: value for key, value in row.items() if key != "half"} for row in rows]
+        write_lines(gold / f"{name}.jsonl", bare)
+    with pytest.raises(GoldError, match=r"no line of half 'tune': write .half.: .tune. into"):
+        check_engine(own, gold=gold, half="tune", runs=runs)
+    with pytest.raises(ConfigError, match=r"not shown.* write .half.: .tune. into"):
+        check_engine(own, gold=gold, errors=True, runs=runs)
+
+
+def test_a_file_without_lines_is_no_gold(own: Path, tmp_path: Path) -> None:
+    """Its stage is not checked, in a half or in all, which is said; beside it others are."""
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    (gold / "relevance.jsonl").write_text("\n", "utf-8")
+    result = check_engine(own, gold=gold, half="all", runs=runs)
+    tune = check_engine(own, gold=gold, half="tune", runs=runs)
+
+    said = "relevance is not checked: there is no line in relevance (.jsonl)"
+    assert result.notes[0] == said
+    assert tune.notes[0] == said.replace("line in", "line of half 'tune' in")
+    # The only feedback is of the other half: nothing was said that could be judged.
+    assert "feedback is not compared with feedback: there is no line of half 'tune'" in (
+        " ".join(tune.notes)
+    )
+    measured = {(one.stage, one.name) for one in tune.measures}
+    assert ("feedback", "verdict_accuracy") not in measured
+    assert ("relevance", "score_accuracy") not in measured
+    with pytest.raises(GoldError, match="'relevance' cannot be checked: there is no line in rel"):
+        check_engine(own, gold=gold, half="all", stages=["relevance"], runs=runs)
+
+
+def test_mistakes_are_found_before_posts_are_read(own: Path, tmp_path: Path) -> None:
+    """Stages, and options that an engine does not take, cost no reading of a large collection."""
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    (gold / "posts.jsonl").unlink()  # the config's posts are not there either
+    with pytest.raises(SourceError):
+        check_engine(own, gold=gold, runs=runs)
+    with pytest.raises(EngineError, match="'rules'"):
+        check_engine(own, engine=EngineChoice(kind="rules", modle="x"), gold=gold, runs=runs)
+    with pytest.raises(GoldError, match="'screenshots' cannot be checked"):
+        check_engine(own, gold=gold, stages=["screenshots"], runs=runs)
+
+
+def test_some_files_check_some_stages(own: Path, tmp_path: Path) -> None:
+    """What cannot be checked is left out and said; asked for by name it is a mistake."""
+    gold = tmp_path / "gold"
+    (gold / "roles.jsonl").unlink()
+    result = check_engine(own, gold=gold, runs=tmp_path / "runs")
+
+    assert [one.stage for one in result.stages] == ["relevance", "extract"]
+    assert [note.split()[0] for note in result.notes] == [
+        "roles", "screenshots", "feedback", "safety",
+    ]  # fmt: skip
+    assert "no roles" in result.notes[0]
+    with pytest.raises(GoldError, match="'feedback' cannot be checked: there is no roles"):
+        check_engine(own, gold=gold, stages=["feedback"], runs=tmp_path / "runs")
+
+
+def test_the_posts_of_the_config_serve_as_well(own: Path, tmp_path: Path) -> None:
+    """A folder without posts is read with those of the config, of which only its threads count."""
+    gold = tmp_path / "gold"
+    shutil.move(gold / "pictures", tmp_path / "pictures")
+    posts = (gold / "posts.jsonl").read_text("utf-8")
+    (gold / "posts.jsonl").unlink()
+    other = {"url": "https://example.org/x", "pictures": [{"path": "pictures/none.png"}]}
+    (tmp_path / "elsewhere.jsonl").write_text(f"{json.dumps(other)}\n{posts}", "utf-8")
+    result = check_engine(own, gold=gold, half="all", runs=tmp_path / "runs")
+
+    assert values(result)["extract", "sample_recall"] == 1
+    pictures = tmp_path / "runs" / "check-engine" / "mine" / "pictures"
+    assert sum(path.is_file() for path in pictures.rglob("*")) == 3
+
+
+def test_samples_without_roles_are_counted(own: Path, tmp_path: Path) -> None:
+    """A sample that nobody looked at is not in the figures, and that is said."""
+    for name in ("roles", "safety", "tasks"):
+        write_lines(tmp_path / "gold" / f"{name}.jsonl", GOLD[name][:1])
+    result = check_engine(own, gold=tmp_path / "gold", half="all", runs=tmp_path / "runs")
+
+    assert result.notes == (
+        "screenshots is not checked: there is no screenshots (.jsonl)",
+        "1 of 2 samples have no line in roles.jsonl: they are not in the figures of roles, "
+        "safety and feedback",
+    )
+
+
+def test_pictures_that_are_not_there_are_counted(own: Path, tmp_path: Path) -> None:
+    """Their roles cannot be compared; those of the pictures beside them are the right ones."""
+    gold = tmp_path / "gold"
+    (gold / "pictures" / "before.png").unlink()
+    result = check_engine(own, gold=gold, half="tune", stages=["roles"], runs=tmp_path / "runs")
+
+    assert result.notes[-1] == "1 of 2 pictures with a role are not there: they are left out"
+    accuracy = result.measures[0]
+    assert (accuracy.asked, accuracy.skipped) == (1, 0)
+
+
+def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
+    """Pictures, verdicts and tasks of Trash are asked about by nobody, which is said by count."""
+    folder, runs = tmp_path / "gold", tmp_path / "runs"
+    for file in sorted(folder.glob("*.jsonl")):
+        text = file.read_text("utf-8").replace("An otter in", "An [ANIMAL] in")
+        file.write_text(text, "utf-8")
+    gold = {name: read_lines(folder / f"{name}.jsonl") for name in ("extract", "roles")}
+    gold["extract"][0]["samples"][0]["quality"] = "Trash"
+    gold["roles"][0]["collage"] = {"post_url": OTTER, "index": 0}
+    shown = {"post_url": OTTER, "index": 0}
+    gold["roles"][0]["filled"] = [{"prompt": "an otter", "blanks": {}, "output": shown}]
+    for name, rows in gold.items():
+        write_lines(folder / f"{name}.jsonl", rows)
+    result = check_engine(own, gold=folder, half="all", runs=runs)
+    n = {(one.stage, one.name): one.asked for one in result.measures}
+
+    assert [note.split(", such as")[0] for note in result.notes] == [
+        "screenshots is not checked: there is no screenshots (.jsonl)",
+        "roles is not shown 1 of 3 pictures with a role",
+        "roles is not shown 1 of 1 completions",
+        "roles is not shown 1 of 1 conversations and collages",
+        "safety is not asked about 1 of 2 samples",
+        "feedback is not asked about 1 of 1 verdicts",
+        "feedback is not asked about 1 of 2 tasks",
+    ]
+    assert n["roles", "picture_role_accuracy"] == 2
+    assert (n["feedback", "verdict_accuracy"], n["feedback", "task_accuracy"]) == (0, 1)
+    alone = check_engine(own, gold=folder, half="all", stages=["extract"], runs=runs)
+    assert alone.notes == ()
+
+
+def test_verdicts_without_roles_are_counted(own: Path, tmp_path: Path) -> None:
+    """A sample without a line of roles takes its verdicts and its task with it."""
+    write_lines(tmp_path / "gold" / "roles.jsonl", GOLD["roles"][1:])
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    result = check_engine(own, gold=gold, half="all", stages=["feedback"], runs=runs)
+
+    assert [" ".join(note.split()[:9]) for note in result.notes] == [
+        "1 of 2 samples have no line in roles.jsonl:",
+        "feedback is not asked about 1 of 1 verdicts,",
+        "feedback is not asked about 1 of 2 tasks,",
+    ]
+
+
+def test_errors_are_for_tuning(own: Path, tmp_path: Path) -> None:
+    """Only the half for tuning shows what was wrong."""
+    rows = [{**GOLD["relevance"][1], "score": 1, "acceptable": [1]}, *GOLD["relevance"][::2]]
+    write_lines(tmp_path / "gold" / "relevance.jsonl", rows)
+    gold, runs = tmp_path / "gold", tmp_path / "runs"
+    result = check_engine(own, gold=gold, half="tune", stages=["relevance"], errors=True, runs=runs)
+    accuracy = next(one for one in result.measures if one.name == "score_accuracy")
+
+    assert [(one.place, one.expected, one.score) for one in accuracy.errors] == [(KITE, "1", 0)]
+    assert int(accuracy.errors[0].given) > 1
+    for half in ("held_out", "all"):
+        with pytest.raises(ConfigError, match="are not shown"):
+            check_engine(own, gold=gold, half=half, errors=True, runs=runs)
+    hidden = check_engine(own, gold=gold, half="tune", runs=runs)
+    assert all(one.errors == () for one in hidden.measures)
+
+
+def test_what_is_misspelt_is_named(tmp_path: Path) -> None:
+    """Half and stage come from closed lists."""
+    with pytest.raises(ConfigError, match="unknown half 'heldout'; did you mean 'held_out'"):
+        check_engine(engine=RULES, half="heldout", runs=tmp_path)
+    with pytest.raises(StageError, match="'role'; did you mean 'roles'"):
+        check_engine(engine=RULES, stages=["role"], runs=tmp_path)
+    with pytest.raises(StageError, match=r"'threads' asks no model: expected one that does, rel"):
+        check_engine(engine=RULES, stages=["threads"], runs=tmp_path)
+    with pytest.raises(StageError, match=r"stages \[\] would check nothing: expected some of rel"):
+        check_engine(engine=RULES, stages=[], runs=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) -> None:
+    """A watcher hears counts, and no address of a post that an engine failed on."""
+    from echo_hf.pipeline.progress import Unwatched
+    from echo_hf.pipeline.result import FillStats, StageResult
+
+    class Listening(Unwatched):
+        """Remembers what it is told."""
+
+        def __init__(self) -> None:
+            self.results: list[StageResult] = []
+            self.calls: list[FillStats] = []
+
+        def finished(self, result: StageResult) -> None:
+            """Keeps a result."""
+            self.results.append(result)
+
+    unanswered, answered = Listening(), Listening()
+    check_engine(engine=READER, offline=True, runs=tmp_path, watch=unanswered)
+    check_engine(engine=READER, runs=tmp_path, watch=answered)
+
+    for watch in (unanswered, answered):
+        assert [one.stats.stage for one in watch.results] == [
+            "collect", "relevance", "extract", "roles", "screenshots", "feedback", "safety",
+        ]  # fmt: skip
+        assert all(len(one.quarantine) == 0 for one in watch.results)
+        assert all(one.stats.noted == {} for one in watch.results)
+    assert all(one.stats.quarantined for one in unanswered.results[1:])
+    assert not any(one.stats.quarantined for one in answered.results)
+
+
+def test_it_is_public() -> None:
+    """The package offers it by name."""
+    assert echo_hf.check_engine is check_engine
+    assert (echo_hf.CheckResult, echo_hf.EngineChoice) == (CheckResult, EngineChoice)

@@ -1,0 +1,324 @@
+"""A post that is forgotten is in no byte of a run, and does not come back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from echo_hf.apps.events import EVENTS_FILE, EventLog
+from echo_hf.builder.build import build
+from echo_hf.builder.takedown import forget
+from echo_hf.builder.update import ASIDE, update
+from echo_hf.collect.seen_posts import TOMBSTONES, Tombstones, add_tombstones, read_tombstones
+from echo_hf.config.systems import shipped_config
+from echo_hf.engines import base
+from echo_hf.engines.base import Completion, Request, engine_names
+from echo_hf.errors import ReleaseError, RunError
+from echo_hf.hub.release import Release, is_complete, read_release
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.quickstart.truth import corpus
+from tests.rules_as_model import BOARD, RulesAsModel, bundled_posts, config_over
+
+CORPUS = corpus()
+FORGOTTEN = "https://x.com/hana_hikes/status/9900316480787844284"  # a lake turned into night
+NUMBER = FORGOTTEN.rpartition("/")[2]
+WORD = "zimtsternzimt"  # stands in that post alone
+Row = dict[str, Any]
+
+
+def posts() -> list[Row]:
+    """The bundled posts, one of them with a word that no other has."""
+    lines = (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
+    every = [json.loads(line) for line in lines]
+    (theirs,) = (one for one in every if one["url"] == FORGOTTEN)
+    theirs["text"] += f" {WORD}"
+    return every
+
+
+def built(folder: Path, given: list[Row]) -> tuple[Path, Release]:
+    """A config over these posts, and the release that is built from it."""
+    if not (folder / "pictures").exists():
+        shutil.copytree(CORPUS / "pictures", folder / "pictures")
+    lines = [json.dumps(one, ensure_ascii=False) for one in given]
+    (folder / "posts.jsonl").write_text("\n".join(lines), "utf-8")
+    config = yaml.safe_load(shipped_config().read_text("utf-8"))
+    config["posts"] = [{"source": "jsonl", "path": "posts.jsonl"}]
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    return folder / "config.yaml", build(folder / "config.yaml", runs=folder / "runs")
+
+
+def run_of(folder: Path) -> Path:
+    """The run's folder."""
+    return folder / "runs" / "quickstart"
+
+
+def test_an_old_text_keeps_no_link_to_a_forgotten_post(tmp_path: Path) -> None:
+    """Its place stays among the rejects, its record does not; a `#` tells own posts apart."""
+    page = "https://art.example/list"
+    own = [
+        {"url": f"{page}#old", "text": "gone", "keywords": ["lumen"]},
+        {"url": f"{page}#new", "text": "so good", "parent_url": f"{page}#old"},
+        {"url": f"{page}#new", "text": "so very good", "parent_url": f"{page}#old"},
+    ]
+    config, _ = built(tmp_path, posts() + own)
+    removal = forget([f"{page}#old"], config, runs=tmp_path / "runs")
+    build(config, runs=tmp_path / "runs")
+    rejects = pq.read_table(run_of(tmp_path) / "stages" / "collect" / "rejects.parquet").to_pylist()
+
+    assert removal.posts == 1
+    assert [(row["_reason"], row["record"]) for row in rejects] == [("superseded", None)]
+    assert holding(run_of(tmp_path), "list#old") == []
+
+
+def holding(folder: Path, *words: str) -> list[str]:
+    """The files of a run that hold one of these words in their bytes."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return [str(file) for file in files if any(word.encode() in unpacked(file) for word in words)]
+
+
+def unpacked(file: Path) -> bytes:
+    """The bytes of a file, and what they stand for where they are packed."""
+    data = file.read_bytes()
+    if file.suffix == ".parquet":
+        data += str(pq.read_table(file).to_pylist()).encode()
+    return data
+
+
+def parts_holding(run: Path, *words: str) -> set[str]:
+    """What lies in a run's folder and holds one of these words."""
+    return {Path(file).relative_to(run).parts[0] for file in holding(run, *words)}
+
+
+def ids(release: Release) -> set[str]:
+    """All samples of a release."""
+    return {one for rows in release.datasets.values() for one in rows["id"]}
+
+
+def test_a_forgotten_post_is_in_no_byte_of_the_next_release(tmp_path: Path) -> None:
+    """Address, words, picture and sample are gone; every sample of other posts is as it was."""
+    config, before = built(tmp_path, posts())
+    samples = {row["id"]: row for rows in before.datasets.values() for row in rows.to_list()}
+    made_from = {name: " ".join(row["post_urls"]) for name, row in samples.items()}
+    theirs = {name for name, urls in made_from.items() if NUMBER in urls}
+    post = next(one for one in posts() if one["url"] == FORGOTTEN)
+    pixels = (CORPUS / post["pictures"][0]["path"]).read_bytes()
+    assert holding(run_of(tmp_path), NUMBER, WORD)
+    taken = forget([FORGOTTEN], config, runs=tmp_path / "runs")
+
+    assert theirs
+    assert (taken.posts, set(taken.samples) >= theirs, taken.pictures >= 1) == (1, True, True)
+    line = posts().index(post) + 1
+    assert taken.left_in == (f"posts.jsonl:{line}",)
+    assert holding(run_of(tmp_path), NUMBER, WORD) == []
+
+    release = build(config, runs=tmp_path / "runs")
+    assert holding(run_of(tmp_path), NUMBER, WORD) == []
+    assert not any(pixels in file.read_bytes() for file in run_of(tmp_path).rglob("*.parquet"))
+    assert theirs.isdisjoint(ids(release))
+    after = {row["id"]: row for rows in release.datasets.values() for row in rows.to_list()}
+    assert {name: row["prompt"] for name, row in after.items()} == {
+        name: row["prompt"] for name, row in samples.items() if name not in theirs
+    }
+
+
+def test_its_replies_stay_together(tmp_path: Path) -> None:
+    """The place in the tree is kept under a hash, so that the thread is one thread still."""
+    config, _ = built(tmp_path, posts())
+    forget([FORGOTTEN], config, runs=tmp_path / "runs")
+    build(config, runs=tmp_path / "runs")
+
+    kept = pq.read_table(run_of(tmp_path) / "stages" / "collect" / "kept.parquet").to_pylist()
+    (empty,) = (one for one in kept if one["missing"] == "removed")
+    assert empty["url"].startswith("urn:sha256:")
+    assert (empty["text"], empty["author"], empty["pictures"], empty["timestamp"]) == (
+        None, None, [], None,
+    )  # fmt: skip
+    answered = [one for one in posts() if one.get("parent_url") == FORGOTTEN]
+    assert sum(one["parent_url"] == empty["url"] for one in kept) == len(answered) > 0
+
+
+def test_it_does_not_come_back(tmp_path: Path) -> None:
+    """Under another spelling of its address, a tombstone still tells it, and counts it."""
+    config, _ = built(tmp_path, posts())
+    forget([FORGOTTEN], config, runs=tmp_path / "runs")
+    again = {**posts()[0], "text": WORD, "url": f"https://mobile.twitter.com/x/status/{NUMBER}"}
+    _, release = built(tmp_path, [again, *posts()])
+
+    assert holding(release.path, NUMBER, WORD) == []
+    noted = json.loads((run_of(tmp_path) / "stages/collect/stats.json").read_text())["noted"]
+    answered = sum(FORGOTTEN in (one.get("parent_url"), one.get("quoted_url")) for one in posts())
+    assert (noted["forgotten"], noted["forgotten_link"]) == (2, answered)
+
+
+def test_a_rejected_record_that_holds_it_is_not_kept(tmp_path: Path) -> None:
+    """A repost carries the words of its original: it is counted, and not set aside whole."""
+    config, _ = built(tmp_path, posts())
+    forget([FORGOTTEN], config, runs=tmp_path / "runs")
+    broken = {"text": WORD, "original": FORGOTTEN}
+    built(tmp_path, [broken, *posts()])
+
+    assert holding(run_of(tmp_path), WORD) == []
+
+
+def test_answers_it_went_into_go_too(tmp_path: Path) -> None:
+    """What a model said about it is its content as well; other answers stay."""
+    config, _ = built(tmp_path, posts())
+    with closing(Store(run_of(tmp_path) / "answers.sqlite")) as store:
+        for key, url, said in (
+            (b"a" * 32, f"https://x.com/i/status/{NUMBER}", "said of the lake"),
+            (b"b" * 32, "https://a.example/1", "said of another"),
+        ):
+            request = Request("extract", (), None, 9, sources=(url,))
+            store.put(key, request, Completion(said), {"kind": "by hand"})
+    taken = forget([FORGOTTEN], config, runs=tmp_path / "runs")
+
+    assert taken.answers == 1
+    assert holding(run_of(tmp_path), "said of the lake") == []
+    with closing(Store(run_of(tmp_path) / "answers.sqlite")) as store:
+        assert len(store) == 1
+
+
+def test_answers_and_the_release_before_go_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an update keeps beside the release, and a killed one left there, holds nothing of it."""
+    engine_names()
+    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
+    RulesAsModel().use()
+    theirs = FORGOTTEN.replace("https://x.com/", BOARD)
+    given = bundled_posts()
+    (post,) = (one for one in given if one["url"] == theirs)
+    post["text"] += f" {WORD}"
+    run = run_of(tmp_path)
+    for some in (given, given[:-20]):
+        config = config_over(tmp_path, some)
+        update(config, runs=tmp_path / "runs", with_responses=True)
+    shutil.copytree(run / "release", run / ".release.previous")
+    shutil.copytree(run / "release", run / "cache" / ASIDE)
+    places = {".release.previous", "cache", "previous", "release", "responses.parquet", "stages"}
+    assert parts_holding(run, NUMBER) >= places
+
+    forget([theirs], config, runs=tmp_path / "runs")
+    assert holding(run, NUMBER, WORD) == []
+    done = update(config, runs=tmp_path / "runs", with_responses=True)
+    assert holding(run, NUMBER, WORD) == []
+    assert (done.previous, done.changed) == (None, True)
+
+
+def test_the_release_before_is_searched_as_well(tmp_path: Path) -> None:
+    """A post that left its file is nowhere else; forgetting another one touches nothing."""
+    given = bundled_posts()
+    theirs = FORGOTTEN.replace("https://x.com/", BOARD)
+    for some in (given, [one for one in given if one["url"] != theirs]):
+        config = config_over(tmp_path, some, "rules")
+        update(config, runs=tmp_path / "runs")
+    run = run_of(tmp_path)
+    assert "previous" in parts_holding(run, NUMBER)
+    assert forget([f"{BOARD}nobody"], config, runs=tmp_path / "runs").posts == 0
+    assert "previous" in parts_holding(run, NUMBER)
+
+    assert forget([theirs], config, runs=tmp_path / "runs").posts == 1
+    assert holding(run, NUMBER) == []
+
+
+def test_what_people_did_with_its_samples_goes_too(tmp_path: Path) -> None:
+    """An edited prompt may say what the post said; what is about other samples stays."""
+    config, release = built(tmp_path, posts())
+    log = EventLog(run_of(tmp_path) / EVENTS_FILE)
+    for sample in ids(release):
+        log.append("review", sample, "ada", "edit", {"prompt": f"as in {sample}"})
+    taken = forget([FORGOTTEN], config, runs=tmp_path / "runs").samples
+    assert taken
+    left = {event.subject for event in log.events("review")}
+    assert left == ids(release) - set(taken)
+    for sample in taken:
+        assert holding(run_of(tmp_path), f"as in {sample}") == []
+
+
+def test_it_can_be_done_twice_and_before_any_build(tmp_path: Path) -> None:
+    """The input file holds it: the tombstone keeps it out of the first build."""
+    config, _ = built(tmp_path, posts())
+    shutil.rmtree(tmp_path / "runs")
+    taken = [forget([FORGOTTEN], config, runs=tmp_path / "runs") for _ in range(2)]
+
+    assert [(one.posts, one.unknown, one.answers) for one in taken] == [(1, (), 0)] * 2
+    assert len((run_of(tmp_path) / TOMBSTONES).read_text().splitlines()) == 1
+    build(config, runs=tmp_path / "runs")
+    assert holding(run_of(tmp_path), NUMBER) == []
+
+
+def test_two_posts_one_after_the_other(tmp_path: Path) -> None:
+    """The second call finds what the first has left: no picture of either stays."""
+    config, before = built(tmp_path, posts())
+    both = (FORGOTTEN, posts()[0]["url"])
+    theirs = [
+        hashlib.sha256((CORPUS / picture["path"]).read_bytes()).hexdigest()
+        for post in posts()
+        if post["url"] in both
+        for picture in post["pictures"]
+    ]
+    for url in both:
+        forget([url], config, runs=tmp_path / "runs")
+
+    assert len(theirs) >= 3
+    assert before.manifest.configs["analysis"].rows > 0
+    for _ in range(2):
+        held = {path.name for path in (run_of(tmp_path) / "pictures").glob("*/*")}
+        assert held.isdisjoint(theirs)
+        build(config, runs=tmp_path / "runs")
+
+
+def test_a_post_that_nobody_knows_costs_nothing(tmp_path: Path) -> None:
+    """A misspelt address is told, and everything that was built stays."""
+    config, release = built(tmp_path, posts())
+    before = {path for path in run_of(tmp_path).rglob("*") if path.is_file()}
+    taken = forget(["https://x.com/i/status/1"], config, runs=tmp_path / "runs")
+
+    assert (taken.posts, taken.unknown) == (0, ("https://x.com/i/status/1",))
+    assert before <= {path for path in run_of(tmp_path).rglob("*") if path.is_file()}
+    assert is_complete(release.path)
+
+
+def test_what_a_killed_build_left_goes_too(tmp_path: Path) -> None:
+    """A release that was being replaced would be read in the place of the new one."""
+    config, release = built(tmp_path, posts())
+    shutil.copytree(release.path, release.path.with_name("previous"))
+    release.path.rename(release.path.with_name(".release.previous"))
+    forget([FORGOTTEN], config, runs=tmp_path / "runs")
+
+    with pytest.raises(ReleaseError, match="no release in"):
+        read_release(release.path)
+    assert [path.name for path in run_of(tmp_path).glob("*previous*")] == []
+
+
+def test_what_is_no_address_is_refused(tmp_path: Path) -> None:
+    """A misspelt address must not look as if a post had been removed."""
+    config, release = built(tmp_path, posts())
+    with pytest.raises(RunError, match="'mira_draws' is no address of a post"):
+        forget(["mira_draws"], config, runs=tmp_path / "runs")
+    assert release.path.exists()
+
+
+def test_a_damaged_tombstone_stops_a_build(tmp_path: Path) -> None:
+    """What cannot be read might be the one post that must not come back."""
+    path = tmp_path / TOMBSTONES
+    add_tombstones(path, ["https://a.example/1", "https://a.example/1"])
+    path.write_text(path.read_text() + '{"sha256": "12')
+
+    with pytest.raises(RunError, match="line 2 is "):
+        read_tombstones(path)
+
+
+def test_nothing_is_forgotten_by_default() -> None:
+    """Without tombstones every address is itself."""
+    assert Tombstones().stand_in("https://a.example/1") == "https://a.example/1"
+    assert Tombstones().stand_in(None) is None
+    assert not Tombstones().are_named_in({"url": "https://a.example/1"})

@@ -1,0 +1,176 @@
+"""The table in a terminal, and the figures as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from echo_hf.builder.gold.check import CheckResult, StageCheck
+from echo_hf.builder.gold.measures import Item, Measure, Scored, measured
+from echo_hf.cli.check_view import (
+    as_json,
+    check_target,
+    interval,
+    percent,
+    show_check,
+    show_errors,
+    write_json,
+)
+from echo_hf.config.checks import EngineChoice
+from echo_hf.errors import ConfigError
+from echo_hf.pipeline.result import FillStats
+
+HOSTILE = "\x1b[31m[bold]wrong\u202e"
+
+
+def measure(
+    name: str, right: int, count: int, missing: int = 0, *, errors: bool = False
+) -> Measure:
+    """A measure with so many right of so many items."""
+    scores = [1.0] * right + [0.0] * (count - right) + [None] * missing
+    items = [Item("t", f"p{n}", "right", HOSTILE, score) for n, score in enumerate(scores)]
+    return measured("relevance", Scored(name, items), errors=errors)
+
+
+def checked(*measures: Measure, model: str = "org/model") -> CheckResult:
+    """A result with one stage."""
+    stage = StageCheck(
+        "relevance",
+        EngineChoice(kind="vllm", model=model),
+        "d" * 64,
+        {"engine": {"kind": "vllm", "model": model}},
+        measures,
+        {"cut": 2},
+        FillStats(stage_cost_usd=1.5),
+    )
+    return CheckResult("Tern 2", "posts.jsonl", "tune", "g" * 64, 12, (stage,), ("a note",))
+
+
+def printed(result: CheckResult, width: int, *, errors: bool = False) -> list[str]:
+    """The lines of a terminal of this width."""
+    out = io.StringIO()
+    console = Console(file=out, width=width)
+    show_check(console, result)
+    if errors:
+        show_errors(console, result)
+    return out.getvalue().splitlines()
+
+
+def test_the_table_by_hand() -> None:
+    """Title, one row a measure, and what the reader has to know."""
+    lines = printed(checked(measure("keep_recall", 30, 40, 10), measure("x", 3, 3)), 120)
+    text = " ".join(lines)
+
+    assert lines[1] == ("vllm org/model on Tern 2 in posts.jsonl, half for tuning, 12 threads")
+    row = next(line for line in lines if "keep recall" in line).split()
+    # Wilson's ends for 30 of 40 are 0.5981 and 0.8581.
+    assert row == ["relevance", "keep", "recall", "75.0", "59", "to", "86", "40", "80.0", "60.0"]
+    assert "as wrong in strict %" in text
+    assert "1 of 2 measures have n below 30" in text
+    assert "a note." in text
+    assert "These answers cost $1.50." in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_it_fits_its_terminal(width: int) -> None:
+    """No line is longer than the terminal, and no cell is cut."""
+    names = ("picture_role_accuracy", "completion_precision")
+    result = checked(*(measure(name, 999, 1234, 617) for name in names))
+    stage = dataclasses.replace(result.stages[0], stage="screenshots")
+    lines = printed(dataclasses.replace(result, stages=(stage,)), width)
+
+    assert max(map(len, lines)) <= width
+    assert not any("…" in line for line in lines)
+    assert any(line.endswith("strict %") for line in lines)
+    # 999 of 1,234 are right; with 617 more without an answer it is 999 of 1,851.
+    assert next(line for line in lines if "picture role" in line).split()[-1] == "54.0"
+
+
+def test_errors_are_shown_as_plain_text() -> None:
+    """What strangers wrote can neither colour nor move the terminal's text."""
+    lines = printed(checked(measure("x", 1, 2, 1, errors=True)), 120, errors=True)
+    told = lines[lines.index("relevance, x: 2 not right") :]
+
+    assert told[1:4] == ["  p1", "    expected right", "    given    [31m[bold]wrong"]
+    assert "\x1b" not in "".join(lines)
+
+
+def test_several_engines_are_named_with_their_stages() -> None:
+    """A title tells who did what."""
+    one = checked(measure("x", 1, 1))
+    other = checked(measure("x", 1, 1), model="org/other").stages[0]
+    both = CheckResult("Tern 2", "p", "all", "g", 1, (*one.stages, other), ())
+    title = printed(both, 120)[1]
+
+    assert title == (
+        "vllm org/model (relevance), vllm org/other (relevance) on Tern 2 in p, both halves, "
+        "1 thread"
+    )
+
+
+def test_nothing_to_show_is_a_dash() -> None:
+    """A measure without items has no figures."""
+    row = next(line for line in printed(checked(measure("x", 0, 0)), 80) if " x " in line)
+    assert row.split() == ["relevance", "x", "-", "-", "0", "-", "-"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0"), (0.0004, "0.1"), (0.5, "50.0"), (0.99996, "99.9"), (1.0, "100")],
+)
+def test_only_all_is_all_and_only_nothing_is_nothing(value: float, shown: str) -> None:
+    """A share is never rounded to 0 or 100."""
+    assert percent(value) == shown
+
+
+def test_intervals_are_rounded_outwards() -> None:
+    """The shown interval holds the true one."""
+    assert interval(0.301, 0.309) == "30 to 31"
+    assert interval(0.0, 1.0) == "0 to 100"
+    assert interval(0.29, 0.57) == "29 to 57"  # 100 * 0.29 is a little less than 29
+
+
+def test_json_has_the_figures_and_no_words(tmp_path: Path) -> None:
+    """What is written can be read back, says who answered, and quotes nobody."""
+    result = checked(measure("keep_recall", 3, 4, 1, errors=True))
+    write_json(tmp_path / "figures.json", result)
+    text = (tmp_path / "figures.json").read_text("utf-8")
+    read = json.loads(text)
+
+    assert read == as_json(result)
+    stage = read["stages"][0]
+    assert stage["engine"] == {"kind": "vllm", "model": "org/model"}
+    assert stage["failed"] == {"cut": 2}
+    found = stage["measures"][0]
+    assert (found["value"], found["n"], found["coverage"], found["strict"]) == (0.75, 4, 0.8, 0.6)
+    assert "wrong" not in text
+
+
+def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    """Before an hour of answers, not after it."""
+    check_target(None)
+    check_target(tmp_path / "figures.json")
+    # The folder of the last one is there, and still nothing can be written in it.
+    for bad in (tmp_path, tmp_path / "none" / "figures.json", tmp_path / ("x" * 300)):
+        with pytest.raises(ConfigError, match="cannot be written") as caught:
+            check_target(bad)
+        assert "\n" not in str(caught.value)
+
+
+def test_trying_to_write_changes_nothing(tmp_path: Path) -> None:
+    """When the check fails later, no empty file is left, and old figures and links are kept."""
+    new, old, link, pipe = (tmp_path / name for name in ("new", "old", "link", "pipe"))
+    old.write_text("figures")
+    link.symlink_to(tmp_path / "nowhere")
+    os.mkfifo(pipe)
+    for path in (new, old, link, pipe):
+        check_target(path)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "old", "pipe"]
+    assert old.read_text() == "figures"

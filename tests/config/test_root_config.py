@@ -1,0 +1,640 @@
+"""The one file that describes a benchmark: what is read, and what is refused in which words."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from echo_hf.builder.build import run_until
+from echo_hf.builder.steps import STAGES
+from echo_hf.config.loading import Config, load_config, parse_config
+from echo_hf.errors import ConfigError, EchoError
+from tests.stages_for_tests import ROOT
+
+LEAST: dict[str, Any] = {
+    "name": "lumen-2026-03",
+    "target": {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"},
+    "posts": [{"source": "jsonl", "path": "posts.jsonl"}],
+    "engines": {"reader": {"kind": "rules"}},
+}
+TOP = (
+    "analysis, applicability, engines, judges, metrics, name, posts, protocol, release, rights, "
+    "splits, stages, systems, target"
+)
+
+
+def _with(path: str, value: Any, data: Any = None) -> Any:
+    """The least config with one value set; the path's parts are keys and numbers."""
+    data = LEAST if data is None else data
+    if not path:
+        return value
+    first, _, rest = path.partition(".")
+    if isinstance(data, list):
+        return [_with(rest, value, one) if at == int(first) else one for at, one in enumerate(data)]
+    return {**data, first: _with(rest, value, data.get(first, {}))}
+
+
+def _bomb(form: str) -> str:
+    """Ten names for ten times what the one before is: 10**9 values in a few lines."""
+    lines = (f"x{at}: &x{at} {form.format(', '.join([f'*x{at - 1}'] * 10))}" for at in range(1, 10))
+    return "\n".join(["x0: &x0 {a: 1}", *lines, ""])
+
+
+def _without(key: str) -> dict[str, Any]:
+    return {name: value for name, value in LEAST.items() if name != key}
+
+
+def _refused(path: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 600
+    return message
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where a config may be written."""
+    return tmp_path / "c.yaml"
+
+
+class TestReading:
+    """What a config says."""
+
+    def test_the_least_config_has_all_defaults(self, file: Path) -> None:
+        """Name, target, posts and engines are enough; the rest is what the documentation says."""
+        file.write_text(yaml.safe_dump(LEAST), "utf-8")
+        config = load_config(file)
+        assert config.target.released == datetime.date(2026, 3, 2)
+        assert {name: choice.kind for name, choice in config.engines.items()} == {"reader": "rules"}
+        assert (config.stages.relevance.engine, config.stages.relevance.keep) == ("reader", (4, 5))
+        assert (config.splits.seed, config.splits.cap) == (0, 1000)
+        assert config.protocol == "corrected"
+        assert config.rights == {}
+
+    def test_a_right_is_stated_by_platform(self) -> None:
+        """In a sentence of the publisher's own, a long one if need be."""
+        config = parse_config(_with("rights", {"x": f" by contract {'x' * 900} "}), "c.yaml")
+        assert config.rights == {"x": f"by contract {'x' * 900}"}
+
+    @pytest.mark.parametrize("path", sorted((ROOT / "eval_configs").glob("*.yaml")), ids=str)
+    def test_the_configs_that_come_along_can_be_read(self, path: Path) -> None:
+        """Every bundled config is a valid one."""
+        assert load_config(path).name
+
+    def test_paths_are_relative_to_the_config(self, file: Path, tmp_path: Path) -> None:
+        """A config means the same from every folder; absolute paths stay as they are."""
+        more = [{"source": "jsonl", "path": "/data/x.jsonl"}, {"source": "quickstart"}]
+        file.write_text(yaml.safe_dump({**LEAST, "posts": [*LEAST["posts"], *more]}), "utf-8")
+        paths = [entry.path for entry in load_config(file).posts]
+        assert paths == [tmp_path / "posts.jsonl", Path("/data/x.jsonl"), None]
+
+    def test_a_relative_config_gives_absolute_paths(
+        self, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also where the config itself was named relatively."""
+        file.write_text(yaml.safe_dump(LEAST), "utf-8")
+        monkeypatch.chdir(tmp_path)
+        assert load_config("c.yaml").posts[0].path == tmp_path.resolve() / "posts.jsonl"
+
+    def test_engine_options_are_passed_on(self) -> None:
+        """Whatever stands beside `kind` is for the engine to check."""
+        choice = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "max_num_seqs": 64}
+        config = parse_config(_with("engines.reader", choice), "c.yaml")
+        assert config.engines["reader"].kind == "vllm"
+        assert config.engines["reader"].options == {
+            "model": "Qwen/Qwen2.5-VL-32B-Instruct",
+            "max_num_seqs": 64,
+        }
+
+    def test_anchors_and_merge_keys_work(self, file: Path) -> None:
+        """Shared options may be written once; a key beside the merge wins, whatever the order."""
+        file.write_text(
+            yaml.safe_dump(_without("engines"))
+            + "engines:\n"
+            + "  text: &shared {kind: vllm, model: a, seed: 1}\n"
+            + "  vision: {<<: *shared, model: b}\n"
+            + "  guard: {model: c, <<: [*shared, {kind: openai, more: 2}]}\n",
+            "utf-8",
+        )
+        engines = load_config(file).engines
+        said = {name: {"kind": one.kind, **one.options} for name, one in engines.items()}
+        assert said == {
+            "text": {"kind": "vllm", "model": "a", "seed": 1},
+            "vision": {"kind": "vllm", "model": "b", "seed": 1},
+            "guard": {"kind": "vllm", "model": "c", "seed": 1, "more": 2},
+        }
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+    def test_names_in_any_script_are_read(self, file: Path, encoding: str) -> None:
+        """The file is UTF-8, with or without the mark that some editors put first."""
+        text = yaml.safe_dump(_with("target.aliases", ["画像", "ü"]), allow_unicode=True)
+        file.write_text(text, encoding)
+        assert load_config(file).target.aliases == ("画像", "ü")
+
+    def test_the_only_engine_answers_every_stage(self, file: Path) -> None:
+        """Whatever its name: a config with one engine need not say who answers what."""
+        data = _with("engines", {"main": {"kind": "rules"}}, _with("stages.roles", {}))
+        file.write_text(yaml.safe_dump(_with("stages.relevance.keep", [5], data)), "utf-8")
+        stages = load_config(file).stages
+
+        assert {name: stages.engine_of(name) for name, _ in stages} == dict.fromkeys(
+            ("download", "privacy")
+        ) | (
+            dict.fromkeys(
+                ("relevance", "extract", "roles", "screenshots", "safety", "feedback"), "main"
+            )
+        )
+        assert (stages.relevance.keep, stages.roles.most_pictures) == ((5,), 16)
+
+    @pytest.mark.parametrize(
+        ("names", "words", "pictures", "hazards"),
+        [
+            (("text", "vision", "guard"), "text", "vision", "guard"),
+            (("reader", "guard"), "reader", "reader", "guard"),
+            (("reader", "large"), "reader", "reader", "reader"),
+            (("reader", "vision"), "reader", "vision", "reader"),
+            (("text", "reader", "guard"), "text", "reader", "guard"),
+        ],
+    )
+    def test_of_several_engines_each_stage_has_its_own(
+        self, names: tuple[str, ...], words: str, pictures: str, hazards: str
+    ) -> None:
+        """Words go to `text`, pictures to `vision`, both to `guard`, each else to `reader`."""
+        engines = {name: {"kind": "rules"} for name in (*names, "other")}
+        data = _with("stages.feedback.engine", "other", _with("engines", engines))
+        stages = parse_config(data, "c.yaml").stages
+
+        assert {name: stages.engine_of(name) for name in STAGES} == {
+            "collect": None,
+            "relevance": words,
+            "threads": None,
+            "download": None,
+            "extract": words,
+            "roles": pictures,
+            "screenshots": pictures,
+            "feedback": "other",
+            "safety": hazards,
+            "privacy": None,
+            "splits": None,
+        }
+
+    def test_the_only_engine_is_written_down(self) -> None:
+        """What a run keeps of its config means the same when an engine is added to it later."""
+        config = parse_config(_with("engines", {"main": {"kind": "rules"}}), "c.yaml")
+        data = yaml.safe_load(yaml.safe_dump(config.model_dump(mode="json")))
+        later = parse_config(_with("engines.more", {"kind": "rules"}, data), "c.yaml")
+
+        assert later.stages == config.stages
+
+    @pytest.mark.parametrize(
+        ("safety", "removed"),
+        [
+            ({}, [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14]),
+            ({"remove": "any"}, range(1, 15)),
+            ({"remove": ["S8", "S1"]}, [8, 1]),
+            ({"remove": []}, []),
+        ],
+    )
+    def test_the_hazards_that_are_removed(self, safety: Any, removed: Iterable[int]) -> None:
+        """All but S8 unless the config says otherwise; a run writes them down one by one."""
+        config = parse_config(_with("stages.safety", safety), "c.yaml")
+        codes = [f"S{number}" for number in removed]
+        assert [str(one) for one in config.stages.safety.remove] == codes
+        written = yaml.safe_load(yaml.safe_dump(config.model_dump(mode="json")))
+        assert written["stages"]["safety"]["remove"] == codes
+        assert parse_config(written, "c.yaml") == config
+
+    @pytest.mark.parametrize("value", ["S8", "all", None, 8, {"S8": 1}, ["S15"], ["unknown"], [[]]])
+    def test_what_is_no_hazard_is_not_removed(self, value: object) -> None:
+        """Codes are those of the list, and a single one stands in brackets, too."""
+        with pytest.raises(ConfigError) as caught:
+            parse_config(_with("stages.safety.remove", value), "c.yaml")
+        assert str(caught.value) == (
+            f"c.yaml: stages.safety.remove is {value!r}: expected any, or a list of codes from S1 "
+            "to S14"
+        )
+
+    def test_prompt_fields_name_the_target(self) -> None:
+        """Names in quotes; what the config leaves out has words of its own."""
+        data = _with("target.aliases", ["lumen", "l-image"])
+        assert parse_config(data, "c.yaml").target.prompt_fields == {
+            "target": "Lumen Image",
+            "developer": "Northlight",
+            "aliases": '"Lumen Image", "lumen", "l-image"',
+            "others": "any other image model",
+            "chat_window": "Lumen Image's own window",
+        }
+
+    @pytest.mark.parametrize(
+        ("section", "field"), [("", "name"), ("target", "name"), ("splits", "cap"), ("stages", "x")]
+    )
+    def test_a_config_cannot_be_changed(self, section: str, field: str) -> None:
+        """What was read is what a whole run goes by."""
+        config = parse_config(LEAST, "c.yaml")
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(getattr(config, section) if section else config, field, "other")
+
+    def test_a_release_says_its_licence_contact_and_citation(self, file: Path) -> None:
+        """Texts of several lines keep their lines; what is not given stays unknown."""
+        file.write_text(
+            yaml.safe_dump(LEAST) + "release:\n  license: cc-by-4.0\n  license_note: |\n"
+            "    Ours alone.\n\n    Posts are not.\n  contact: posts@example.org\n",
+            "utf-8",
+        )
+        said = load_config(file).release
+        assert said.license_note == "Ours alone.\n\nPosts are not."
+        assert (said.license, said.contact) == ("cc-by-4.0", "posts@example.org")
+        assert (said.license_name, said.citation) == (None, None)
+
+    def test_a_config_reads_back_from_its_own_dump(self) -> None:
+        """A run writes its config down: it means the same when read again."""
+        data = _with("engines.reader", {"kind": "vllm", "model": "m"})
+        config = parse_config(data, "c.yaml")
+        assert parse_config(
+            yaml.safe_load(yaml.safe_dump(config.model_dump(mode="json"))), "c"
+        ) == (config)
+
+
+# Where something is wrong, and the whole message after the file's name.
+REFUSED = {
+    "nmae": ("x", f"unknown key 'nmae'; did you mean 'name'? known: {TOP}"),
+    "zzz": (1, f"unknown key 'zzz'; known: {TOP}"),
+    "target.realeased": (
+        1,
+        "unknown key in target 'realeased'; did you mean 'released'? known: aliases, chat_window, "
+        "developer, name, others, released",
+    ),
+    "posts.0.pth": (
+        1,
+        "unknown key in posts.0 'pth'; did you mean 'path'? known: columns, keywords, path, "
+        "search, source",
+    ),
+    "stages.relevence": (
+        {},
+        "unknown key in stages 'relevence'; did you mean 'relevance'? known: download, "
+        "extract, feedback, privacy, relevance, roles, safety, screenshots",
+    ),
+    "stages.relevance.keeep": (
+        [4],
+        "unknown key in stages.relevance 'keeep'; did you mean 'keep'? known: engine, keep",
+    ),
+    "rights.twitter": (
+        "by contract",
+        "rights: unknown platform 'twitter'; known: bluesky, discord, hackernews, mastodon, reddit,"
+        " web, x",
+    ),
+    "rights.x": ("", "rights.x is '': string should have at least 1 character"),
+    "splits.cpa": (1, "unknown key in splits 'cpa'; did you mean 'cap'? known: cap, seed"),
+    "splits.cap": (0, "splits.cap is 0: input should be greater than or equal to 1"),
+    "splits.seed": ("zero", "splits.seed is 'zero': input should be a valid integer"),
+    "stages.relevance.keep": (
+        [6],
+        "stages.relevance.keep.0 is 6: input should be less than or equal to 5",
+    ),
+    "stages.extract.context_characters": (
+        10,
+        "stages.extract.context_characters is 10: input should be greater than or equal to 2000",
+    ),
+    "stages.roles.most_pictures": (
+        33,
+        "stages.roles.most_pictures is 33: input should be less than or equal to 32",
+    ),
+    "stages.screenshots.convention": (
+        "pixels",
+        "stages.screenshots.convention is 'pixels': input should be 'auto', 'abs_resized', "
+        "'rel_1000', 'rel_1' or 'rel_1000_yx'",
+    ),
+    "stages.screenshots.inset": (
+        -1,
+        "stages.screenshots.inset is -1: input should be greater than or equal to 0",
+    ),
+    "stages.safety.form": (
+        "llama-guard",
+        "stages.safety.form is 'llama-guard': input should be 'auto', 'llama_guard', 'moderation' "
+        "or 'instructed'",
+    ),
+    "stages.safety.remove": (
+        "S8",
+        "stages.safety.remove is 'S8': expected any, or a list of codes from S1 to S14",
+    ),
+    "stages.safety.most_pictures": (
+        0,
+        "stages.safety.most_pictures is 0: input should be greater than or equal to 1",
+    ),
+    "stages.feedback.most_pictures": (
+        8,
+        "unknown key in stages.feedback 'most_pictures'; known: engine",
+    ),
+    "protocol": ("publshed", "protocol is 'publshed': input should be 'published' or 'corrected'"),
+    "name": (
+        "../x",
+        "name is '../x': expected at most 96 letters from a to z, digits, '.', '_' or '-', a "
+        "letter or digit first: it names a folder and a tag",
+    ),
+    "target.name": ("  ", "target.name is '  ': string should have at least 1 character"),
+    "target.aliases": ("lumen", "target.aliases is 'lumen': input should be a list"),
+    "target.released": (["soon"], "target.released is ['soon']: input should be a valid date"),
+    "posts": ([], "posts is []: list should have at least 1 item after validation, not 0"),
+    "engines": ([], "engines is []: expected a mapping, for example {reader: {kind: rules}}"),
+    "target": (
+        "Zeph",
+        "target is 'Zeph': expected a mapping, for example {name: Lumen Image, developer: "
+        "Northlight, released: 2026-03-02}",
+    ),
+    "posts.0": (
+        "a.jsonl",
+        "posts.0 is 'a.jsonl': expected a mapping, for example {source: jsonl, path: posts.jsonl}",
+    ),
+    "engines.reader": ({"model": "m"}, "engines.reader.kind is missing: field required"),
+    "stages.extract.engine": (
+        "raeder",
+        "stages.extract.engine: unknown engine 'raeder'; did you mean 'reader'? known: reader",
+    ),
+    "release.licence": (
+        "mit",
+        "unknown key in release 'licence'; did you mean 'license'? known: citation, contact, "
+        "license, license_name, license_note",
+    ),
+    "release.license": (
+        "cc-by-4.0",
+        "release is {'license': 'cc-by-4.0'}: expected a license_note, which says what the license "
+        "covers",
+    ),
+    "release.contact": (
+        "a@b.example\x1b[31m",
+        "release.contact is 'a@b.example\\x1b[31m': expected words without control or formatting "
+        "characters",
+    ),
+    "release.citation": (
+        "@misc{a\x00}",
+        "release.citation is '@misc{a\\x00}': expected words without control or formatting "
+        "characters",
+    ),
+}
+
+
+SECTIONS = (
+    "target",
+    "posts.0",
+    "engines",
+    "engines.reader",
+    "stages",
+    "splits",
+    "release",
+    "rights",
+)
+STAGES_WITH_OPTIONS = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
+
+
+class TestRefusing:
+    """What a config may not say; each time one line, with the value and the way on."""
+
+    @pytest.mark.parametrize("path", REFUSED)
+    def test_what_is_wrong_is_named(self, file: Path, path: str) -> None:
+        """Unknown keys with the nearest at each level, bad values with what was expected."""
+        value, message = REFUSED[path]
+        file.write_text(yaml.safe_dump(_with(path, value)), "utf-8")
+        assert _refused(file) == f"{file}: {message}"
+
+    @pytest.mark.parametrize("value", ["rules", 3, None, [1]])
+    @pytest.mark.parametrize("path", [*SECTIONS, *(f"stages.{n}" for n in STAGES_WITH_OPTIONS)])
+    def test_a_section_is_shown_by_an_example_that_works(self, path: str, value: object) -> None:
+        """What is no mapping is told with one, and the config is right with that in its place."""
+        with pytest.raises(ConfigError) as caught:
+            parse_config(_with(path, value), "c.yaml")
+        told, _, example = str(caught.value).partition(": expected a mapping, for example ")
+        assert told == f"c.yaml: {path} is {value!r}"
+        assert parse_config(_with(path, yaml.safe_load(example)), "c.yaml").name == LEAST["name"]
+
+    @pytest.mark.parametrize("key", sorted(LEAST))
+    def test_a_missing_key_is_named(self, file: Path, key: str) -> None:
+        """Name, target, posts and engines have no default; the message shows what is expected."""
+        file.write_text(yaml.safe_dump(_without(key)), "utf-8")
+        expected = {"engines": "kind", "posts": "source", "target": "developer"}
+        said = _refused(file)
+        assert said.startswith(f"{file}: {key} is missing: ")
+        assert expected.get(key, "required") in said
+
+    def test_a_misspelt_key_is_not_told_as_a_missing_one(self, file: Path) -> None:
+        """Both are true; the one that helps is said."""
+        file.write_text(yaml.safe_dump({**_without("name"), "nmae": "x"}), "utf-8")
+        assert _refused(file) == f"{file}: {REFUSED['nmae'][1]}"
+
+    def test_a_missing_key_inside_is_named(self, file: Path) -> None:
+        """With the path that leads to it."""
+        file.write_text(yaml.safe_dump(_with("target", {"name": "Lumen"})), "utf-8")
+        assert _refused(file) == f"{file}: target.developer is missing: field required"
+
+    def test_a_stage_needs_an_engine_that_is_there(self, file: Path) -> None:
+        """Where there is a choice of engines and none is the stage's own, it asks for a reader."""
+        for names, message in {
+            ("main", "vision"): "stages.relevance.engine: unknown engine 'reader'",
+            ("text", "guard"): "stages.roles.engine: unknown engine 'reader'",
+            ("text", "vision"): "stages.safety.engine: unknown engine 'reader'",
+        }.items():
+            engines = {name: {"kind": "rules"} for name in names}
+            file.write_text(yaml.safe_dump(_with("engines", engines)), "utf-8")
+            assert _refused(file) == f"{file}: {message}; known: {', '.join(sorted(names))}"
+
+    @pytest.mark.parametrize("value", [True, 1.0, "1"])
+    def test_a_number_is_written_as_a_number(self, value: object) -> None:
+        """`cap: yes` is not one sample: nothing is turned into a number that is none."""
+        with pytest.raises(
+            ConfigError, match=r"splits\.cap is .*: input should be a valid integer"
+        ):
+            parse_config(_with("splits.cap", value), "c.yaml")
+
+    @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\n", "-a", "a" * 97, "a b", "ä"])
+    def test_a_name_is_a_folder_and_a_tag(self, name: str) -> None:
+        """It leads to no other folder, and the Hub takes it as a tag."""
+        with pytest.raises(ConfigError, match="name is"):
+            parse_config(_with("name", name), "c.yaml")
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("", "expected a mapping with name, target and posts, got None"),
+            ("- a\n- b\n", "expected a mapping with name, target and posts, got ['a', 'b']"),
+            ("name: a\nname: b\n", "not valid YAML: line 1: key 'name' is given twice"),
+            (
+                "name: a\ntarget: {name: b, developer: c, name: d}\n",
+                "not valid YAML: line 2: key 'name' is given twice",
+            ),
+            (
+                "posts:\n- {source: a, source: b}\n",
+                "not valid YAML: line 2: key 'source' is given twice",
+            ),
+            (
+                "target: {released: 2026-02-30}\n",
+                "not valid YAML: line 1: '2026-02-30' is no timestamp",
+            ),
+        ],
+    )
+    def test_yaml_that_says_something_else_is_refused(
+        self, file: Path, text: str, message: str
+    ) -> None:
+        """No mapping, a key twice at any depth, a day that is none."""
+        file.write_text(text, "utf-8")
+        assert _refused(file) == f"{file}: {message}"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a: [1\n",
+            "a: b: c\n",
+            "\tname: a\n",
+            "a: 1\n---\nb: 2\n",
+            "a: *nobody\n",
+            "a: &a [*a]\nb: {<<: 3}\n",
+            "? [a, b]\n: 1\n",
+            "? {a: b}\n: 1\n",
+            "=: 1\n",
+            "a: !!int many\n",
+            "a: !!timestamp soon\n",
+            "a: !!float much\n",
+            "a: \x00\n",
+            "[" * 5000,
+            "a: !!python/object/apply:os.system ['true']\n",
+            "a: !!python/name:os.system\n",
+            "!!python/object/new:tuple [[1]]\n",
+            "a: !!bool foo\n",
+            'a: !!int ""\n',
+            'a: !!float ""\n',
+            "a: !!map [1]\n",
+            "a: !!set {b}\n",
+            "a: !!binary aGk=\n",
+            "a: !!binary /w==\n",
+            "a: [!!pairs [b: c], !!omap [b: c]]\n",
+            f"a: {'9' * 5000}\n",
+            f"a: 0x{'9' * 5000}\n",
+            f"a: 0b1{'0' * 63}\n",
+            f"a: {'1:' * 4000}1\n",
+            'a: "\\ud800"\n',
+            _bomb("[{}]"),
+            _bomb("{{<<: [{}]}}"),
+        ],
+        ids=lambda text: ascii(text[:30]),
+    )
+    def test_what_is_not_plain_yaml_is_refused(self, file: Path, text: str) -> None:
+        """Broken syntax, odd keys and values, nesting, and above all tags that would run code."""
+        file.write_text(text, "utf-8")
+        assert _refused(file).startswith(f"{file}: not valid YAML: ")
+
+    def test_a_large_file_is_refused_before_it_is_parsed(self, file: Path) -> None:
+        """A config has at most a million bytes, whatever they are."""
+        file.write_text("[" * 30_000_000, "utf-8")
+        assert _refused(file) == (
+            f"config {str(file)!r} has more than 1,000,000 bytes: expected a YAML file, such as "
+            "eval_configs/quickstart.yaml"
+        )
+
+    @pytest.mark.parametrize("key", ["config", "posts", "systems", "judges"])
+    def test_a_link_to_itself_is_named(self, file: Path, tmp_path: Path, key: str) -> None:
+        """Wherever it is named."""
+        loop = tmp_path / "loop"
+        loop.symlink_to(loop)
+        given = [{"source": "jsonl", "path": "loop"}] if key == "posts" else ["loop"]
+        file.write_text(yaml.safe_dump({**LEAST, key: given}), "utf-8")
+        with pytest.raises(EchoError, match=f"cannot read.*{loop}") as caught:
+            run_until(loop if key == "config" else file, "collect", runs=tmp_path)
+        assert len(str(caught.value).splitlines()) == 1
+
+    def test_a_tag_runs_nothing(self, file: Path, tmp_path: Path) -> None:
+        """The command in the file is not executed."""
+        mark = tmp_path / "mark"
+        file.write_text(f"a: !!python/object/apply:os.system ['touch {mark}']\n", "utf-8")
+        _refused(file)
+        assert not mark.exists()
+
+    def test_a_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
+        """With an example of one that is."""
+        path = tmp_path / "none.yaml"
+        assert _refused(path) == (
+            f"no config {str(path)!r}: expected a YAML file, for example "
+            "eval_configs/quickstart.yaml"
+        )
+
+    def test_a_folder_is_no_config(self, tmp_path: Path) -> None:
+        """The message says that it is one."""
+        assert _refused(tmp_path).startswith(f"config {str(tmp_path)!r} is no regular file: ")
+
+    def test_a_binary_file_is_no_config(self, file: Path) -> None:
+        """A picture, say, is not text."""
+        file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+        assert _refused(file).startswith(f"cannot read config {str(file)!r}: 'utf-8' codec can't")
+
+    def test_a_long_file_makes_no_long_message(self, file: Path) -> None:
+        """Posts given in place of a config are not printed in full."""
+        file.write_text("all the posts of a day, in one line " * 5000, "utf-8")
+        assert "got 'all the posts" in _refused(file)
+
+    @given(st.dictionaries(st.sampled_from([*LEAST, "splits", "a"]), st.integers() | st.text()))
+    @settings(suppress_health_check=[HealthCheck.too_slow])
+    def test_no_mapping_breaks_the_reading(self, data: dict[str, Any]) -> None:
+        """Whatever the values are, there is a config or one line."""
+        try:
+            assert isinstance(parse_config(data, "c.yaml"), Config)
+        except ConfigError as error:
+            assert str(error).splitlines() == [str(error)]  # noqa: PT017 - both are right
+
+
+@pytest.mark.parametrize(
+    "key", ["api_key", "apikey", "key", "hf_token", "Authorization", "api-key"]
+)
+def test_a_secret_is_refused_and_not_repeated(key: str) -> None:
+    """A config is kept beside the results, so a secret in it is refused without being shown."""
+    data = {
+        "name": "a",
+        "target": {"name": "A", "developer": "B", "released": "2026-01-01"},
+        "posts": [{"source": "quickstart"}],
+        "engines": {"text": {"kind": "rules", key: "sk-very-secret"}},
+    }
+
+    with pytest.raises(ConfigError, match="environment variable") as raised:
+        parse_config(data, "c.yaml")
+    assert "sk-very-secret" not in str(raised.value)
+
+
+def test_a_limit_in_tokens_is_no_secret() -> None:
+    """Only names of credentials are refused."""
+    data = {
+        "name": "a",
+        "target": {"name": "A", "developer": "B", "released": "2026-01-01"},
+        "posts": [{"source": "quickstart"}],
+        "engines": {"text": {"kind": "rules", "max_tokens": 3, "eos_token": "a"}},
+    }
+
+    assert parse_config(data, "c.yaml").engines["text"].options == {
+        "max_tokens": 3,
+        "eos_token": "a",
+    }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"headers": {"Authorization": "sk-hidden"}},
+        {"base_url": "https://me:sk-hidden@example.org/v1"},
+    ],
+)
+def test_a_secret_inside_an_option_is_refused(options: dict[str, Any]) -> None:
+    """Nested options and addresses are looked through as well."""
+    with pytest.raises(ConfigError, match="environment variable") as raised:
+        parse_config(_with("engines.reader", {"kind": "rules", **options}), "c.yaml")
+    assert "sk-hidden" not in str(raised.value)
+
+
+def test_nobody_answers_unless_named() -> None:
+    """Without engines a config is refused: plain rules are used only when asked for."""
+    with pytest.raises(ConfigError, match=r"c.yaml: engines is missing: .*kind: rules"):
+        parse_config(_without("engines"), "c.yaml")

@@ -1,0 +1,252 @@
+"""What an image file says beside its pixels goes; its pixels do not change by one level."""
+
+from __future__ import annotations
+
+import io
+import random
+import shutil
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageCms, PngImagePlugin
+
+from echo_hf.errors import PictureError
+from echo_hf.images.loader import load_rgb
+from echo_hf.images.metadata import without_metadata
+
+SECRETS = (b"Mira Okafor", b"SN-4711-XQ", b"drawn for Noor", b"48.2082")
+ARTIST, SERIAL, NOTE, PLACE = (secret.decode() for secret in SECRETS)
+XMP = (
+    '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6" '
+    f'dc:creator="{ARTIST}" exif:GPSLatitude="{PLACE}"/></x:xmpmeta>'
+).encode()
+EXIFTOOL = shutil.which("exiftool")
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+
+def noisy(mode: str = "RGB", size: tuple[int, int] = (48, 32)) -> Image.Image:
+    """An image in which every pixel counts."""
+    pixels = np.random.default_rng(7).integers(0, 256, (size[1], size[0], 3), np.uint8)
+    return Image.fromarray(pixels).convert(mode)
+
+
+def camera_notes(orientation: int = 6) -> bytes:
+    """EXIF with an artist, a serial number, a place and an orientation."""
+    notes = Image.Exif()
+    notes[0x0112] = orientation
+    notes[0x013B] = ARTIST
+    notes.get_ifd(0x8769)[0xA431] = SERIAL
+    notes.get_ifd(0x8825)[0x0005] = b"\0"
+    notes.get_ifd(0x8825)[0x001D] = PLACE
+    return notes.tobytes()
+
+
+def saved(kind: str, image: Image.Image | None = None, **options: object) -> bytes:
+    """An image file as Pillow writes it."""
+    sink = io.BytesIO()
+    (image or noisy()).save(sink, kind, **options)
+    return sink.getvalue()
+
+
+def texts() -> PngImagePlugin.PngInfo:
+    """What programs write into a PNG."""
+    info = PngImagePlugin.PngInfo()
+    info.add_text("Author", ARTIST)
+    info.add_text("parameters", NOTE, zip=True)
+    info.add_itxt("XML:com.adobe.xmp", XMP.decode())
+    return info
+
+
+def segment(marker: int, body: bytes) -> bytes:
+    """A segment of a JPEG."""
+    return b"\xff" + bytes([marker]) + struct.pack(">H", len(body) + 2) + body
+
+
+def jpeg(**options: object) -> bytes:
+    """A JPEG that tells everything it can, also between its scans and behind its end."""
+    plain = saved(
+        "JPEG", exif=camera_notes(), xmp=XMP, comment=NOTE, icc_profile=PROFILE, **options
+    )
+    desk = segment(0xED, b"Photoshop 3.0\x008BIM\x04\x04\0\0\0\0\0\x0b" + SECRETS[0])
+    signed = segment(0xEB, b"JP\0\1c2pa " + SECRETS[1])
+    scan = plain.index(b"\xff\xda")
+    later = plain.index(b"\xff\xda", scan + 2) if options.get("progressive") else scan
+    between = segment(0xFE, SECRETS[2])
+    return plain[:scan] + desk + signed + plain[scan:later] + between + plain[later:] + SECRETS[3]
+
+
+FRAMES = {"save_all": True, "append_images": [noisy().rotate(180)], "duration": 80, "loop": 0}
+NOTED = {
+    "jpeg": (jpeg, "comment exif gps iptc other xmp"),
+    "progressive": (lambda: jpeg(progressive=True), "comment exif gps iptc other xmp"),
+    "mpo": (
+        lambda: saved("MPO", exif=camera_notes(), save_all=True, append_images=[noisy()]),
+        "exif gps other",
+    ),
+    "png": (
+        lambda: (
+            saved("PNG", pnginfo=texts(), exif=camera_notes(), icc_profile=PROFILE) + SECRETS[3]
+        ),
+        "exif gps other text xmp",
+    ),
+    "apng": (lambda: saved("PNG", pnginfo=texts(), **FRAMES), "gps text xmp"),
+    "webp": (
+        lambda: saved("WEBP", exif=camera_notes(), xmp=XMP, icc_profile=PROFILE, lossless=True),
+        "exif gps xmp",
+    ),
+    "animated webp": (lambda: saved("WEBP", exif=camera_notes(), **FRAMES), "exif gps"),
+    "avif": (
+        lambda: saved("AVIF", exif=camera_notes(), xmp=XMP, icc_profile=PROFILE),
+        "exif gps xmp",
+    ),
+    "gif": (lambda: saved("GIF", comment=NOTE, **FRAMES) + SECRETS[0], "comment other"),
+}
+
+
+def pixels(data: bytes) -> list[bytes]:
+    """Every frame as stored."""
+    with Image.open(io.BytesIO(data)) as image:
+        frames = []
+        # An MPO is read as the JPEG that it begins with.
+        for frame in range(1 if image.format == "MPO" else getattr(image, "n_frames", 1)):
+            image.seek(frame)
+            frames.append(image.tobytes())
+        return frames
+
+
+@pytest.fixture(params=NOTED)
+def noted(request: pytest.FixtureRequest) -> tuple[bytes, str]:
+    """A file of each format, and what kinds it tells."""
+    make, kinds = NOTED[request.param]
+    return make(), kinds
+
+
+def test_says_what_kinds_were_there(noted: tuple[bytes, str]) -> None:
+    """Each kind is told once, in order."""
+    data, kinds = noted
+    assert " ".join(without_metadata(data).kinds) == kinds
+
+
+def test_leaves_no_planted_word(noted: tuple[bytes, str]) -> None:
+    """No word that was planted is left in any byte."""
+    cleaned = without_metadata(noted[0]).data
+    assert not [secret for secret in SECRETS if secret in cleaned]
+
+
+def test_keeps_every_pixel_of_every_frame(noted: tuple[bytes, str]) -> None:
+    """No pixel changes."""
+    assert pixels(without_metadata(noted[0]).data) == pixels(noted[0])
+
+
+def test_keeps_which_way_is_up(noted: tuple[bytes, str]) -> None:
+    """What a judge sees is what it saw, also where XMP says which way is up."""
+    cleaned = without_metadata(noted[0]).data
+    assert load_rgb(cleaned).tobytes() == load_rgb(noted[0]).tobytes()
+
+
+def test_keeps_the_color_profile(noted: tuple[bytes, str]) -> None:
+    """The profile is a part of the colours."""
+    before, after = (
+        Image.open(io.BytesIO(data)).info.get("icc_profile")
+        for data in (noted[0], without_metadata(noted[0]).data)
+    )
+    assert after == before
+
+
+def test_changes_a_clean_file_no_more(noted: tuple[bytes, str]) -> None:
+    """What is clean stays, to the very object."""
+    cleaned = without_metadata(noted[0]).data
+    again = without_metadata(cleaned)
+    assert again.data is cleaned
+    assert again.kinds == ()
+
+
+@pytest.mark.skipif(EXIFTOOL is None, reason="no exiftool to read them with")
+def test_leaves_nothing_that_another_reader_finds(noted: tuple[bytes, str], tmp_path: Path) -> None:
+    """A reader of metadata that is not ours finds none."""
+    path = tmp_path / "image"
+    path.write_bytes(without_metadata(noted[0]).data)
+    groups = ["-EXIF:all", "-XMP:all", "-IPTC:all", "-GPS:all", "-Comment", "-JUMBF:all"]
+    told = subprocess.run(
+        [EXIFTOOL, "-s", "-a", "-G1", *groups, "--Orientation", path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == ""
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_keeps_each_orientation(kind: str, orientation: int) -> None:
+    """All eight orientations stay."""
+    cleaned = without_metadata(saved(kind, exif=camera_notes(orientation))).data
+    assert Image.open(io.BytesIO(cleaned)).getexif().get(0x0112, 1) == orientation
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF", "BMP"])
+def test_returns_the_object_that_has_nothing(kind: str) -> None:
+    """A file without metadata stays, to the very object."""
+    data = saved(kind)
+    cleaned = without_metadata(data)
+    assert cleaned.data is data
+    assert cleaned.kinds == ()
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK"])
+def test_keeps_the_marker_that_says_how_colors_are_stored(mode: str) -> None:
+    """Grey and print colours look as they did."""
+    data = saved("JPEG", noisy(mode), comment=NOTE)
+    assert pixels(without_metadata(data).data) == pixels(data)
+
+
+def test_keeps_transparency_and_palette() -> None:
+    """A palette and its transparent colour stay."""
+    image = noisy("P")
+    data = saved("PNG", image, transparency=3, pnginfo=texts())
+    assert load_rgb(without_metadata(data).data).tobytes() == load_rgb(data).tobytes()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(saved("TIFF", exif=camera_notes()), id="tiff"),
+        pytest.param(saved("AVIF", **FRAMES), id="animated avif"),
+        pytest.param(saved("BMP") + SECRETS[0], id="bmp with more"),
+        pytest.param(jpeg()[:400], id="cut jpeg"),
+        pytest.param(saved("PNG")[:60], id="cut png"),
+        pytest.param(
+            saved("PNG")[:-12]
+            + struct.pack(">I4s2sI", 2, b"WHAT", b"hi", zlib.crc32(b"WHAThi"))
+            + saved("PNG")[-12:],
+            id="unknown critical chunk",
+        ),
+        pytest.param(b"no image", id="no image"),
+    ],
+)
+def test_refuses_what_it_cannot_clean(data: bytes) -> None:
+    """What has no cleaner, or is damaged, is an error, not a half-clean file."""
+    with pytest.raises(PictureError):
+        without_metadata(data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.sampled_from(sorted(NOTED)), seed=st.integers(0, 2**32))
+def test_a_damaged_file_is_refused_or_keeps_its_pixels(name: str, seed: int) -> None:
+    """Whatever bytes are wrong, the answer is an error of ours or the same image."""
+    draw = random.Random(seed)
+    data = bytearray(NOTED[name][0]())
+    for _ in range(draw.randint(1, 6)):
+        data[draw.randrange(len(data))] = draw.randrange(256)
+    try:
+        before = load_rgb(bytes(data))
+        cleaned = without_metadata(bytes(data)).data
+    except PictureError:
+        return
+    assert load_rgb(cleaned).tobytes() == before.tobytes()

@@ -1,0 +1,352 @@
+"""The canonical loader: each way in which a picture can be misread, against numbers by hand."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from PIL import Image
+
+from echo_hf.images.decode import BadPictureError
+from echo_hf.images.loader import load_picture, load_rgb
+from echo_hf.images.store import FORMATS
+from echo_hf.reasons import BadPicture, PictureNotice
+from tests.pictures_for_tests import encoded, grey_profile, in_srgb, png, png_chunk, rgb_profile
+
+Levels = NDArray[np.uint8]
+
+PHOTO = np.random.default_rng(5).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+SMOOTH = np.asarray(Image.fromarray(PHOTO[:5, :8]).resize((60, 40), Image.Resampling.BICUBIC))
+UPRIGHT = {
+    1: lambda stored: stored,
+    2: lambda stored: stored[:, ::-1],
+    3: lambda stored: stored[::-1, ::-1],
+    4: lambda stored: stored[::-1],
+    5: lambda stored: stored.swapaxes(0, 1),
+    6: lambda stored: stored.swapaxes(0, 1)[:, ::-1],
+    7: lambda stored: stored[::-1, ::-1].swapaxes(0, 1),
+    8: lambda stored: stored.swapaxes(0, 1)[::-1],
+}
+
+
+def _levels(source: bytes | Image.Image, **options: object) -> Levels:
+    return np.asarray(load_rgb(source, **options))  # type: ignore[arg-type]
+
+
+def _notices(source: bytes | Image.Image) -> set[PictureNotice]:
+    return set(load_picture(source).notices)
+
+
+def _over(background: tuple[int, int, int], colours: Levels, alpha: Levels) -> Levels:
+    """Colours over a background, each rounded to the nearest level."""
+    a = alpha[..., None].astype(int)
+    mixed = colours.astype(int) * a + np.array(background) * (255 - a)
+    return ((mixed + 127) // 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("name", ["PNG", "TIFF", "WEBP", "BMP"])
+def test_a_plain_picture_is_its_numbers(tmp_path: Path, name: str) -> None:
+    """A lossless file, its path and the picture in memory give the very levels, and no notice."""
+    options = {"lossless": True} if name == "WEBP" else {}
+    data = encoded(Image.fromarray(PHOTO), name, **options)
+    (tmp_path / "a").write_bytes(data)
+    for source in (data, tmp_path / "a", Image.fromarray(PHOTO)):
+        loaded = load_picture(source)
+        assert loaded.image.mode == "RGB"
+        assert np.array_equal(np.asarray(loaded.image), PHOTO)
+        assert not loaded.notices
+
+
+@pytest.mark.parametrize("turn", UPRIGHT)
+@pytest.mark.parametrize("name", ["PNG", "TIFF", "WEBP", "JPEG", "AVIF"])
+def test_the_cameras_orientation_is_applied_once(name: str, turn: int) -> None:
+    """In every format with such notes, the picture stands as the note says."""
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    options = {"lossless": True} if name == "WEBP" else {"quality": 95}
+    data = encoded(Image.fromarray(SMOOTH), name, exif=exif, **options)
+    shown, expected = _levels(data), UPRIGHT[turn](SMOOTH)
+    assert shown.shape == expected.shape
+    assert np.abs(shown.astype(int) - expected).mean() < (3 if name in ("JPEG", "AVIF") else 1e-9)
+
+
+@pytest.mark.parametrize("turn", [0, 9, 65535])
+def test_an_orientation_that_does_not_exist_turns_nothing(turn: int) -> None:
+    """Only 1 to 8 mean something."""
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    assert np.array_equal(_levels(encoded(Image.fromarray(PHOTO), "PNG", exif=exif)), PHOTO)
+
+
+def test_unreadable_notes_of_a_camera_are_said_and_cost_nothing() -> None:
+    """The pixels are whole: the picture is shown as stored."""
+    data = encoded(Image.fromarray(PHOTO), "PNG", exif=b"Exif\x00\x00ABCD\x00\x00\x00\x08")
+    assert np.array_equal(_levels(data), PHOTO)
+    assert _notices(data) == {PictureNotice.BAD_ORIENTATION}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays(np.uint8, st.tuples(st.integers(2, 9), st.integers(2, 9), st.just(4))),
+    st.tuples(*[st.integers(0, 255)] * 3),
+)
+def test_a_transparent_picture_shows_the_background(
+    rgba: Levels, background: tuple[int, int, int]
+) -> None:
+    """Each level is colour times opacity plus background times the rest, rounded."""
+    expected = _over(background, rgba[..., :3], rgba[..., 3])
+    picture = Image.fromarray(rgba)
+    assert np.array_equal(_levels(picture, background=background), expected)
+    assert np.array_equal(_levels(encoded(picture, "PNG"), background=background), expected)
+    transparent = bool((rgba[..., 3] < 255).any())
+    assert (PictureNotice.TRANSPARENT in _notices(picture)) == transparent
+
+
+def test_the_background_is_white_unless_said() -> None:
+    """What a page shows behind a picture, not the black that is often hidden there."""
+    hidden_black = Image.new("RGBA", (4, 4), (0, 0, 0, 0))
+    assert (_levels(encoded(hidden_black, "PNG")) == 255).all()
+
+
+def test_grey_with_opacity_and_colours_multiplied_by_it_are_composed() -> None:
+    """Modes LA, La and RGBa give what the same colours and opacity give in RGBA."""
+    grey = Image.merge("LA", [Image.new("L", (3, 3), 100), Image.new("L", (3, 3), 51)])
+    assert _levels(grey)[0, 0].tolist() == [224] * 3  # (100 x 51 + 255 x 204) / 255
+    assert np.abs(_levels(grey.convert("La")).astype(int) - 224).max() <= 1
+    multiplied = Image.new("RGBA", (3, 3), (200, 100, 50, 51)).convert("RGBa")
+    assert np.abs(_levels(multiplied)[0, 0].astype(int) - [244, 224, 214]).max() <= 2
+
+
+def test_palettes_are_looked_up_with_their_transparent_entries() -> None:
+    """Opacity by entry as in PNG, and one transparent entry as in GIF."""
+    palette = Image.new("P", (3, 2))
+    palette.putpalette([10, 20, 30, 200, 100, 50, 0, 0, 0])
+    palette.putdata([0, 1, 2, 0, 1, 2])
+    colours = np.array([[10, 20, 30], [200, 100, 50], [0, 0, 0]], np.uint8)
+    assert np.array_equal(_levels(encoded(palette, "PNG"))[0], colours)
+    by_entry = encoded(palette, "PNG", transparency=bytes([255, 128, 0]))
+    opacity = np.array([255, 128, 0], np.uint8)
+    assert np.array_equal(_levels(by_entry)[0], _over((255, 255, 255), colours, opacity))
+    one_entry = encoded(palette, "GIF", transparency=1)
+    assert _levels(one_entry)[0].tolist() == [[10, 20, 30], [255, 255, 255], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("depth", "kind", "row", "key", "expected"),
+    [
+        (8, 0, [7, 90, 7], [7], [255, 90, 255]),
+        (8, 2, [1, 2, 3, 1, 2, 4], [1, 2, 3], [255, 255, 255, 1, 2, 4]),
+        (2, 0, [0b00011011], [1], [0, 255, 170, 255]),
+        (4, 0, [0x3F], [3], [255, 255]),
+        (1, 0, [0b01000000], [0], [255, 255]),
+        (16, 0, [0, 200, 1, 44], [300], [1, 255]),
+        (16, 2, [0, 0, 1, 0, 2, 0, 9, 0, 9, 0, 9, 0], [0, 256, 512], [255, 255, 255, 9, 9, 9]),
+    ],
+    ids=["grey", "rgb", "grey, 2 bits", "grey, 4 bits", "1 bit", "grey, 16 bits", "rgb, 16 bits"],
+)
+def test_a_colour_that_stands_for_transparent_is_transparent(
+    depth: int, kind: int, row: list[int], key: list[int], expected: list[int]
+) -> None:
+    """At every depth the colour that the file names, and no other, shows the background."""
+    samples = len(expected) // (3 if kind == 2 else 1)
+    transparent = png_chunk(b"tRNS", struct.pack(f">{len(key)}H", *key))
+    data = png((samples, 2), depth, kind, (b"\x00" + bytes(row)) * 2, transparent)
+    shown = _levels(data)[0]
+    assert (shown if kind == 2 else shown[:, 0]).ravel().tolist() == expected
+    assert PictureNotice.TRANSPARENT in _notices(data)
+
+
+LADDER = np.array([[0, 128, 129, 256, 257, 1000, 32768, 65406, 65407, 65535]] * 2, np.uint16)
+ROUNDED = [0, 0, 1, 1, 1, 4, 128, 254, 255, 255]  # value / 257, to the nearest
+
+
+@pytest.mark.parametrize("order", ["<u2", ">u2"])
+@pytest.mark.parametrize("name", ["PNG", "TIFF"])
+def test_grey_of_16_bits_is_scaled_not_cut_off(name: str, order: str) -> None:
+    """65535 is white and 257 is one level, whichever byte comes first."""
+    data = encoded(Image.fromarray(LADDER.astype(order)), name)
+    assert _levels(data)[0, :, 0].tolist() == ROUNDED
+    assert _notices(data) == {PictureNotice.SIXTEEN_BITS}
+
+
+def test_16_bits_in_32_are_scaled_too() -> None:
+    """Mode I without a file that says otherwise is what some programs make of a 16-bit PNG."""
+    picture = Image.fromarray(LADDER.astype(np.int32))
+    assert picture.mode == "I"
+    assert _levels(picture)[0, :, 0].tolist() == ROUNDED
+
+
+def test_a_tiff_in_which_zero_is_white_is_turned_round() -> None:
+    """16 bits, photometric interpretation 0."""
+    data = encoded(Image.fromarray(65535 - LADDER), "TIFF", tiffinfo={262: 0})
+    assert _levels(data)[0, :, 0].tolist() == ROUNDED
+
+
+@pytest.mark.parametrize("kind", [2, 6])
+def test_colours_of_16_bits_are_within_a_level(kind: int) -> None:
+    """The decoder takes the high byte, which is less than one level off."""
+    channels = 3 if kind == 2 else 4
+    values = np.random.default_rng(1).integers(0, 65536, (4, 5, channels)).astype(">u2")
+    values[..., 3:] = 65535
+    rows = b"".join(b"\x00" + row.tobytes() for row in values)
+    data = png((5, 4), 16, kind, rows)
+    assert np.abs(_levels(data) - values[..., :3] / 257).max() < 1
+    assert PictureNotice.SIXTEEN_BITS in _notices(data)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        Image.fromarray(np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)),
+        Image.fromarray(np.arange(12, dtype=np.int32).reshape(3, 4)),
+    ],
+    ids=["floating point", "32 bits"],
+)
+def test_a_file_whose_white_nobody_defined_is_refused(picture: Image.Image) -> None:
+    """It would come out all black or all white, and be measured as such."""
+    with pytest.raises(BadPictureError) as caught:
+        load_rgb(encoded(picture, "TIFF"))
+    assert caught.value.reason is BadPicture.UNKNOWN_RANGE
+
+
+@pytest.mark.parametrize("value", [-1, 65536])
+def test_values_outside_16_bits_are_refused(value: int) -> None:
+    """Nothing is cut off to fit."""
+    with pytest.raises(BadPictureError, match=f"{value}") as caught:
+        load_rgb(Image.fromarray(np.array([[0, 9], [9, value]], np.int32)))
+    assert caught.value.reason is BadPicture.UNKNOWN_RANGE
+
+
+def test_profiles_are_converted_unless_switched_off() -> None:
+    """A picture in Adobe RGB becomes what its numbers mean, or keeps its numbers."""
+    data = encoded(Image.fromarray(PHOTO), "PNG", icc_profile=rgb_profile("adobe", 563 / 256))
+    expected = in_srgb(PHOTO, "adobe", 563 / 256)
+    assert np.abs(_levels(data).astype(int) - expected).max() <= 1
+    assert np.array_equal(_levels(data, colour_management=False), PHOTO)
+    assert np.abs(PHOTO.astype(int) - expected).mean() > 5
+    assert not _notices(data)
+
+
+def test_the_colours_of_a_palette_have_the_pictures_profile() -> None:
+    """A palette is a way to store, the profile is about the colours in it."""
+    palette = Image.new("P", (2, 2), 1)
+    palette.putpalette([0, 0, 0, 200, 100, 50])
+    data = encoded(palette, "PNG", icc_profile=rgb_profile("adobe", 563 / 256))
+    expected = in_srgb(np.array([200, 100, 50], np.uint8), "adobe", 563 / 256)
+    assert np.abs(_levels(data)[0, 0].astype(int) - expected).max() <= 1
+
+
+def test_colours_are_converted_before_they_are_laid_over_the_background() -> None:
+    """The background is given in sRGB; the profile is not the background's."""
+    rgba = np.dstack([PHOTO, np.full(PHOTO.shape[:2], 128, np.uint8)])
+    data = encoded(Image.fromarray(rgba), "PNG", icc_profile=rgb_profile("p3", 2.2))
+    expected = _over((0, 0, 255), in_srgb(PHOTO, "p3", 2.2), rgba[..., 3])
+    assert np.abs(_levels(data, background=(0, 0, 255)).astype(int) - expected).max() <= 1
+
+
+def test_a_grey_profile_fits_grey_and_not_colours() -> None:
+    """On colours it is a mistake of whoever wrote the file, and said."""
+    grey = Image.new("L", (3, 3), 128)
+    data = encoded(grey, "PNG", icc_profile=grey_profile(1.0))
+    assert _levels(data)[0, 0].tolist() == [188] * 3  # half of the light
+    wrong = encoded(Image.fromarray(PHOTO), "PNG", icc_profile=grey_profile(1.0))
+    assert np.array_equal(_levels(wrong), PHOTO)
+    assert _notices(wrong) == {PictureNotice.OTHER_PROFILE}
+
+
+def test_an_unreadable_profile_is_said() -> None:
+    """The numbers are taken as sRGB, as a browser does."""
+    data = encoded(Image.fromarray(PHOTO), "PNG", icc_profile=b"\x00\x01nonsense" * 20)
+    assert np.array_equal(_levels(data), PHOTO)
+    assert _notices(data) == {PictureNotice.BAD_PROFILE}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "said"),
+    [
+        ([(b"gAMA", struct.pack(">I", 45455))], False),
+        ([(b"gAMA", struct.pack(">I", 100_000))], True),
+        ([(b"gAMA", struct.pack(">I", 100_000)), (b"sRGB", b"\x00")], False),
+        ([(b"cHRM", struct.pack(">8I", 31270, 32900, 64000, 33000, 21000, 71000, 15000, 6000))],
+         True),
+    ],
+    ids=["usual gamma", "linear", "linear but srgb", "other primaries"],
+)  # fmt: skip
+def test_a_gamma_without_a_profile_is_ignored_and_said(
+    chunks: list[tuple[bytes, bytes]], said: bool
+) -> None:
+    """The levels stay as they are; only what differs from sRGB is worth a notice."""
+    more = [png_chunk(*chunk) for chunk in chunks]
+    data = png((2, 2), 8, 0, b"\x00\x40\x80" * 2, *more)
+    assert _levels(data)[0, :, 0].tolist() == [0x40, 0x80]
+    assert _notices(data) == ({PictureNotice.GAMMA_IGNORED} if said else set())
+
+
+def test_print_colours_without_a_profile_are_complements() -> None:
+    """Each of red, green and blue is what ink and black leave of it."""
+    inks = Image.new("CMYK", (8, 8), (51, 102, 0, 51))
+    expected = [(255 - ink) * (255 - 51) / 255 for ink in (51, 102, 0)]
+    assert np.abs(_levels(encoded(inks, "TIFF"))[0, 0] - expected).max() <= 1
+    assert np.abs(_levels(encoded(inks, "JPEG", quality=95))[0, 0] - expected).max() <= 3
+
+
+@pytest.mark.parametrize("name", ["GIF", "WEBP", "PNG", "TIFF", "MPO", "AVIF"])
+def test_of_several_frames_the_first_is_taken_and_said(name: str) -> None:
+    """Also of the two pictures in a camera's file for stereo."""
+    first, second = Image.new("RGB", (20, 20), (255, 0, 0)), Image.new("RGB", (20, 20), (0, 0, 255))
+    data = encoded(first, name, save_all=True, append_images=[second])
+    assert np.abs(_levels(data).astype(int) - [255, 0, 0]).max() <= 3
+    assert PictureNotice.ANIMATED in _notices(data)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_half_a_picture_is_an_error_not_grey(name: str) -> None:
+    """What is missing is never filled in."""
+    data = encoded(Image.fromarray(PHOTO), name)
+    with pytest.raises(BadPictureError) as caught:
+        load_rgb(data[: len(data) // 2])
+    assert caught.value.reason is BadPicture.TRUNCATED
+
+
+def test_a_lazily_opened_picture_is_held_to_the_same_rules(tmp_path: Path) -> None:
+    """Pillow's own object may be a bomb, half a file, or not decoded yet."""
+    data = encoded(Image.fromarray(PHOTO), "JPEG")
+    (tmp_path / "half.jpg").write_bytes(data[: len(data) // 2])
+    with Image.open(tmp_path / "half.jpg") as half, pytest.raises(BadPictureError) as caught:
+        load_rgb(half)
+    assert caught.value.reason is BadPicture.TRUNCATED
+    with pytest.raises(BadPictureError) as caught:
+        load_rgb(Image.fromarray(PHOTO), most_pixels=40 * 60 - 1)
+    assert caught.value.reason is BadPicture.TOO_MANY_PIXELS
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"])
+def test_the_result_is_a_new_picture_without_metadata(mode: str) -> None:
+    """The given picture stays as it was, and what is saved from the result claims no profile."""
+    picture = Image.fromarray(SMOOTH).convert(mode)
+    picture.info.update(icc_profile=rgb_profile("p3", 2.2), comment="from the camera")
+    before = picture.tobytes(), picture.mode, dict(picture.info)
+    shown = load_rgb(picture)
+    assert shown.mode == "RGB"
+    assert not shown.info
+    assert not shown.getexif()
+    shown.paste((0, 0, 0), (0, 0, *shown.size))
+    assert (picture.tobytes(), picture.mode, picture.info) == before
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    arrays(np.uint8, st.tuples(st.integers(2, 12), st.integers(2, 12), st.just(3))),
+    st.sampled_from(["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"]),
+)
+def test_loading_what_was_loaded_changes_nothing(colours: Levels, mode: str) -> None:
+    """The loader's own result is already what it makes."""
+    once = load_rgb(Image.fromarray(colours).convert(mode))
+    assert np.array_equal(_levels(once), np.asarray(once))
+    assert not _notices(once)

@@ -1,0 +1,270 @@
+"""The folder of pictures: bytes that stay what they were, and bytes that are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import struct
+import subprocess
+import sys
+import warnings
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from echo_hf.errors import PictureError
+from echo_hf.images.store import FORMATS, MOST_BYTES, MOST_PIXELS, PictureStore, check_picture
+from tests.stages_for_tests import ROOT
+
+NOISE = Image.effect_noise((40, 30), 60).convert("RGB")
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9"/></svg>'
+
+
+def _encoded(name: str, picture: Image.Image = NOISE, **options: object) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, name, **options)
+    return file.getvalue()
+
+
+ENCODED = {name: _encoded(name) for name in FORMATS}
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    body = kind + data
+    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def _png(width: int, height: int) -> bytes:
+    """A PNG that claims a size, with hardly any pixels in it."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    chunks = _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(b"\0" * 9))
+    return b"\x89PNG\r\n\x1a\n" + chunks + _chunk(b"IEND", b"")
+
+
+def _refused(data: bytes) -> str:
+    with pytest.raises(PictureError) as caught:
+        check_picture(data)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> PictureStore:
+    """A folder that does not exist yet."""
+    return PictureStore(tmp_path / "run" / "pictures")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_picture_of_each_format_comes_back_as_its_bytes(
+    pictures: PictureStore, name: str
+) -> None:
+    """Every known format is kept unchanged under the sha256 of its bytes."""
+    data = ENCODED[name]
+    assert check_picture(data) == (40, 30)
+    digest = pictures.put(data)
+    assert digest == hashlib.sha256(data).hexdigest()
+    assert pictures.open(digest) == data
+    assert pictures.path(digest) == pictures.root / digest[:2] / digest
+
+
+def test_a_picture_is_on_the_disk_before_it_has_its_name(
+    pictures: PictureStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are written through under another name; then the folders that name it."""
+    through: list[tuple[bool, bool]] = []
+    digest = hashlib.sha256(ENCODED["PNG"]).hexdigest()
+    place, sync = pictures.path(digest), os.fsync
+
+    def fsync(number: int) -> None:
+        is_folder = Path(f"/dev/fd/{number}").is_dir()
+        whole = is_folder or os.fstat(number).st_size == len(ENCODED["PNG"])
+        through.append((place.exists(), is_folder))
+        assert whole
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    pictures.put(ENCODED["PNG"])
+    assert through == [(False, False), (True, True), (True, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("PNG", "1"), ("PNG", "P"), ("PNG", "RGBA"), ("PNG", "I;16"), ("JPEG", "CMYK"), ("TIFF", "F")],
+)
+def test_pictures_of_every_mode_are_kept(name: str, mode: str) -> None:
+    """Palettes, transparency, 16 bits, print colours: nothing is converted here."""
+    assert check_picture(_encoded(name, Image.new(mode, (5, 4)))) == (5, 4)
+
+
+@pytest.mark.parametrize("name", ["GIF", "WEBP", "TIFF", "PNG", "MPO"])
+def test_a_picture_with_several_frames_is_kept(pictures: PictureStore, name: str) -> None:
+    """An animation, or the two views of a camera's MPO, is one picture."""
+    data = _encoded(name, save_all=True, append_images=[NOISE.rotate(90)])
+    assert check_picture(data) == (40, 30)
+    assert pictures.open(pictures.put(data)) == data
+
+
+def test_a_turned_photo_is_measured_as_stored() -> None:
+    """An EXIF orientation does not exchange width and height here."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    assert check_picture(_encoded("JPEG", exif=exif)) == (40, 30)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_half_a_picture_is_refused(name: str) -> None:
+    """A truncated file is told at the door, whatever its header promises."""
+    data = ENCODED[name]
+    message = _refused(data[: len(data) * 2 // 3])
+    assert "cannot be decoded" in message or "is no readable picture" in message
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"x", b"just some words", SVG, b"%PDF-1.4\n", b"\x00" * 200, b"P6 1 1 255 abc"],
+    ids=["empty", "one byte", "text", "svg", "pdf", "zeros", "ppm"],
+)
+def test_what_is_no_picture_is_refused(data: bytes) -> None:
+    """The message shows how the bytes begin and which formats are known."""
+    message = _refused(data)
+    assert (
+        message == f"{data[:16]!r}... is no readable picture, expected one of {', '.join(FORMATS)}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("width", "height"), [(10_001, 10_000), (60_000, 60_000), (2**31 - 1, 2**31 - 1)]
+)
+def test_a_picture_that_would_fill_the_memory_is_refused(width: int, height: int) -> None:
+    """The size in the header is enough: no pixel is decoded."""
+    message = _refused(_png(width, height))
+    assert "expected at most 100000000 pixels" in message or "exceeds limit" in message
+
+
+def test_the_largest_picture_is_as_large_as_it_says() -> None:
+    """Above the size at which the decoder begins to warn, and below ours, a picture is kept."""
+    data = _encoded("PNG", Image.new("1", (9500, 10_000)))
+    assert 9500 * 10_000 < MOST_PIXELS == 100_000_000
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check_picture(data) == (9500, 10_000)
+
+
+def test_a_file_that_is_too_large_is_refused() -> None:
+    """The number of bytes is looked at first."""
+    assert _refused(bytes(MOST_BYTES + 1)) == "67108865 bytes, expected at most 67108864"
+
+
+def test_what_is_refused_is_not_kept(pictures: PictureStore) -> None:
+    """No file and no folder is made for bytes that are no picture."""
+    with pytest.raises(PictureError):
+        pictures.put(SVG)
+    assert not pictures.root.exists()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(FORMATS),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=8),
+    st.integers(0, 10**6),
+)
+def test_damaged_bytes_are_read_or_refused(
+    name: str, changes: list[tuple[int, int]], end: int
+) -> None:
+    """Whatever a decoder trips over, it is a PictureError of one line and no other."""
+    data = bytearray(ENCODED[name])
+    for at, value in changes:
+        data[at % len(data)] = value
+    try:
+        width, height = check_picture(bytes(data[: max(end, 30)]))
+    except PictureError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - both outcomes are right
+    else:
+        assert width * height <= MOST_PIXELS
+
+
+def test_a_missing_picture_says_what_to_do(pictures: PictureStore) -> None:
+    """One line with the digest, the folder, and the command that fetches it."""
+    digest = "ab" * 32
+    with pytest.raises(PictureError) as caught:
+        pictures.open(digest)
+    assert str(caught.value) == (
+        f"no picture {digest!r} in {str(pictures.root)!r}: run `collect` again to fetch it"
+    )
+
+
+def test_a_picture_that_changed_on_disk_is_noticed(pictures: PictureStore) -> None:
+    """Its name is its content: other bytes under the name are not handed out."""
+    digest = pictures.put(ENCODED["PNG"])
+    pictures.path(digest).write_bytes(ENCODED["JPEG"])
+    with pytest.raises(PictureError, match="has changed: delete the file"):
+        pictures.open(digest)
+
+
+@pytest.mark.parametrize(
+    "digest",
+    [
+        "",
+        "../../../../etc/passwd",
+        "/etc/passwd".ljust(64, "a"),
+        "..".ljust(64, "/"),
+        "A" * 64,
+        "a" * 63,
+        "a" * 65,
+        "a" * 63 + "\n",
+        "١" * 64,
+    ],
+)
+def test_only_a_sha256_names_a_picture(pictures: PictureStore, digest: str) -> None:
+    """No name leads out of the folder, nor to another spelling of a file inside it."""
+    for ask in (pictures.path, pictures.open):
+        with pytest.raises(PictureError) as caught:
+            ask(digest)
+        assert str(caught.value) == f"{digest!r} is no sha256: expected 64 hexadecimal characters"
+
+
+def test_the_same_bytes_are_one_file(pictures: PictureStore) -> None:
+    """Putting a picture again changes nothing and leaves nothing behind."""
+    digest = pictures.put(ENCODED["PNG"])
+    written = pictures.path(digest).stat().st_mtime_ns
+    assert pictures.put(ENCODED["PNG"]) == digest
+    assert pictures.path(digest).stat().st_mtime_ns == written
+    assert [path.name for path in pictures.root.rglob("*") if path.is_file()] == [digest]
+
+
+PUTTER = """
+import sys
+from pathlib import Path
+from echo_hf.images.store import PictureStore
+data = Path(sys.argv[1]).read_bytes()
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(20):
+    print(PictureStore(Path(sys.argv[2]) / str(number)).put(data))
+"""
+
+
+def test_processes_put_the_same_picture_at_once(tmp_path: Path) -> None:
+    """All of them succeed, the bytes are whole, and no temporary file stays."""
+    (tmp_path / "a.png").write_bytes(ENCODED["PNG"])
+    command = [sys.executable, "-c", PUTTER, str(tmp_path / "a.png"), str(tmp_path / "run")]
+    putters = [
+        subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    for putter in putters:
+        assert putter.stdout is not None
+        assert putter.stdout.readline() == "ready\n"
+    printed = {line for putter in putters for line in putter.communicate("go\n")[0].split()}
+    assert [putter.returncode for putter in putters] == [0, 0, 0]
+    assert printed == {hashlib.sha256(ENCODED["PNG"]).hexdigest()}
+    kept = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert len(kept) == 20
+    assert {path.read_bytes() for path in kept} == {ENCODED["PNG"]}

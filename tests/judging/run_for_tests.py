@@ -1,0 +1,111 @@
+"""A small benchmark on disk, and a run whose outputs and ratings a test states itself."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from datasets import Dataset
+from PIL import Image
+
+from echo_hf.config.sections import Target
+from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.release import write_release
+from echo_hf.images.store import PictureStore
+from echo_hf.samples.sample import sample_digest
+from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, SAMPLES, Table
+
+TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
+Row = dict[str, Any]
+
+
+def stripes(*colours: tuple[int, int, int]) -> bytes:
+    """A picture with a stripe of eight columns for each colour."""
+    picture = Image.new("RGB", (8 * len(colours), 8))
+    for at, colour in enumerate(colours):
+        picture.paste(colour, (8 * at, 0, 8 * at + 8, 8))
+    sink = io.BytesIO()
+    picture.save(sink, "PNG")
+    return sink.getvalue()
+
+
+def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]) -> Path:
+    """Writes a benchmark of edits, by their inputs, and of prompts alone; returns the config."""
+    pictures = PictureStore(folder / "made")
+    samples = {
+        "image_to_image": [
+            _sample(name, [pictures.put(one) for one in inputs]) for name, inputs in edits.items()
+        ],
+        "text_to_image": [_sample(name, []) for name in words],
+    }
+    configs = {
+        name: Dataset(pa.Table.from_pylist(rows, SAMPLES.features.arrow_schema))
+        for name, rows in samples.items()
+    }
+    write_release(folder / "benchmark", configs, pictures, ReleaseFacts("lumen", TARGET))
+    config = folder / "evaluation.yaml"
+    config.write_text(yaml.safe_dump({"name": "evaluation", "benchmark": "benchmark"}), "utf-8")
+    root(folder).mkdir(parents=True)
+    return config
+
+
+def root(folder: Path) -> Path:
+    """The folder of the run that the config names."""
+    return folder / "runs" / "evaluation"
+
+
+def put(folder: Path, data: bytes) -> str:
+    """Puts a picture where the run keeps its own; returns its digest."""
+    return PictureStore(root(folder) / "pictures").put(data)
+
+
+def digest_of(name: str, inputs: Iterable[bytes] = ()) -> str:
+    """The digest of a sample of the benchmark."""
+    import hashlib
+
+    return sample_digest(f"draw {name}", [hashlib.sha256(one).hexdigest() for one in inputs])
+
+
+def output(name: str, system: str, inputs: Iterable[bytes] = (), **values: Any) -> Row:
+    """A row of outputs about a sample as the benchmark has it."""
+    known = {"sample_id": name, "system": system, "sample_digest": digest_of(name, inputs)}
+    return {**dict.fromkeys(OUTPUTS.columns), "outcome": "ok", **known, **values}
+
+
+def rating(name: str, system: str, value: float | None, **values: Any) -> Row:
+    """A row of ratings of a sample without inputs."""
+    known = {"sample_id": name, "system": system, "sample_digest": digest_of(name)}
+    more = {"judge": "mira", "rubric": "overall", "repeat": 0, "outcome": "ok", "rating": value}
+    return {**dict.fromkeys(RATINGS.columns), **known, **more, **values}
+
+
+def fits(name: str, **flags: bool | None) -> Row:
+    """A row of applicability."""
+    return {**dict.fromkeys(APPLICABILITY.columns), "sample_id": name, "outcome": "ok", **flags}
+
+
+def write(folder: Path, table: Table, rows: Iterable[Row]) -> None:
+    """Writes a table of the run."""
+    path = root(folder) / f"{table.name}.parquet"
+    pq.write_table(pa.Table.from_pylist(list(rows), table.schema), path)
+
+
+def _sample(name: str, inputs: list[str]) -> Row:
+    prompt = f"draw {name}"
+    return {
+        **dict.fromkeys(SAMPLES.columns),
+        "id": name,
+        "prompt": prompt,
+        "post_urls": [f"https://example.org/{name}"],
+        "input_images": inputs,
+        "output_images": [],
+        "community_feedback": [],
+        "picture_sources": [],
+        "quality": "Benchmark",
+        "sample_digest": sample_digest(prompt, inputs),
+    }

@@ -1,0 +1,246 @@
+"""How far a run's judges agree with people: from its tables to a file and a terminal."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.errors import RunError, ScoreError
+from echo_hf.judging.agreement import RunAgreement, agree
+from echo_hf.reasons import LeftOut
+from echo_hf.scores import agreement
+from echo_hf.tables import HUMAN, RATINGS
+from tests.judging.run_for_tests import Row, digest_of, rating, root, run, stripes, write
+
+SYSTEMS = ("ash", "birch", "cedar")
+ORDERS = {"ada": (1, 2, 3), "ben": (1, 2, 3), "cy": (2, 1, 3)}
+WORDS = tuple(f"word{at:02}" for at in range(12))
+EDITS = {f"edit{at}": [stripes((at, 100, 100), (140, 140, 140))] for at in range(2)}
+
+
+def ranked(samples: tuple[str, ...], **orders: tuple[int | None, ...]) -> list[Row]:
+    """A row for each rank of each person."""
+    return [
+        {"sample_id": name, "rater": rater, "system": system, "rank": rank, "cannot_rank": None}
+        for name in samples
+        for rater, ranks in (orders or ORDERS).items()
+        for system, rank in zip(SYSTEMS, ranks, strict=True)
+    ]
+
+
+def rated(**ratings: tuple[float | None, ...]) -> list[Row]:
+    """A row for each rating of each judge, the same on every sample."""
+    words = [(name, digest_of(name)) for name in WORDS]
+    edits = [(name, digest_of(name, inputs)) for name, inputs in EDITS.items()]
+    return [
+        rating(name, system, value, judge=judge, sample_digest=digest)
+        for name, digest in words + edits
+        for judge, values in ratings.items()
+        for system, value in zip(SYSTEMS, values, strict=True)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run with ranks of twelve prompts and two edits, and ratings by two judges."""
+    run(tmp_path, EDITS, WORDS)
+    write(tmp_path, RATINGS, rated(mira=(9, 5, 1), nils=(1, 5, 9)))
+    write(tmp_path, HUMAN, ranked((*WORDS, *EDITS)))
+    return tmp_path
+
+
+def found(folder: Path, **options: Any) -> RunAgreement:
+    """The figures, without a bootstrap unless a test wants one."""
+    return agree(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
+
+
+def told(folder: Path, *arguments: str | Path) -> Result:
+    """What the command line says."""
+    config, runs = str(folder / "evaluation.yaml"), str(folder / "runs")
+    command = ["agree", config, "--runs", runs, *map(str, arguments)]
+    return CliRunner().invoke(app, command, env={"COLUMNS": "120"})
+
+
+def audit_of(folder: Path, **failed: list[str]) -> None:
+    """Writes the run's audits: by judge, what it failed on."""
+    judges = {judge: {"failed": honeypots} for judge, honeypots in failed.items()}
+    (root(folder) / "audit.json").write_text(json.dumps({"judges": judges}))
+
+
+def test_a_judge_that_failed_its_audit_is_flagged(folder: Path) -> None:
+    """By name in the file and in the terminal; one who passed, or rated nothing here, is not."""
+    audit_of(folder, mira=[], nils=["blank", "shuffled"], otto=["blank"])
+    said = told(folder).output
+    assert "nils (failed its audit: blank, shuffled)" in said
+    assert "mira (failed" not in said
+    assert "otto" not in said
+    written = json.loads((root(folder) / "agreement.json").read_text())
+    assert written["failed_audit"] == {"nils": ["blank", "shuffled"], "otto": ["blank"]}
+
+
+def test_figures_are_those_counted_by_hand(folder: Path) -> None:
+    """Two of three people and mira say ash, birch, cedar; nils says the opposite."""
+    merged = found(folder).merged
+    assert merged.people.consensus.ranking == SYSTEMS
+    assert merged.people.consensus.distance == 14
+    taus = {judge: one.tau for judge, one in merged.judges.with_consensus.items()}
+    assert taus == pytest.approx({"mira": 1, "nils": -1})
+    assert merged.judges.with_raters["mira"]["cy"].tau == pytest.approx(1 / 3)
+    assert {name: mean.value for name, mean in merged.people.mean_rank.items()} == {
+        "ash": 1,
+        "birch": 2,
+        "cedar": 3,
+    }
+
+
+def test_splits_are_there_beside_what_they_merge_to(folder: Path) -> None:
+    """Twelve prompts and two edits; each split is what its samples alone give."""
+    result = found(folder)
+    samples = {name: one.counts.samples for name, one in result.splits.items()}
+    assert samples == {"image_to_image": 2, "text_to_image": 12}
+    assert result.merged.counts.samples == 14
+    words = [row for row in rated(mira=(9, 5, 1), nils=(1, 5, 9)) if row["sample_id"] in WORDS]
+    alone = agreement(ranked(WORDS), words, n_boot=0)
+    assert result.splits["text_to_image"] == alone
+
+
+def test_one_split_alone_is_not_shown_twice(folder: Path) -> None:
+    """It is what is merged."""
+    write(folder, HUMAN, ranked(WORDS))
+    assert found(folder).splits == {}
+
+
+def test_ranks_of_other_samples_are_counted_and_do_not_count(folder: Path) -> None:
+    """Nine rows about a sample that the benchmark does not hold."""
+    whole = found(folder)
+    write(folder, HUMAN, [*ranked((*WORDS, *EDITS)), *ranked(("gone",), ada=(3, 2, 1))])
+    result = found(folder)
+    assert result.left_out == {"human": {LeftOut.NOT_RELEASED: 3}}
+    assert result.merged == whole.merged
+    assert "3 rows of human do not count, not_released" in told(folder).output
+
+
+def test_ratings_of_an_older_sample_do_not_count(folder: Path) -> None:
+    """As everywhere; here none of nils' is left."""
+    rows = rated(mira=(9, 5, 1), nils=(1, 5, 9))
+    stale = [row | {"sample_digest": "0" * 64} if row["judge"] == "nils" else row for row in rows]
+    write(folder, RATINGS, stale)
+    result = found(folder)
+    assert list(result.merged.judges.with_consensus) == ["mira"]
+    assert result.left_out == {"ratings": {LeftOut.OTHER_SAMPLE: 42}}
+
+
+def test_ranks_may_come_from_a_file(folder: Path) -> None:
+    """In place of the run's own, with the same figures."""
+    with (folder / "ranks.csv").open("w", encoding="utf-8", newline="") as sink:
+        rows = csv.DictWriter(sink, list(HUMAN.columns))
+        rows.writeheader()
+        rows.writerows(ranked((*WORDS, *EDITS)))
+    expected = found(folder).merged
+    (root(folder) / "human.parquet").unlink()
+    assert found(folder, human=folder / "ranks.csv").merged == expected
+
+
+def test_people_alone_are_compared_where_nothing_was_rated_overall(folder: Path) -> None:
+    """Ratings by another rubric are no judgement of the whole."""
+    write(folder, RATINGS, [row | {"rubric": "text_rendering"} for row in rated(mira=(9, 5, 1))])
+    result = found(folder).merged
+    assert result.judges.with_consensus == {}
+    assert result.judges.people_with_others.value is not None
+    assert "no rating by the rubric 'overall'" in told(folder).output
+
+
+def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
+    """And the copy is the same, byte for byte; so is a second run's."""
+    result = found(folder, n_boot=50, copy=folder / "copy.json")
+    text = result.path.read_text("utf-8")
+    assert result.path == root(folder) / "agreement.json"
+    assert (folder / "copy.json").read_text("utf-8") == text
+    assert str(folder) not in text
+    read = json.loads(text)
+    assert read["merged"]["judges"]["with_consensus"]["mira"]["tau"] == pytest.approx(1)
+    assert list(read["splits"]) == ["image_to_image", "text_to_image"]
+    write(folder, HUMAN, ranked((*WORDS, *EDITS))[::-1])
+    assert found(folder, n_boot=50).path.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("protocol", "blocks", "words"),
+    [
+        ("published", "42 blocks", ("Dunn's test", "p (Bonferroni)")),
+        ("corrected", "14 blocks", ("Siegel and Castellan's test", "p (Holm)")),
+    ],
+)
+def test_the_terminal_shows_order_test_and_agreement(
+    folder: Path, protocol: str, blocks: str, words: tuple[str, ...]
+) -> None:
+    """Three people, fourteen samples; each judge's share of what people reach."""
+    shown = told(folder, "--protocol", protocol, "--json", folder / "copy.json")
+    assert shown.exit_code == 0, shown.output
+    expected = ["3 people ranked 14 samples: 42 rankings", protocol, blocks, *words, "people"]
+    expected += ["ash", "mira", "nils", "-1.000", "mira and nils: Pearson's r -1.000"]
+    for said in expected:
+        assert said in shown.output
+    assert json.loads((folder / "copy.json").read_text("utf-8"))["protocol"] == protocol
+
+
+def test_what_people_could_not_rank_is_shown(folder: Path) -> None:
+    """Cy could rank nothing, and ben left a system out."""
+    rows = ranked(WORDS, ada=(1, 2, 3), ben=(1, None, 2), cy=(None, None, None))
+    write(folder, HUMAN, rows)
+    assert "24 rankings, 12 of them incomplete, 12 times impossible" in told(folder).output
+
+
+def test_names_are_shown_as_they_are(folder: Path) -> None:
+    """What looks like markup is text, and what would move the cursor is left out."""
+    rows = [row | {"rater": f"[red]{row['rater']}\x1b[2J"} for row in ranked(WORDS)]
+    write(folder, HUMAN, rows)
+    output = told(folder).output
+    assert "[red]ada" in output
+    assert "\x1b" not in output
+
+
+@pytest.mark.parametrize("protocol", ["published", "corrected"])
+def test_people_who_see_nothing_but_ties_have_nothing_to_agree_on(
+    folder: Path, protocol: str
+) -> None:
+    """Every figure is missing, and nothing fails."""
+    write(folder, HUMAN, ranked(WORDS, ada=(1, 1, 1), ben=(2, 2, 2)))
+    shown = told(folder, "--protocol", protocol)
+    assert shown.exit_code == 0, shown.output
+    assert "nothing to test" in shown.output
+
+
+def test_a_run_without_ranks_is_one_line(folder: Path) -> None:
+    """It says how they are made."""
+    (root(folder) / "human.parquet").unlink()
+    with pytest.raises(RunError, match=r"ranked nothing in .*: run `echo-hf rank` .*, or name"):
+        found(folder)
+
+
+def test_ranks_of_another_benchmark_are_one_line(folder: Path) -> None:
+    """It shows what a sample is called here, and leaves the older figures alone."""
+    write(folder, HUMAN, ranked(("x", "y")))
+    with pytest.raises(RunError, match=r"none of 18 ranks is of a sample .*'edit0'"):
+        found(folder)
+    assert not (root(folder) / "agreement.json").exists()
+
+
+def test_an_unknown_protocol_has_the_nearest_name(folder: Path) -> None:
+    """As everywhere."""
+    with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
+        found(folder, protocol="publish")
+
+
+def test_a_copy_that_cannot_be_written_is_one_line(folder: Path) -> None:
+    """After the run's own was."""
+    with pytest.raises(RunError, match=r"cannot write .*none/copy\.json' .No such file"):
+        found(folder, copy=folder / "none" / "copy.json")
+    assert (root(folder) / "agreement.json").exists()

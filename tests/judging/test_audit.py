@@ -1,0 +1,292 @@
+"""Audits of judges on a run: what each is shown, who passes, and what scores say of it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.engines.base import Request
+from echo_hf.errors import ConfigError, RunError
+from echo_hf.judging.audit import Audited, audit, blank_picture
+from echo_hf.judging.board import show_scores
+from echo_hf.judging.judge import judge
+from echo_hf.judging.score import score
+from echo_hf.tables import OUTPUTS
+from tests.judging.judges_for_tests import (
+    SYSTEMS,
+    ScriptedJudge,
+    config_of,
+    judge_of,
+    pictures_of,
+    prompt_of,
+    rated,
+    rows_of,
+)
+from tests.judging.run_for_tests import output, put, root, run, stripes, write
+
+EDITS = {f"edit{at}": [stripes((at, 60, 60), (9, 180, at))] for at in range(6)}
+WORDS = tuple(f"word{at}" for at in range(6))
+NAMES = (*EDITS, *WORDS)
+BLANK = hashlib.sha256(blank_picture()).hexdigest()
+Ratings = Callable[[str, list[str], int], float]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run in which two systems have made six edits and six drawings, no two alike."""
+    run(tmp_path, EDITS, WORDS)
+    rows = []
+    for number, name in enumerate(NAMES):
+        for at, system in enumerate(SYSTEMS):
+            picture = put(tmp_path, stripes((10 * number, 90 * at, 5)))
+            rows.append(output(name, system, EDITS.get(name, ()), image=picture))
+    write(tmp_path, OUTPUTS, rows)
+    config_of(tmp_path)
+    return tmp_path
+
+
+def audited(folder: Path, **options: Any) -> Audited:
+    """Audits the judges of the config."""
+    return audit(folder / "evaluation.yaml", runs=folder / "runs", **options)
+
+
+def made(folder: Path) -> dict[str, str]:
+    """The instruction that each output was made for, by its digest."""
+    return {row["image"]: f"draw {row['sample_id']}" for row in rows_of(folder, "outputs")}
+
+
+def judge_who(folder: Path, blank: int = 1, unchanged: int = 2, shuffled: int = 2) -> ScriptedJudge:
+    """A judge who gives 8 to an output for the task, 7 when asked again, and these to the rest."""
+    theirs = made(folder)
+
+    def says(asked: Request) -> str:
+        *_, shown = pictures_of(asked)
+        if shown == BLANK:
+            return rated(blank)
+        if shown not in theirs:
+            return rated(unchanged)
+        return rated(8 - asked.repeat if theirs[shown] == prompt_of(asked) else shuffled)
+
+    return ScriptedJudge(says)
+
+
+def test_a_judge_who_sees_passes(folder: Path) -> None:
+    """By hand: a mean of 8, nothing of the rest above 8 less a fifth of nine, and one point off."""
+    judge_who(folder).use()
+    done = audited(folder)
+    found = json.loads((root(folder) / "audit.json").read_text())["judges"]["mira"]
+
+    assert done.judges == {"mira": found}
+    assert (found["failed"], found["mean_of_real_outputs"], found["rubric"]) == ([], 8, "overall")
+    counts = {name: (one["shown"], one["rated"]) for name, one in found["checks"].items()}
+    everything = {"blank": 12, "unchanged": 6, "shuffled": 12, "renamed": 12}
+    assert counts == {name: (count, count) for name, count in everything.items()}
+    assert all(one["passed"] and one["share"] == 1 for one in found["checks"].values())
+    assert [found["checks"][name]["mean"] for name in ("blank", "shuffled", "renamed")] == [1, 2, 7]
+    expected = {"samples": 12, "equal": 0, "deviation": 0.5**0.5, "largest": 1}
+    assert found["noise"] == pytest.approx(expected)
+    assert found["scale_use"] is None
+    assert not (root(folder) / "ratings.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("blind_to", "failed"),
+    [
+        ({"blank": 7}, ["blank"]),
+        ({"blank": 6}, []),
+        ({"unchanged": 8}, ["unchanged"]),
+        ({"unchanged": 7}, []),
+        ({"shuffled": 7}, ["shuffled"]),
+        ({"blank": 9, "unchanged": 9, "shuffled": 9}, ["blank", "shuffled", "unchanged"]),
+    ],
+)
+def test_what_a_judge_does_not_see_it_fails_on(
+    folder: Path, blind_to: dict[str, int], failed: list[str]
+) -> None:
+    """The margins of ten-point scales: 1.8 below the mean, 0.9 for an unchanged input."""
+    judge_who(folder, **blind_to).use()
+    assert sorted(audited(folder).judges["mira"]["failed"]) == failed
+
+
+def test_a_judge_who_differs_from_itself_fails_as_well(folder: Path) -> None:
+    """Two points between the same picture under two names, where one is let pass."""
+    theirs = made(folder)
+
+    def says(asked: Request) -> str:
+        *_, shown = pictures_of(asked)
+        fits = theirs.get(shown) == prompt_of(asked)
+        return rated(9 - 2 * asked.repeat if fits else 1)
+
+    ScriptedJudge(says).use()
+    found = audited(folder).judges["mira"]
+    assert found["failed"] == ["renamed"]
+    assert (found["noise"]["deviation"], found["noise"]["largest"]) == pytest.approx((2**0.5, 2))
+
+
+def test_each_honeypot_is_what_it_says(folder: Path) -> None:
+    """Blank and renamed for all, the input of an edit, and an output for another of the split."""
+    engine = judge_who(folder).use()
+    audited(folder)
+    theirs = made(folder)
+    for name in NAMES:
+        asked = [one for one in engine.asked if prompt_of(one) == f"draw {name}"]
+        shown = [(pictures_of(one)[-1], one.repeat) for one in asked]
+        (real,) = {digest for digest, _ in shown if theirs.get(digest) == f"draw {name}"}
+        others = {digest for digest, _ in shown} - {real, BLANK}
+        inputs = {hashlib.sha256(one).hexdigest() for one in EDITS.get(name, ())}
+        (swapped,) = others - inputs
+        assert others - {swapped} == inputs
+        assert theirs[swapped].startswith(f"draw {name[:4]}")
+        assert sorted(shown) == sorted(
+            [(real, 0), (real, 1), (BLANK, 0), (swapped, 0), *((one, 0) for one in inputs)]
+        )
+        assert len({one.messages[0] for one in asked}) == 1
+
+
+def test_real_outputs_that_were_rated_before_cost_nothing(folder: Path) -> None:
+    """The same question as that of `judge`: the other honeypots alone are asked about."""
+    engine = judge_who(folder).use()
+    judge(folder / "evaluation.yaml", runs=folder / "runs")
+    before = len(engine.asked)
+    planned = audited(folder, dry_run=True)
+    assert planned.judges == {}
+    assert [one.plan.calls for one in planned.asked.plans] == [12 + 12 + 12 + 6]
+    assert len(engine.asked) == before
+    audited(folder)
+    assert len(engine.asked) == before + 42
+    audited(folder)
+    assert len(engine.asked) == before + 42
+
+
+def test_few_samples_are_shown_from_each_split_in_turn(folder: Path) -> None:
+    """Ten samples are five edits and five drawings, the same ones every time."""
+    engine = judge_who(folder).use()
+    found = audited(folder, samples=10).judges["mira"]["checks"]
+    assert {name: one["shown"] for name, one in found.items()} == {
+        "blank": 10,
+        "shuffled": 10,
+        "renamed": 10,
+        "unchanged": 5,
+    }
+    calls = len(engine.asked)
+    audited(folder, samples=10)
+    assert len(engine.asked) == calls
+
+
+@pytest.mark.parametrize(
+    ("says", "reason"),
+    [
+        (lambda _: "No number.", "few_ratings"),
+        (lambda _: rated(2), "no_room"),
+    ],
+)
+def test_what_nobody_can_say_is_neither_passed_nor_failed(
+    folder: Path, says: Callable[[Request], str], reason: str
+) -> None:
+    """Without ratings, or with a mean that nothing can be far below: null and a reason."""
+    ScriptedJudge(says).use()
+    found = audited(folder).judges["mira"]
+    blank = found["checks"]["blank"]
+    assert (blank["passed"], blank["reason"]) == (None, reason)
+    assert "blank" not in found["failed"]
+
+
+def test_a_budget_ends_it_and_audits_of_others_stay(folder: Path) -> None:
+    """A judge that was never reached keeps no audit, and the first one's is not lost."""
+    config_of(folder, [judge_of("mira"), judge_of("otto")])
+    engine = judge_who(folder).use()
+    audited(folder, judges=["mira"])
+    calls = len(engine.asked)
+    engine.model = "two"  # so that nothing is stored
+    done = audited(folder, judges=["otto"], budget_usd=0)
+    assert done.asked.spent
+    assert len(engine.asked) == calls
+    written = json.loads((root(folder) / "audit.json").read_text())["judges"]
+    assert list(written) == ["mira"]
+
+
+def test_scores_flag_a_judge_that_failed(folder: Path) -> None:
+    """In the definition of every win rate, and in the heading of the board; others are not."""
+    config_of(folder, [judge_of("mira"), judge_of("otto")])
+    judge_who(folder, blank=8).use()
+    judge(folder / "evaluation.yaml", runs=folder / "runs")
+    unflagged = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
+    assert all("failed_audit" not in row.definition for row in win_rates(unflagged.results))
+    audited(folder, judges=["mira"])
+
+    scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
+    rows = win_rates(json.loads(scores.path.read_text())["results"])
+    assert len(rows) == 2 * 2 * len(SYSTEMS)
+    assert all(row["definition"]["failed_audit"] == {"mira": ["blank"]} for row in rows)
+    assert "judged by mira (failed its audit: blank), otto" in board(scores)
+
+
+def win_rates(results: Iterable[Any]) -> list[Any]:
+    """The figures that are win rates, of objects or of what JSON holds."""
+    return [
+        row
+        for row in results
+        if (row["metric"] if isinstance(row, dict) else row.metric) == "win_rate"
+    ]
+
+
+def board(scores: Any) -> str:
+    """What is printed, on a wide page."""
+    page = io.StringIO()
+    show_scores(Console(width=300, file=page), scores)
+    return page.getvalue()
+
+
+def test_scale_use_is_that_of_the_run_s_ratings(folder: Path) -> None:
+    """By hand: 24 ratings, one system's at the top, the other's below: one bit, and no tie."""
+    amber = {row["image"] for row in rows_of(folder, "outputs") if row["system"] == "amber"}
+    ScriptedJudge(lambda asked: rated(10 if pictures_of(asked)[-1] in amber else 4)).use()
+    judge(folder / "evaluation.yaml", runs=folder / "runs")
+    found = audited(folder).judges["mira"]
+    assert found["scale_use"] == {
+        "ratings": 24,
+        "at_ceiling": 0.5,
+        "levels": 2,
+        "entropy": 1.0,
+        "pairs": 12,
+        "ties": 0.0,
+    }
+
+
+def test_the_verb_shows_what_was_found(folder: Path) -> None:
+    """Each honeypot with what was needed, the noise, and where it is written."""
+    judge_who(folder, blank=8).use()
+    line = ["audit", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
+    planned = CliRunner().invoke(app, [*line, "--dry-run"])
+    assert planned.exit_code == 0
+    assert "nothing was asked" in planned.output
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0
+    for words in ("mira, by overall", "blank", "failed", "asked twice", "audit.json"):
+        assert words in done.output.replace("\n", "")
+
+
+def test_what_cannot_be_audited_is_said_in_a_line(folder: Path) -> None:
+    """A judge that there is not, no outputs, and a file that is no audit."""
+    engine = judge_who(folder).use()
+    with pytest.raises(ConfigError, match="otto"):
+        audited(folder, judges=["otto"])
+    with pytest.raises(ConfigError, match="samples is 0"):
+        audited(folder, samples=0)
+    (root(folder) / "audit.json").write_text("[]")
+    with pytest.raises(RunError, match="is no audit of judges"):
+        audited(folder)
+    (root(folder) / "audit.json").unlink()
+    write(folder, OUTPUTS, [output("word1", "amber", outcome="refused")])
+    with pytest.raises(RunError, match="no outputs to be audited on"):
+        audited(folder)
+    assert engine.asked == []

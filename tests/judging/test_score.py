@@ -1,0 +1,412 @@
+"""All figures of a run: hand-counted win rates, hand-made colours, and what does not count."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from rich.console import Console
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.errors import ConfigError, RunError, ScoreError
+from echo_hf.hub.run_tables import read_results
+from echo_hf.judging.board import show_scores
+from echo_hf.judging.score import Scores, score
+from echo_hf.reasons import IgnoredRating, LeftOut
+from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
+from tests.judging.run_for_tests import fits, output, put, rating, root, run, stripes, write
+
+NEAR, FAR = (
+    stripes((100, 100, 100), (140, 140, 140)),
+    stripes((60, 60, 60), (180, 180, 180)),
+)  # whose mean colour is 120, 120, 120
+BLUER = {
+    NEAR: stripes((100, 100, 130), (140, 140, 170)),
+    FAR: stripes((60, 60, 90), (180, 180, 210)),
+}
+EDITS = {"near": NEAR, "far": FAR}
+WORDS = ("boat", "fox", "tree", "owl")
+RATED = (("a", 9), ("b", 1))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run with two edits and four prompts."""
+    run(tmp_path, {name: [one] for name, one in EDITS.items()}, WORDS)
+    return tmp_path
+
+
+def drawn(folder: Path) -> list[dict[str, Any]]:
+    """What a copier and a system that adds 30 levels of blue made of the edits."""
+    rows = []
+    for name, given in EDITS.items():
+        rows.append(output(name, "copy", [given], image=put(folder, given)))
+        rows.append(output(name, "bluer", [given], image=put(folder, BLUER[given])))
+    return rows
+
+
+def scored(folder: Path, **options: Any) -> Scores:
+    """The figures, without a bootstrap unless a test wants one."""
+    return score(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
+
+
+def figures(scores: Scores) -> dict[tuple[str, str, str], float | None]:
+    """The figures under the run's protocol by metric, split and system."""
+    return {
+        (row.metric, row.split, row.system): row.value
+        for row in scores.results
+        if row.protocol == scores.protocol
+    }
+
+
+def test_win_rates_are_those_counted_by_hand(folder: Path) -> None:
+    """Of four samples a wins two, ties one and loses one: 2.5 of 4 points, b has the other 1.5."""
+    given = {"a": (9, 8, 5, 2), "b": (1, 2, 5, 7)}
+    write(folder, OUTPUTS, [output(name, s) for name in WORDS for s in given])
+    rows = [
+        rating(name, system, value)
+        for system, values in given.items()
+        for name, value in zip(WORDS, values, strict=True)
+    ]
+    write(folder, RATINGS, rows)
+    found = figures(scored(folder))
+    assert found["win_rate", "text_to_image", "a"] == 2.5 / 4
+    assert found["win_rate", "text_to_image", "b"] == 1.5 / 4
+    assert not any(value for (_, split, _), value in found.items() if split == "image_to_image")
+
+
+def test_the_protocols_stand_side_by_side(folder: Path) -> None:
+    """The first judge alone decides as published, the majority as corrected."""
+    said = {"ann": (1, 9), "ben": (9, 1), "cy": (9, 1)}
+    rows = [
+        rating(name, system, values[at], judge=judge)
+        for name in WORDS
+        for judge, values in said.items()
+        for at, system in enumerate(("a", "b"))
+    ]
+    write(folder, RATINGS, rows)
+    rates = {
+        (row.protocol, row.system): row.value
+        for row in scored(folder).results
+        if row.metric == "win_rate"
+    }
+    assert rates == {
+        ("published", "a"): 0,
+        ("published", "b"): 1,
+        ("corrected", "a"): 1,
+        ("corrected", "b"): 0,
+    }
+
+
+def test_colours_are_compared_with_the_inputs(folder: Path) -> None:
+    """A copy has no shift; thirty levels more of blue everywhere are a shift of thirty."""
+    write(folder, OUTPUTS, drawn(folder))
+    scores = scored(folder)
+    found = figures(scores)
+    assert found["color_shift", "image_to_image", "copy"] == 0
+    assert found["color_shift", "image_to_image", "bluer"] == pytest.approx(30)
+    page = io.StringIO()
+    show_scores(Console(file=page, width=160), scores)
+    assert re.search(r"bluer +30\.000 .* \d+\.\d bluer *$", page.getvalue(), re.MULTILINE)
+
+
+def test_a_metric_is_for_the_samples_that_it_fits(folder: Path) -> None:
+    """Where somebody said which samples a metric fits, the others are not measured."""
+    rows = drawn(folder)
+    rows[-1]["image"] = put(folder, stripes((0, 200, 0), (0, 20, 0)))  # bluer's of the far edit
+    write(folder, OUTPUTS, rows)
+    write(folder, APPLICABILITY, [fits("near", color_shift=True), fits("far", color_shift=False)])
+    (row,) = (
+        one
+        for one in scored(folder).results
+        if (one.metric, one.system) == ("color_shift", "bluer")
+    )
+    assert (row.value, row.n, row.coverage) == (pytest.approx(30), 1, 1)
+
+
+def test_what_a_system_did_not_draw_is_not_covered(folder: Path) -> None:
+    """A failure, and an output that is not there at all, have no number and lower the coverage."""
+    rows = drawn(folder)
+    rows[1] |= {"outcome": "failed", "image": None}
+    write(folder, OUTPUTS, [row for row in rows if row != rows[2]])
+    rows = [one for one in scored(folder).results if one.metric == "color_shift"]
+    assert {row.system: (row.n, row.coverage) for row in rows} == {
+        "copy": (1, 0.5),
+        "bluer": (1, 0.5),
+    }
+
+
+def test_what_nobody_answered_lowers_the_coverage(folder: Path) -> None:
+    """A sample about which the question failed has no number, and says so."""
+    write(folder, OUTPUTS, drawn(folder))
+    write(folder, APPLICABILITY, [fits("near", color_shift=True), fits("far", color_shift=None)])
+    row = next(one for one in scored(folder).results if one.metric == "color_shift")
+    assert (row.n, row.coverage) == (1, 0.5)
+    assert "not_asked" in str(row.definition)
+
+
+def test_a_metric_that_fits_nothing_says_so(folder: Path) -> None:
+    """It has no value, for every system, and no other reason is made up."""
+    write(folder, OUTPUTS, drawn(folder))
+    write(folder, APPLICABILITY, [fits(name, color_shift=False) for name in EDITS])
+    row = next(one for one in scored(folder).results if one.metric == "color_shift")
+    assert (row.value, row.n) == (None, 0)
+    assert "fits no sample" in str(row.definition)
+
+
+def test_a_system_that_drew_nothing_stays_on_the_board(folder: Path) -> None:
+    """One that the config names, or that was rated, has coverage 0 where it has no output."""
+    config = yaml.safe_load((folder / "evaluation.yaml").read_text("utf-8"))
+    idle = {"name": "idle", "adapter": "files", "developer": "Northlight", "status": "current"}
+    config["systems"] = [idle]
+    (folder / "evaluation.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    write(folder, OUTPUTS, drawn(folder))
+    coverage = {
+        row.system: row.coverage for row in scored(folder).results if row.metric == "color_shift"
+    }
+    assert coverage == {"bluer": 1, "copy": 1, "idle": 0}
+
+
+def test_a_picture_that_changed_on_disk_is_not_measured(folder: Path) -> None:
+    """Its bytes are no longer those that the digest names."""
+    rows = drawn(folder)
+    write(folder, OUTPUTS, rows)
+    digest = rows[1]["image"]
+    (root(folder) / "pictures" / digest[:2] / digest).write_bytes(stripes((0, 0, 0), (9, 9, 9)))
+    row = next(
+        one
+        for one in scored(folder).results
+        if (one.metric, one.system) == ("color_shift", "bluer")
+    )
+    assert (row.n, row.coverage) == (1, 0.5)
+
+
+def test_options_of_a_metric_are_checked_when_the_config_is_read(folder: Path) -> None:
+    """A mistake is no missing package."""
+    file = folder / "evaluation.yaml"
+    file.write_text(file.read_text("utf-8") + "metrics: {face_identity: {det_size: 100}}\n")
+    write(folder, OUTPUTS, drawn(folder))
+    with pytest.raises(ConfigError, match=r"metrics\.face_identity\.det_size is 100"):
+        scored(folder)
+
+
+def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> None:
+    """It has no value and coverage 0, for every system; the others are measured."""
+    if find_spec("torch"):
+        pytest.skip("torch is here: nothing is missing")
+    write(folder, OUTPUTS, drawn(folder))
+    told = CliRunner().invoke(
+        app, ["score", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
+    )
+    assert told.exit_code == 0, told.output
+    (line,) = [one for one in told.output.splitlines() if one.startswith("structure_distance ↓")]
+    assert "0 of 2" in line
+    assert "echo-hf[metrics]" in told.output
+    assert "30.000" in told.output  # of the colour shift, whose packages are always there
+
+
+def test_text_that_nobody_rated_has_coverage_0(folder: Path) -> None:
+    """Each system of the split has a row, with what is missing."""
+    write(folder, RATINGS, [rating(name, s, 5) for name in WORDS for s in "ab"])
+    rows = [row for row in scored(folder).results if row.metric == "text_rendering"]
+    assert [(row.system, row.value, row.coverage) for row in rows] == [
+        ("a", None, 0),
+        ("b", None, 0),
+    ]
+    assert "text_rendering" in str(rows[0].definition)
+
+
+def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
+    """The mean over samples of ratings by that rubric alone, and of samples with text in them."""
+    rows = [rating(name, s, 5) for name in WORDS for s in "ab"]
+    rows += [rating("boat", "a", 8, rubric="text_rendering")]
+    rows += [rating("fox", "a", 2, rubric="text_rendering")]
+    write(folder, RATINGS, rows)
+    assert figures(scored(folder))["text_rendering", "text_to_image", "a"] == pytest.approx(0.5)
+    write(
+        folder,
+        APPLICABILITY,
+        [fits("boat", text_rendering=True), fits("fox", text_rendering=False)],
+    )
+    rows = {row.system: row for row in scored(folder).results if row.metric == "text_rendering"}
+    assert (rows["a"].value, rows["a"].coverage) == (pytest.approx(0.8), pytest.approx(1 / 3))
+    assert (rows["b"].value, rows["b"].coverage) == (None, 0)  # rated on none of them
+
+
+def test_a_judge_that_failed_its_audit_is_flagged_where_it_rated_text(folder: Path) -> None:
+    """Text rendering stands on judges alone; its definition names those of its own that failed."""
+    words = [rating(name, s, 5) for name in WORDS for s in "ab"]
+    text = [rating("boat", s, 8, judge="otto", rubric="text_rendering") for s in "ab"]
+    write(folder, RATINGS, [*words, *text])
+    failed = {"mira": {"failed": ["blank"]}, "otto": {"failed": ["shuffled"]}}
+    (root(folder) / "audit.json").write_text(json.dumps({"judges": failed}))
+
+    scores = scored(folder)
+    rows = [row for row in scores.results if row.metric == "text_rendering"]
+    assert [row.definition["failed_audit"] for row in rows] == [{"otto": ["shuffled"]}] * 2
+    written = json.loads(scores.path.read_text())
+    assert written["failed_audit"] == {"mira": ["blank"], "otto": ["shuffled"]}
+    page = io.StringIO()
+    show_scores(Console(file=page, width=160), scores)
+    line = next(one for one in page.getvalue().splitlines() if "text_rendering" in one)
+    assert line.split()[2:] == ["otto", "(failed", "its", "audit:", "shuffled)"]
+
+
+def test_rows_about_other_samples_are_counted_and_do_not_count(folder: Path) -> None:
+    """One about no sample, one about an older prompt, one about a picture that was drawn anew."""
+    good = [rating(name, s, {"a": 9, "b": 1}[s]) for name in WORDS for s in "ab"]
+    write(
+        folder,
+        OUTPUTS,
+        [output(name, s, image="f" * 64) for name in WORDS for s in "ab"],
+    )
+    gone = [rating("gone", s, {"a": 1, "b": 9}[s]) for s in "ab"]
+    older = [
+        rating("boat", s, {"a": 1, "b": 9}[s], sample_digest="0" * 64, judge="old") for s in "ab"
+    ]
+    redrawn = [
+        rating("fox", s, {"a": 1, "b": 9}[s], output_sha256="e" * 64, judge="old") for s in "ab"
+    ]
+    write(folder, RATINGS, [*good, *gone, *older, *redrawn])
+    scores = scored(folder)
+    assert figures(scores)["win_rate", "text_to_image", "a"] == 1
+    assert scores.left_out == {
+        "ratings": {
+            LeftOut.NOT_RELEASED: 2,
+            LeftOut.OTHER_SAMPLE: 2,
+            LeftOut.OTHER_OUTPUT: 2,
+        }
+    }
+
+
+def test_the_file_is_what_a_release_reads(folder: Path) -> None:
+    """The written figures, read as a release reads them, are those that were returned."""
+    write(folder, OUTPUTS, drawn(folder))
+    scores = scored(folder, n_boot=50)
+    rows = read_results(scores.path)
+    key = ["metric", "protocol", "split", "system"]
+    returned = {tuple(getattr(row, name) for name in key): row.value for row in scores.results}
+    assert {tuple(row[name] for name in key): row["value"] for row in rows} == returned
+
+
+def test_nothing_in_the_file_says_where_it_was_made(folder: Path) -> None:
+    """Folders of this machine are nobody's business."""
+    write(folder, OUTPUTS, drawn(folder))
+    text = scored(folder).path.read_text("utf-8")
+    assert str(folder) not in text
+    manifest = json.loads((folder / "benchmark" / "manifest.json").read_text("utf-8"))
+    assert json.loads(text)["benchmark"] == {
+        "name": "lumen",
+        "on_hub": None,
+        "digests": {name: entry["digest"] for name, entry in manifest["configs"].items()},
+    }
+
+
+def test_the_same_run_gives_the_same_file(folder: Path) -> None:
+    """Byte for byte, whatever the order of the rows."""
+    rows = drawn(folder)
+    write(folder, OUTPUTS, rows)
+    first = scored(folder, n_boot=50).path.read_bytes()
+    write(folder, OUTPUTS, rows[::-1])
+    assert scored(folder, n_boot=50).path.read_bytes() == first
+
+
+def test_a_table_without_rows_is_scored_as_one(folder: Path) -> None:
+    """As a run leaves it whose systems could not be started: nothing counts, and nothing breaks."""
+    write(folder, OUTPUTS, [])
+    write(folder, RATINGS, [])
+    assert figures(scored(folder)) == {}
+
+
+def test_ratings_by_an_unknown_rubric_are_counted(folder: Path) -> None:
+    """A misspelt rubric is not silently no rating."""
+    write(folder, RATINGS, [rating(name, s, 5, rubric="overal") for name in WORDS for s in "ab"])
+    scores = scored(folder)
+    assert scores.left_out == {"ratings": {IgnoredRating.OTHER_RUBRIC: 8}}
+    assert all(value is None for value in figures(scores).values())
+
+
+def test_ratings_of_foreign_outputs_do_not_count(folder: Path) -> None:
+    """Where every output is of another benchmark, no rating is of an output."""
+    write(folder, OUTPUTS, [output("elsewhere", s, image="f" * 64) for s in "ab"])
+    write(folder, RATINGS, [rating(name, s, 5) for name in WORDS for s in "ab"])
+    scores = scored(folder)
+    assert scores.left_out["ratings"] == {IgnoredRating.NO_OUTPUT: 8}
+    assert all(value is None for value in figures(scores).values())
+
+
+def test_a_table_of_ones_own_needs_four_columns(folder: Path) -> None:
+    """What else is missing is the usual: overall, the first, about the sample as it is now."""
+    rows = [
+        {"sample_id": n, "system": s, "judge": "j", "rating": r} for n in WORDS for s, r in RATED
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), root(folder) / "ratings.parquet")
+    assert figures(scored(folder))["win_rate", "text_to_image", "a"] == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"sample_id": ["boat"], "judge": ["j"]}, "has no column 'system', 'rating'"),
+        (
+            {"sample_id": ["boat"], "system": ["a"], "judge": ["j"], "rating": ["9"]},
+            "column 'rating' is of type 'string', expected 'double'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named_at_once(
+    folder: Path, columns: dict[str, list[str]], said: str
+) -> None:
+    """All missing columns, or the type of one, and where the right ones are listed."""
+    pq.write_table(pa.table(columns), root(folder) / "ratings.parquet")
+    with pytest.raises(RunError, match=said) as error:
+        scored(folder)
+    assert "dataset_card/tables.md" in str(error.value)
+
+
+def test_names_are_printed_without_what_moves_a_terminal(folder: Path) -> None:
+    """Ratings come from anywhere: an escape in a judge's name is not passed on."""
+    judge = "[red]\x1b[31m\u202e mira"
+    write(folder, RATINGS, [rating(name, s, 5, judge=judge) for name in WORDS for s in "ab"])
+    told = CliRunner().invoke(
+        app, ["score", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
+    )
+    assert "judged by [red][31m mira" in told.output
+    assert "\x1b[31m" not in told.output
+
+
+def test_a_run_without_tables_is_one_line(folder: Path) -> None:
+    """There is nothing to score, and the line says what would change that."""
+    with pytest.raises(RunError, match=r"nothing to score in .*echo-hf generate"):
+        scored(folder)
+
+
+def test_a_file_that_is_no_table_is_one_line(folder: Path) -> None:
+    """Its name and what was found; nothing is written."""
+    (root(folder) / "ratings.parquet").write_bytes(b"no table")
+    with pytest.raises(RunError, match=r"ratings\.parquet' is no table of ratings"):
+        scored(folder)
+    assert not (root(folder) / "results.json").exists()
+
+
+def test_an_unknown_protocol_has_the_nearest_name(folder: Path) -> None:
+    """As everywhere."""
+    with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
+        scored(folder, protocol="publish")
+
+
+def test_a_config_with_posts_and_a_benchmark_is_refused(folder: Path) -> None:
+    """It can be measured on one benchmark only."""
+    file = folder / "evaluation.yaml"
+    file.write_text(file.read_text("utf-8") + "posts: []\n", "utf-8")
+    with pytest.raises(ConfigError, match="has both benchmark and posts"):
+        scored(folder)

@@ -1,0 +1,85 @@
+"""A run is scored by real networks, a tiny ViT and a tiny pack of faces, by its config."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from PIL import Image
+
+from echo_hf.judging.score import score
+from echo_hf.tables import OUTPUTS
+from tests.judging.run_for_tests import output, put, root, run, write
+from tests.metrics.faces_for_tests import cosine, drawn
+from tests.metrics.tiny_face_pack import write_pack
+from tests.metrics.vit_for_tests import TINY, distance_of, weights_of, write_vit
+
+pytestmark = pytest.mark.extras
+REASON = "needs torch, transformers, onnx and insightface: see `make test-extras`"
+for package in ("torch", "transformers", "onnx", "insightface"):
+    pytest.importorskip(package, reason=REASON)
+
+FACE = ((250, 90, 20), (240, 110, 30), (230, 60, 10), (255, 120, 40))
+OTHER = ((250, 20, 60), (240, 90, 10), (255, 10, 20), (230, 60, 90))
+
+
+def encoded(picture: Image.Image) -> bytes:
+    """As PNG."""
+    sink = io.BytesIO()
+    picture.save(sink, "PNG")
+    return sink.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore:Please import from onnx:DeprecationWarning")
+def test_networks_named_beside_the_config_measure_every_system(tmp_path: Path) -> None:
+    """Numbers by hand; the file can be read as JSON, and names no folder of this machine."""
+    given, made = drawn({(1, 1): FACE}), drawn({(1, 2): OTHER})
+    config = run(tmp_path, {"portrait": [encoded(given)]}, ())
+    weights = weights_of(TINY)
+    write_vit(tmp_path / "vit", TINY, weights)
+    write_pack(tmp_path / "faces")
+    settings = yaml.safe_load(config.read_text("utf-8"))
+    settings["metrics"] = {
+        "structure_distance": {"model": "vit", "layer": 2, "size": TINY.side, "device": "cpu"},
+        "face_identity": {"pack": "faces", "det_size": 128},
+    }
+    config.write_text(yaml.safe_dump(settings), "utf-8")
+    pictures = {"copy": given, "other": made}
+    rows = [
+        output("portrait", system, [encoded(given)], image=put(tmp_path, encoded(picture)))
+        for system, picture in pictures.items()
+    ]
+    write(tmp_path, OUTPUTS, rows)
+
+    score(config, runs=tmp_path / "runs", n_boot=20)
+
+    text = (root(tmp_path) / "results.json").read_text("utf-8")
+    values = {(row["metric"], row["system"]): row["value"] for row in json.loads(text)["results"]}
+    assert values["face_identity", "copy"] == pytest.approx(1, abs=1e-5)
+    assert values["face_identity", "other"] == pytest.approx(cosine(FACE, OTHER), abs=1e-2)
+    assert values["structure_distance", "copy"] == pytest.approx(0, abs=1e-9)
+    expected = distance_of(weights, TINY, 2, given, made)
+    assert values["structure_distance", "other"] == pytest.approx(expected, abs=1e-5)
+    assert str(tmp_path) not in text
+
+
+def test_weights_that_cannot_be_had_are_told_once(tmp_path: Path) -> None:
+    """Offline, a network that no cache holds leaves the other figures as they are."""
+    given = drawn({(1, 1): FACE})
+    config = run(tmp_path, {"portrait": [encoded(given)]}, ())
+    rows = [
+        output("portrait", system, [encoded(given)], image=put(tmp_path, encoded(given)))
+        for system in ("copy", "again")
+    ]
+    write(tmp_path, OUTPUTS, rows)
+    score(config, runs=tmp_path / "runs", n_boot=0)
+    results = json.loads((root(tmp_path) / "results.json").read_text("utf-8"))["results"]
+    values = {(row["metric"], row["system"]): row["value"] for row in results}
+    assert values["color_shift", "copy"] == 0
+    assert values["face_identity", "copy"] is None
+    told = {row["definition"]["missing"] for row in results if row["metric"] != "color_shift"}
+    assert len(told) == 2  # one of each network, the same for both systems
+    assert all("fal/AuraFace-v1" in one or "facebook/dino-vits16" in one for one in told)

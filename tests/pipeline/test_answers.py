@@ -1,0 +1,266 @@
+"""Reading what a model said."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from echo_hf.engines.base import Completion
+from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answers import (
+    DirectAnswers,
+    Failure,
+    NoAnswers,
+    RawText,
+    StoredAnswers,
+    answers_of,
+    parse,
+)
+from echo_hf.reasons import Failed
+from tests.stages_for_tests import Colour, Scripted, request
+
+RED = '{"name": "red", "number": 3}'
+KEY = bytes.fromhex("ab" * 32)
+# Any code points at all, halves of surrogate pairs and control characters included.
+ANYTHING = st.text(st.characters() | st.characters(categories=["Cs", "Cc"]))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    made = Store(tmp_path / "answers.sqlite")
+    yield made
+    made.close()
+
+
+def _failure(text: str | None, **more: Any) -> Failure:
+    answer = parse(request("red"), Completion(text, **more), KEY)
+    assert isinstance(answer, Failure)
+    return answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        RED,
+        f"\n {RED} \n",
+        f"```json\n{RED}\n```",
+        f"Sure, here it is: {RED} I hope that helps.",
+        '{"number": 3,\n "name": "red", "why": "it {said} so"}\n',
+    ],
+    ids=["bare", "spaced", "fenced", "in prose", "with further keys"],
+)
+def test_the_object_is_found_in_what_surrounds_it(text: str) -> None:
+    """Prose, code fences and keys that were not asked for do not spoil an answer."""
+    assert parse(request("red"), Completion(text), KEY) == Colour(name="red", number=3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "I cannot say.", "[]", "}{", "{", '{"name": "red", "number": 3', f"{RED}\n{RED}"],
+    ids=["empty", "prose", "list", "reversed", "brace", "unclosed", "two objects"],
+)
+def test_what_holds_no_single_object_is_unreadable(text: str) -> None:
+    """Nothing is guessed: of two objects neither is chosen."""
+    assert _failure(text).reason is Failed.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"name": "red"}', "number"),
+        ('{"name": "red", "number": 10}', "number"),
+        ('{"name": "red", "number": "many"}', "number"),
+        ('{"name": null, "number": 3}', "name"),
+        (json.dumps({"name": "r" * 21, "number": 3}), "name"),
+    ],
+)
+def test_an_object_of_another_shape_is_off_schema(text: str, place: str) -> None:
+    """The declared bounds hold, and the detail says where they do not."""
+    failure = _failure(text)
+    assert failure.reason is Failed.OFF_SCHEMA
+    assert failure.detail.startswith(f"{place}: ")
+
+
+@pytest.mark.parametrize(
+    ("completion", "reason", "detail"),
+    [
+        (Completion(None, "no power", "error"), Failed.ENGINE_ERROR, "no power"),
+        (Completion(RED, "no power", "stop"), Failed.ENGINE_ERROR, "no power"),
+        (Completion(None), Failed.ENGINE_ERROR, "stop"),
+        (Completion(RED[:9], None, "length"), Failed.CUT, "length"),
+        (Completion(RED, None, "length"), Failed.CUT, "length"),
+        (Completion("I will not.", None, "refusal"), Failed.REFUSED, "refusal"),
+        (Completion(RED, None, "tool_calls"), Failed.ENGINE_ERROR, "tool_calls"),
+        (
+            Completion(None, "needs_model", "error"),
+            Failed.NEEDS_MODEL,
+            "plain rules cannot decide this; run it with a model",
+        ),
+        (
+            Completion(None, "not_answered", "error"),
+            Failed.NOT_ANSWERED,
+            "no answer is stored, and none was asked for",
+        ),
+        (None, Failed.NOT_ANSWERED, "no stored answer"),
+    ],
+)
+def test_what_is_no_answer_is_never_read_as_one(
+    completion: Completion | None, reason: Failed, detail: str
+) -> None:
+    """Errors, refusals and cut answers keep their kind, even where a whole object is there."""
+    assert parse(request("red"), completion, KEY) == Failure(reason, detail, "ab" * 32)
+
+
+def _raw(completion: Completion | None) -> BaseModel | Failure:
+    return parse(replace(request("red"), answer=None), completion, KEY)
+
+
+@pytest.mark.parametrize("text", ["8", " [[8]]\n", RED, "{", "赤"])
+def test_without_a_declared_shape_the_text_is_the_answer(text: str) -> None:
+    """It comes as it is, JSON or not, spaces included."""
+    assert _raw(Completion(text)) == RawText(text)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "8 \ud83d"])
+def test_a_blank_or_broken_text_is_unreadable(text: str) -> None:
+    """No words are no answer, and half a character could not be written to any file."""
+    failure = _raw(Completion(text))
+    assert isinstance(failure, Failure)
+    assert failure.reason is Failed.UNREADABLE
+    assert failure.detail.encode()
+
+
+def test_a_text_that_is_not_accepted_is_unreadable() -> None:
+    """Where the request says which texts are answers, all others are none, each as it is."""
+    asked = replace(request("red"), answer=None, accepts=lambda text: text.strip() == "safe")
+
+    assert parse(asked, Completion("\nsafe"), KEY) == RawText("\nsafe")
+    assert parse(asked, Completion("safe\x1b?"), KEY) == Failure(
+        Failed.UNREADABLE, r"none of the answers that may be given: 'safe\x1b?'", "ab" * 32
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("[[7]]", "[[7]]"), (" [[10]]\n", "[[10]]"), ("[[7]] or so", None), ("7", None)],
+)
+def test_a_text_has_the_form_that_was_asked_for(text: str, read: str | None) -> None:
+    """All of it matches the regular expression, but for white space around it; else off schema."""
+    asked = replace(request("red", answer=None), regex=r"\[\[\d{1,2}\]\]")  # type: ignore[arg-type]
+    found = parse(asked, Completion(text), b"")
+    if read is None:
+        assert isinstance(found, Failure)
+        assert found.reason is Failed.OFF_SCHEMA
+    else:
+        assert found == RawText(read)
+
+
+def test_the_form_of_a_text_is_part_of_its_key() -> None:
+    """Another form is another question; without one the key is that of before."""
+    plain = request("red", answer=None)  # type: ignore[arg-type]
+    forms = [plain, replace(plain, regex="a"), replace(plain, regex="b"), replace(plain)]
+    first, a, b, again = request_keys({}, forms)
+    assert len({first, a, b}) == 3
+    assert again == first
+
+
+def test_raw_answers_fail_like_others() -> None:
+    """A cut or missing one is none, whatever text there is."""
+    said = [_raw(Completion("8", None, "length")), _raw(None)]
+    reasons = [one.reason for one in said if isinstance(one, Failure)]
+    assert reasons == [Failed.CUT, Failed.NOT_ANSWERED]
+
+
+@given(ANYTHING)
+def test_no_text_whatever_breaks_the_reading(text: str) -> None:
+    """Reading ends in an answer or a named failure, and the detail can be stored as UTF-8."""
+    answer = parse(request("red"), Completion(text), KEY)
+    assert isinstance(answer, (Colour, Failure))
+    if isinstance(answer, Failure):
+        assert answer.detail.encode()
+
+
+@given(ANYTHING, st.sampled_from(["error", "length", "refusal"]))
+def test_no_error_message_breaks_the_reading(said: str, finish: str) -> None:
+    """An engine's message may hold anything; what is kept of it is short and storable."""
+    detail = _failure(None, error=said, finish_reason=finish).detail
+    assert detail.encode()
+    assert len(detail) <= 300 * len(r"\ud800")
+
+
+@given(ANYTHING, ANYTHING)
+def test_prose_without_braces_never_hides_an_object(before: str, after: str) -> None:
+    """An object is found whatever stands around it, as long as that holds no brace."""
+    around = [text.translate({ord("{"): "(", ord("}"): ")"}) for text in (before, after)]
+    text = f"{around[0]}{RED}{around[1]}"
+    assert parse(request("red"), Completion(text), KEY) == Colour(name="red", number=3)
+
+
+@pytest.mark.parametrize("text", ["{" * 400_000, "{" * 200_000 + "}" * 200_000, "[" * 400_000])
+def test_reading_takes_no_time_worth_naming(text: str) -> None:
+    """A hostile answer of hundreds of kilobytes is read in one pass, without recursion."""
+    started = time.process_time()
+    assert _failure(text).reason is Failed.UNREADABLE
+    assert time.process_time() - started < 5
+
+
+def test_stored_answers_come_in_the_order_of_the_requests(store: Store) -> None:
+    """Answered, failed and unasked requests each get their own, repeated ones as often."""
+    signature = {"model": "one"}
+    asked = [request("red"), request("blue"), request("green")]
+    keys = request_keys(signature, asked)
+    store.put(keys[0], asked[0], Completion(RED), signature)
+    store.put(keys[1], asked[1], Completion(None, "no power", "error"), signature)
+    given = StoredAnswers(store, signature).read([asked[2], asked[1], asked[0], asked[0]])
+    assert given == [
+        Failure(Failed.NOT_ANSWERED, "no stored answer", keys[2].hex()),
+        Failure(Failed.ENGINE_ERROR, "no power", keys[1].hex()),
+        Colour(name="red", number=3),
+        Colour(name="red", number=3),
+    ]
+    assert StoredAnswers(store, signature).read([]) == []
+
+
+def test_answers_of_another_model_are_not_read(store: Store) -> None:
+    """The signature is part of the question."""
+    [key] = request_keys({"model": "one"}, [request("red")])
+    store.put(key, request("red"), Completion(RED), {"model": "one"})
+    [given] = StoredAnswers(store, {"model": "two"}).read([request("red")])
+    assert isinstance(given, Failure)
+    assert given.reason is Failed.NOT_ANSWERED
+
+
+def test_an_engine_without_a_store_answers_directly() -> None:
+    """Answers that come out of order, or not at all, find their requests."""
+    answers = answers_of(Scripted(stored=False), None)
+    assert isinstance(answers, DirectAnswers)
+    asked = [request(line) for line in ("red", "silent blue", "green", "off pink")]
+    given = answers.read(asked)
+    assert given[0] == Colour(name="red", number=3)
+    assert given[2] == Colour(name="green", number=5)
+    failed = [one.reason for one in given if isinstance(one, Failure)]
+    assert failed == [Failed.NOT_ANSWERED, Failed.OFF_SCHEMA]
+
+
+def test_an_engine_whose_answers_are_kept_needs_a_store(store: Store) -> None:
+    """Without one its answers would be lost, so it is not used."""
+    with pytest.raises(ValueError, match="'Scripted' needs a store"):
+        answers_of(Scripted(), None)
+    assert answers_of(Scripted(), store).signature == {"kind": "scripted", "model": "one"}
+
+
+def test_without_engine_and_store_nothing_is_answered() -> None:
+    """Every request is unanswered, and the signature is empty."""
+    given: list[BaseModel | Failure] = NoAnswers().read([request("red"), request("blue")])
+    assert [one.reason for one in given if isinstance(one, Failure)] == [Failed.NOT_ANSWERED] * 2
+    assert NoAnswers().signature == {}

@@ -1,0 +1,565 @@
+"""Running a stage over a dataset: rows sorted by their fate, caches, later answers."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+from datasets import Dataset, Image, Value, load_from_disk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image as Pictures
+
+from echo_hf.engines.base import Completion, Request
+from echo_hf.errors import TableError
+from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answers import StoredAnswers
+from echo_hf.pipeline.batch_inference import fill
+from echo_hf.pipeline.result import FillStats, StageResult
+from echo_hf.pipeline.stage import Remark, Stage, kept, parents_of, remarks
+from echo_hf.pipeline.stage_runner import check_columns, run_stage
+from echo_hf.reasons import Reject, Status
+from echo_hf.tables import POSTS, STRING, Column, Table
+from tests.stages_for_tests import ByAuthor, Echo, Guess, Scripted, posts, request, url
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    made = Store(tmp_path / "answers.sqlite")
+    yield made
+    made.close()
+
+
+def _texts(dataset: Dataset) -> list[str | None]:
+    return list(dataset["text"])
+
+
+def _names(result: StageResult) -> dict[str, list[str]]:
+    return dict(zip(result.dataset["url"], result.dataset["names"], strict=True))
+
+
+def _reasons(result: StageResult) -> dict[str, str]:
+    return dict(zip(result.quarantine["url"], result.quarantine["_reason"], strict=True))
+
+
+class TestSorting:
+    """Each row ends in one place, whole."""
+
+    def test_kept_rows_have_the_declared_columns_alone(self) -> None:
+        """What goes on is the stage's output, in order, without control columns."""
+        result = run_stage(Echo("!"), posts("red", "drop it", "note blue"))
+        assert result.dataset.features == POSTS.features
+        assert _texts(result.dataset) == ["red!", "note blue!"]
+
+    def test_rejects_hold_the_input_rows(self) -> None:
+        """A rejected row is there as it came, with reason and detail, and no request."""
+        result = run_stage(Echo("!"), posts("red", "drop it", "drop that"))
+        assert list(result.rejects.features) == [*POSTS.columns, "_reason", "_detail", "_request"]
+        assert _texts(result.rejects) == ["drop it", "drop that"]
+        assert list(result.rejects["_reason"]) == ["trash", "trash"]
+        assert list(result.rejects["_detail"]) == ["it", "that"]
+        assert list(result.rejects["_request"]) == [None, None]
+
+    def test_quarantine_holds_the_input_rows_and_the_request(self, store: Store) -> None:
+        """A failed call's row is there as it came, with the key under which it is remembered."""
+        rows = posts("red", "error blue", "green\noff pink")
+        result = run_stage(Guess(), rows, engine=Scripted(), store=store)
+        keys = request_keys(Scripted().signature(), [request("error blue"), request("off pink")])
+        assert _names(result) == {url(0): ["red"]}
+        assert _texts(result.quarantine) == ["error blue", "green\noff pink"]
+        assert list(result.quarantine["_reason"]) == ["engine_error", "off_schema"]
+        assert result.quarantine["_detail"][0] == "no power for blue"
+        assert list(result.quarantine["_request"]) == [key.hex() for key in keys]
+
+    def test_notices_stand_beside_kept_rows(self) -> None:
+        """A remark about a row that goes on names the row and the reason."""
+        result = run_stage(Echo(), posts("red", "note blue"))
+        assert result.notices.to_list() == [
+            {"_parent": [url(1)], "_reason": "bad_field", "_detail": None}
+        ]
+
+    def test_a_rejection_of_several_rows_rejects_each(self) -> None:
+        """Rows that were rejected together are each kept in the rejects, and each counted."""
+        rows = posts("a", "b", "c", authors=[None, "tomo", None])  # type: ignore[list-item]
+        result = run_stage(ByAuthor(), rows)
+        assert _texts(result.rejects) == ["a", "c"]
+        assert result.stats.rejected == {"no_url": 2}
+        assert result.dataset.to_list() == [{"author": "tomo", "urls": [url(1)]}]
+
+    def test_rows_with_one_key_are_each_in_the_rejects(self) -> None:
+        """Two posts under one address that are both rejected are both there, as they came."""
+        table = posts("drop a", "drop b").with_format("arrow")[:]
+        table = table.set_column(0, "url", pa.array(["u", "u"]))
+        assert _texts(run_stage(Echo(), Dataset(table)).rejects) == ["drop a", "drop b"]
+
+    def test_the_counts_are_those_of_the_rows(self) -> None:
+        """In, kept, by reason, and the stage's own tally."""
+        result = run_stage(Echo(), posts("red", "drop it", "note blue", "twice", None, "drop"))
+        stats = result.stats
+        assert (stats.stage, stats.rows_in, stats.kept) == ("echo", 6, 5)
+        assert (stats.rejected, stats.quarantined, stats.noted) == (
+            {"trash": 2},
+            {},
+            {"bad_field": 1},
+        )
+        assert stats.tally == {"texts": 4}
+        assert stats.fill == FillStats()
+        assert stats.seconds > 0
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.lists(st.sampled_from(["red", "drop", "error x", "refuse", "off\nred", ""])))
+    def test_every_row_is_in_exactly_one_place(
+        self, tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+    ) -> None:
+        """Kept and quarantined rows are the input rows, and the stats count the same."""
+        store = Store(tmp_path_factory.mktemp("one") / "answers.sqlite")
+        rows = posts(*texts)
+        result = run_stage(Guess(), rows, engine=Scripted(), store=store)
+        places = Counter([*result.dataset["url"], *result.quarantine["url"]])
+        assert places == Counter(rows["url"])
+        assert sum(result.stats.quarantined.values()) == len(result.quarantine)
+        assert result.stats.kept == len(result.dataset)
+        store.close()
+
+    def test_no_rows_give_all_tables_with_their_columns(self, store: Store) -> None:
+        """An empty dataset becomes four empty datasets with the same features as full ones."""
+        full = run_stage(Guess(), posts("red", "error x"), engine=Scripted(), store=store)
+        empty = run_stage(Guess(), posts(), engine=Scripted(), store=store)
+        for name in ("dataset", "rejects", "quarantine", "notices"):
+            made = getattr(empty, name)
+            assert len(made) == 0
+            assert made.features == getattr(full, name).features, name
+
+    def test_further_columns_are_ignored_and_kept_with_rejected_rows(self) -> None:
+        """Columns beyond the declared ones do not disturb, and a reject keeps them."""
+        rows = posts("red", "drop it").add_column("likes", [1, 2])
+        result = run_stage(Echo(), rows)
+        assert result.dataset.features == POSTS.features
+        assert list(result.rejects["likes"]) == [2]
+
+    def test_a_quarantine_can_be_run_again_by_itself(self, store: Store) -> None:
+        """Its own remarks are no obstacle: what is said now replaces what was said then."""
+        first = run_stage(Guess(), posts("once red", "error x"), engine=Scripted(), store=store)
+        second = run_stage(Guess(), first.quarantine, engine=Scripted(), store=store)
+        assert second.quarantine.features == first.quarantine.features
+        assert _reasons(second) == {url(1): "engine_error"}
+
+    def test_more_rows_than_a_batch_keep_their_order(self, store: Store) -> None:
+        """2300 rows, of which every hundredth fails."""
+        lines = [f"{'error' if at % 100 == 7 else 'colour'} x{at}" for at in range(2300)]
+        result = run_stage(Guess(), posts(*lines), engine=Scripted(window=64), store=store)
+        assert list(result.quarantine["url"]) == [url(at) for at in range(7, 2300, 100)]
+        wanted = [at for at in range(2300) if at % 100 != 7]
+        assert list(result.dataset["url"]) == [url(at) for at in wanted]
+        assert list(result.dataset["names"]) == [[f"x{at}"] for at in wanted]
+
+    def test_selected_rows_are_sorted_as_well(self) -> None:
+        """A dataset that is a selection of another is run in its own order."""
+        result = run_stage(Echo(), posts("red", "drop it", "blue", "drop that").select([3, 2, 0]))
+        assert _texts(result.dataset) == ["blue", "red"]
+        assert _texts(result.rejects) == ["drop that"]
+
+
+class TestRefusals:
+    """A stage or a dataset that breaks the contract is refused in one line."""
+
+    @pytest.mark.parametrize("cached", [False, True])
+    def test_a_stage_that_loses_a_row_is_refused(self, tmp_path: Path, cached: bool) -> None:
+        """The row is named, each time: a wrong result is not read back as a right one."""
+        cache = tmp_path if cached else None
+        message = f"^stage 'echo' lost 2 rows, the first is '{url(1)}': every input row must"
+        for _ in range(2):
+            with pytest.raises(TableError, match=message):
+                run_stage(Echo(), posts("red", "lose it", "blue", "lose that"), cache_dir=cache)
+
+    def test_a_stage_that_loses_every_row_is_refused(self) -> None:
+        """Also where nothing at all comes back."""
+        with pytest.raises(TableError, match="lost 2 rows"):
+            run_stage(Echo(), posts("lose", "lose"))
+
+    @pytest.mark.parametrize(
+        ("parents", "status", "message"),
+        [
+            (["nobody"], "kept", "_parent 'nobody': expected keys of input rows"),
+            ([], "kept", "_parent none: expected keys of input rows"),
+            ([url(0)], "dropped", "_status 'dropped': expected one of"),
+            ([url(0)], None, "_status None: expected one of"),
+        ],
+    )
+    def test_a_row_that_would_vanish_is_refused(
+        self, parents: list[str], status: str | None, message: str
+    ) -> None:
+        """A row of no known parent or fate would be in no table: the stage is at fault."""
+
+        @dataclass(frozen=True)
+        class Careless(Echo):
+            """Adds a row of its own making."""
+
+            def __call__(self, table: pa.Table) -> pa.Table:
+                """The rows as they should be, and one more."""
+                rows = super().__call__(table)
+                more = {**rows.slice(0, 1).to_pylist()[0], "_parent": parents, "_status": status}
+                return pa.concat_tables([rows, pa.Table.from_pylist([more], schema=rows.schema)])
+
+        with pytest.raises(TableError) as caught:
+            run_stage(Careless(), posts("red"))
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_a_missing_column_is_named(self) -> None:
+        """The message says which column, of which table, who reads it and what is there."""
+        rows = posts("red").remove_columns(["lang", "text"])
+        with pytest.raises(TableError) as caught:
+            run_stage(Echo(), rows)
+        assert str(caught.value) == (
+            f"'echo' reads column 'text' of table 'posts', the dataset has {rows.column_names!r}: "
+            "add it, or run the stage before"
+        )
+
+    def test_a_column_of_another_type_is_named(self) -> None:
+        """A column is never cast in silence."""
+        rows = posts("red").cast_column("text", Value("large_string"))
+        with pytest.raises(TableError) as caught:
+            run_stage(Echo(), rows)
+        assert str(caught.value) == (
+            "column 'text' has type 'large_string', 'echo' expects 'string': "
+            "cast it to echo_hf.tables' features"
+        )
+
+    def test_a_type_inside_a_column_counts(self) -> None:
+        """Fields of structs and items of lists have their types, too."""
+        features = posts("red").features
+        features["engagement"] = {**features["engagement"], "likes": Value("int32")}
+        with pytest.raises(TableError, match="column 'engagement' has type 'struct<likes: int32"):
+            check_columns(POSTS, posts("red").cast(features), "echo")
+
+    def test_a_dataset_that_fits_is_accepted(self) -> None:
+        """Declared columns in any order, beside others."""
+        rows = posts("red").add_column("likes", [1])
+        check_columns(POSTS, rows.select_columns(rows.column_names[::-1]), "echo")
+
+    def test_an_engine_whose_answers_are_kept_needs_a_store(self) -> None:
+        """Asking without keeping would lose what was paid for."""
+        with pytest.raises(ValueError, match="needs a store"):
+            run_stage(Guess(), posts("red"), engine=Scripted())
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A folder for mapped results."""
+    return tmp_path / "cache"
+
+
+class TestLaterRuns:
+    """What a second run asks, computes and reads back."""
+
+    def test_an_unchanged_run_asks_nothing_and_reads_back_the_same(
+        self, store: Store, cache: Path
+    ) -> None:
+        """No stream, no call, equal rows under an equal fingerprint."""
+        rows = posts("red", "blue\ngreen")
+        first = run_stage(Guess(), rows, engine=Scripted(), store=store, cache_dir=cache)
+        [file] = cache.glob("guess-*.arrow")
+        written = file.stat().st_mtime_ns
+        engine = Scripted()
+        second = run_stage(Guess(), rows, engine=engine, store=store, cache_dir=cache)
+        assert (engine.streams, second.stats.fill.calls) == (0, 0)
+        assert file.stat().st_mtime_ns == written
+        assert second.dataset.to_list() == first.dataset.to_list()
+        assert second.dataset._fingerprint == first.dataset._fingerprint
+        assert (second.stats.kept, second.stats.tally) == (first.stats.kept, first.stats.tally)
+
+    def test_only_quarantined_rows_are_tried_again(self, store: Store, cache: Path) -> None:
+        """The others are not even looked up; the answers that came change the fingerprint."""
+        rows = posts("red", "short blue", "silent green", "refuse pink")
+        first = run_stage(Guess(), rows, engine=Scripted(), store=store, cache_dir=cache)
+        assert _reasons(first) == {url(1): "cut", url(2): "not_answered", url(3): "refused"}
+        engine = Scripted()
+        patient = request("short blue")
+        [key] = request_keys(engine.signature(), [patient])
+        done = Scripted()._completion(request("blue"))
+        store.put(key, patient, done, engine.signature())
+        second = run_stage(Guess(), rows, engine=engine, store=store, cache_dir=cache)
+        assert second.stats.fill.requests == 3
+        assert set(engine.lines()) == {"silent green", "refuse pink"}
+        assert _names(second) == {url(0): ["red"], url(1): ["blue"]}
+        assert _reasons(second) == {url(2): "not_answered", url(3): "refused"}
+        assert second.dataset._fingerprint != first.dataset._fingerprint
+
+    def test_what_could_not_be_read_is_asked_again_later(self, store: Store, cache: Path) -> None:
+        """Once within its first run, and again in the next, for a model that is not always odd."""
+        engine = Scripted()
+        for calls in (2, 4):
+            result = run_stage(
+                Guess(), posts("babble red"), engine=engine, store=store, cache_dir=cache
+            )
+            assert _reasons(result) == {url(0): "unreadable"}
+            assert len(engine.asked) == calls
+
+    def test_answers_that_came_in_between_are_read(self, store: Store, cache: Path) -> None:
+        """A run that was killed after its last answer, and before its map, loses nothing."""
+        rows = posts("red", "error blue")
+        run_stage(Guess(), rows, engine=Scripted(), store=store, cache_dir=cache)
+        [key] = request_keys(Scripted().signature(), [request("error blue")])
+        done = Scripted()._completion(request("blue"))
+        store.put(key, request("error blue"), done, Scripted().signature())
+        engine = Scripted()
+        result = run_stage(Guess(), rows, engine=engine, store=store, cache_dir=cache)
+        assert (engine.streams, result.stats.fill.calls) == (0, 0)
+        assert _names(result) == {url(0): ["red"], url(1): ["blue"]}
+        assert len(result.quarantine) == 0
+
+    @pytest.mark.parametrize("cached", [False, True])
+    def test_offline_asks_nothing_and_reads_what_is_there(
+        self, store: Store, cache: Path, cached: bool
+    ) -> None:
+        """First everything waits; what was answered meanwhile is read, offline still."""
+        rows, engine = posts("red", "blue"), Scripted()
+
+        def offline() -> StageResult:
+            return run_stage(
+                Guess(),
+                rows,
+                engine=engine,
+                store=store,
+                cache_dir=cache if cached else None,
+                offline=True,
+            )
+
+        assert _reasons(offline()) == {url(0): "not_answered", url(1): "not_answered"}
+        fill(Guess(), rows.select([1]), Scripted(), store)
+        result = offline()
+        assert engine.streams == 0
+        assert (_names(result), _reasons(result)) == ({url(1): ["blue"]}, {url(0): "not_answered"})
+
+    def test_later_answers_are_seen_without_a_cache_folder(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        """A dataset with cache files of its own does not bring back the old quarantine."""
+        posts("red", "once blue").save_to_disk(tmp_path / "posts")
+        rows = load_from_disk(tmp_path / "posts")
+        first = run_stage(Guess(), rows, engine=Scripted(), store=store, offline=True)
+        second = run_stage(Guess(), rows, engine=Scripted(), store=store)
+        assert (len(first.quarantine), len(second.quarantine)) == (2, 0)
+        assert _names(second) == {url(0): ["red"], url(1): ["blue"]}
+
+    def test_answers_given_to_the_stage_itself_are_read_anew(
+        self, store: Store, cache: Path
+    ) -> None:
+        """A stage bound to a store, and run without an engine, sees later answers as well."""
+        rows = posts("red")
+        stage = Guess().answered_by(StoredAnswers(store, Scripted().signature()))
+        assert _reasons(run_stage(stage, rows, cache_dir=cache)) == {url(0): "not_answered"}
+        fill(Guess(), rows, Scripted(), store)
+        assert _names(run_stage(stage, rows, cache_dir=cache)) == {url(0): ["red"]}
+
+    def test_without_a_cache_folder_the_store_still_answers(self, store: Store) -> None:
+        """Nothing is read back but the answers, and nothing is asked twice."""
+        rows = posts("red", "blue")
+        first = run_stage(Guess(), rows, engine=Scripted(), store=store)
+        engine = Scripted()
+        second = run_stage(Guess(), rows, engine=engine, store=store)
+        assert (engine.streams, second.stats.fill.store_hits) == (0, 2)
+        assert second.dataset.to_list() == first.dataset.to_list()
+        assert second.dataset._fingerprint == first.dataset._fingerprint
+
+    @pytest.mark.parametrize("stage", [Guess(loud=True), Guess(instructions="Name it.")])
+    def test_a_changed_stage_is_computed_again(
+        self, store: Store, cache: Path, stage: Guess
+    ) -> None:
+        """Another parameter reads the same answers, another prompt asks anew; both are mapped."""
+        rows = posts("red")
+        first = run_stage(Guess(), rows, engine=Scripted(), store=store, cache_dir=cache)
+        engine = Scripted()
+        second = run_stage(stage, rows, engine=engine, store=store, cache_dir=cache)
+        assert engine.lines() == ([] if stage.loud else ["red"])
+        assert _names(second) == {url(0): ["RED" if stage.loud else "red"]}
+        assert second.dataset._fingerprint != first.dataset._fingerprint
+        assert len(list(cache.glob("guess-*.arrow"))) == 2
+
+    def test_another_model_is_asked_anew(self, store: Store, cache: Path) -> None:
+        """Its answers do not mix with those of the first."""
+        rows, other = posts("red"), Scripted("two")
+        run_stage(Guess(), rows, engine=Scripted(), store=store, cache_dir=cache)
+        run_stage(Guess(), rows, engine=other, store=store, cache_dir=cache)
+        assert other.lines() == ["red"]
+        assert len(store) == 2
+
+    def test_anew_computes_what_the_cache_holds(self, tmp_path: Path, cache: Path) -> None:
+        """For a stage that reads a file, whose change no digest tells."""
+        notes = tmp_path / "notes.txt"
+
+        @dataclass(frozen=True)
+        class Reads(Echo):
+            """Adds what stands in a file."""
+
+            def __call__(self, table: pa.Table) -> pa.Table:
+                """The rows with the file's text."""
+                return Echo(notes.read_text())(table)
+
+        notes.write_text("!")
+        run_stage(Reads(), posts("red"), cache_dir=cache)
+        notes.write_text("?")
+        texts = [
+            _texts(run_stage(Reads(), posts("red"), cache_dir=cache, anew=anew).dataset)
+            for anew in (False, True, False)
+        ]
+        assert texts == [["red!"], ["red?"], ["red?"]]
+
+    def test_rules_that_abstain_are_not_asked_the_same_again(self, cache: Path) -> None:
+        """What plain rules cannot decide waits for a model, under its own reason."""
+
+        @dataclass
+        class Rules(Scripted):
+            """Abstains from everything."""
+
+            stored: bool = False
+
+            def _completion(self, asked: Request) -> Completion:
+                del asked
+                return Completion(None, "needs_model", "error")
+
+        rows, engine = posts("red"), Rules()
+        for _ in range(2):
+            result = run_stage(Guess(), rows, engine=engine, cache_dir=cache)
+            assert _reasons(result) == {url(0): "needs_model"}
+        assert engine.streams == 1
+
+    def test_a_direct_engine_needs_no_store(self) -> None:
+        """Where answers are not kept, they are computed while the rows are mapped."""
+        result = run_stage(Guess(), posts("red", "off blue"), engine=Scripted(stored=False))
+        assert _names(result) == {url(0): ["red"]}
+        assert _reasons(result) == {url(1): "off_schema"}
+        assert result.stats.fill == FillStats()
+
+    def test_what_follows_notices_a_smaller_quarantine(self, store: Store, cache: Path) -> None:
+        """The next stage over the kept rows is computed again when rows came back."""
+        rows = posts("red", "error blue")
+        prints = []
+        for line in ("error blue", "blue"):
+            [key] = request_keys(Scripted().signature(), [request("error blue")])
+            store.put(key, request("error blue"), Scripted()._completion(request(line)), {})
+            result = run_stage(
+                Guess(), rows, engine=Scripted(), store=store, cache_dir=cache, offline=True
+            )
+            prints.append(result.dataset._fingerprint)
+        assert prints[0] != prints[1]
+
+    def test_the_tables_beside_have_fingerprints_of_their_content(self, store: Store) -> None:
+        """Rejects, quarantine and notices of different runs are told apart by datasets' caches."""
+        results = [
+            run_stage(Echo(), posts("red", "drop it", "note blue")),
+            run_stage(Echo("!"), posts("red", "drop it", "note blue")),
+            run_stage(Echo(), posts("drop red", "drop it", "note blue")),
+            run_stage(Guess(), posts("red", "error it"), engine=Scripted(), store=store),
+        ]
+        assert results[0].rejects._fingerprint == results[1].rejects._fingerprint
+        prints = [
+            getattr(result, name)._fingerprint
+            for result in (results[0], *results[2:])
+            for name in ("rejects", "quarantine")
+            if len(getattr(result, name))
+        ]
+        assert len(set(prints)) == len(prints) == 3
+
+
+def test_map_by_hand_works_and_asks_nothing(store: Store) -> None:
+    """`dataset.map(stage)` with a stage bound to stored answers is the same as `run_stage`."""
+    rows = posts("red", "error blue")
+    engine = Scripted()
+    fill(Guess(), rows, engine, store)
+    asked = len(engine.asked)
+    stage = Guess().answered_by(StoredAnswers(store, engine.signature()))
+    mapped = rows.with_format("arrow").map(stage, **stage.map_arguments(rows))
+    assert len(engine.asked) == asked
+    assert [(row["url"], row["names"], row["_status"]) for row in mapped.with_format(None)] == [
+        (url(0), ["red"], "kept"),
+        (None, None, "quarantined"),
+    ]
+
+
+def test_map_by_hand_over_processes_reads_the_same_store(store: Store) -> None:
+    """The stage is pickled into workers, which open the store for themselves."""
+    rows = posts("red", "blue", "green")
+    fill(Guess(), rows, Scripted(), store)
+    stage = Guess().answered_by(StoredAnswers(store, Scripted().signature()))
+    mapped = rows.with_format("arrow").map(stage, **stage.map_arguments(rows), num_proc=2)
+    assert list(mapped.with_format(None)["names"]) == [["red"], ["blue"], ["green"]]
+
+
+def test_progress_is_passed_on(store: Store) -> None:
+    """The caller of a stage hears of each call."""
+    seen: list[int] = []
+    run_stage(
+        Guess(),
+        posts("red", "blue"),
+        engine=Scripted(),
+        store=store,
+        progress=lambda stats: seen.append(stats.calls),
+    )
+    assert seen == [1, 2]
+
+
+def _photo(number: int) -> bytes:
+    file = io.BytesIO()
+    noise = Pictures.effect_noise((48, 32), 90 + number).convert("RGB")
+    noise.save(file, "JPEG", quality=70)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("decode", [False, True], ids=["bytes", "decoding column"])
+@pytest.mark.parametrize("cached", [False, True])
+def test_pictures_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, decode: bool) -> None:
+    """A picture column is passed on, kept and rejected without one byte of it changing."""
+    photos = Table(
+        "photos",
+        "one picture",
+        ("name",),
+        {"name": Column(STRING, "name"), "picture": Column(Image(decode=decode), "picture")},
+    )
+
+    @dataclass(frozen=True)
+    class Passes(Stage):
+        """Passes pictures on, the odd ones to the rejects."""
+
+        name: ClassVar[str] = "passes"
+        version: ClassVar[int] = 1
+        inputs: ClassVar[Table] = photos
+        outputs: ClassVar[Table] = photos
+
+        def __call__(self, table: pa.Table) -> pa.Table:
+            """The even rows as they are."""
+            names = table["name"].to_pylist()
+            even = table.take(pa.array([row for row in range(len(names)) if row % 2 == 0]))
+            odd = [
+                Remark(Status.REJECTED, [name], Reject.TRASH)
+                for row, name in enumerate(names)
+                if row % 2
+            ]
+            rows = kept(even.replace_schema_metadata(None), parents_of(even["name"]))
+            return pa.concat_tables([rows, remarks(photos, odd)])
+
+    data = [_photo(number) for number in range(4)]
+    given = [{"name": str(at), "picture": {"bytes": one}} for at, one in enumerate(data)]
+    rows = Dataset(pa.Table.from_pylist(given, schema=photos.features.arrow_schema))
+    result = run_stage(Passes(), rows, cache_dir=tmp_path if cached else None)
+    again = run_stage(Passes(), result.dataset, cache_dir=tmp_path if cached else None)
+    assert result.dataset.features == photos.features
+    assert result.rejects.features["picture"] == Image(decode=decode)
+
+    def digests(dataset: Dataset) -> list[str]:
+        pictures = dataset.with_format("arrow")[:]["picture"].to_pylist()
+        return [hashlib.sha256(picture["bytes"]).hexdigest() for picture in pictures]
+
+    wanted = [hashlib.sha256(one).hexdigest() for one in data]
+    assert digests(result.dataset) == wanted[::2]
+    assert digests(result.rejects) == wanted[1::2]
+    assert digests(again.dataset) == wanted[:1]

@@ -1,0 +1,359 @@
+"""Blanks of templates: which pieces of a prompt are some, and what completing them changes."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from echo_hf.samples.blanks import Completed, completed, default_of, name_of, placeholders
+from echo_hf.samples.shown_images import LONGEST_PLACEHOLDER
+
+MARKS = "[]{}<>()（）【】_〇 \n:,\"'/!abK7猫🍓"
+PROMPTS = st.text(alphabet=MARKS, max_size=60) | st.text(max_size=60)
+# Letters that no placeholder below has.
+PLAIN = st.text(alphabet="klmnop qrs.,\n", max_size=12).map(lambda text: text + " ")
+BLANKS = ("[PET]", "<city>", "{hat}", "(object)", "【猫】", '{argument name="x" default="y"}')
+
+
+@pytest.mark.parametrize(
+    ("prompt", "blanks"),
+    [
+        ("A [COUNTRY NAME] made of [material]", ["[COUNTRY NAME]", "[material]"]),
+        ("A window of <subject>, <art style>", ["<subject>", "<art style>"]),
+        (
+            'Poster of {argument name="city" default="Oslo"} in {season}',
+            ['{argument name="city" default="Oslo"}', "{season}"],
+        ),
+        ("A stamp with (object) and the word (word)", ["(object)", "(word)"]),
+        ("一盏【水果】形状的台灯，［颜色］墙面", ["【水果】", "［颜色］"]),
+        ("If ___ were a ______, in bright colours", ["___", "______"]),
+        ("〇〇が描いた絵", ["〇〇"]),
+        ("A {{logo}} on ${material} with [[subject]]", ["{{logo}}", "${material}", "[[subject]]"]),
+        ("A page stamped [{City}, {Country}]", ["{City}", "{Country}"]),
+        ("A soft icon of [🍓] on [white / blue]", ["[🍓]", "[white / blue]"]),
+        ("[PET] and [PET] again", ["[PET]", "[PET]"]),
+        (
+            "Un cartel de (tu ciudad) con (insert your dish here)",
+            [
+                "(tu ciudad)",
+                "(insert your dish here)",
+            ],
+        ),
+    ],
+)
+def test_each_notation_is_found_with_its_marks(prompt: str, blanks: list[str]) -> None:
+    """Letter for letter, in order, as often as it stands there."""
+    assert placeholders(prompt) == blanks
+
+
+LONG = '{argument name="quote" default="' + "so it goes " * 19 + '!"}'
+
+
+@pytest.mark.parametrize(
+    ("prompt", "blanks"),
+    [
+        ("【】的海报，背景是【　】", ["【】", "【　】"]),
+        ("画一只（）在海边，写着（　）", ["（）", "（　）"]),
+        ("a [...] in the rain, a […] above, a [   ]", ["[...]", "[…]", "[   ]"]),
+        ("a {} in the rain, a map of {}.", ["{}", "{}"]),
+        ("a [] hat and a hat of (   ) in blue", ["[]", "(   )"]),
+    ],
+)
+def test_marks_around_nothing_are_blanks(prompt: str, blanks: list[str]) -> None:
+    """Han marks anywhere; those that code and faces use as well, between words alone."""
+    assert placeholders(prompt) == blanks
+    assert [name_of(one) for one in blanks] == [""] * len(blanks)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "x = {}",
+        "return {}",
+        "main () {}",
+        "class Fox {}",
+        "foo() and bar(  )",
+        "items: {}",
+        '{"a": {}, "b": [], "c": [...]}',
+        "list[...] and [...](https://example.org)",
+        "( ͡° ͜ʖ ͡°) ( ) ()",
+        "(  ) yes\n(  ) no\n[] maybe",
+        "if (x) {}; y",
+    ],
+)
+def test_marks_around_nothing_in_code_are_none(prompt: str) -> None:
+    """Nor are faces, links, data, and boxes to tick."""
+    assert placeholders(prompt) == []
+
+
+@pytest.mark.parametrize(
+    ("blank", "default"),
+    [
+        (LONG, "so it goes " * 19 + "!"),
+        ('{argument name="a" default="b {c} d"}', "b {c} d"),
+        ('{argument name="a" default="it\'s [so]"}', "it's [so]"),
+        (r"{argument name=\"a\" default=\"b {c} d\"}", "b {c} d"),
+    ],
+)
+def test_a_declared_blank_is_one_whatever_value_it_proposes(blank: str, default: str) -> None:
+    """The value may be long and hold marks of its own; it is read whole."""
+    assert placeholders(f"a sign: {blank}, in {{place}}") == [blank, "{place}"]
+    assert default_of(blank) == default
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "a fox (4k, sharp) by the sea (no text) and a lamp (PBR)",
+        "three lights (red, green), a ratio of (16:9), a label (double happiness)",
+        "颜色（Colors）和光线（柔和）",
+        "see [this page](https://example.org/a) and ![fox](fox.png) and [1]",
+        "<b>bold</b> <span style='color: red'>red</span> <br> <https://example.org> <3 you > me",
+        "<scene>a fox</scene> and <lora:foxes:0.8>",
+        "(；´д｀) ¯\\_(ツ)_/¯ >___< ^__^ T___T __init__ ___very bold___",
+        "- [ ] sharp\n- [x] wide\n___\n",
+        "a fox, [cat:dog:0.5], (fur:1.4)",
+        "make it like [the attached image] and [Image 2], [参考图片]",
+        "【风格】水彩\n【主体】一只猫\n",
+        "[Style]: watercolour\n[Light]\nsoft, from the left\n",
+        "if x<y and y>z",
+        "\x1b[31mred\x1b[0m",
+        '{"light": ["red", "blue"], "size": [4, 5], "deep": {"a": {"b": "c"}}, "none": []}',
+        "{ color: 'red', size: 2 }",
+    ],
+)
+def test_what_only_looks_like_a_blank_is_none(prompt: str) -> None:
+    """Remarks, glosses, links, tags, faces, boxes, rules, weights, headings, pictures, data."""
+    assert placeholders(prompt) == []
+
+
+def test_a_blank_inside_a_string_of_json_is_one() -> None:
+    """The object and its lists are data, what stands in their strings is the prompt's."""
+    prompt = json.dumps({"subject": "a [PET] in {city}", "colours": ["red", "<colour>"]}, indent=1)
+
+    assert placeholders(prompt) == ["[PET]", "{city}", "<colour>"]
+
+
+def test_headings_above_a_template_leave_its_blanks() -> None:
+    """What has a colon at the beginning of its line is a heading; elsewhere it is a blank."""
+    assert placeholders("[SCENE]: a [PET] in the rain") == ["[PET]"]
+    assert placeholders("[PET] on a bicycle\n[CITY] in the rain") == ["[PET]", "[CITY]"]
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "name", "default"),
+    [
+        ('{argument name="main colour" default="red"}', "main colour", "red"),
+        (r"{argument name=\"City\" default=\"Oslo\"}", "city", "Oslo"),
+        ("[PET: any animal]", "pet", None),
+        ("【水果】", "水果", None),
+        ("____", "", None),
+    ],
+)
+def test_a_blank_has_a_name_and_perhaps_a_value(
+    placeholder: str, name: str, default: str | None
+) -> None:
+    """The name is what stands between the marks, without hints."""
+    assert (name_of(placeholder), default_of(placeholder)) == (name, default)
+
+
+def test_a_placeholder_listed_once_is_filled_everywhere() -> None:
+    """All its places take the one value."""
+    done = completed("a [PET] and its [PET] in [CITY]", [("[PET]", "hen")])
+
+    assert done == Completed(
+        "a hen and its hen in [CITY]", (), left=("[CITY]",), filled=(("[PET]", "hen"),)
+    )
+
+
+def test_a_placeholder_listed_several_times_is_filled_in_order() -> None:
+    """A place each; what is left over on either side is told."""
+    two = [("___", "a hen"), ("___", "an egg")]
+
+    assert completed("___ or ___?", two).prompt == "a hen or an egg?"
+    assert completed("___, ___ or ___?", two).left == ("___",)
+    assert completed("___?", two) == Completed(
+        "a hen?", (), (), surplus=("___",), filled=(("___", "a hen"),)
+    )
+
+
+def test_what_does_not_stand_in_the_prompt_is_unknown() -> None:
+    """Nor does part of a word, of a longer run or of a longer blank count as standing there."""
+    fillings = [(one, "x") for one in ("[DOG]", "cat", "__", "PET", "")]
+
+    done = completed("a category ___ [PET]", fillings)
+
+    assert done.prompt == "a category ___ [PET]"
+    assert done.unknown == ("[DOG]", "cat", "__", "PET", "")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "piece", "expected"),
+    [
+        ("YOUR CITY at night", "YOUR CITY", "Oslo at night"),
+        ("a map of CITY.", "CITY", "a map of Oslo."),
+        ("a map of CITY_NAME", "CITY_NAME", "a map of Oslo"),
+        ("a map of x__y", "__", "a map of xOsloy"),
+    ],
+)
+def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
+    prompt: str, piece: str, expected: str
+) -> None:
+    """They are blanks only where somebody says so."""
+    assert placeholders(prompt) == []
+    assert completed(prompt, [(piece, "Oslo")]).prompt == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "piece"),
+    [
+        ("a fox in the snow", "a fox in the snow"),
+        ("a fox in the snow", "fox"),
+        ("a neon sign that says OPEN LATE", "OPEN LATE"),
+        ("a poster: I LOVE YOUR CITY SO MUCH", "YOUR CITY"),
+        ("CITY_NAME_LONG", "CITY_NAME"),
+        ("a lamp (PBR) on [this](https://example.org)", "(PBR)"),
+        ("[PET]: a hen", "[PET]"),
+        ("a [YOUR CITY] map", "YOUR CITY"),
+        ("a fox", " "),
+    ],
+)
+def test_what_is_no_blank_cannot_be_replaced(prompt: str, piece: str) -> None:
+    """A model changes nothing but blanks: words, signs' texts, remarks and headings stay."""
+    done = completed(prompt, [(piece, "x")])
+
+    assert (done.prompt, done.unknown, done.filled) == (prompt, (piece,), ())
+
+
+def test_a_longer_blank_goes_before_its_part() -> None:
+    """Both may be filled, each in its own place."""
+    both = completed("[{City}] in {City}", [("{City}", "a"), ("[{City}]", "b")])
+    assert both.prompt == "b in a"
+
+
+def test_values_are_not_searched_for_blanks() -> None:
+    """A value that looks like a placeholder stays as it is."""
+    done = completed("[A] [B]", [("[A]", "[B]"), ("[B]", "[A]")])
+
+    assert (done.prompt, done.left) == ("[B] [A]", ())
+
+
+@given(PROMPTS)
+def test_placeholders_stand_in_the_prompt_in_order(prompt: str) -> None:
+    """None overlaps another, none is longer than an answer may say."""
+    at = 0
+    for placeholder in placeholders(prompt):
+        at = prompt.index(placeholder, at) + len(placeholder)
+        assert 2 <= len(placeholder) <= LONGEST_PLACEHOLDER
+
+
+@given(PROMPTS)
+def test_nothing_listed_changes_nothing(prompt: str) -> None:
+    """All blanks are left."""
+    assert completed(prompt, []) == Completed(prompt, (), tuple(placeholders(prompt)))
+
+
+@given(PROMPTS)
+def test_what_is_found_can_be_filled(prompt: str) -> None:
+    """Filling each with itself changes nothing and leaves none."""
+    found = placeholders(prompt)
+
+    done = completed(prompt, [(one, one) for one in dict.fromkeys(found)])
+
+    filled = tuple((one, one) for one in dict.fromkeys(found))
+    assert done == Completed(prompt, (), (), filled=filled)
+
+
+@given(
+    st.lists(st.tuples(PLAIN, st.sampled_from(BLANKS)), max_size=6),
+    PLAIN,
+    st.lists(st.tuples(st.sampled_from(BLANKS), st.text(max_size=6)), max_size=6),
+)
+@example([("k ", "[PET]"), (" ", "[PET]")], " m", [("[PET]", "[PET]"), ("[PET]", "")])
+def test_literal_text_is_never_changed(
+    pieces: Sequence[tuple[str, str]], end: str, fillings: Sequence[tuple[str, str]]
+) -> None:
+    """The prompt is its literal pieces around the values, taken one place at a time."""
+    values = {one: [value for blank, value in fillings if blank == one] for one in BLANKS}
+    stand = [blank for _, blank in pieces]
+    expected, left, seen = [], [], dict.fromkeys(BLANKS, 0)
+    for plain, blank in pieces:
+        given_values, place = values[blank], seen[blank]
+        seen[blank] += 1
+        if len(given_values) == 1:
+            expected.append(plain + given_values[0])
+        elif place < len(given_values):
+            expected.append(plain + given_values[place])
+        else:
+            expected.append(plain + blank)
+            left.append(blank)
+
+    done = completed("".join(plain + blank for plain, blank in pieces) + end, fillings)
+
+    assert done.prompt == "".join(expected) + end
+    assert set(done.unknown) == {blank for blank, _ in fillings if blank not in stand}
+    assert list(done.left) == left
+    assert Counter(done.filled) == Counter(
+        (blank, value) for blank in BLANKS for value in values[blank][: stand.count(blank)]
+    )
+    assert set(done.surplus) == {
+        blank for blank in set(stand) if stand.count(blank) < len(values[blank]) > 1
+    }
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        "[",
+        "[a",
+        "[a]",
+        "{{a}}",
+        "<a ",
+        "((",
+        "_",
+        "【a】",
+        "[a] ",
+        "\n[A]",
+        "【",
+        "( ",
+        "a {} ",
+        '{argument a="',
+        "[ ",
+    ],
+)
+def test_a_hostile_prompt_takes_no_time(seed: str) -> None:
+    """Eight thousand characters of one seed, in processor time."""
+    prompt = (seed * 8000)[:8000]
+    before = time.process_time()
+
+    completed(prompt, [(one, "x") for one in set(placeholders(prompt))])
+
+    assert time.process_time() - before < 5
+
+
+def test_real_prompts(test_data: Path) -> None:
+    """Of 100 prompts that people shared, those with a name in brackets; of others, hardly any.
+
+    In brackets, but no blanks of a text: lists of JSON (3 prompts), and places of a picture (3).
+    """
+    shared = json.loads((test_data / "posts/gpt4o_prompt_posts/cases.json").read_text())
+    english = [case["prompt_en"] for case in shared]
+    bracketed = {at for at, one in enumerate(english) if re.search(r"\[[^\]]+\]", one)}
+    found = {at for at, one in enumerate(english) if placeholders(one)}
+    written = [
+        line.split("\t")[-1]
+        for name in ("dpg_bench/prompts.tsv", "dsg1k/prompts.tsv", "geneval/generation_prompts.txt")
+        for line in (test_data / "prompts" / name).read_text().splitlines()
+    ]
+
+    assert len(bracketed - found) <= 6
+    assert len(found) == 35
+    assert sum(bool(placeholders(one)) for one in written) <= 1

@@ -1,0 +1,265 @@
+"""What a model says about a thread is held to the rules."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.reasons import Notice
+from echo_hf.samples.extract import Drafts
+from echo_hf.samples.thread_parts import ExtractAnswer
+
+
+def post(number: int, parent: int, text: str | None, *pictures: str) -> dict[str, Any]:
+    """A post as `threads` holds it."""
+    shown = [{"sha256": digest, "url": None, "alt_text": None} for digest in pictures]
+    return {
+        "url": f"https://example.org/{number}",
+        "parent": parent,
+        "text": text,
+        "pictures": shown,
+    }
+
+
+THREAD = [
+    post(0, -1, "New trick, prompt below", "root-picture"),
+    post(1, 0, "Prompt: a fox in the snow\n\nand also: a bear in the sand", "own-picture"),
+    post(2, 1, "amazing result", "mine"),
+    post(3, 2, None, "wordless"),
+    post(4, 0, "the hands are wrong"),
+]
+EVERYTHING = list(range(len(THREAD)))
+
+
+def answer(*samples: dict[str, Any]) -> ExtractAnswer:
+    """A model's answer, with a quality where none is given."""
+    return ExtractAnswer.model_validate(
+        {"samples": [{"quality": "Benchmark", "feedback": [], **sample} for sample in samples]}
+    )
+
+
+def test_a_wordless_picture_goes_to_the_prompt_above_it() -> None:
+    """A reply with a picture and no text joins the sample of its nearest ancestor that has one."""
+    drafts = Drafts(THREAD)
+    drafts.add(answer({"prompt": "a fox in the snow", "posts": [1, 2]}), EVERYTHING)
+
+    assert [draft.posts for draft in drafts.finish()] == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(("given", "quality"), [("Benchmark", "Analysis"), ("Trash", "Trash")])
+def test_our_mark_of_what_was_left_out_is_no_part_of_a_task(given: str, quality: str) -> None:
+    """A prompt that repeats it is noted, and is not drawn."""
+    drafts = Drafts(THREAD)
+    prompt = "a fox in [... 900 characters left out]"
+    drafts.add(answer({"prompt": prompt, "posts": [1], "quality": given}), EVERYTHING)
+
+    assert [draft.quality for draft in drafts.finish()] == [quality]
+    assert drafts.findings == [(Notice.SHORTENED_PROMPT, "https://example.org/1")]
+
+
+def test_a_post_belongs_to_the_first_sample_that_names_it() -> None:
+    """The second sample of a post keeps it as its source, not its pictures, and this is noted."""
+    drafts = Drafts(THREAD)
+    drafts.add(
+        answer(
+            {"prompt": "a fox in the snow", "posts": [1, 0]},
+            {"prompt": "a bear in the sand", "posts": [1, 0, 2]},
+        ),
+        EVERYTHING,
+    )
+    fox, bear = drafts.finish()
+
+    assert (fox.posts, fox.owned) == ([1, 0], [1, 0])
+    assert (bear.posts, bear.owned) == ([1, 2, 3], [2, 3])
+    assert drafts.findings == [
+        (Notice.POST_USED_TWICE, "https://example.org/1"),
+        (Notice.POST_USED_TWICE, "https://example.org/0"),
+    ]
+
+
+def test_feedback_is_what_the_post_says() -> None:
+    """Feedback that the post does not contain is replaced by its own words."""
+    drafts = Drafts(THREAD)
+    said = [{"post": 2, "feedback": "amazing  result"}, {"post": 4, "feedback": "Bad anatomy."}]
+    drafts.add(answer({"prompt": "a fox in the snow", "posts": [1], "feedback": said}), EVERYTHING)
+    (draft,) = drafts.finish()
+
+    assert draft.feedback == {2: "amazing  result", 4: "the hands are wrong"}
+    assert drafts.findings == [(Notice.FEEDBACK_NOT_IN_POST, "https://example.org/4")]
+
+
+def test_a_post_gives_feedback_once() -> None:
+    """The words of a post are feedback of the first sample that claims them."""
+    drafts = Drafts(THREAD)
+    said = [{"post": 4, "feedback": "the hands are wrong"}]
+    drafts.add(
+        answer(
+            {"prompt": "a fox in the snow", "posts": [1], "feedback": said},
+            {"prompt": "a bear in the sand", "posts": [2], "feedback": said},
+        ),
+        EVERYTHING,
+    )
+
+    assert [draft.feedback for draft in drafts.finish()] == [{4: "the hands are wrong"}, {}]
+
+
+def test_numbers_that_were_not_shown_are_noted_and_left_out() -> None:
+    """A model cannot name a post outside the part it was shown."""
+    drafts = Drafts(THREAD)
+    drafts.add(answer({"prompt": "a fox in the snow", "posts": [1, 4, 99]}), [0, 1, 2])
+
+    assert [draft.posts for draft in drafts.finish()] == [[1, 3]]  # 3 has no words: below 1
+    assert drafts.findings == [(Notice.UNKNOWN_NUMBER, "4"), (Notice.UNKNOWN_NUMBER, "99")]
+
+
+def test_a_sample_without_prompt_or_post_is_noted() -> None:
+    """An empty sample makes no row, and is not forgotten."""
+    drafts = Drafts(THREAD)
+    drafts.add(answer({"prompt": " ", "posts": [1]}, {"prompt": "x", "posts": []}), EVERYTHING)
+
+    assert drafts.finish() == []
+    assert [notice for notice, _ in drafts.findings] == [Notice.EMPTY_SAMPLE] * 2
+
+
+@pytest.mark.parametrize("again", ["a fox  in the snow", "a fox in the snow, and more"])
+def test_two_parts_that_show_one_prompt_make_one_sample(again: str) -> None:
+    """Equal prompts, or ones cut from the same place, merge: first prompt, better quality."""
+    drafts = Drafts(THREAD)
+    fox = {"prompt": "a fox in the snow", "posts": [1, 2], "quality": "Analysis"}
+    drafts.add(answer(fox), [0, 1, 2])
+    said = [{"post": 4, "feedback": "the hands are wrong"}]
+    drafts.add(answer({"prompt": again, "posts": [1, 0], "feedback": said}), [0, 1, 4])
+    (draft,) = drafts.finish()
+
+    assert (draft.prompt, draft.quality) == ("a fox in the snow", "Benchmark")
+    assert draft.posts == [1, 2, 0, 3]
+    assert draft.feedback == {4: "the hands are wrong"}
+
+
+def test_a_worse_quality_in_a_later_part_does_not_count() -> None:
+    """Merging keeps the better of two qualities."""
+    drafts = Drafts(THREAD)
+    for quality in ("Analysis", "Trash"):
+        drafts.add(answer({"prompt": "a fox", "posts": [0], "quality": quality}), EVERYTHING)
+
+    assert [draft.quality for draft in drafts.finish()] == ["Analysis"]
+
+
+def test_other_prompts_with_the_same_primary_post_stay_apart() -> None:
+    """A root stands in every part: prompts from replies below it are told apart by their words."""
+    drafts = Drafts(THREAD)
+    for prompt in ("a green owl", "a blue whale", "a green owl"):
+        drafts.add(answer({"prompt": prompt, "posts": [0]}), EVERYTHING)
+
+    assert [draft.prompt for draft in drafts.finish()] == ["a green owl", "a blue whale"]
+
+
+def test_the_equal_prompt_is_the_one_to_merge_with() -> None:
+    """A prompt with the same beginning does not take the place of the equal one after it."""
+    drafts = Drafts(THREAD)
+    drafts.add(answer({"prompt": "a fox in the snow", "posts": [1]}), EVERYTHING)
+    longer = {"prompt": "a fox in the snow, and more", "posts": [1]}
+    drafts.add(answer(longer, {"prompt": "a fox in the snow", "posts": [1]}), EVERYTHING)
+
+    assert [draft.prompt for draft in drafts.finish()] == [
+        "a fox in the snow",
+        "a fox in the snow, and more",
+    ]
+
+
+def test_a_picture_belongs_to_the_first_sample_that_has_it() -> None:
+    """Equal bytes in two posts of a thread land in one sample, once, and this is noted."""
+    drafts = Drafts([post(0, -1, "a", "x", "y"), post(1, 0, "b", "y", "z"), post(2, 0, "c", "x")])
+    drafts.add(
+        answer({"prompt": "one", "posts": [0, 2]}, {"prompt": "two", "posts": [1]}), [0, 1, 2]
+    )
+
+    assert [draft.pictures for draft in drafts.finish()] == [["x", "y"], ["z"]]
+    assert drafts.findings == [(Notice.PICTURE_USED_TWICE, "y")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, False),
+        ("@mira_draws @ovi.art@example.org https://example.org/a?b=c", False),
+        ("\U0001f525\u2764\ufe0f 1\ufe0f\u20e3 \u2139\ufe0f !! \U0001f1eb\U0001f1f7", False),
+        ("_ ... \u2014", False),
+        ("@mira_draws wow", True),
+        ("9/10", True),
+        ("\u753b", True),
+        ("#fox", True),
+    ],
+)
+def test_addressees_and_signs_are_no_words(text: str | None, words: bool) -> None:
+    """A picture with only mentions, links, emoji or punctuation joins the prompt above."""
+    drafts = Drafts([post(0, -1, "a fox", "x"), post(1, 0, text, "y")])
+    drafts.add(answer({"prompt": "a fox", "posts": [0]}), [0, 1])
+
+    assert [draft.posts for draft in drafts.finish()] == [[0] if words else [0, 1]]
+
+
+def test_a_long_chain_of_wordless_pictures_is_cheap() -> None:
+    """Eight thousand pictures below each other find their prompt in one pass."""
+    chain = [post(0, -1, "a fox"), *(post(n, n - 1, None, f"p{n}") for n in range(1, 8001))]
+    drafts = Drafts(chain)
+    drafts.add(answer({"prompt": "a fox", "posts": [0]}), [0])
+    started = time.perf_counter()
+    (draft,) = drafts.finish()
+
+    assert time.perf_counter() - started < 0.5
+    assert draft.posts == list(range(8001))
+
+
+def test_a_chain_without_a_prompt_is_cheap() -> None:
+    """The same below a post that belongs to no sample: nobody walks to the root."""
+    chain = [post(0, -1, "look"), *(post(n, n - 1, "@mira_draws", f"p{n}") for n in range(1, 8001))]
+    drafts = Drafts(chain)
+    started = time.perf_counter()
+
+    assert drafts.finish() == []
+    assert time.perf_counter() - started < 0.5
+
+
+def test_a_post_without_text_gives_no_feedback() -> None:
+    """What a model says on behalf of an empty post is dropped, and noted."""
+    drafts = Drafts(THREAD)
+    said = [{"post": 3, "feedback": "lovely"}]
+    drafts.add(answer({"prompt": "a fox in the snow", "posts": [1], "feedback": said}), EVERYTHING)
+
+    assert [draft.feedback for draft in drafts.finish()] == [{}]
+    assert drafts.findings == [(Notice.FEEDBACK_NOT_IN_POST, "https://example.org/3")]
+
+
+NUMBERS = st.lists(st.integers(-2, 7), max_size=5)
+SAMPLE = st.fixed_dictionaries(
+    {
+        "prompt": st.sampled_from(["a fox in the snow", "a bear in the sand", "other words", ""]),
+        "posts": NUMBERS,
+        "feedback": st.lists(
+            st.fixed_dictionaries(
+                {"post": st.integers(-2, 7), "feedback": st.sampled_from(["a", ""])}
+            ),
+            max_size=4,
+        ),
+    }
+)
+
+
+@given(st.lists(SAMPLE, max_size=6))
+def test_no_answer_breaks_the_accounting(samples: list[dict[str, Any]]) -> None:
+    """Whatever a model says, pictures and words belong to one sample at most, and names differ."""
+    drafts = Drafts(THREAD)
+    drafts.add(answer(*samples), EVERYTHING)
+    made = drafts.finish()
+    owned = [number for draft in made for number in draft.owned]
+    said = [number for draft in made for number in draft.feedback]
+
+    assert len(owned) == len(set(owned))
+    assert len(said) == len(set(said))
+    assert all(set(draft.owned) <= set(draft.posts) for draft in made)
+    assert all(draft.posts[0] == draft.primary for draft in made)

@@ -1,0 +1,242 @@
+"""What a model is shown of a sample: complete, numbered, bounded."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echo_hf.samples.shown_images import (
+    LONGEST_TEXT,
+    LONGEST_TEXTS,
+    MOST_PICTURES,
+    MOST_POSTS,
+    RolesAnswer,
+    parts_of,
+    pictures_of,
+)
+from tests.samples_for_tests import UNHURRIED, digest, picture, post, sample, samples
+
+MARK = len("\n[... 1000000 characters left out]")
+
+
+def many(count: int, *, of_post: int = 1, primary: int = 0) -> dict[str, Any]:
+    """A sample whose replies show so many pictures each, its first post some of its own."""
+    context = [post(0, -1, "prompt"), *(post(n, 0, "mine") for n in range(1, count + 1))]
+    context[0]["pictures"] = [picture(f"p{n}") for n in range(primary)]
+    for number, one in enumerate(context[1:], 1):
+        one["pictures"] = [picture(f"{number}.{n}") for n in range(of_post)]
+    return sample(context, range(count + 1))
+
+
+def names(part: Any) -> list[str]:
+    """Digests of a part's pictures."""
+    return [one.sha256 for one in part.pictures]
+
+
+def test_own_pictures_are_shown_once_in_the_order_of_the_posts() -> None:
+    """Not those of posts above, of other samples, or never fetched; equal bytes at their first."""
+    context = [
+        post(0, -1, "look", "a"),
+        post(1, 0, "prompt", "bc"),
+        {**post(2, 1, "mine"), "pictures": [picture(None), picture("c", "a cat"), picture("d")]},
+    ]
+    row = sample(context, [2, 1])
+    row["output_images"].remove(digest("d"))
+
+    assert [(one.sha256, one.post, one.alt_text) for one in pictures_of(row)] == [
+        (digest("b"), 1, None),
+        (digest("c"), 1, None),
+    ]
+
+
+def test_a_part_by_hand() -> None:
+    """Posts and pictures are numbered; posts above come along, others of the thread do not."""
+    context = [
+        post(0, -1, "hello", author="bo"),
+        post(1, 0, "prompt", "ab"),
+        post(2, 1, "hm", author="cy"),
+        post(3, 2, "mine", "c", author="bo"),
+    ]
+    context[3]["pictures"][0]["alt_text"] = "a cat"
+    (part,) = parts_of(sample(context, [1, 3], [2]), 16)
+
+    assert (part.posts, part.own) == ((0, 1, 2, 3), {1, 3})
+    assert part.as_data(sample(context, [1, 3]), ["[PET]"]) == {
+        "prompt": "a fox in the snow",
+        "placeholders": ["[PET]"],
+        "posts": [
+            _shown(0, -1, "author 1", "hello", [], own=False),
+            _shown(1, 0, "author 2", "prompt", [1, 2], own=True),
+            _shown(2, 1, "author 3", "hm", [], own=False),
+            _shown(3, 2, "author 1", "mine", [3], own=True),
+        ],
+        "pictures": [
+            {"number": 1, "post": 1, "alt_text": None},
+            {"number": 2, "post": 1, "alt_text": None},
+            {"number": 3, "post": 3, "alt_text": "a cat"},
+        ],
+    }
+
+
+def _shown(
+    number: int, parent: int, author: str, text: str, pictures: list[int], *, own: bool
+) -> dict[str, Any]:
+    return {
+        "number": number,
+        "parent": parent,
+        "author": author,
+        "text": text,
+        "pictures": pictures,
+        "own": own,
+    }
+
+
+def test_a_sample_without_pictures_has_no_part() -> None:
+    """There is nothing to look at."""
+    assert parts_of(sample([post(0, -1, "prompt")]), 16) == []
+
+
+def test_every_part_shows_what_the_task_may_start_from() -> None:
+    """The first pictures of the first post stand in all parts, in at most half of the room."""
+    row = many(5, primary=3)
+    parts = parts_of(row, 4)
+
+    assert [names(part)[:2] for part in parts] == [[digest("p0"), digest("p1")]] * 3
+    assert [names(part)[2:] for part in parts] == [
+        [digest("p2"), digest("1.0")],
+        [digest("2.0"), digest("3.0")],
+        [digest("4.0"), digest("5.0")],
+    ]
+
+
+def test_the_pictures_of_a_post_are_judged_together() -> None:
+    """A reply's input and output stand in one part where they fit."""
+    parts = parts_of(many(4, of_post=2, primary=0), 5)
+
+    assert [Counter(one.post for one in part.pictures) for part in parts] == [
+        {1: 2, 2: 2},
+        {3: 2, 4: 2},
+    ]
+
+
+def test_more_pictures_in_a_post_than_a_part_shows() -> None:
+    """They stand in several parts, each once."""
+    parts = parts_of(many(1, of_post=7, primary=0), 3)
+
+    assert [len(part.pictures) for part in parts] == [3, 3, 1]
+    assert len({one for part in parts for one in names(part)}) == 7
+
+
+def test_the_largest_part_shows_every_post_of_its_pictures() -> None:
+    """32 pictures of 32 replies: each reply is there, and so is the post with the task."""
+    (part,) = parts_of(many(MOST_PICTURES), MOST_PICTURES)
+
+    assert part.posts == tuple(range(MOST_PICTURES + 1))
+    assert len(part.as_data(many(MOST_PICTURES), [])["pictures"]) == MOST_PICTURES
+
+
+def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:
+    """A deep thread with very many posts is cut, but never the posts with the pictures."""
+    context = [post(n, n - 1, "deeper") for n in range(200)]
+    context[199]["pictures"] = [picture("a")]
+    (part,) = parts_of(sample(context, [0, 199, *range(1, 199)]), 16)
+
+    assert len(part.posts) == MOST_POSTS
+    assert {0, 199} <= set(part.posts)
+
+
+def test_account_names_are_not_shown() -> None:
+    """Who wrote what is told by a number, and nothing where it is not known."""
+    context = [post(0, -1, "prompt", "a", author="ana_banana"), post(1, 0, "hm", author=None)]
+    (part,) = parts_of(sample(context, [0, 1]), 16)
+    shown = part.as_data(sample(context, [0, 1]), [])
+
+    assert [one["author"] for one in shown["posts"]] == ["author 1", None]
+    assert "ana_banana" not in json.dumps(shown)
+
+
+@pytest.mark.parametrize("where", ["text", "alt_text"])
+def test_what_is_too_long_says_how_much_is_left_out(where: str) -> None:
+    """Posts and descriptions of any length go into a request of bounded length."""
+    context = [post(0, -1, "prompt", "a"), post(1, 0, "short", "b")]
+    written = "y" * (LONGEST_TEXT + 7)
+    if where == "text":
+        context[1]["text"] = written
+    else:
+        context[1]["pictures"][0]["alt_text"] = written
+    row = sample(context, [0, 1])
+    shown = parts_of(row, 16)[0].as_data(row, [])
+    text = shown["posts" if where == "text" else "pictures"][1][where]
+
+    assert text == "y" * LONGEST_TEXT + "\n[... 7 characters left out]"
+    assert shown["posts"][0]["text"] == "prompt"
+
+
+def test_many_long_posts_are_shortened_alike() -> None:
+    """Together they stay in bounds, and a short post among them stays whole."""
+    context = [post(0, -1, "prompt", "a"), *(post(n, 0, "x" * 4000) for n in range(1, 40))]
+    row = sample(context, range(40))
+    part = parts_of(row, 16)[0]
+    texts = [one["text"] for one in part.as_data(row, [])["posts"]]
+
+    assert texts[0] == "prompt"
+    assert len(set(texts[1:])) == 1
+    assert sum(map(len, texts)) <= LONGEST_TEXTS + MARK * len(texts)
+
+
+@given(samples(), st.integers(2, 6))
+@settings(UNHURRIED)
+def test_whatever_the_sample_its_parts_are_right(row: dict[str, Any], most: int) -> None:
+    """No part is too large; each picture stands in one part or leads all; numbers fit."""
+    parts = parts_of(row, most)
+    every = [one.sha256 for one in pictures_of(row)]
+    lead = set.intersection(*(set(names(part)) for part in parts)) if len(parts) > 1 else set()
+    place = {one["url"]: n for n, one in enumerate(row["context"])}
+
+    times = Counter(one for part in parts for one in names(part))
+    assert set(times) == set(every) == set(row["output_images"])
+    assert all(times[one] == 1 or one in lead for one in every)
+    assert len(lead) <= most // 2 or len(parts) <= 1
+    for part in parts:
+        assert 1 <= len(part.pictures) <= most
+        rest = [one for one in names(part) if one not in lead]
+        assert rest == sorted(rest, key=every.index)
+        assert part.own <= {place[one] for one in row["post_urls"]}
+        _numbers_fit(part.as_data(row, []))
+
+
+def _numbers_fit(shown: dict[str, Any]) -> None:
+    posts, pictures = shown["posts"], shown["pictures"]
+    assert [one["number"] for one in posts] == list(range(len(posts)))
+    assert [one["number"] for one in pictures] == list(range(1, len(pictures) + 1))
+    assert all(-1 <= one["parent"] < one["number"] for one in posts)
+    for one in pictures:
+        assert one["number"] in posts[one["post"]]["pictures"]
+    assert sum(len(one["pictures"]) for one in posts) == len(pictures)
+    answer = {"inputs": [one["number"] for one in pictures], "outputs": [], "posts": []}
+    answer["posts"] = [one["number"] for one in posts]
+    RolesAnswer.model_validate({"samples": [answer]})
+
+
+def test_every_part_shows_the_post_with_the_task() -> None:
+    """A part that holds nothing but replies' pictures is still read with the task."""
+    parts = parts_of(many(9), 2)
+
+    assert len(parts) == 5
+    assert all(part.posts[0] == 0 and 0 in part.own for part in parts)
+
+
+def test_a_copy_is_pointed_out() -> None:
+    """A picture that is a copy of one that is shown names it, and only then."""
+    context = [post(0, -1, "here", "a"), post(1, 0, "and", "bc")]
+    context[1]["pictures"][0]["same_picture_of"] = digest("a")
+    context[1]["pictures"][1]["same_picture_of"] = digest("z")
+    row = sample(context, [0, 1])
+    (part,) = parts_of(row, 16)
+
+    assert [one.get("same_as") for one in part.as_data(row, [])["pictures"]] == [None, 1, None]

@@ -1,0 +1,220 @@
+"""Joining posts into reply trees."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf.samples.threads import Threads
+from echo_hf.tables import POSTS
+
+START = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
+RELEVANT = {"score": 5, "note": None}
+
+
+def post(url: str, parent: str | None = None, **values: Any) -> dict[str, Any]:
+    """A post; relevant unless told otherwise."""
+    plain: dict[str, Any] = {
+        **dict.fromkeys(POSTS.columns),
+        "keywords": [],
+        "pictures": [],
+        "relevance": RELEVANT,
+    }
+    return {**plain, "url": url, "parent_url": parent, "text": url, **values}
+
+
+def join(posts: Sequence[dict[str, Any]], **options: Any) -> list[dict[str, Any]]:
+    """Output rows over these posts."""
+    rows = Threads(**options)(pa.Table.from_pylist(list(posts), schema=POSTS.schema))
+    return list(rows.to_pylist())
+
+
+def trees(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[str, int, int]]]:
+    """Kept trees: address, parent and depth of each post, by root."""
+    return {
+        row["root_url"]: [(one["url"], one["parent"], one["depth"]) for one in row["posts"]]
+        for row in rows
+        if row["_status"] == "kept"
+    }
+
+
+def test_a_reply_hangs_below_its_parent() -> None:
+    """Trees are depth first, siblings by time."""
+    rows = join(
+        [
+            post("c", "a", timestamp=START),
+            post("d", "b", timestamp=START),
+            post("b", "a", timestamp=START + datetime.timedelta(hours=1)),
+            post("a"),
+        ]
+    )
+
+    assert trees(rows) == {"a": [("a", -1, 0), ("c", 0, 1), ("b", 0, 1), ("d", 2, 2)]}
+    assert rows[0]["_parent"] == ["a", "c", "b", "d"]
+
+
+def test_the_root_is_the_topmost_known_address() -> None:
+    """A parent that was never collected is the root, without content, and no input row."""
+    (row,) = join([post("b", "a"), post("c", "a")])
+
+    assert trees([row]) == {"a": [("a", -1, 0), ("b", 0, 1), ("c", 0, 1)]}
+    assert (row["posts"][0]["missing"], row["posts"][0]["text"]) == ("not_fetched", None)
+    assert row["_parent"] == ["b", "c"]
+
+
+def test_a_quoted_post_is_no_parent() -> None:
+    """Quotes do not join trees."""
+    assert set(trees(join([post("a"), post("b", quoted_url="a")]))) == {"a", "b"}
+
+
+def test_one_relevant_post_keeps_its_whole_tree() -> None:
+    """Context stays with what it explains; a tree without a relevant post goes whole."""
+    rows = join(
+        [
+            post("a", relevance=None),
+            post("b", "a", relevance={"score": 4, "note": None}),
+            post("x", relevance={"score": 3, "note": None}),
+            post("y", "x", relevance=None),
+        ]
+    )
+
+    assert set(trees(rows)) == {"a"}
+    assert [(row["_reason"], row["_parent"]) for row in rows[1:]] == [("not_relevant", ["x", "y"])]
+
+
+def test_a_tree_whose_score_failed_is_told_apart() -> None:
+    """A failed call, and a tree of which nothing was asked, are no verdict of irrelevance."""
+    low, failed = {"score": 1, "note": None}, {"score": None, "note": None}
+    rows = join([post("a", relevance=failed), post("b", relevance=None), post("c", relevance=low)])
+
+    assert [row["_reason"] for row in rows] == ["not_scored", "not_asked", "not_relevant"]
+
+
+def test_the_scores_that_keep_are_the_configs() -> None:
+    """`keep` decides which scores count."""
+    posts = [post("a", relevance={"score": 3, "note": None}), post("b")]
+
+    assert set(trees(join(posts, keep=(3,)))) == {"a"}
+
+
+def test_impossible_links_are_cut_and_noted() -> None:
+    """A self-parent and a circle cost only the link that makes them."""
+    at = {name: START + datetime.timedelta(minutes=n) for n, name in enumerate("pqr")}
+    rows = join(
+        [
+            post("self", "self"),
+            post("p", "r", timestamp=at["p"]),
+            post("q", "p", timestamp=at["q"]),
+            post("r", "q", timestamp=at["r"]),
+        ]
+    )
+    noted = [(row["_reason"], row["_parent"]) for row in rows if row["_status"] == "noted"]
+
+    assert trees(rows) == {
+        "p": [("p", -1, 0), ("q", 0, 1), ("r", 1, 2)],
+        "self": [("self", -1, 0)],
+    }
+    assert noted == [("self_parent", ["self"]), ("cycle", ["p"])]
+
+
+LINKS = st.integers(1, 12).flatmap(
+    lambda n: st.lists(st.one_of(st.none(), st.integers(0, n + 1)), min_size=n, max_size=n)
+)
+
+
+def linked(links: Sequence[int | None]) -> list[dict[str, Any]]:
+    """Posts with these parents, half of them without a time, a third irrelevant."""
+    return [
+        post(
+            f"u{n}",
+            None if link is None else f"u{link}",
+            timestamp=None if n % 2 else START + datetime.timedelta(minutes=(n * 5) % 7),
+            relevance=None if n % 3 else RELEVANT,
+        )
+        for n, link in enumerate(links)
+    ]
+
+
+@given(LINKS, st.randoms(use_true_random=False))
+def test_order_and_repetition_do_not_matter(
+    links: list[int | None], shuffler: random.Random
+) -> None:
+    """Joining is free of order, and idempotent under posts that arrive twice."""
+    posts = linked(links)
+    again = posts + shuffler.sample(posts, len(posts) // 2)
+    shuffler.shuffle(again)
+
+    assert join(again) == join(posts)
+
+
+@given(LINKS)
+def test_joining_the_posts_of_the_trees_gives_the_trees(links: list[int | None]) -> None:
+    """Trees taken apart and joined again are the same trees."""
+    posts = [{**one, "relevance": RELEVANT} for one in linked(links)]
+    first = trees(join(posts))
+    by_url = {one["url"]: one for one in posts}
+    apart = [
+        {**by_url.get(url, post(url, missing="not_fetched")), "parent_url": parent}
+        for tree in first.values()
+        for url, parent in [(url, tree[above][0] if above >= 0 else None) for url, above, _ in tree]
+    ]
+
+    assert trees(join(apart)) == first
+
+
+@given(LINKS)
+def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
+    """Each post is in exactly one tree, kept or rejected."""
+    rows = join(linked(links))
+    seen = [url for row in rows if row["_status"] != "noted" for url in row["_parent"]]
+
+    assert sorted(seen) == sorted(f"u{n}" for n in range(len(links)))
+
+
+def test_no_posts_keep_the_declared_columns() -> None:
+    """An empty table has every column of the result."""
+    made = Threads()(POSTS.empty())
+
+    assert made.schema.names == list(Threads().features)
+    assert made.num_rows == 0
+
+
+def comments(thing: Any) -> list[tuple[str, str]]:
+    """Every comment's (name, parent) in a recorded listing, without recursion."""
+    found, waiting = [], [thing]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, dict):
+            if at.get("kind") == "t1":
+                found.append((at["data"]["name"], at["data"]["parent_id"]))
+            waiting.extend(at.values())
+        elif isinstance(at, list):
+            waiting.extend(at)
+    return found
+
+
+def test_a_real_chain_of_146_comments_joins(test_data: Path) -> None:
+    """A recorded comment chain becomes one tree, as deep as following its links by hand."""
+    name = "TestCommentForest.test_replace__on_direct_comment.json"
+    recorded = json.loads((test_data / "posts" / "reddit" / name).read_text())
+    bodies = [one["response"]["body"]["string"] for one in recorded["interactions"]]
+    links = dict(pair for body in bodies for pair in comments(json.loads(body)))
+    longest = 0
+    for start in links:
+        depth, at = 0, start
+        while at in links:
+            depth, at = depth + 1, links[at]
+        longest = max(longest, depth)
+    (tree,) = trees(join([post(name, parent) for name, parent in links.items()])).values()
+
+    assert len(links) == 146
+    assert len(tree) == 147  # with the submission, which was not collected
+    assert max(depth for _, _, depth in tree) == longest

@@ -1,0 +1,148 @@
+"""The consensus of rankings: published elections, brute force, and what must not matter."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echo_hf.errors import ScoreError
+from echo_hf.scores import kemeny_consensus
+from echo_hf.scores.kemeny import Ranking, sample_consensus
+from tests.scores.brute_force import best_orders
+
+NAMES = "abcde"
+
+
+@st.composite
+def rankings(draw: st.DrawFn) -> list[list[list[str]]]:
+    """Rankings of some of five names, all with ties as inner lists."""
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        places = {name: draw(st.none() | st.integers(1, 3)) for name in NAMES}
+        found.append(
+            [tied for at in (1, 2, 3) if (tied := [name for name in NAMES if places[name] == at])]
+        )
+    return found
+
+
+def test_the_capital_of_tennessee() -> None:
+    """The usual example of the method: 393 of 600 pairwise preferences are met."""
+    voters = 42 * ["MNCK"] + 26 * ["NCKM"] + 15 * ["CKNM"] + 17 * ["KCNM"]
+    found = kemeny_consensus([list(voter) for voter in voters])
+    assert found.ranking == tuple("NCKM")
+    assert found.distance == 600 - 393
+    assert found.n_optimal == 1
+
+
+def test_an_order_that_every_pair_prefers_is_the_consensus() -> None:
+    """Of eight systems; three people swap one neighbouring pair each, and no two the same."""
+    order = list("hgfedcba")
+    people = [[*order[:at], order[at + 1], order[at], *order[at + 2 :]] for at in (0, 3, 6)]
+    found = kemeny_consensus(people)
+    assert (found.ranking, found.distance, found.n_optimal) == (tuple(order), 3.0, 1)
+
+
+def test_a_tie_costs_half_either_way() -> None:
+    """It says nothing of the order: names decide, and both orders are counted."""
+    found = kemeny_consensus([[["b", "a"], "c"]])
+    assert (found.ranking, found.distance, found.n_optimal) == (("a", "b", "c"), 0.5, 2)
+    assert found.mean_rank == {"a": 1.5, "b": 1.5, "c": 3.0}
+
+
+def test_a_circle_has_three_best_orders() -> None:
+    """Condorcet's paradox; the first of them in the alphabet is shown."""
+    found = kemeny_consensus([list("abc"), list("bca"), list("cab")])
+    assert (found.ranking, found.distance, found.n_optimal) == (("a", "b", "c"), 4.0, 3)
+    assert found.mean_rank == {"a": 2.0, "b": 2.0, "c": 2.0}
+
+
+def test_who_leaves_a_name_out_does_not_compare_it() -> None:
+    """Two people never saw c: the one who did places it."""
+    found = kemeny_consensus([["a", "b"], ["a", "b"], ["c", "a"]])
+    assert (found.ranking, found.distance, found.n_optimal) == (("c", "a", "b"), 0.0, 1)
+
+
+@settings(max_examples=40)
+@given(rankings())
+def test_it_is_one_of_the_best_of_all_orders(given_rankings: list[list[list[str]]]) -> None:
+    """Distance, count and choice are those of 120 orders tried one by one."""
+    names = sorted({name for one in given_rankings for tied in one for name in tied})
+    ranks = [
+        [next((at for at, tied in enumerate(one) if name in tied), None) for name in names]
+        for one in given_rankings
+    ]
+    found = kemeny_consensus(given_rankings)
+    least, best = best_orders(ranks) if names else (0.0, [()])
+    assert (found.distance, found.n_optimal) == (least, len(best))
+    assert found.ranking == tuple(names[at] for at in best[0])
+
+
+@given(rankings(), st.permutations(NAMES), st.randoms())
+def test_names_and_the_order_of_people_decide_nothing(
+    given_rankings: list[list[list[str]]], names: list[str], shuffler: random.Random
+) -> None:
+    """Relabelled and reordered, mean ranks, distance and count are the same, by the new names."""
+    new = dict(zip(NAMES, names, strict=True))
+    turned = [[[new[name] for name in tied] for tied in one] for one in given_rankings]
+    shuffler.shuffle(turned)
+    one, other = kemeny_consensus(given_rankings), kemeny_consensus(turned)
+    assert (one.distance, one.n_optimal) == (other.distance, other.n_optimal)
+    assert {new[name]: rank for name, rank in one.mean_rank.items()} == other.mean_rank
+
+
+@given(rankings())
+def test_everybody_twice_doubles_the_distance_alone(
+    given_rankings: list[list[list[str]]],
+) -> None:
+    """The orders stay as good as each other."""
+    one, other = kemeny_consensus(given_rankings), kemeny_consensus(given_rankings * 2)
+    assert other.distance == 2 * one.distance
+    assert (other.ranking, other.n_optimal, other.mean_rank) == (
+        one.ranking,
+        one.n_optimal,
+        one.mean_rank,
+    )
+
+
+def test_nobody_ranked_anything() -> None:
+    """The one order of nothing."""
+    found = kemeny_consensus([])
+    assert (found.ranking, found.distance, found.n_optimal) == ((), 0.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["ab"], "number 0 is 'ab': expected a list of names"),
+        ([["a", "b"], ["a", "a"]], "number 1 holds 'a' where a name was expected that it"),
+        ([["a", ["b", 3]]], "number 0 holds 3 where a name was expected"),
+    ],
+)
+def test_what_is_no_ranking_is_one_line(wrong: list[Ranking], said: str) -> None:
+    """It says which ranking, and what of it."""
+    with pytest.raises(ScoreError, match=said):
+        kemeny_consensus(wrong)
+
+
+def test_each_sample_has_the_consensus_of_its_own_rankings() -> None:
+    """As if it were alone; a system that nobody ranked there has no place, and takes none."""
+    rng = np.random.default_rng(3)
+    ranks = rng.integers(1, 5, (3, 4, 30)).astype(float)
+    ranks[rng.random(ranks.shape) < 0.3] = np.nan
+    ranks[:, 2, :10] = np.nan
+    found = sample_consensus(ranks)
+    for at in range(30):
+        alone = kemeny_consensus([_as_lists(person) for person in ranks[:, :, at]])
+        places = [alone.mean_rank.get("abcd"[system], np.nan) for system in range(4)]
+        np.testing.assert_allclose(found[:, at], places)
+
+
+def _as_lists(ranks: np.ndarray) -> list[list[str]]:
+    return [
+        ["abcd"[at] for at in np.flatnonzero(ranks == rank)]
+        for rank in sorted(set(ranks[~np.isnan(ranks)]))
+    ]

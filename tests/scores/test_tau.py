@@ -1,0 +1,101 @@
+"""Kendall's tau-b within samples and over all of them, against scipy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import kendalltau, rankdata
+
+from echo_hf.errors import ScoreError
+from echo_hf.reasons import Unscored
+from echo_hf.scores import tau_b
+from echo_hf.scores.rank_correlation import sample_taus
+
+RANK = st.integers(1, 4).map(float) | st.just(float("nan"))
+
+
+def scipy_tau(one: np.ndarray, other: np.ndarray) -> float:
+    """Tau-b of what both rank, NaN where there is none."""
+    common = ~np.isnan(one) & ~np.isnan(other)
+    if common.sum() < 2:
+        return float("nan")
+    return float(kendalltau(one[common], other[common]).statistic)
+
+
+@given(arrays(float, (2, 5, 3), elements=RANK), arrays(float, (2, 5, 3), elements=RANK))
+def test_each_sample_is_scipys(ones: np.ndarray, others: np.ndarray) -> None:
+    """With ties and gaps on either side, for each two rankings."""
+    expected = [
+        [[scipy_tau(one[:, at], other[:, at]) for at in range(3)] for other in others]
+        for one in ones
+    ]
+    np.testing.assert_allclose(sample_taus(ones, others), expected, atol=1e-12)
+
+
+def rankings(samples: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two of the same five systems, [sample, system], alike up to noise, with ties."""
+    rng = np.random.default_rng(5)
+    one = rng.integers(0, 4, (samples, 5)).astype(float)
+    return one, np.round(one + rng.normal(0, noise, one.shape))
+
+
+def test_tau_is_the_mean_over_samples_and_pooled_is_of_one_list() -> None:
+    """The pooled one ranks within each sample first, as places of a sample are 1 to 5."""
+    one, other = rankings(40, 2)
+    found = tau_b(one, other)
+    single = [scipy_tau(*pair) for pair in zip(one, other, strict=True)]
+    assert found.tau == pytest.approx(np.nanmean(single), abs=1e-12)
+    assert found.samples == np.isfinite(single).sum()
+    whole = kendalltau(rankdata(one, axis=1).ravel(), rankdata(other, axis=1).ravel())
+    assert (found.pooled, found.pooled_p) == pytest.approx((whole.statistic, whole.pvalue))
+    assert found.interval is not None
+    assert found.interval[0] < found.tau < found.interval[1]
+
+
+def test_the_p_value_is_about_that_of_a_t_test() -> None:
+    """Of the same values, one for each sample."""
+    from scipy.stats import ttest_1samp
+
+    one, other = rankings(60, 9)
+    single = np.array([scipy_tau(*pair) for pair in zip(one, other, strict=True)])
+    expected = ttest_1samp(single[np.isfinite(single)], 0).pvalue
+    assert 0.01 < expected < 0.5
+    assert tau_b(one, other).p_value == pytest.approx(expected, rel=0.15)
+
+
+@given(st.integers(0, 9), st.permutations(range(5)))
+def test_only_the_order_within_a_sample_counts(seed: int, order: list[int]) -> None:
+    """Not the names of systems, nor how far apart values are; who is first does not matter."""
+    rng = np.random.default_rng(seed)
+    one, other = rng.integers(0, 4, (2, 6, 5)).astype(float)
+    found = compared(one, other)
+    steps = np.exp(one) + 100 * np.arange(6)[:, None]
+    assert compared(steps[:, order], other[:, order]) == pytest.approx(found)
+    assert compared(other, one) == pytest.approx(found)
+    opposite = compared(-one, other)
+    assert opposite["samples"] == found["samples"]
+    if found["tau"] is not None:
+        assert opposite["tau"] == pytest.approx(-found["tau"])
+
+
+def compared(one: np.ndarray, other: np.ndarray) -> dict[str, Any]:
+    """All figures of two rankings, without an interval."""
+    return vars(tau_b(one, other, n_boot=0, n_resamples=99))
+
+
+def test_ties_alone_have_no_order() -> None:
+    """No tau, no p, and a reason; not 0, which would say that there is no agreement."""
+    found = tau_b([[1, 1, 1]] * 20, [[1, 2, 3]] * 20)
+    assert (found.tau, found.p_value, found.samples, found.pooled) == (None, None, 0, None)
+    assert found.reason is Unscored.NO_ORDER
+
+
+def test_shapes_that_differ_are_one_line() -> None:
+    """It says both."""
+    with pytest.raises(ScoreError, match=r"shapes \(1, 2\) and \(1, 3\): expected the same"):
+        tau_b([[1, 2]], [[1, 2, 3]])

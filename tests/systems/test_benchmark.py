@@ -1,0 +1,241 @@
+"""The tasks of a benchmark: from a folder, from the Hub, and in the layout of ECHO's authors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+import huggingface_hub.constants
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from echo_hf.errors import HubError, ReleaseError
+from echo_hf.hub.publish import publish
+from echo_hf.images.store import PictureStore
+from echo_hf.reasons import NoTask
+from echo_hf.systems.benchmark import Benchmark, Tasks
+from tests.local_hub import LocalHub
+from tests.local_hub_repository import StoredFile
+from tests.systems.runs_for_tests import benchmark, png, sample, sha, written
+
+CARD = b"---\nconfigs:\n- config_name: text_to_image\n- config_name: image_to_image\n---\n"
+SHOW = """
+import json, sys
+from pathlib import Path
+from echo_hf.systems.benchmark import Benchmark
+from echo_hf.images.store import PictureStore
+import datasets
+datasets.disable_progress_bars()
+
+found = Benchmark(sys.argv[1]).tasks(PictureStore(Path(sys.argv[2])))
+tasks = [[t.sample_id, t.sample_digest, t.split, t.prompt, [i.sha256 for i in t.inputs]]
+         for t in found.tasks]
+print(json.dumps([tasks, found.left_out]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+def tasks(release: Path | str, folder: Path, limit: int | None = None) -> Tasks:
+    """The tasks of a benchmark; inputs go into a folder."""
+    return Benchmark(str(release)).tasks(PictureStore(folder / "inputs"), limit)
+
+
+def shown(found: Tasks) -> list[list[object]]:
+    """Tasks as plain data."""
+    return [
+        [one.sample_id, one.sample_digest, one.split, one.prompt, [i.sha256 for i in one.inputs]]
+        for one in found.tasks
+    ]
+
+
+SMALL = [
+    ["e0", sha(b"e0"), "image_to_image", "e0", [sha(png("in0"))]],
+    ["e1", sha(b"e1"), "image_to_image", "e1", [sha(png("in1"))]],
+    ["t0", sha(b"t0"), "text_to_image", "t0", []],
+    ["t1", sha(b"t1"), "text_to_image", "t1", []],
+    ["t2", sha(b"t2"), "text_to_image", "t2", []],
+]
+
+
+def test_a_folder_gives_its_tasks_in_order(tmp_path: Path) -> None:
+    """Split by split, the inputs in order and byte for byte; a limit takes the first of each."""
+    release = benchmark(tmp_path)
+    found = tasks(release, tmp_path)
+    assert shown(found) == SMALL
+    assert found.left_out == {}
+    for number in range(2):
+        (ref,) = found.tasks[number].inputs
+        assert ref.file is not None
+        assert ref.file.read_bytes() == png(f"in{number}")
+    assert shown(tasks(release, tmp_path, limit=1)) == [SMALL[0], SMALL[2]]
+    assert shown(tasks(release, tmp_path, limit=99)) == SMALL
+
+
+def test_several_inputs_keep_their_order(tmp_path: Path) -> None:
+    """Also where one is given twice."""
+    words = ["b", "a", "b"]
+    release = written(tmp_path, [], [sample("e", input_images=list(words))])
+    (one,) = tasks(release, tmp_path).tasks
+    assert [ref.sha256 for ref in one.inputs] == [sha(png(word)) for word in words]
+
+
+def test_tasks_can_be_read_without_writing(tmp_path: Path) -> None:
+    """They are the same ones, digests included; their inputs have no files."""
+    release = written(
+        tmp_path, [sample("t")], [sample("e", sample_digest=None, input_images=["a"])]
+    )
+    found = Benchmark(str(release)).tasks(None)
+    assert not (tmp_path / "inputs").exists()
+    assert found == tasks(release, tmp_path)
+    assert found.tasks[0].inputs[0].file is None
+
+
+def test_a_sample_without_a_digest_gets_the_one_of_its_content(tmp_path: Path) -> None:
+    """Prompt and inputs, as the table of samples defines it."""
+    release = written(tmp_path, [], [sample("e", sample_digest=None, input_images=["a"])])
+    canonical = json.dumps(["e", [sha(png("a"))]])
+    assert tasks(release, tmp_path).tasks[0].sample_digest == sha(canonical.encode())
+
+
+def test_what_cannot_be_given_is_counted(tmp_path: Path) -> None:
+    """A sample without words is dehydrated: no task, a reason, and the others stay."""
+    release = written(tmp_path, [sample("a"), sample("b", prompt=None)])
+    found = tasks(release, tmp_path)
+    assert [one.sample_id for one in found.tasks] == ["a"]
+    assert found.left_out == {NoTask.DEHYDRATED: 1}
+
+
+@dataclass(frozen=True)
+class Rows(Benchmark):
+    """A benchmark of rows by hand, as other libraries may have written them."""
+
+    rows: tuple[dict[str, object], ...] = ()
+
+    def load(self, split: str) -> datasets.Dataset:
+        """The rows of one split."""
+        given = self.rows if split == "image_to_image" else ()
+        return datasets.Dataset(pa.Table.from_pylist(list(given), SCHEMA))
+
+
+PICTURE = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+GONE = pa.struct({"column": pa.string(), "index": pa.int64()})
+SCHEMA = pa.schema(
+    {
+        "id": pa.string(),
+        "prompt": pa.string(),
+        "sample_digest": pa.string(),
+        "input_images": pa.list_(PICTURE),
+        "dehydrated": pa.bool_(),
+        "missing_images": pa.list_(GONE),
+    }
+)
+
+
+def test_each_reason_is_told_apart(tmp_path: Path) -> None:
+    """Left out of the release, gone from where it was, or no picture that can be decoded."""
+    picture = {"bytes": png("a"), "path": None}
+    (tmp_path / "b.png").write_bytes(png("b"))
+    plain = {"prompt": "p", "sample_digest": "d", "input_images": [picture], "missing_images": []}
+    gone = {"column": "input_images", "index": 0}
+    rows = Rows(
+        "by hand",
+        (
+            {**plain, "id": "whole"},
+            {**plain, "id": "on disk", "input_images": [{"path": str(tmp_path / "b.png")}]},
+            {**plain, "id": "output gone", "missing_images": [{**gone, "column": "output_images"}]},
+            {**plain, "id": "flagged", "dehydrated": True},
+            {**plain, "id": "gone", "missing_images": [gone]},
+            {**plain, "id": "null", "input_images": [None]},
+            {**plain, "id": "broken", "input_images": [{"bytes": b"GIF89a no"}]},
+        ),
+    )
+    found = rows.tasks(PictureStore(tmp_path / "inputs"))
+    assert [one.sample_id for one in found.tasks] == ["whole", "on disk", "output gone"]
+    assert found.tasks[1].inputs[0].sha256 == sha(png("b"))
+    assert found.left_out == {
+        NoTask.DEHYDRATED: 1,
+        NoTask.MISSING_INPUT: 2,
+        NoTask.UNREADABLE_INPUT: 1,
+    }
+
+
+def test_a_changed_file_is_no_benchmark(tmp_path: Path) -> None:
+    """What was published is what is drawn, or nothing is."""
+    release = benchmark(tmp_path)
+    (path,) = (release / "text_to_image").glob("*.parquet")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(ReleaseError):
+        tasks(release, tmp_path)
+
+
+@pytest.mark.parametrize("reference", ["lab/echo@", "no folder/at all/x", "a/b/c@v1"])
+def test_a_name_that_is_none_is_one_line(tmp_path: Path, reference: str) -> None:
+    """Neither a folder nor a name on the Hub."""
+    with pytest.raises(HubError) as raised:
+        tasks(reference, tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def from_hub(hub: LocalHub, home: Path, reference: str) -> list[object]:
+    """Tasks and counts as a process finds them that knows this Hub alone."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SHOW, reference, str(home / "inputs")],
+        env=hub.environment(home, HF_HUB_DISABLE_PROGRESS_BARS="1"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[object] = json.loads(done.stdout)
+    return found
+
+
+def test_a_revision_of_the_hub_gives_the_same_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the folder that was published under the tag."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+    release = benchmark(tmp_path)
+    with LocalHub() as hub:
+        publish(release, "mira/echo", "v1", api=hub.api(), allow_unscreened=True)
+        assert from_hub(hub, tmp_path / "home", "mira/echo@v1") == [SMALL, {}]
+
+
+def test_the_authors_layout_gives_tasks_of_its_words(tmp_path: Path) -> None:
+    """Without a manifest, and with digests that are made of prompt and inputs here."""
+    files = {"README.md": StoredFile(CARD)}
+    for split in ("text_to_image", "image_to_image"):
+        rows = [
+            {"id": f"{split}0", "prompt": "a fox", "input_images": [], "output_images": []},
+        ]
+        schema = pa.schema(
+            {
+                "id": pa.string(),
+                "prompt": pa.string(),
+                "input_images": pa.list_(pa.string()),
+                "output_images": pa.list_(pa.string()),
+            }
+        )
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pylist(rows, schema), sink)
+        path = f"{split}/test-00000-of-00001.parquet"
+        files[path] = StoredFile(sink.getvalue().to_pybytes(), lfs=True)
+    with LocalHub() as hub:
+        hub.api().create_repo("mira/theirs", repo_type="dataset")
+        repository = hub.repositories["mira/theirs"]
+        repository.branches["main"] = repository.add("theirs", None, files)
+        found, left_out = from_hub(hub, tmp_path / "home", "mira/theirs")
+    digest = sha(json.dumps(["a fox", []]).encode())
+    assert found == [
+        [f"{split}0", digest, split, "a fox", []] for split in ("image_to_image", "text_to_image")
+    ]
+    assert left_out == {}
