@@ -1,7 +1,4 @@
-"""The closed lists of reasons: why a row was rejected, quarantined or noted, or a post is missing.
-
-Whatever leaves a table, or is altered on the way, does so under one of these names and is counted.
-"""
+"""The closed lists of reasons: why a row was rejected, quarantined, noted, or is missing."""
 
 from __future__ import annotations
 

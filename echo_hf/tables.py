@@ -49,14 +49,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A declared table.
-
-    Attributes:
-        name: Its name in folders, messages and documentation.
-        about: What one row is.
-        key: The columns that tell its rows apart.
-        columns: Type and meaning of each column, in order.
-    """
+    """A declared table."""
 
     name: str
     about: str

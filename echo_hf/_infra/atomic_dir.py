@@ -12,18 +12,7 @@ from echo_hf.errors import ReleaseError
 
 @contextmanager
 def replaced_whole(folder: Path, ours: Collection[str] | None = None) -> Iterator[Path]:
-    """An empty folder that takes the place of `folder` when the block ends without an error.
-
-    Args:
-        folder: What to replace; it may be absent.
-        ours: Names that may be lost with it; null where all of it may.
-
-    Yields:
-        Where to write.
-
-    Raises:
-        ReleaseError: `folder` is a file, or holds a name that is not ours.
-    """
+    """An empty folder that takes the place of `folder` when the block ends without an error."""
     restore(folder)
     if ours is not None:
         check_replaceable(folder, ours)
@@ -38,15 +27,7 @@ def replaced_whole(folder: Path, ours: Collection[str] | None = None) -> Iterato
 
 
 def check_replaceable(folder: Path, ours: Collection[str]) -> None:
-    """Refuses to replace what is not ours.
-
-    Args:
-        folder: What would be replaced; it may be absent.
-        ours: Names that may be lost with it.
-
-    Raises:
-        ReleaseError: `folder` is a file, or holds a name that is not ours.
-    """
+    """Refuses to replace what is not ours."""
     if folder.exists() and not folder.is_dir():
         raise ReleaseError(f"{str(folder)!r} is a file, expected a folder: name another place")
     names = {path.name for path in folder.iterdir()} if folder.exists() else set()
@@ -59,14 +40,7 @@ def check_replaceable(folder: Path, ours: Collection[str]) -> None:
 
 
 def complete(folder: Path) -> Path:
-    """Where to read a folder: itself, or the previous one while it is being replaced.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        The place of a complete one; `folder` itself when there is none.
-    """
+    """Where to read a folder: itself, or the previous one while it is being replaced."""
     previous = _aside(folder, "previous")
     return previous if previous.exists() and not folder.exists() else folder
 

@@ -21,40 +21,14 @@ Interval = tuple[float, float]
 
 
 def generator(seed: int) -> np.random.Generator:
-    """The numbers that a seed stands for.
-
-    Args:
-        seed: A whole number, 0 or more.
-
-    Returns:
-        Numpy's generator.
-
-    Raises:
-        ScoreError: It is no such number.
-    """
+    """The numbers that a seed stands for."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ScoreError(f"seed is {seed!r}: expected a whole number, 0 or more")
     return np.random.default_rng(seed)
 
 
 def drawn_weights(samples: int, n_boot: int, seed: int) -> Iterator[NDArray[np.float32]]:
-    """How often each sample is drawn, in small batches.
-
-    Args:
-        samples: How many samples there are; each draw takes as many, with replacement.
-        n_boot: How many draws.
-        seed: Of the random numbers.
-
-    Yields:
-        Arrays [draw, sample] of whole numbers; none where there are no samples.
-
-    Raises:
-        ScoreError: `n_boot` is no number of draws.
-
-    Example:
-        >>> [weights.sum(axis=1).tolist() for weights in drawn_weights(7, 3, seed=0)]
-        [[7.0, 7.0, 7.0]]
-    """
+    """How often each sample is drawn, in small batches."""
     if not isinstance(n_boot, int) or not 0 <= n_boot <= MOST_DRAWS:
         raise ScoreError(
             f"n_boot is {n_boot!r}: expected a whole number of draws up to {MOST_DRAWS}, such as "
@@ -72,23 +46,7 @@ def drawn_weights(samples: int, n_boot: int, seed: int) -> Iterator[NDArray[np.f
 
 
 def widened(tail: float, samples: int) -> float:
-    """The share of draws to cut off at one end, so that the interval of few samples is not short.
-
-    A bootstrap's draws spread a little less than the truth, and as a normal distribution where
-    Student's would be right; cutting off less makes up for both (Hesterberg 2015, The American
-    Statistician 69, the expanded percentile interval).
-
-    Args:
-        tail: The share that the true value is to lie beyond, from 0 to 0.5.
-        samples: How many samples were drawn from, 2 or more.
-
-    Returns:
-        The share of draws.
-
-    Example:
-        >>> round(widened(0.025, 10), 4), round(widened(0.025, 1000), 4)
-        (0.0086, 0.0248)
-    """
+    """The share of draws to cut off at one end; less where samples are few."""
     from scipy.special import ndtr, stdtrit
 
     return float(ndtr(math.sqrt(samples / (samples - 1)) * stdtrit(samples - 1, tail)))
@@ -97,22 +55,7 @@ def widened(tail: float, samples: int) -> float:
 def percentiles(
     drawn: NDArray[np.float64], samples: int
 ) -> tuple[Interval | None, Unscored | None]:
-    """The interval of a value at 95 % from its bootstrap draws: the middle ones, as `widened` says.
-
-    Args:
-        drawn: Array [draw] of the value; NaN draws are left out.
-        samples: How many samples say something about the value.
-
-    Returns:
-        Lower and upper end, or why there are none.
-
-    Example:
-        >>> low, high = percentiles(np.arange(1001.0), samples=1000)[0]
-        >>> round(low), round(high)
-        (25, 975)
-        >>> percentiles(np.arange(1001.0), samples=9)
-        (None, <Unscored.FEW_SAMPLES: 'few_samples'>)
-    """
+    """The interval of a value at 95 % from its bootstrap draws, as `widened` says."""
     drawn = drawn[~np.isnan(drawn)]
     if not len(drawn):
         return None, Unscored.NO_DRAWS

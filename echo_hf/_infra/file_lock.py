@@ -13,17 +13,7 @@ from echo_hf.errors import EchoError, RunError
 
 @contextmanager
 def held(path: Path, busy: EchoError, wait_s: float = 0) -> Iterator[None]:
-    """Holds a file while a block runs.
-
-    Args:
-        path: The file.
-        busy: What is raised where another process holds it.
-        wait_s: How long to wait for that process.
-
-    Raises:
-        EchoError: `busy`.
-        RunError: The file cannot be made, or its file system knows no locks.
-    """
+    """Holds a file while a block runs."""
     lock = FileLock(path)
     try:
         lock.acquire(timeout=wait_s)

@@ -9,19 +9,7 @@ from email.utils import parsedate_to_datetime
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Reads the headers in which servers say how long to wait.
-
-    Args:
-        headers: Headers of a response, by lower-case name.
-        now: The time in seconds since 1970; null for the server's own, or else this machine's.
-
-    Returns:
-        Seconds, at least 0; null when the server does not say, or not in a way that can be read.
-
-    Example:
-        >>> retry_after({"retry-after": "7"}), retry_after({"retry-after-ms": "250"})
-        (7.0, 0.25)
-    """
+    """Reads the headers in which servers say how long to wait."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         seconds = _number(headers.get(name, ""))
         if seconds is not None:

@@ -11,24 +11,7 @@ PRIMARY = 0xFF  # what is above it tells kinds of one error apart
 
 
 def write_ahead(connection: sqlite3.Connection) -> None:
-    """Lets a file be read while it is written, waiting for other processes that hold it.
-
-    Args:
-        connection: To the file, outside of a transaction.
-
-    Raises:
-        sqlite3.OperationalError: Others have held the file for a minute, or it cannot be written.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     connection = sqlite3.connect(Path(folder) / "file.sqlite")
-        ...     write_ahead(connection)
-        ...     print(connection.execute("pragma journal_mode").fetchone()[0])
-        ...     connection.close()
-        wal
-    """
+    """Lets a file be read while it is written, waiting for other processes that hold it."""
     until = time.monotonic() + LONGEST_WAIT_S
     while True:
         try:

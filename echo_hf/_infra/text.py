@@ -19,19 +19,7 @@ LONGEST_TEXT = 160
 
 
 def plain(text: str | None, longest: int = LONGEST_TEXT) -> str:
-    r"""Somebody's text, safe to print and no longer than asked.
-
-    Args:
-        text: Any text.
-        longest: Most characters.
-
-    Returns:
-        The text on one line, without control and formatting characters.
-
-    Example:
-        >>> plain("a\x1b[31m red\n\u202eword", 12)
-        'a[31m red w…'
-    """
+    """Somebody's text, safe to print and no longer than asked."""
     shown = disarmed(" ".join((text or "").split()))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
@@ -47,16 +35,7 @@ def disarmed(text: str) -> str:
 def thread_beside_samples(
     thread: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], width: int
 ) -> RenderableType:
-    """One thread as a tree, and the samples it became.
-
-    Args:
-        thread: A row of `threads`.
-        samples: The rows of `samples` that came from it.
-        width: Columns of the terminal.
-
-    Returns:
-        The two beside each other, or below each other where the terminal is narrow.
-    """
+    """One thread as a tree, and the samples it became."""
     half = width // 2 - 1 if width >= 100 else width
     left = Panel(_tree(thread), title="one thread", width=half, border_style="dim")
     right = Panel(Group(*map(_sample, samples)), title="became", width=half, border_style="dim")
@@ -104,20 +83,7 @@ MARK = re.compile(r"\[\.\.\. \d+ (?:characters|descriptions) left out\]")
 
 
 def shortened(texts: Sequence[str | None], longest: int, together: int) -> list[str | None]:
-    r"""Cuts the longest of some texts, so that all of them fit.
-
-    Args:
-        texts: Texts; null for one that is not there.
-        longest: Most characters of one.
-        together: Most characters of all of them, marks of what was cut not counted.
-
-    Returns:
-        The texts in order, one that was cut with a mark that says by how much.
-
-    Example:
-        >>> shortened(["a fox", None, "abcdefghij"], 100, 10)
-        ['a fox', None, 'abcde\n[... 5 characters left out]']
-    """
+    """Cuts the longest of some texts, so that all of them fit."""
     limit = _limit([min(len(text), longest) for text in texts if text], longest, together)
     return [text if text is None else _cut(text, limit) for text in texts]
 
@@ -139,56 +105,22 @@ def _cut(text: str, limit: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in whole percent.
-
-    Args:
-        part: Count of the part.
-        whole: Count of the whole.
-
-    Returns:
-        Whole percent, or a dash when there is nothing to divide.
-
-    Example:
-        >>> share(32_000, 68_000), share(0, 0)
-        ('47 %', '-')
-    """
+    """A share in whole percent."""
     return f"{100 * part / whole:.0f} %" if whole else "-"
 
 
 def escaped(text: object) -> str:
-    r"""Text that Markdown shows as it is, also in the cell of a table.
-
-    Args:
-        text: Anything; runs of white space become one space.
-
-    Returns:
-        One line.
-
-    Example:
-        >>> print(escaped("a | b\n*c* <d>"))
-        a \| b \*c\* \<d\>
-    """
+    """Text that Markdown shows as it is, also in the cell of a table."""
     return re.sub(r"([\\`*_\[\]<>|&~$#])", r"\\\1", one_line(text))
 
 
 def one_line(text: object) -> str:
-    r"""Text without line breaks.
-
-    Example:
-        >>> one_line(" a\n b ")
-        'a b'
-    """
+    """Text without line breaks."""
     return " ".join(str(text).split())
 
 
 def table_row(*cells: str) -> str:
     """A row of a table.
-
-    Args:
-        cells: Markdown of each cell, without line breaks and bare pipes.
-
-    Returns:
-        The line.
 
     Example:
         >>> table_row("a", "1")
@@ -198,22 +130,7 @@ def table_row(*cells: str) -> str:
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[str]], numbers: int = 0) -> str:
-    """A table.
-
-    Args:
-        headings: Markdown of the cells of its first line.
-        rows: Markdown of the cells of the others.
-        numbers: How many of the last columns hold numbers, and are set to the right.
-
-    Returns:
-        Its lines.
-
-    Example:
-        >>> print(table(["a", "b"], [["x", "1"]], numbers=1))
-        | a | b |
-        | --- | ---: |
-        | x | 1 |
-    """
+    """A table."""
     names = list(headings)
     sides = ["---"] * (len(names) - numbers) + ["---:"] * numbers
     lines = [table_row(*names), table_row(*sides), *(table_row(*row) for row in rows)]

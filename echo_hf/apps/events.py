@@ -36,19 +36,7 @@ TABLES = (
 
 @contextmanager
 def opened(path: Path, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
-    """A connection for one call, closed at its end.
-
-    Args:
-        path: The file; made where there is none.
-        writes: Whether the call is one transaction that writes: nobody else writes meanwhile, and
-            what was written is on the disk when the block has ended without an error.
-
-    Yields:
-        The connection.
-
-    Raises:
-        RunError: The file cannot be used, is another program's, or of another version.
-    """
+    """A connection for one call, closed at its end."""
     with _explained(path), closing(_connected(path)) as connection:
         if not writes:
             yield connection
@@ -138,19 +126,7 @@ def now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a person did.
-
-    Attributes:
-        id: Its number in the log; later events have larger ones, also than those of a log that was
-            lost: it is the time in milliseconds where that is larger than the last one.
-        app: Where it was done: `rank` or `review`.
-        subject: Id of the sample that it is about.
-        person: Pseudonym of who did it.
-        action: What was done; `undo` takes back the event that `base` names.
-        payload: What else the app wrote down; JSON can hold it.
-        base: The last event about the subject that the person had seen; null for none.
-        at: When, UTC.
-    """
+    """Something that a person did."""
 
     id: int
     app: str
@@ -164,12 +140,7 @@ class Event:
 
 @dataclass(frozen=True)
 class EventLog:
-    """The events of a run.
-
-    Attributes:
-        path: The SQLite file; made by the first call.
-        clock: Gives the time, UTC.
-    """
+    """The events of a run."""
 
     path: Path
     clock: Callable[[], datetime] = now
@@ -183,38 +154,12 @@ class EventLog:
         payload: Mapping[str, Any] | None = None,
         base: int | None = None,
     ) -> Event:
-        """Adds an event; it survives a machine that loses its power when this returns.
-
-        Args:
-            app: Where it was done.
-            subject: Id of the sample.
-            person: Pseudonym of who did it.
-            action: What was done.
-            payload: What else to write down.
-            base: The last event about the subject that the person had seen.
-
-        Returns:
-            The event.
-
-        Raises:
-            RunError: The file cannot be used, or `base` is no event.
-        """
+        """Adds an event; it survives a machine that loses its power when this returns."""
         with opened(self.path, writes=True) as connection:
             return self._added(connection, (app, subject, person, action), payload or {}, base)
 
     def undo(self, event: int, person: str) -> Event:
-        """Takes an event back, which may be an undo itself: then what that took back stands again.
-
-        Args:
-            event: Number of one of the person's own events.
-            person: Pseudonym of who takes it back.
-
-        Returns:
-            The event that says so.
-
-        Raises:
-            RunError: The file cannot be used, there is no such event, or it is somebody else's.
-        """
+        """Takes an event back; one that is an undo itself lets what it took back stand again."""
         with opened(self.path, writes=True) as connection:
             query = f"select {COLUMNS} from event where id = ?"  # noqa: S608 - a constant
             row = connection.execute(query, (event,)).fetchone()
@@ -225,19 +170,7 @@ class EventLog:
     def events(
         self, app: str, subject: str | None = None, person: str | None = None
     ) -> tuple[Event, ...]:
-        """What was done.
-
-        Args:
-            app: Where.
-            subject: Only what is about this sample.
-            person: Only what this person did.
-
-        Returns:
-            The events in their order.
-
-        Raises:
-            RunError: The file cannot be used.
-        """
+        """What was done."""
         wanted = {"app": app, "subject": subject, "person": person}
         known = {name: value for name, value in wanted.items() if value is not None}
         where = " and ".join(f"{name} = :{name}" for name in known)
@@ -246,17 +179,7 @@ class EventLog:
             return tuple(_event(row) for row in connection.execute(query, known))
 
     def forget(self, subjects: set[str]) -> int:
-        """Deletes what was done about samples that have to go, from the file's bytes as well.
-
-        Args:
-            subjects: Ids of samples.
-
-        Returns:
-            How many events were deleted.
-
-        Raises:
-            RunError: The file cannot be used.
-        """
+        """Deletes what was done about samples that have to go, from the file's bytes as well."""
         if not self.path.exists():
             return 0
         wanted = [(subject,) for subject in sorted(subjects)]
@@ -309,17 +232,7 @@ def _event(row: tuple[Any, ...]) -> Event:
 
 
 def standing(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events that were not taken back, without those that take back.
-
-    An undo that was itself taken back counts for nothing. Two undos of one event are as good as
-    one: it stands again when both are taken back.
-
-    Args:
-        events: Events of one app, in any order.
-
-    Returns:
-        Those that stand, in the order of their numbers.
-    """
+    """The events that were not taken back, without those that take back."""
     ordered = sorted(events, key=lambda event: event.id)
     gone: set[int | None] = set()
     for event in reversed(ordered):  # an undo is later than what it takes back
@@ -329,31 +242,12 @@ def standing(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def by_person(events: Iterable[Event]) -> dict[tuple[str, str], Event]:
-    """What each person last did about each subject: for apps where each has an own say.
-
-    Args:
-        events: Events of one app, in any order.
-
-    Returns:
-        The last event that stands, by subject and person.
-    """
+    """What each person last did about each subject: for apps where each has an own say."""
     return {(event.subject, event.person): event for event in standing(events)}
 
 
 def decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
-    """What is decided about each subject: for apps where there is one decision a subject.
-
-    A decision replaces those that its person had seen, which are those up to its base, and the
-    same person's earlier ones. What is left is one decision, or several by people who did not see
-    each other's: `is_conflict` says whether these contradict each other. Whoever has seen them all
-    and decides settles it.
-
-    Args:
-        events: Events of one app that are decisions or undos, in any order.
-
-    Returns:
-        The decisions that nothing replaces, by subject, in the order of their numbers.
-    """
+    """What is decided about each subject: for apps where there is one decision a subject."""
     subjects: Mapping[str, list[Event]] = defaultdict(list)
     for event in standing(events):
         subjects[event.subject].append(event)
@@ -386,12 +280,7 @@ MINUTES = 10
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A sample that is lent.
-
-    Attributes:
-        person: Who has it.
-        until: When it ends unless it is renewed, UTC.
-    """
+    """A sample that is lent."""
 
     person: str
     until: datetime
@@ -399,31 +288,14 @@ class Lease:
 
 @dataclass(frozen=True)
 class Leases:
-    """Who has which sample of an app; a lease only keeps others from being offered it.
-
-    Attributes:
-        log: The log of events, whose file and clock they share.
-        app: The app.
-        minutes: How long a sample is lent.
-    """
+    """Who has which sample of an app; a lease only keeps others from being offered it."""
 
     log: EventLog
     app: str
     minutes: float = MINUTES
 
     def lend(self, subjects: Iterable[str], person: str) -> str | None:
-        """Lends the first sample that nobody else has, or renews it where the person has it.
-
-        Args:
-            subjects: Samples, the most wanted first.
-            person: Who asks.
-
-        Returns:
-            The sample that is theirs now; null where others have them all.
-
-        Raises:
-            RunError: The file cannot be used.
-        """
+        """Lends the first sample that nobody else has, or renews it where the person has it."""
         with opened(self.log.path, writes=True) as connection:
             taken = self._running(connection)
             for subject in subjects:
@@ -435,15 +307,7 @@ class Leases:
         return None
 
     def give_back(self, subject: str, person: str) -> None:
-        """Ends a person's lease, if there is one; anybody else's stays.
-
-        Args:
-            subject: The sample.
-            person: Who had it.
-
-        Raises:
-            RunError: The file cannot be used.
-        """
+        """Ends a person's lease, if there is one; anybody else's stays."""
         with opened(self.log.path, writes=True) as connection:
             connection.execute(
                 "delete from lease where app = ? and subject = ? and person = ?",
@@ -451,11 +315,7 @@ class Leases:
             )
 
     def running(self) -> dict[str, Lease]:
-        """The samples that are lent now, and to whom.
-
-        Raises:
-            RunError: The file cannot be used.
-        """
+        """The samples that are lent now, and to whom."""
         with opened(self.log.path) as connection:
             return self._running(connection)
 

@@ -29,15 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AskedPage:
-    """What makes one app's page another than the other's.
-
-    Attributes:
-        title: Its name, for the window and for those who come in.
-        people: Who may work.
-        scripts: What the page can do: files that are one script in this order.
-        opened: HTML for a person who opens it.
-        acted: HTML for a person after what the page sent; anything may be in that.
-    """
+    """What makes one app's page another than the other's."""
 
     title: str
     people: People
@@ -74,14 +66,7 @@ class AskedPage:
         return blocks
 
     def shown_to(self, named: str | None) -> str:
-        """What somebody sees who comes in.
-
-        Args:
-            named: The pseudonym they gave, if any.
-
-        Returns:
-            HTML: the page, or the one that asks who is there.
-        """
+        """What somebody sees who comes in."""
         if not named:
             return start_page(self.title, self.people.names)
         try:
@@ -91,11 +76,7 @@ class AskedPage:
 
 
 def look(css: Traversable) -> dict[str, Any]:
-    """How a page looks, as options for `gradio.mount_gradio_app`.
-
-    Args:
-        css: The file of its styles.
-    """
+    """How a page looks, as options for `gradio.mount_gradio_app`."""
     import gradio
 
     fonts = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"]
@@ -104,16 +85,7 @@ def look(css: Traversable) -> dict[str, Any]:
 
 
 def start_page(title: str, names: tuple[str, ...], problem: str = "") -> str:
-    """The page that asks who is there.
-
-    Args:
-        title: What people are about to do.
-        names: Those who may; empty where everybody may choose a pseudonym.
-        problem: What was wrong with the name that was given.
-
-    Returns:
-        HTML.
-    """
+    """The page that asks who is there."""
     said = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
     choices = "".join(
         f'<button type="button" data-name="{escape(name)}">{escape(name)}</button>'
@@ -143,13 +115,7 @@ LONGEST_SIDE = 2048
 
 @dataclass(frozen=True)
 class ShownPictures:
-    """Some pictures of a run, each under a name that nobody can guess.
-
-    Attributes:
-        pictures: Where they lie.
-        secret: What the names are made with.
-        digests: Those that may be shown, by name; nothing else is served.
-    """
+    """Some pictures of a run, each under a name that nobody can guess."""
 
     pictures: PictureStore
     secret: bytes = field(repr=False)
@@ -157,57 +123,22 @@ class ShownPictures:
 
     @classmethod
     def of(cls, pictures: PictureStore, digests: Iterable[str]) -> Self:
-        """Names pictures anew: the names are others whenever an app is started.
-
-        Args:
-            pictures: Where they lie.
-            digests: Those that may be shown.
-
-        Returns:
-            What serves them.
-        """
+        """Names pictures anew: the names are others whenever an app is started."""
         secret = secrets.token_bytes(32)
         return cls(pictures, secret, {_name(secret, digest): digest for digest in digests})
 
     def address(self, digest: str) -> str:
-        """Where a page finds a picture.
-
-        Args:
-            digest: Its sha256.
-
-        Returns:
-            The path of its address.
-        """
+        """Where a page finds a picture."""
         return ROUTE + _name(self.secret, digest)
 
     def png(self, name: str) -> bytes | None:
-        """A picture as a page gets it.
-
-        Args:
-            name: The last part of its address.
-
-        Returns:
-            A PNG file, at most `LONGEST_SIDE` pixels wide and high; null for an unknown name.
-
-        Raises:
-            PictureError: It cannot be shown, or is not there any more.
-        """
+        """A picture as a page gets it."""
         digest = self.digests.get(name)
         return None if digest is None else packed(self.pictures.open(digest))
 
 
 def packed(data: bytes) -> bytes:
-    """A picture packed anew, without whatever else its file held.
-
-    Args:
-        data: Bytes of an encoded picture.
-
-    Returns:
-        A PNG file of the pixels, upright, opaque and in sRGB.
-
-    Raises:
-        BadPictureError: It cannot be shown.
-    """
+    """A picture packed anew, without whatever else its file held."""
     image = load_rgb(data)
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     sink = io.BytesIO()
@@ -236,26 +167,14 @@ LAST_WORDS_S = 2
 
 @dataclass(frozen=True)
 class Place:
-    """Where an app is reached.
-
-    Attributes:
-        host: Address that it listens on.
-        port: Its port; 0 for any that is free.
-    """
+    """Where an app is reached."""
 
     host: str = "127.0.0.1"
     port: int = 7860
 
 
 def check_installed(part: str) -> None:
-    """Says what to install before anything is read.
-
-    Args:
-        part: What needs it.
-
-    Raises:
-        MissingExtraError: Gradio is not here.
-    """
+    """Says what to install before anything is read."""
     if find_spec("gradio") is None:
         raise MissingExtraError(part, EXTRA)
 
@@ -268,19 +187,7 @@ def serve(
     ready: Callable[[str], None],
     look: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """Serves a page until it is stopped.
-
-    Args:
-        blocks: Makes the page.
-        pictures: The pictures that it may show.
-        people: Who may work; those with passwords have to sign in.
-        place: Where it listens.
-        ready: Told the address as soon as it can be opened.
-        look: Gives options of the page, as `gradio.mount_gradio_app` takes them: `css`, ...
-
-    Raises:
-        RunError: The port cannot be had.
-    """
+    """Serves a page until it is stopped."""
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
     import gradio
     import uvicorn
@@ -310,15 +217,7 @@ def serve(
 
 
 def application(pictures: ShownPictures, host: str) -> fastapi.FastAPI:
-    """What serves pictures, and puts limits on the page that is mounted in it.
-
-    Args:
-        pictures: The pictures that may be shown.
-        host: Address that it listens on.
-
-    Returns:
-        An application without a page.
-    """
+    """What serves pictures, and puts limits on the page that is mounted in it."""
     import fastapi
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -362,17 +261,7 @@ class _Limited:
 
 
 def listening(place: Place) -> socket.socket:
-    """Takes a port.
-
-    Args:
-        place: Where.
-
-    Returns:
-        A socket that listens there.
-
-    Raises:
-        RunError: The port cannot be had.
-    """
+    """Takes a port."""
     try:
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
         return socket.create_server((place.host, place.port), family=family)

@@ -30,17 +30,7 @@ class People:
     passwords: Mapping[str, str] | None = None
 
     def admitted(self, name: str) -> str:
-        """The pseudonym of somebody who may work.
-
-        Args:
-            name: As a person typed it.
-
-        Returns:
-            It, in the form in which it is written down.
-
-        Raises:
-            RunError: It is no pseudonym, or none of those who may.
-        """
+        """The pseudonym of somebody who may work."""
         found = pseudonym(name)
         if self.names and found not in self.names:
             raise RunError(f"{found!r} is not on the list: choose one of {', '.join(self.names)}")
@@ -48,21 +38,7 @@ class People:
 
 
 def pseudonym(name: str) -> str:
-    """The form in which a pseudonym is written down, so that a capital makes nobody a second one.
-
-    Args:
-        name: As a person typed it.
-
-    Returns:
-        It in small letters, without spaces around it.
-
-    Raises:
-        RunError: It may be an address, or is no word.
-
-    Example:
-        >>> pseudonym(" Ada ")
-        'ada'
-    """
+    """The written form of a pseudonym: a capital makes nobody a second one."""
     found = unicodedata.normalize("NFKC", name).strip().lower()
     if not NAME.fullmatch(found):
         raise RunError(
@@ -73,18 +49,7 @@ def pseudonym(name: str) -> str:
 
 
 def people_of(given: Iterable[str]) -> People:
-    """Reads who may work in an app from the command line.
-
-    Args:
-        given: Pseudonyms; or `auth` alone, for those whose passwords the environment has; or
-            nothing, where everybody may choose a pseudonym.
-
-    Returns:
-        Who may.
-
-    Raises:
-        RunError: One is no pseudonym, or the passwords are missing or cannot be read.
-    """
+    """Reads who may work in an app from the command line."""
     names = tuple(given)
     if SIGNED_IN not in names:
         return People(tuple(dict.fromkeys(map(pseudonym, names))))
@@ -95,16 +60,7 @@ def people_of(given: Iterable[str]) -> People:
 
 
 def check_reachable(host: str, people: People, *, anyone: bool) -> None:
-    """Refuses to let strangers in by accident.
-
-    Args:
-        host: Address that the app listens on.
-        people: Who may work.
-        anyone: Whether it was said that whoever reaches the page may work.
-
-    Raises:
-        RunError: Others than this machine's users could reach the page, and need no password.
-    """
+    """Refuses to let strangers in by accident."""
     if not is_loopback(host) and not people.passwords and not anyone:
         raise RunError(
             f"{host!r} can be reached from other machines: give people passwords ({PASSWORDS}="
@@ -113,12 +69,7 @@ def check_reachable(host: str, people: People, *, anyone: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only.
-
-    Example:
-        >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
-        (True, False)
-    """
+    """Whether an address is reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -50,16 +50,7 @@ from echo_hf.tables import SAMPLES
 
 @dataclass
 class Pipeline:
-    """One run of the stages over one config.
-
-    Attributes:
-        config: What to build.
-        folder: Where.
-        engines: Who answers.
-        offline: Whether nobody may be asked.
-        watch: Told of each plan, call and result.
-        replay: What a release recorded, for a build that asks no model; null for one that may.
-    """
+    """One run of the stages over one config."""
 
     config: Config
     folder: RunFolder
@@ -87,19 +78,7 @@ class Pipeline:
         with_responses: bool = False,
         allow_empty: bool = False,
     ) -> Release:
-        """Writes the release from the results of all stages, unless it is there already.
-
-        Args:
-            results: Of all stages, in order.
-            with_responses: Whether it carries the stored answers that they were made from.
-            allow_empty: Whether it may be without a sample.
-
-        Returns:
-            The release.
-
-        Raises:
-            ReleaseError: There is no sample; a release that is there stays.
-        """
+        """Writes the release from the results of all stages, unless it is there already."""
         samples = parts(results[-1].dataset)
         if not allow_empty and not any(map(len, samples.values())):
             raise ReleaseError(
@@ -380,15 +359,7 @@ def _counts(result: StageResult) -> dict[str, Any]:
 
 
 def files_of(config: Config, collected: Path) -> list[dict[str, Any]]:
-    """Where the posts of a config come from, with the sha256 of what is there.
-
-    Args:
-        config: The config.
-        collected: The ledger of the crawl.
-
-    Returns:
-        For each entry how it is read; the digest is that of the file's bytes, or of the answers.
-    """
+    """Where the posts of a config come from, with the sha256 of what is there."""
     return [_file_of(entry, collected) for entry in config.posts]
 
 
@@ -455,21 +426,7 @@ def run_until(
     offline: bool = False,
     watch: Watcher | None = None,
 ) -> list[StageResult]:
-    """Runs the stages up to one of them.
-
-    Args:
-        config: The config, or the path of its file.
-        until: Name of the last stage to run.
-        runs: Folder of runs.
-        offline: Ask no model: answer from the store alone.
-        watch: Told of each plan, call and result.
-
-    Returns:
-        The results in order.
-
-    Raises:
-        EchoError: As for `build`, or there is no such stage.
-    """
+    """Runs the stages up to one of them."""
     up_to(until)
     with opened(config, runs, offline=offline, watch=watch) as pipeline:
         return list(pipeline.results(until))
@@ -485,19 +442,7 @@ def opened(
     responses: Path | str | None = None,
     watch: Watcher | None = None,
 ) -> Iterator[Pipeline]:
-    """A pipeline over a config, with its run folder locked and its engines freed at the end.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-        offline: Ask no model.
-        writes: Lock the folder and write the config down; false to look only.
-        responses: As for `build`.
-        watch: Told of each plan, call and result.
-
-    Yields:
-        The pipeline.
-    """
+    """A pipeline over a config, with its run folder locked and its engines freed at the end."""
     config = config if isinstance(config, Config) else load_config(config)
     folder = RunFolder(Path(runs) / config.name)
     watch = watch or Unwatched()

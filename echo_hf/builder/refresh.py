@@ -42,14 +42,7 @@ FIND = "select at, gone from checks where post = ?"
 
 
 class RefreshRecord:
-    """The record of a run, in a file; a context manager that closes it.
-
-    Args:
-        path: The SQLite file; made when it does not exist.
-
-    Raises:
-        StoreError: The file is no such record, or cannot be used.
-    """
+    """The record of a run, in a file; a context manager that closes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,15 +53,7 @@ class RefreshRecord:
             self._connection.execute(TABLE)
 
     def due(self, urls: Iterable[str], since: datetime.datetime) -> list[str]:
-        """Posts that nobody was asked about since a moment, in their order.
-
-        Args:
-            urls: Canonical addresses.
-            since: The moment, with a zone.
-
-        Returns:
-            Those of them.
-        """
+        """Posts that nobody was asked about since a moment, in their order."""
         limit = _written(since)
         with self._explained():
             return [url for url in urls if (found := self._found(url)) is None or found[0] < limit]
@@ -80,14 +65,7 @@ class RefreshRecord:
         gone: Mapping[str, Missing],
         at: datetime.datetime,
     ) -> None:
-        """Writes down, in one transaction, what a platform said of posts.
-
-        Args:
-            platform: Its name.
-            asked: Canonical addresses of all posts that it was asked about.
-            gone: Why each of those is gone that are.
-            at: When it was asked, with a zone.
-        """
+        """Writes down, in one transaction, what a platform said of posts."""
         rows = [(hashed(url), platform, _written(at), gone.get(url)) for url in asked]
         with self._explained(), self._connection:
             self._connection.executemany(KEEP, rows)
@@ -144,19 +122,7 @@ class RefreshWatcher(Protocol):
 
 @dataclass
 class Refreshed:
-    """What a platform said of its posts.
-
-    Attributes:
-        platform: Its name.
-        posts: How many of its posts the run has.
-        asked: About how many it was asked now.
-        fresh: About how many it had been asked a short time ago.
-        left: How many are still to be asked about.
-        unknown: How many it can say nothing about, such as those of another server.
-        end: Why no more were asked about.
-        gone: Why each of those is gone that are, by address; what it said before counts, too.
-        cost_usd: What asking costs by its price, null where that is unknown.
-    """
+    """What a platform said of its posts."""
 
     platform: str
     posts: int
@@ -182,12 +148,7 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class Refresh:
-    """What all platforms said.
-
-    Attributes:
-        platforms: Those that were asked.
-        unasked: How many posts there are of platforms that cannot be asked, by name.
-    """
+    """What all platforms said."""
 
     platforms: tuple[Refreshed, ...]
     unasked: Mapping[str, int]
@@ -209,25 +170,7 @@ def refresh(
     patience: Patience | None = None,
     make: Callable[[str], Any] = make_platform,
 ) -> Refresh:
-    """Asks platforms which posts of a run are gone; ended at any moment, it goes on from there.
-
-    Args:
-        config: The config of the run, or the path of its file.
-        watch: Told of it.
-        runs: Folder of runs.
-        only: Names of the platforms to ask; empty for all that can be asked.
-        older_than: Posts that were asked about in this time are not asked about again.
-        budget_usd: Most US dollars for platforms that charge for answers.
-        patience: How long to wait, and how often to try again; null for the usual.
-        make: Gives the platform of a name, not yet connected.
-
-    Returns:
-        What they said; the run keeps it as `refreshed.sqlite`, with its time.
-
-    Raises:
-        RunError: Nothing is collected yet.
-        EchoError: A platform cannot be asked, or another process works in the folder.
-    """
+    """Asks platforms which posts of a run are gone; ended at any moment, it goes on from there."""
     config = config if isinstance(config, Config) else load_config(config)
     folder = RunFolder(Path(runs) / config.name)
     for name in only:

@@ -30,14 +30,7 @@ NOT_ANSWERED = Completion(None, error=Failed.NOT_ANSWERED.value, finish_reason="
 
 @dataclass(frozen=True)
 class ReplayEngine:
-    """Stands for an engine that answered before, so that its answers are found under its keys.
-
-    It needs no package, no model and no key of what it stands for.
-
-    Attributes:
-        recorded: Signature of that engine, as a release wrote it down.
-        stored: True: what it answered is read from a store.
-    """
+    """Stands for an engine that answered before, so that its answers are found under its keys."""
 
     stored = True
 
@@ -48,14 +41,7 @@ class ReplayEngine:
         return self.recorded
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Asks nobody.
-
-        Args:
-            requests: Any requests.
-
-        Yields:
-            For each that there is no answer.
-        """
+        """Asks nobody."""
         for number, _ in enumerate(requests):
             yield number, NOT_ANSWERED
 
@@ -77,21 +63,7 @@ class Records(Protocol):
 def recall(
     stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, recorded: Records
 ) -> FillStats:
-    """Takes into a store what was recorded of a stage's requests, and asks nobody.
-
-    What the store holds already stays as it is. An answer is kept under the posts that go into its
-    request here and now, so that it is forgotten with them, whatever was recorded of it.
-
-    Args:
-        stage: The stage.
-        dataset: Its input rows.
-        engine: Whose answers they are.
-        store: Where they go.
-        recorded: Where they are.
-
-    Returns:
-        How many requests there are, and how many of them are answered.
-    """
+    """Takes into a store what was recorded of a stage's requests, and asks nobody."""
     started, signature = time.perf_counter(), engine.signature()
     stage = stage.answered_by(StoredAnswers(store, signature))
     recalling = _Recalling(signature, store, recorded)
@@ -154,27 +126,13 @@ UNRECORDED = {"kind": "not recorded"}
 
 @dataclass(frozen=True)
 class Replay:
-    """What a release recorded of its build.
-
-    Attributes:
-        origins: What made each stage's result.
-        recorded: What the models answered.
-    """
+    """What a release recorded of its build."""
 
     origins: Mapping[str, StageOrigin]
     recorded: Recorded
 
     def engine(self, stage: str, kind: str) -> Engine:
-        """Who answers a stage.
-
-        Args:
-            stage: Name of the stage.
-            kind: The kind of engine that the config names for it.
-
-        Returns:
-            The rules of this version where rules answered it, or where the release does not know
-            the stage and the config wants them; else one that is never asked.
-        """
+        """Who answers a stage."""
         recorded = self._engine(stage)
         known = recorded or ({"kind": RULES} if kind == RULES else UNRECORDED)
         return make_engine(RULES) if known.get("kind") == RULES else ReplayEngine(known)
@@ -182,28 +140,11 @@ class Replay:
     def recall(
         self, stage: ModelStage, dataset: Dataset, engine: Engine, store: Store
     ) -> FillStats:
-        """Takes into a store what the release recorded of a stage's requests.
-
-        Args:
-            stage: The stage.
-            dataset: Its input rows.
-            engine: Who answers it.
-            store: Where the answers go.
-
-        Returns:
-            How many requests there are, and how many of them are answered.
-        """
+        """Takes into a store what the release recorded of a stage's requests."""
         return recall(stage, dataset, engine, store, self.recorded)
 
     def remark(self, made: StageRecord) -> str | None:
-        """What is to be said of a stage that is not as it was recorded.
-
-        Args:
-            made: What made its result here.
-
-        Returns:
-            One line; null where it is the same.
-        """
+        """What is to be said of a stage that is not as it was recorded."""
         origin = self.origins.get(made.stage)
         if origin is not None and origin.digest == made.digest:
             return None
@@ -233,18 +174,7 @@ def _difference(origin: StageOrigin | None, engine: Mapping[str, Any] | None) ->
 
 @contextmanager
 def replay_of(place: Path | str | None) -> Iterator[Replay | None]:
-    """What a release recorded of its build.
-
-    Args:
-        place: Folder of the release, or `ORG/NAME@TAG` on the Hub; null for nothing to replay.
-
-    Yields:
-        What it recorded.
-
-    Raises:
-        HubError: There is no such revision, or the Hub is out of reach.
-        ReleaseError: It is none, carries no answers, or is not what was written.
-    """
+    """What a release recorded of its build."""
     if place is None:
         yield None
         return

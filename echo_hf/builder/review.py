@@ -45,14 +45,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A sample for a reviewer.
-
-    Attributes:
-        row: Its row, as the model and the rules made it.
-        context: The posts around it, depth first.
-        notices: What the stages noticed about it: reason and detail.
-        taken: Digests of pictures that other samples have.
-    """
+    """A sample for a reviewer."""
 
     row: Row
     context: Sequence[Row] = ()
@@ -61,17 +54,7 @@ class Case:
 
 
 def samples_of(pipeline: Pipeline) -> pa.Table:
-    """The samples of the last build, before anything is drawn from them.
-
-    Args:
-        pipeline: The run.
-
-    Returns:
-        Rows of `CLEANED_SAMPLES`; builds from before images were cleaned lack its last column.
-
-    Raises:
-        RunError: Nothing was built yet.
-    """
+    """The samples of the last build, before anything is drawn from them."""
     file = complete(pipeline.folder.stage(BEFORE)) / "kept.parquet"
     if not file.exists():
         raise RunError(
@@ -82,17 +65,7 @@ def samples_of(pipeline: Pipeline) -> pa.Table:
 
 
 def read_cases(pipeline: Pipeline) -> dict[str, Case]:
-    """The samples of the last build with all that a reviewer is shown.
-
-    Args:
-        pipeline: The run.
-
-    Returns:
-        The samples by id, in the order of the table.
-
-    Raises:
-        RunError: Nothing was built yet.
-    """
+    """The samples of the last build with all that a reviewer is shown."""
     table = samples_of(pipeline)
     contexts = {row["id"]: row["context"] for row in _read(pipeline, IN_CONTEXT, "id", "context")}
     notices: dict[str, list[tuple[str, str | None]]] = {}
@@ -113,12 +86,6 @@ def read_cases(pipeline: Pipeline) -> dict[str, Case]:
 
 def owners_of(rows: Sequence[Row]) -> dict[str, set[str]]:
     """Which samples have a picture as input or output.
-
-    Args:
-        rows: Rows of samples.
-
-    Returns:
-        Ids of samples by the digest of the picture.
 
     Example:
         >>> rows = [{"id": "a", "input_images": ["x"], "output_images": [], "quality": "Benchmark"}]
@@ -152,23 +119,7 @@ def made_decision(
     event: int | None = None,
     at: datetime.datetime | None = None,
 ) -> Decision:
-    """A decision about a sample as it is.
-
-    Args:
-        row: Its row, as the model and the rules made it.
-        decided: keep, remove, flag, edit or withdraw.
-        note: The reviewer's words.
-        reviewer: Who, by a pseudonym.
-        changes: What is changed of it.
-        event: Number of the last event about it in the log of the app.
-        at: When; null for now.
-
-    Returns:
-        The decision; what a change brings in counts as seen.
-
-    Raises:
-        ReviewError: There is no such decision, or no such note or pseudonym can be written down.
-    """
+    """A decision about a sample as it is."""
     if decided not in DECISIONS:
         raise ReviewError(unknown("decision", decided, DECISIONS))
     when = at or datetime.datetime.now(datetime.UTC)
@@ -204,14 +155,7 @@ def _read(pipeline: Pipeline, stage: str, *columns: str, part: str = "kept") -> 
 
 @dataclass(frozen=True)
 class OpenReview:
-    """A sample that would be published, but for what a person has to look at.
-
-    Attributes:
-        id: The sample.
-        reasons: Why, from `echo_hf.reasons.Review`.
-        prompt: Its prompt; strangers wrote it.
-        pictures: The files of its pictures.
-    """
+    """A sample that would be published, but for what a person has to look at."""
 
     id: str
     reasons: tuple[str, ...]
@@ -221,13 +165,7 @@ class OpenReview:
 
 @dataclass(frozen=True)
 class Reviews:
-    """What is open in a run.
-
-    Attributes:
-        open: The samples to look at.
-        file: Where decisions are written down.
-        cut: Numbers of its lines that are cut short and do not count.
-    """
+    """What is open in a run."""
 
     open: tuple[OpenReview, ...]
     file: Path
@@ -235,19 +173,7 @@ class Reviews:
 
 
 def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Reviews:
-    """Lists what a person has to look at before the last build is published.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-
-    Returns:
-        The samples that would be released and have something open, after all decisions so far.
-
-    Raises:
-        RunError: Nothing was built yet.
-        ReviewError: The file of decisions cannot be read.
-    """
+    """Lists what a person has to look at before the last build is published."""
     with opened(config, runs, writes=False) as pipeline:
         root = pipeline.folder.root
         placed = Splits.from_config(pipeline.config, pipeline.folder.pictures).in_run(root)
@@ -273,31 +199,7 @@ def decide(
     reviewer: str | None = None,
     runs: Path | str = RUNS,
 ) -> list[Decision]:
-    """Writes a reviewer's decisions down; the next build follows them.
-
-    A decision holds for a sample as it is: `keep` for its prompt, its pictures and the reasons of
-    its review, `remove` for its prompt and inputs. A later decision takes the place of this one;
-    what was changed of the sample before stays changed, unless it is withdrawn or changed anew.
-
-    Args:
-        config: The config, or the path of its file.
-        keep: Samples that may be published.
-        remove: Samples to leave out; they need not be open.
-        flag: Samples to leave open, for somebody else.
-        withdraw: Samples about which nothing is to be decided or changed any more.
-        edits: What to change, by sample; without another decision it is only changed.
-        note: Why, in the reviewer's words.
-        reviewer: Who, by a pseudonym.
-        runs: Folder of runs.
-
-    Returns:
-        The decisions, in the order given.
-
-    Raises:
-        RunError: Nothing was built yet.
-        ReviewError: A sample is unknown, to be decided twice, or cannot be changed so; nothing is
-            written then.
-    """
+    """Writes a reviewer's decisions down; the next build follows them."""
     edits = dict(edits or {})
     given = _once({"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw})
     given = {**dict.fromkeys(edits, "edit"), **given}
@@ -395,12 +297,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Triage:
-    """What a sample is fit for, as far as rules can say.
-
-    Attributes:
-        verdict: Benchmark, Manual review or Discard.
-        look_at: What a person should look at, the gravest first; empty where nothing is.
-    """
+    """What a sample is fit for, as far as rules can say."""
 
     verdict: Verdict
     look_at: tuple[str, ...] = ()
@@ -414,30 +311,7 @@ class Triage:
 def triage(
     row: Row, notices: Sequence[tuple[str, str | None]] = (), duplicate_of: str | None = None
 ) -> Triage:
-    """Says what a sample is fit for.
-
-    Discard: it is Trash, flagged with a hazard that is removed, or equal to another sample. Manual
-    review: it is for the benchmark, or has something open, and there is something to look at.
-    Benchmark: it is for the benchmark, and there is nothing. What is for analysis only and has
-    nothing open is Discard with respect to the benchmark, and says so.
-
-    Args:
-        row: A row of samples.
-        notices: What the stages noticed about it: reason and detail.
-        duplicate_of: The sample that it equals, where that one stays.
-
-    Returns:
-        The verdict and what to look at.
-
-    Example:
-        >>> row = dict.fromkeys(["review", "safety", "screenshot", "input_images"])
-        >>> row |= {"quality": "Benchmark", "prompt": "a fox in the snow", "output_images": ["x"]}
-        >>> row |= {"prompt_modified": False, "prompt_fill_blank": False, "has_nsfw": False}
-        >>> triage({**row, "safety": {"flagged": False}}).verdict.value
-        'Benchmark'
-        >>> triage(row)
-        Triage(verdict=<Verdict.MANUAL: 'Manual review'>, look_at=('no safety model has seen it',))
-    """
+    """Says what a sample is fit for."""
     lost = _lost(row, duplicate_of)
     open_reasons = [PERSONAL.get(one, one) for one in row["review"] or ()]
     if lost:

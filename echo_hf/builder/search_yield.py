@@ -31,12 +31,7 @@ MOST_EDGES = 5_000  # of a phase: a post of the year 9999 makes no hundred thous
 
 
 class DayWindow(NamedTuple):
-    """Days since the release; the day of the release is day 0.
-
-    Attributes:
-        start: The first day; null for all before `end`.
-        end: The day after the last one; null, with `start`, for posts without a date.
-    """
+    """Days since the release; the day of the release is day 0."""
 
     start: int | None
     end: int | None
@@ -52,32 +47,12 @@ class DayWindow(NamedTuple):
 
 
 def default_edges(last: int) -> list[int]:
-    """Where windows begin when no plan says it: daily for two weeks, weekly after.
-
-    Args:
-        last: The last day that has to lie in a window.
-
-    Returns:
-        Days, and at the end the one after the last window.
-
-    Example:
-        >>> default_edges(20)[-4:], default_edges(21)[-2:]
-        ([12, 13, 14, 21], [21, 28])
-    """
+    """Where windows begin when no plan says it: daily for two weeks, weekly after."""
     return _prolonged(list(range(DAILY + 1)), last)
 
 
 def planned_edges(searches: Sequence[Search], released: datetime.date, last: int) -> list[int]:
-    """Where windows begin by the plan; weekly after its end.
-
-    Args:
-        searches: The searches of a config; with several, a window begins where any of theirs does.
-        released: The day of the release.
-        last: The last day that has to lie in a window.
-
-    Returns:
-        As `default_edges`.
-    """
+    """Where windows begin by the plan; weekly after its end."""
     edges: set[int] = set()
     for search in searches:
         spans = phase_spans(search.phases, released)
@@ -90,12 +65,7 @@ def planned_edges(searches: Sequence[Search], released: datetime.date, last: int
 
 
 def windows_of(edges: Iterable[int]) -> list[DayWindow]:
-    """The windows between edges, and before the first one those that are left.
-
-    Example:
-        >>> [one.name for one in windows_of([0, 1, 8])]
-        ['undated', 'before', '0', '1-7']
-    """
+    """The windows between edges, and before the first one those that are left."""
     days = list(edges)
     inner = [DayWindow(*pair) for pair in pairwise(days)]
     return [DayWindow(None, None), DayWindow(None, days[0]), *inner]
@@ -117,15 +87,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Yield:
-    """What a term brought in a stretch of time.
-
-    Attributes:
-        found: Posts that it found.
-        scored: Those of them whose relevance is known.
-        passed: Those of them that are on topic.
-        alone: Posts that no other term found.
-        alone_passed: Those of them that are on topic.
-    """
+    """What a term brought in a stretch of time."""
 
     found: int
     scored: int
@@ -146,15 +108,7 @@ class Yield:
 
 @dataclass(frozen=True)
 class KeywordYield:
-    """What a term brought, over all and in each window.
-
-    Attributes:
-        keyword: The term; null for all terms together, where a post counts once.
-        total: Over all time.
-        windows: In each of the windows, in their order.
-        half_by_day: By the end of this day since the release, half of its posts on topic were
-            written; null where none has a date.
-    """
+    """What a term brought, over all and in each window."""
 
     keyword: str | None
     total: Yield
@@ -164,15 +118,7 @@ class KeywordYield:
 
 @dataclass(frozen=True)
 class Yields:
-    """What the terms of a search brought.
-
-    Attributes:
-        windows: The stretches of time.
-        together: All terms together.
-        keywords: Each term, those with the most posts on topic first.
-        came_along: Posts that no term found: parents, replies, quotations.
-        unknown: Posts of files that do not say what found them.
-    """
+    """What the terms of a search brought."""
 
     windows: tuple[DayWindow, ...]
     together: KeywordYield
@@ -193,18 +139,7 @@ def days_since(timestamps: pa.Array, released: datetime.date) -> pa.Array:
 def keyword_yields(
     posts: pa.Table, released: datetime.date, edges: Sequence[int], keep: Sequence[int]
 ) -> Yields:
-    """Counts what each term brought in each window.
-
-    Args:
-        posts: Rows of `posts` with their relevance.
-        released: The day of the release; a day begins at midnight UTC.
-        edges: Days on which windows begin, rising, and the day after the last one; no post may be
-            from later.
-        keep: Relevance scores that are on topic.
-
-    Returns:
-        The counts.
-    """
+    """Counts what each term brought in each window."""
     windows = windows_of(edges)
     days = days_since(posts["timestamp"].combine_chunks(), released)
     places = _windows(days, edges)
@@ -291,16 +226,7 @@ Shown = tuple[DayWindow, Yield]
 
 
 def yield_plot(found: Yields) -> str:
-    """Draws the terms with the most posts on topic, and all together.
-
-    Args:
-        found: What the terms brought.
-
-    Returns:
-        An SVG document without anything from elsewhere: on the left the posts of each window as
-        posts a day, those on topic darker, each row to its own scale; on the right the share on
-        topic from 0 to 100 % with its 95 % interval.
-    """
+    """Draws the terms with the most posts on topic, and all together."""
     dated = [at for at, one in enumerate(found.windows) if one.start is not None]
     used = [at for at in dated if found.together.windows[at].found]
     shown = dated[: used[-1] + 1 - dated[0]] if used else []
@@ -391,13 +317,7 @@ COLUMNS = ["timestamp", "keywords", "relevance"]
 
 @dataclass(frozen=True)
 class WrittenYields:
-    """What the terms brought, and where it is written.
-
-    Attributes:
-        yields: The counts.
-        figures: The JSON file with all of them.
-        plot: The picture, an SVG.
-    """
+    """What the terms brought, and where it is written."""
 
     yields: Yields
     figures: Path
@@ -405,19 +325,7 @@ class WrittenYields:
 
 
 def write_yields(config: Config | Path | str, *, runs: Path | str = RUNS) -> WrittenYields:
-    """Counts what each search term of a run brought.
-
-    Args:
-        config: The config of the run, or the path of its file.
-        runs: Folder of runs.
-
-    Returns:
-        The counts, which also stand in `keywords.json` and `keywords.svg` in the run's folder.
-
-    Raises:
-        RunError: The run has no scored posts yet.
-        EchoError: The config is not usable.
-    """
+    """Counts what each search term of a run brought."""
     config = config if isinstance(config, Config) else load_config(config)
     folder = RunFolder(Path(runs) / config.name)
     posts = _scored_posts(folder)
@@ -434,15 +342,7 @@ def write_yields(config: Config | Path | str, *, runs: Path | str = RUNS) -> Wri
 
 
 def as_json(found: Yields, released: datetime.date) -> dict[str, Any]:
-    """The counts as plain data.
-
-    Args:
-        found: The counts.
-        released: The day of the release.
-
-    Returns:
-        Mappings and lists; days count from the release.
-    """
+    """The counts as plain data."""
     return {
         "released": released.isoformat(),
         "windows": [one._asdict() for one in found.windows],

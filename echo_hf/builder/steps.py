@@ -1,9 +1,4 @@
-"""The stages of a build, in order: the one list that all other parts read.
-
-A stage is its class and one line here. Its verb on the command line, its folder in a run, its
-place in the funnel and in the card all follow from it; its options are the section of its name
-under `stages:` in a config, if it has any.
-"""
+"""The stages of a build, in order: the one list that all other parts read."""
 
 from __future__ import annotations
 
@@ -18,12 +13,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """A stage's place in a build.
-
-    Attributes:
-        about: What it does, in a few words for the command line.
-        where: Module and name of its class, imported when it is used.
-    """
+    """A stage's place in a build."""
 
     about: str
     where: str
@@ -64,17 +54,7 @@ STAGES = tuple(STEPS)
 
 
 def stage_class(name: str) -> type[Stage]:
-    """The class of a stage.
-
-    Args:
-        name: Name of the stage.
-
-    Returns:
-        The class.
-
-    Raises:
-        StageError: There is no such stage.
-    """
+    """The class of a stage."""
     if name not in STEPS:
         raise StageError(unknown("stage", name, STAGES))
     module, _, attribute = STEPS[name].where.partition(":")
@@ -83,21 +63,7 @@ def stage_class(name: str) -> type[Stage]:
 
 
 def up_to(name: str) -> tuple[str, ...]:
-    """The stages that lead to one, itself included.
-
-    Args:
-        name: Name of the last stage.
-
-    Returns:
-        Names in order.
-
-    Raises:
-        StageError: There is no such stage.
-
-    Example:
-        >>> up_to("threads")
-        ('collect', 'relevance', 'threads')
-    """
+    """The stages that lead to one, itself included."""
     if name not in STEPS:
         raise StageError(unknown("stage", name, STAGES))
     return STAGES[: STAGES.index(name) + 1]

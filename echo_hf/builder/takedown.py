@@ -41,15 +41,7 @@ HUMAN = "human"
 
 
 def remove_rows(root: Path, samples: Collection[str]) -> None:
-    """Deletes outputs, ratings, ranks, decisions and what was done in the apps about samples.
-
-    Args:
-        root: The run's folder.
-        samples: Ids of the samples.
-
-    Raises:
-        RunError: A line about an output cannot be read; nothing is deleted then.
-    """
+    """Deletes outputs, ratings, ranks, decisions and what was done in the apps about samples."""
     if not samples:
         return
     drop_samples(root, samples)
@@ -62,14 +54,7 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
 
 
 def pictures_named(root: Path) -> set[str]:
-    """The pictures that a run's tables beside its stages, journals and reviewers' changes name.
-
-    Args:
-        root: The run's folder.
-
-    Returns:
-        Their digests.
-    """
+    """The pictures that a run's tables beside its stages, journals and reviewers' changes name."""
     named = {digest for journal in journals(root) for digest in journal.pictures}
     for path in _run_tables(root):
         pictures = CONFIGS[path.stem].table.pictures if path.stem in CONFIGS else ()
@@ -113,18 +98,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Removal:
-    """What forgetting took away.
-
-    Attributes:
-        urls: The canonical addresses that are forgotten.
-        posts: How many of them the run or its input files held.
-        unknown: Those of them that nothing here held: perhaps they are spelt otherwise.
-        samples: Samples that were made from them, by id.
-        pictures: How many pictures were deleted.
-        answers: How many stored answers were deleted.
-        left_in: Input files that still hold one of them, as file:line.
-        pages: How many stored pages of platforms lost their content.
-    """
+    """What forgetting took away."""
 
     urls: tuple[str, ...]
     posts: int
@@ -137,24 +111,7 @@ class Removal:
 
 
 def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str = RUNS) -> Removal:
-    """Takes posts out of a run: their text, samples, pictures, and all answers they went into.
-
-    The results of the stages and the release are deleted with them: `build` makes them anew, from
-    what is left and the answers that are stored. Killed in between, the same call goes on.
-
-    Args:
-        urls: Addresses of posts, in any spelling that collection understands.
-        config: The config of the run, or the path of its file.
-        runs: Folder of runs.
-
-    Returns:
-        What was taken away.
-
-    Raises:
-        RunError: An address is none, another process works in the folder, or a file of it is
-            damaged.
-        EchoError: The config or a source is not usable.
-    """
+    """Takes posts out of a run: their text, samples, pictures, and all answers they went into."""
     config = config if isinstance(config, Config) else load_config(config)
     forgotten = tuple(dict.fromkeys(map(_address, urls)))
     folder = RunFolder(Path(runs) / config.name)
@@ -182,14 +139,7 @@ def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str
 
 @dataclass
 class _Held:
-    """What is known of posts, here and in the input files.
-
-    Attributes:
-        posts: Those of the forgotten ones that were found.
-        samples: Ids of samples that were made from them.
-        shown: Pictures of all other posts and samples: whatever else lies here goes.
-        addresses: Addresses of pictures that only the forgotten posts name.
-    """
+    """What is known of posts, here and in the input files."""
 
     posts: set[str] = field(default_factory=set)
     samples: set[str] = field(default_factory=set)

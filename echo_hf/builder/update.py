@@ -26,15 +26,7 @@ ASIDE = "release-before"
 
 @dataclass(frozen=True)
 class Updated:
-    """What an update came to.
-
-    Attributes:
-        release: The release as it is now.
-        changed: Whether it is another one than before, or the first.
-        previous: The release that it took the place of; null where nothing changed, or there was
-            none.
-        stats: What each stage did, in order.
-    """
+    """What an update came to."""
 
     release: Release
     changed: bool
@@ -61,22 +53,7 @@ def update(
     allow_empty: bool = False,
     watch: Watcher | None = None,
 ) -> Updated:
-    """Builds a benchmark from the posts that are there now, and keeps the release before it.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-        offline: Ask no model: answer from the store alone.
-        with_responses: Whether the release carries the stored answers that it was made from.
-        allow_empty: Whether a release without a sample is written.
-        watch: Told of each plan, call and result.
-
-    Returns:
-        The release, and the one before it where they differ.
-
-    Raises:
-        EchoError: As for `build`; the release that is there stays.
-    """
+    """Builds a benchmark from the posts that are there now, and keeps the release before it."""
     with opened(config, runs, offline=offline, watch=watch) as pipeline:
         results = list(pipeline.results(STAGES[-1]))
         before = _set_aside(pipeline.folder)
@@ -157,19 +134,7 @@ class Change(NamedTuple):
 
 
 def why(pipeline: Pipeline, stage: str | None = None) -> list[Change]:
-    """What would make stages run again; nothing is run.
-
-    Args:
-        pipeline: The pipeline over a config.
-        stage: Only what makes this stage run; all of them when null.
-
-    Returns:
-        The differences in the order of the stages; empty when every result is up to date. A stage
-        that has no result runs anyway where one before it has changed.
-
-    Raises:
-        StageError: There is no such stage.
-    """
+    """What would make stages run again; nothing is run."""
     changes: list[Change] = []
     for name in up_to(stage) if stage else STAGES:
         record = pipeline.folder.record(name)

@@ -46,12 +46,7 @@ SKIPPED = {
 
 
 def show_check(console: Console, result: CheckResult) -> None:
-    """Prints how well an engine does.
-
-    Args:
-        console: Where to print.
-        result: What was measured.
-    """
+    """Prints how well an engine does."""
     console.print()
     console.print(Text(_title(result), "bold"))
     console.print()
@@ -62,12 +57,7 @@ def show_check(console: Console, result: CheckResult) -> None:
 
 
 def show_errors(console: Console, result: CheckResult) -> None:
-    """Prints what was not quite right, as far as the result holds it.
-
-    Args:
-        console: Where to print.
-        result: What was measured.
-    """
+    """Prints what was not quite right, as far as the result holds it."""
     for measure in result.measures:
         if not measure.errors:
             continue
@@ -82,12 +72,7 @@ def show_errors(console: Console, result: CheckResult) -> None:
 
 
 def percent(value: float | None) -> str:
-    """A share in percent with one digit after the point, never rounded to all or nothing.
-
-    Example:
-        >>> percent(0.98765), percent(0.9999), percent(1.0), percent(None)
-        ('98.8', '99.9', '100', '-')
-    """
+    """A share in percent with one digit after the point, never rounded to all or nothing."""
     if value is None:
         return NOTHING
     if value in (0, 1):
@@ -96,12 +81,7 @@ def percent(value: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """An interval in whole percent, rounded outwards.
-
-    Example:
-        >>> interval(0.2553, 0.3662), interval(None, None)
-        ('25 to 37', '-')
-    """
+    """An interval in whole percent, rounded outwards."""
     if low is None or high is None:
         return NOTHING
     # Not for what a float adds at its end.
@@ -172,14 +152,7 @@ def _footer(result: CheckResult) -> Iterable[str]:
 
 
 def as_json(result: CheckResult) -> dict[str, Any]:
-    """The whole result as plain values, without a word of what people or engines wrote.
-
-    Args:
-        result: What was measured.
-
-    Returns:
-        A mapping that `json.dumps` takes.
-    """
+    """The whole result as plain values, without a word of what people or engines wrote."""
     return {
         "toolkit": toolkit_version(),
         "target": result.target,
@@ -203,14 +176,7 @@ def as_json(result: CheckResult) -> dict[str, Any]:
 
 
 def check_target(path: Path | None) -> None:
-    """Refuses a file that cannot be written, before anything is asked; it is left as it was.
-
-    Args:
-        path: Where the figures are to go, if anywhere.
-
-    Raises:
-        ConfigError: It is a folder, there is no folder for it, or it may not be written.
-    """
+    """Refuses a file that cannot be written, before anything is asked; it is left as it was."""
     if path is None:
         return
     try:
@@ -223,12 +189,7 @@ def check_target(path: Path | None) -> None:
 
 
 def write_json(path: Path, result: CheckResult) -> None:
-    """Writes the whole result as JSON.
-
-    Args:
-        path: The file; one that is there is replaced.
-        result: What was measured.
-    """
+    """Writes the whole result as JSON."""
     path.write_text(json.dumps(as_json(result), indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
@@ -252,13 +213,7 @@ DECIDE = "echo-hf review {config} --keep ID --remove ID"
 
 
 def show_open(console: Console, reviews: Reviews, config: Path) -> None:
-    """Prints each sample that is open: its id, why, the prompt shortened, and its pictures.
-
-    Args:
-        console: Where to print.
-        reviews: What is open.
-        config: The config's file, for the command to go on with.
-    """
+    """Prints each sample that is open: its id, why, the prompt shortened, and its pictures."""
     for number in reviews.cut:
         _print(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for one in reviews.open:
@@ -276,13 +231,7 @@ def show_open(console: Console, reviews: Reviews, config: Path) -> None:
 
 
 def show_decisions(console: Console, made: Sequence[Decision], config: Path) -> None:
-    """Prints what was written down, and what makes it count.
-
-    Args:
-        console: Where to print.
-        made: The decisions.
-        config: The config's file.
-    """
+    """Prints what was written down, and what makes it count."""
     for one in made:
         _print(console, f"{one.decision}  {one.id}")
     _print(console, f"written down; what makes it count: {APPLY.format(config=config)}")

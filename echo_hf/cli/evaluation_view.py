@@ -31,11 +31,7 @@ UNKNOWN = "?"
 
 
 class Show:
-    """Shows systems at work; to be left as a context, so that the cursor comes back.
-
-    Args:
-        console: Where to print.
-    """
+    """Shows systems at work; to be left as a context, so that the cursor comes back."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -141,14 +137,7 @@ class Show:
 
 
 def plan_table(plans: Sequence[Plan]) -> Table:
-    """What systems are about to do, as a table.
-
-    Args:
-        plans: One of each system.
-
-    Returns:
-        The table; `?` where nothing is known of a price or a time.
-    """
+    """What systems are about to do, as a table."""
     table = Table(box=None, pad_edge=False)
     table.add_column("system")
     for heading in ("to draw", "kept", "to draw anew", "about $", "about"):
@@ -167,14 +156,7 @@ def plan_table(plans: Sequence[Plan]) -> Table:
 
 
 def system_table(systems: Sequence[Listed]) -> Table:
-    """Systems as a table: what each stands for, and what is missing to run it.
-
-    Args:
-        systems: The systems.
-
-    Returns:
-        The table.
-    """
+    """Systems as a table: what each stands for, and what is missing to run it."""
     table = Table(box=None, pad_edge=False)
     for heading in ("system", "status", "stands for", "adapter", "$ a picture", "missing"):
         right = heading == "$ a picture"
@@ -193,28 +175,14 @@ def system_table(systems: Sequence[Listed]) -> Table:
 
 
 def what_seeds_give(systems: Sequence[Listed]) -> Iterator[str]:
-    """What the same seed gives, a line for each system that says so.
-
-    Args:
-        systems: The systems.
-
-    Yields:
-        The lines.
-    """
+    """What the same seed gives, a line for each system that says so."""
     for one in systems:
         if one.determinism is not None:
             yield f"{one.config.name}, with the same seed: {one.determinism}"
 
 
 def what_to_do(systems: Sequence[Listed]) -> Iterator[str]:
-    """How what is missing to run systems is come by, a line for each kind of it.
-
-    Args:
-        systems: The systems.
-
-    Yields:
-        The lines; none where nothing is missing.
-    """
+    """How what is missing to run systems is come by, a line for each kind of it."""
     extras = sorted({one.extra for one in systems if one.extra})
     if extras:
         yield f'[{extras[0]}]: pip install "echo-hf[{extras[0]}]", and so on'
@@ -239,14 +207,7 @@ def _missing(one: Listed) -> Text:
 
 
 def outcome_table(generated: Generated) -> Table:
-    """What became of the tasks of each system, as a table.
-
-    Args:
-        generated: The run.
-
-    Returns:
-        The table, with a column for each outcome that there is.
-    """
+    """What became of the tasks of each system, as a table."""
     there = [one for one in Outcome if any(counts.get(one) for counts in _counts(generated))]
     table = Table(box=None, pad_edge=False)
     table.add_column("system")
@@ -266,12 +227,7 @@ MEANINGS = {str(reason): reason.meaning for kind in (Failed, Unrated) for reason
 
 
 def show_judged(console: Console, judged: Judged) -> None:
-    """Prints what became of a run of judges, or what it would ask.
-
-    Args:
-        console: Where to print.
-        judged: The run.
-    """
+    """Prints what became of a run of judges, or what it would ask."""
     for reason, count in sorted(judged.left_out.items()):
         line = f"{count:,} left out, {reason}: {reason.meaning}"
         console.print(Text(line, "yellow"), soft_wrap=True)
@@ -288,14 +244,7 @@ def show_judged(console: Console, judged: Judged) -> None:
 
 
 def judging_plan_table(plans: Sequence[Planned]) -> Table:
-    """What judges would be asked, as a table.
-
-    Args:
-        plans: One of each judge and rubric.
-
-    Returns:
-        The table; `?` where no price is known.
-    """
+    """What judges would be asked, as a table."""
     table = _table("judge", "about", "calls", "stored", "prompt tokens", "pictures", "about $")
     for one in plans:
         plan = one.plan
@@ -306,14 +255,7 @@ def judging_plan_table(plans: Sequence[Planned]) -> Table:
 
 
 def answer_table(answered: Sequence[Answered]) -> Table:
-    """What judges have answered, as a table.
-
-    Args:
-        answered: One of each judge and rubric.
-
-    Returns:
-        The table, with the share of prompt tokens that came from a cache.
-    """
+    """What judges have answered, as a table."""
     table = _table("judge", "about", "ok", "others", "calls", "tokens", "from cache", "$")
     for one in answered:
         fill, usage = one.fill, one.fill.usage
@@ -360,12 +302,7 @@ PASSED: Mapping[bool | None, tuple[str, str]] = {
 
 
 def show_audited(console: Console, audited: Audited) -> None:
-    """Prints how each judge did, or what it would be asked.
-
-    Args:
-        console: Where to print.
-        audited: The audit.
-    """
+    """Prints how each judge did, or what it would be asked."""
     for judge, audit in audited.judges.items():
         mean = _number(audit["mean_of_real_outputs"])
         console.print(Text(f"{judge}, by {audit['rubric']}: real outputs {mean}", "bold"))
@@ -377,14 +314,7 @@ def show_audited(console: Console, audited: Audited) -> None:
 
 
 def check_table(audit: Mapping[str, Any]) -> Table:
-    """How a judge did on each honeypot.
-
-    Args:
-        audit: As `audit.json` has it.
-
-    Returns:
-        The table.
-    """
+    """How a judge did on each honeypot."""
     table = Table(box=None, pad_edge=False)
     for heading in ("shown", "rated", "mean", "as it should", "needed", ""):
         table.add_column(heading, justify="left" if heading in ("shown", "") else "right")

@@ -34,14 +34,7 @@ def show_plan(
     *,
     every: bool = False,
 ) -> None:
-    """Prints a plan, and what it will take.
-
-    Args:
-        console: Where to print.
-        queries: The plan.
-        searches: What is asked of each platform, by its name.
-        every: Whether each query gets a line of its own.
-    """
+    """Prints a plan, and what it will take."""
     for name, search in searches.items():
         own = [one for one in queries if one.platform == name]
         console.print(Text(f"\n{name}: {len(own):,} queries", "bold"))
@@ -176,18 +169,7 @@ class CrawlWatch(Watch):
 
 
 def asked(progress: CrawlProgress) -> str:
-    """What a run has brought so far, in a few words.
-
-    Args:
-        progress: How far it is.
-
-    Returns:
-        One line.
-
-    Example:
-        >>> asked(CrawlProgress("x", requests=3, posts=270, seconds=2.0))
-        'x: search, 3 requests, 270 posts (135/s), $0.00 in all'
-    """
+    """What a run has brought so far, in a few words."""
     rate = progress.posts / progress.seconds if progress.seconds else 0.0
     what = f"round {progress.round} of replies" if progress.round else "search"
     return (
@@ -197,12 +179,7 @@ def asked(progress: CrawlProgress) -> str:
 
 
 def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
-    """Prints what a crawl has found on each platform, and why it ended.
-
-    Args:
-        console: Where to print.
-        done: The figures.
-    """
+    """Prints what a crawl has found on each platform, and why it ended."""
     for one in done:
         console.print(Text(f"\n{one.platform}", "bold"), end=" ")
         for line in found(one):
@@ -212,14 +189,7 @@ def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
 
 
 def found(one: CrawlStats) -> Iterator[str]:
-    """What a crawl has found, line by line.
-
-    Args:
-        one: The figures.
-
-    Yields:
-        Lines for a reader.
-    """
+    """What a crawl has found, line by line."""
     share = one.missed_by_terms
     missed = "" if share is None else f" ({100 * share:.0f} % that terms alone would have missed)"
     yield f"{one.by_terms:,} posts by search terms, {one.by_replies:,} more by replies{missed}"
@@ -250,12 +220,7 @@ LONGEST_TERM = 24
 
 
 def show_yields(console: Console, written: WrittenYields) -> None:
-    """Prints what each term brought, and how the share on topic changes with time.
-
-    Args:
-        console: Where to print.
-        written: The counts, and where they are written.
-    """
+    """Prints what each term brought, and how the share on topic changes with time."""
     found = written.yields
     console.print(_yield_by_term(found.keywords[:MOST_TERMS], found.together))
     _say(console, "alone: posts on topic that no other term found")
@@ -323,12 +288,7 @@ class RefreshWatch(CrawlWatch):
 
 
 def show_refresh(console: Console, done: Refresh) -> None:
-    """Prints what each platform said.
-
-    Args:
-        console: Where to print.
-        done: What they said.
-    """
+    """Prints what each platform said."""
     for one in done.platforms:
         for line in said(one):
             console.print(Text(line), soft_wrap=True)
@@ -342,14 +302,7 @@ def show_refresh(console: Console, done: Refresh) -> None:
 
 
 def said(one: Refreshed) -> Iterator[str]:
-    """What a platform said, line by line.
-
-    Args:
-        one: What it said.
-
-    Yields:
-        Lines for a reader.
-    """
+    """What a platform said, line by line."""
     cost = f", ${one.cost_usd:.2f}" if one.cost_usd else ""
     yield (
         f"{one.platform}: {one.posts:,} posts, {one.asked:,} asked about now{cost}, {one.fresh:,} "
@@ -371,13 +324,7 @@ def what_next(done: Refresh, config: Path) -> str | None:
 
 
 def show_removal(console: Console, taken: Removal, config: Path) -> None:
-    """Prints what went, what was not found, and what still holds it.
-
-    Args:
-        console: Where to print.
-        taken: What was taken away.
-        config: The config's file, for the command to go on with.
-    """
+    """Prints what went, what was not found, and what still holds it."""
     lines = [
         f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
         f"samples, {taken.pictures} pictures and {taken.answers} stored answers went with them; "

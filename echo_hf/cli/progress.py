@@ -33,28 +33,14 @@ MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
 
 
 def headlines(stats: Sequence[StageStats]) -> list[str]:
-    """The paper's figures for a run: what each stage says of itself.
-
-    Args:
-        stats: Stats of the stages that have run, in order.
-
-    Returns:
-        One sentence a stage.
-    """
+    """The paper's figures for a run: what each stage says of itself."""
     by_name = {one.stage: one for one in stats}
     said = (stage_class(name).headline(by_name) for name in STAGES if name in by_name)
     return [sentence for sentence in said if sentence]
 
 
 def losses(one: StageStats) -> list[tuple[str, int, str]]:
-    """Everything that a stage set aside or remarked on.
-
-    Args:
-        one: Stats of a stage.
-
-    Returns:
-        Reason, number of times, meaning; rejects first, then quarantine, then notices.
-    """
+    """Everything that a stage set aside or remarked on."""
     every = (one.rejected, one.quarantined, one.noted)
     return [
         (reason, count, MEANINGS.get(reason, ""))
@@ -70,17 +56,7 @@ SECONDS_BETWEEN_LINES = 30
 
 
 class Terminal(Console):
-    """Prints what posts and models wrote as it stands: what they write as markup is text.
-
-    Whatever is printed, tables and bars included, comes out of `render`: no control character of a
-    text, such as of a colour, a link or the other direction, gets past it.
-
-    When nobody reads it any more, as after `| head`, what is printed is dropped: work that may have
-    been paid for goes on and is kept.
-
-    Args:
-        **options: As of `rich.console.Console`.
-    """
+    """Prints what posts and models wrote as it stands: what they write as markup is text."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "markup": False, "emoji": False, "highlight": False})
@@ -105,11 +81,7 @@ class Terminal(Console):
 
 
 class Watch:
-    """Shows a run while it goes on; to be left as a context, so that the cursor comes back.
-
-    Args:
-        console: Where to print.
-    """
+    """Shows a run while it goes on; to be left as a context, so that the cursor comes back."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -207,14 +179,7 @@ class Watch:
 
 
 def engine_table(engines: Mapping[str, Needs]) -> Table:
-    """The engines as a table: name, purpose, and whether it is ready or what installs it.
-
-    Args:
-        engines: What each is for and needs, by name.
-
-    Returns:
-        The table.
-    """
+    """The engines as a table: name, purpose, and whether it is ready or what installs it."""
     table = Table("engine", "for", "state", box=None, pad_edge=False)
     for name, needs in engines.items():
         state = Text("ready", "green")
@@ -229,18 +194,7 @@ def engine_table(engines: Mapping[str, Needs]) -> Table:
 
 
 def calls(stats: FillStats) -> str:
-    """Calls, rate, tokens and cost in a few words.
-
-    Args:
-        stats: What filling took so far.
-
-    Returns:
-        One line.
-
-    Example:
-        >>> calls(FillStats(calls=30, seconds=2.0, store_hits=4))
-        '30 calls (15/s), 4 answered before, 0 tokens'
-    """
+    """Calls, rate, tokens and cost in a few words."""
     usage = stats.usage
     rate = stats.calls / stats.seconds if stats.seconds else 0.0
     parts = [
@@ -258,14 +212,7 @@ def calls(stats: FillStats) -> str:
 
 
 def fetches(stats: FetchStats) -> str:
-    """Pictures, rate and losses of fetching in a few words.
-
-    Args:
-        stats: How far it is.
-
-    Returns:
-        One line.
-    """
+    """Pictures, rate and losses of fetching in a few words."""
     rate = stats.fetched / stats.seconds if stats.seconds else 0.0
     lost = (f"{count:,} {reason}" for reason, count in sorted(stats.reasons.items()))
     parts = [f"{stats.fetched:,} pictures ({rate:.0f}/s)", f"{stats.known:,} known before", *lost]
@@ -273,15 +220,7 @@ def fetches(stats: FetchStats) -> str:
 
 
 def places(result: StageResult, reason: str) -> str:
-    """Where a stage met a reason: the first places, so that a user knows where to look.
-
-    Args:
-        result: What the stage made.
-        reason: One of its reasons.
-
-    Returns:
-        Up to two places in brackets, or nothing where there is none.
-    """
+    """Where a stage met a reason: the first places, so that a user knows where to look."""
     keyed = (rows.column_names[0] for rows in (result.rejects, result.quarantine))
     every = dict.fromkeys(
         place

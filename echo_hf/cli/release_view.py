@@ -21,12 +21,7 @@ COLORS = {"added": "green", "removed": "red", "changed": "yellow", "moved": "yel
 
 
 def show_diff(console: Console, found: ReleaseDiff) -> None:
-    """Prints a comparison: samples and causes, stages, drift, scores.
-
-    Args:
-        console: Where to print.
-        found: The comparison.
-    """
+    """Prints a comparison: samples and causes, stages, drift, scores."""
     console.print(Text.assemble((plain(found.a), "bold"), " → ", (plain(found.b), "bold")))
     if len(set(found.targets)) > 1:
         console.print(Text(f"of different targets: {plain(' and '.join(found.targets))}", "yellow"))
@@ -149,18 +144,7 @@ def show_holding(
     delete: bool = False,
     api: HfApi | None = None,
 ) -> None:
-    """Prints the revisions that hold posts.
-
-    Args:
-        console: Where to.
-        repo_id: The dataset repository, `NAMESPACE/NAME`.
-        urls: Canonical addresses of posts.
-        delete: Deletes the tags among them; the main branch changes with the next `publish`.
-        api: The Hub's client; null for one with huggingface_hub's own address and token.
-
-    Raises:
-        HubError: There is no such repository, the token may not, or the Hub is out of reach.
-    """
+    """Prints the revisions that hold posts."""
     held = revisions_holding(repo_id, urls, api=api)
     for one in held:
         kind = "branch" if one.revision == MAIN else "tag"

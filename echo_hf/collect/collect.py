@@ -90,24 +90,7 @@ class Merge(Stage):
 
 
 def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
-    """Merges posts with the same address.
-
-    A post with content beats a missing one, a whole text a cut one. Where texts differ, the newest
-    one replaces the others, and their pictures with them: the one with the latest `edited`, or
-    without it `timestamp`, where all of them say one; else the last one in the table. Among rows
-    of one text what one lacks the others fill in; where they differ, the choice depends on the
-    values alone. Counts are the greatest seen, the time the earliest, pictures the union.
-    Keywords are the union over all rows, since they say how the post was found.
-
-    Args:
-        posts: Rows of `posts`, addresses repeated or not; `edited` may be a column of them.
-
-    Returns:
-        One row an address, by time (unknown last) and address; and for the number of each row that
-        was replaced the number of one that took its place. Merging what is merged changes nothing.
-        Where no texts differ it is free of order, and may be done in parts: only the order of a
-        post's pictures, and how many of them have no name, can then be others.
-    """
+    """Merges posts with the same address."""
     posts = posts.combine_chunks()
     counts = pc.value_counts(posts["url"].combine_chunks())
     twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")

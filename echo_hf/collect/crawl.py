@@ -39,18 +39,7 @@ from echo_hf.reasons import CrawlEnd
 
 @dataclass
 class CrawlProgress:
-    """How far a run is.
-
-    Attributes:
-        platform: Who is asked.
-        requests: Pages that came in this run.
-        posts: Posts in them, as the platform counts them.
-        round: 0 while the plan is asked, then the round of replies.
-        waits: How often the platform wanted to be left alone.
-        waited_s: For how long, in all.
-        seconds: Since the beginning.
-        spent: What all runs have taken.
-    """
+    """How far a run is."""
 
     platform: str
     requests: int = 0
@@ -88,15 +77,7 @@ class Trail:
         self._idle = 0
 
     def leads_back(self, asked: Asked, cursor: str | None) -> bool:
-        """Whether the cursor that came with a page led to one before.
-
-        Args:
-            asked: The question, and the cursor that brought the page.
-            cursor: The one that came with it.
-
-        Returns:
-            Whether asking on would never end.
-        """
+        """Whether the cursor that came with a page led to one before."""
         if self._of != (asked.id, asked.attempt):
             self._of, self._cursors = (asked.id, asked.attempt), set()
             self._shown, self._idle = frozenset(), 0
@@ -104,14 +85,7 @@ class Trail:
         return cursor is not None and cursor in self._cursors
 
     def idle_pages(self, urls: Iterable[str]) -> int:
-        """How many pages in a row, up to this one, showed nothing that the one before did not.
-
-        Args:
-            urls: Addresses of the posts of this page.
-
-        Returns:
-            0 for a page with a post that is new.
-        """
+        """How many pages in a row, up to this one, showed nothing that the one before did not."""
         shown = frozenset(urls)
         self._idle = self._idle + 1 if shown <= self._shown else 0
         self._shown = shown or self._shown
@@ -125,11 +99,7 @@ Given = TypeVar("Given")
 
 
 class LongWaitError(Exception):
-    """The platform wants to be left alone for longer than a run should take.
-
-    Attributes:
-        seconds: For how long.
-    """
+    """The platform wants to be left alone for longer than a run should take."""
 
     def __init__(self, seconds: float) -> None:
         """Says for how long."""
@@ -139,14 +109,7 @@ class LongWaitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a question is asked, and how long the crawl waits in between.
-
-    Attributes:
-        attempts: How often a page is asked for that fails in a way that may pass.
-        backoff_s: The first wait after such a failure; each next one is up to twice as long.
-        longest_wait_s: Longest time that a platform may tell the crawl to wait for one page.
-        sleep: Waits for so many seconds.
-    """
+    """How often a question is asked, and how long the crawl waits in between."""
 
     attempts: int = 6
     backoff_s: float = 1.0
@@ -156,52 +119,19 @@ class Patience:
     def ask(
         self, platform: Platform, question: Question, cursor: str | None, waits: Waits
     ) -> Answer:
-        """Asks for a page until it is there.
-
-        Args:
-            platform: Who is asked.
-            question: The question.
-            cursor: Of the page before, null for the first one.
-            waits: Told of each wait that the platform wants, in seconds, before it begins.
-
-        Returns:
-            The page.
-
-        Raises:
-            LongWaitError: The platform wants to be left alone for too long.
-            OSError: It failed each time in a way that may pass.
-            StaleCursorError: It no longer knows the cursor.
-            UnanswerableError: It never answers this question.
-            EchoError: It cannot be asked at all.
-        """
+        """Asks for a page until it is there."""
         return self.until_done(lambda: platform.ask(question, cursor), waits)
 
     @contextmanager
     def connected(self, platform: Platform, waits: Waits) -> Iterator[Platform]:
-        """Connects, which some platforms limit as they do questions; lets go in the end.
-
-        Args:
-            platform: Who is to be asked.
-            waits: Told of each wait that the platform wants, in seconds, before it begins.
-
-        Yields:
-            The platform.
-        """
+        """Connects, which some platforms limit as they do questions; lets go in the end."""
         self.until_done(platform.__enter__, waits)
         with ExitStack() as leaving:
             leaving.push(platform)
             yield platform
 
     def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
-        """Calls until it is answered; as `ask`, for whatever a platform is asked.
-
-        Args:
-            call: Asks.
-            waits: Told of each wait that the platform wants, in seconds, before it begins.
-
-        Returns:
-            The answer.
-        """
+        """Calls until it is answered; as `ask`, for whatever a platform is asked."""
         trying = Retrying(
             sleep=self.sleep,
             stop=stop_after_attempt(self.attempts),
@@ -243,17 +173,7 @@ LONGEST_ERROR = 200
 
 @dataclass
 class Crawl:
-    """A crawl of one platform.
-
-    Attributes:
-        platform: Who is asked; connected.
-        source: Reads its answers.
-        search: What is asked.
-        ledger: Where all is written down.
-        watch: Told of it.
-        patience: How long to wait, and how often to try again.
-        forgotten: Posts that were to be removed: their content is not kept when it comes again.
-    """
+    """A crawl of one platform."""
 
     platform: Platform
     source: Source
@@ -275,19 +195,7 @@ class Crawl:
         self._trail = Trail()
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
-        """Asks until there is nothing left to ask, or a limit is reached.
-
-        Args:
-            released: The day on which the target was released.
-            now: The time, with a zone.
-
-        Returns:
-            Why it ended.
-
-        Raises:
-            EchoError: The platform cannot be asked at all, or the ledger cannot be used; what
-                came before is written down.
-        """
+        """Asks until there is nothing left to ask, or a limit is reached."""
         take_plan(self.ledger, self._name, self.search, released, now)
         while (end := self._ask_all()) is None:
             if not self._expand():
@@ -437,22 +345,7 @@ def crawl_posts(
     patience: Patience | None = None,
     make: Callable[[str], Platform] = make_platform,
 ) -> list[CrawlStats]:
-    """Asks every platform that a config searches, and goes on where an earlier run has ended.
-
-    Args:
-        config: The config.
-        folder: Of the run; it must not be locked.
-        watch: Told of it.
-        patience: How long to wait, and how often to try again; null for the usual.
-        make: Gives the platform of a name, not yet connected.
-
-    Returns:
-        What was found on each platform; it is written down as `crawl.json`, too.
-
-    Raises:
-        EchoError: A platform cannot be asked, which the others are all the same, or another
-            process works in the folder; what came is written down.
-    """
+    """Asks every platform that a config searches, and goes on where an earlier run has ended."""
     wanted, patience, refused = searches(config), patience or Patience(), list[PlatformError]()
     with folder.locked(), ExitStack() as connections:
         # A key that is missing is told before anybody is asked.
@@ -474,16 +367,7 @@ def crawl_posts(
 
 
 def open_questions(config: Config, root: Path, now: datetime.datetime) -> Iterator[tuple[str, int]]:
-    """How many questions are not answered yet: of the plan, and about replies.
-
-    Args:
-        config: The config.
-        root: Folder of the run.
-        now: The time, with a zone.
-
-    Yields:
-        Each platform with such questions, and how many there are.
-    """
+    """How many questions are not answered yet: of the plan, and about replies."""
     for name, search in searches(config).items():
         queries = (query.question for query in planned(search, config.target.released, now))
         if (root / LEDGER).exists():

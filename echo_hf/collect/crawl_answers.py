@@ -36,15 +36,7 @@ WHOLE_FIRST_LINE = ":1"  # an answer is one document: its line says nothing
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """A page as it came.
-
-    Attributes:
-        id: Its number in the ledger.
-        attempt: Which attempt at the question brought it.
-        page: Its number in that attempt, from 0.
-        body: The JSON text of the platform's answer; strangers wrote it.
-        asked: The question that it answers.
-    """
+    """A page as it came."""
 
     id: int
     attempt: int
@@ -66,18 +58,7 @@ class StoredAnswer:
 
 
 def stored_answers(path: Path, platform: str) -> Iterator[StoredAnswer]:
-    """The pages of a platform, by question, in the order in which they came.
-
-    Args:
-        path: The file of the ledger; one that does not exist holds none, and is not made.
-        platform: Whose pages.
-
-    Yields:
-        One page after the other; no more than one is held.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
+    """The pages of a platform, by question, in the order in which they came."""
     if not path.exists():
         return
     with closing(connected(path)) as connection, explained(path):
@@ -86,30 +67,13 @@ def stored_answers(path: Path, platform: str) -> Iterator[StoredAnswer]:
 
 
 def records_of(answer: StoredAnswer, source: Source) -> Iterator[tuple[str, str]]:
-    """Takes a page apart as its source does a file.
-
-    Args:
-        answer: The page.
-        source: Reads the platform's answers.
-
-    Yields:
-        Place and text of each record.
-    """
+    """Takes a page apart as its source does a file."""
     for place, record in source.split(io.StringIO(answer.body, newline="\n")):
         yield answer.place + place.removeprefix(WHOLE_FIRST_LINE), record
 
 
 def posts_in(body: str, question: Question, source: Source) -> list[Post]:
-    """The posts that a page shows, as far as they can be read.
-
-    Args:
-        body: The text of a page.
-        question: What it answers.
-        source: Reads the platform's answers.
-
-    Returns:
-        The posts, missing ones included; those that the question's term found carry it.
-    """
+    """The posts that a page shows, as far as they can be read."""
     keywords = question.about if question.kind == "search" else ()
     return [
         parsed
@@ -128,19 +92,7 @@ def answers_digest(path: Path, platform: str) -> str:
 
 
 def rewrite_answers(path: Path, change: Callable[[StoredAnswer], str | None]) -> int:
-    """Changes stored pages, in the file's bytes as well; no page is asked for again.
-
-    Args:
-        path: The file of the ledger; one that does not exist is left so.
-        change: Gives the text that takes the place of a page's: the same one leaves it as it is,
-            null deletes the page.
-
-    Returns:
-        How many pages were changed or deleted.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
+    """Changes stored pages, in the file's bytes as well; no page is asked for again."""
     if not path.exists():
         return 0
     with closing(connected(path)) as connection, explained(path):
@@ -197,21 +149,7 @@ ERRORS = """select error, count(*) from questions where platform = ? and error i
 
 @dataclass(frozen=True, slots=True)
 class CrawlStats:
-    """What all runs have found on a platform, and why the last one ended.
-
-    Attributes:
-        platform: Who was asked.
-        end: Why it is asked no more for now.
-        by_terms: Posts with content that a search term found.
-        by_replies: Posts with content that only following replies found.
-        missing: Posts without content that others name, by reason.
-        questions: Questions by state.
-        errors: The most frequent troubles of questions that are not answered, and how often.
-        spent: Requests, posts as the platform counts them, and cost.
-        waits: How often it wanted to be left alone in the last run.
-        waited_s: For how long, in all.
-        seconds: How long the last run took.
-    """
+    """What all runs have found on a platform, and why the last one ended."""
 
     platform: str
     end: CrawlEnd
@@ -240,19 +178,7 @@ def crawl_stats(
     waited_s: float = 0.0,
     seconds: float = 0.0,
 ) -> CrawlStats:
-    """Counts what a ledger holds of a platform.
-
-    Args:
-        ledger: The ledger.
-        platform: The platform.
-        end: Why the run ended.
-        waits: How often the platform wanted to be left alone in it.
-        waited_s: For how long, in all.
-        seconds: How long it took.
-
-    Returns:
-        The figures.
-    """
+    """Counts what a ledger holds of a platform."""
     with explained(ledger.path):
         by_terms, by_replies = ledger.connection.execute(POSTS, (platform,)).fetchone()
         missing, questions, errors = (
@@ -264,12 +190,7 @@ def crawl_stats(
 
 
 def write_stats(path: Path, stats: Iterable[CrawlStats]) -> None:
-    """Writes the figures of all platforms down as JSON.
-
-    Args:
-        path: The file.
-        stats: The figures.
-    """
+    """Writes the figures of all platforms down as JSON."""
     every = {
         one.platform: {**dataclasses.asdict(one), "missed_by_terms": one.missed_by_terms}
         for one in stats

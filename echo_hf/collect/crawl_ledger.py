@@ -63,17 +63,7 @@ create table if not exists asked (
 
 
 def connected(path: Path) -> sqlite3.Connection:
-    """Opens a ledger.
-
-    Args:
-        path: Its file; made when it does not exist.
-
-    Returns:
-        The connection.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
+    """Opens a ledger."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=LONGEST_WAIT_S, isolation_level=None)
@@ -110,12 +100,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def packed(body: str) -> bytes:
-    """A page as the ledger keeps it.
-
-    Example:
-        >>> unpacked(packed('{"posts": []}'))
-        '{"posts": []}'
-    """
+    """A page as the ledger keeps it."""
     return zlib.compress(body.encode("utf-8", "surrogatepass"))
 
 
@@ -159,18 +144,7 @@ class QuestionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question of the ledger, and how far it is.
-
-    Attributes:
-        id: Its number in the ledger.
-        cursor: What to ask the next page with, null for the first one.
-        attempt: How often it had to be begun again.
-        pages: How many pages of this attempt are there.
-        platform: Who is asked.
-        question: The question.
-        round: 0 for a search, else how many rounds of replies led to it.
-        origin: The only post that it is about, by its number in the ledger; null for several.
-    """
+    """A question of the ledger, and how far it is."""
 
     id: int
     cursor: str | None
@@ -226,15 +200,7 @@ SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What asking a platform has taken so far, in all runs.
-
-    Attributes:
-        requests: Pages that came, those of questions that were asked again included.
-        posts: Posts as the platform counts them.
-        cost_usd: What is known to be spent.
-        unpriced: Pages whose price is unknown.
-        by_replies: Posts that did not come by a search, as the platform counts them.
-    """
+    """What asking a platform has taken so far, in all runs."""
 
     requests: int
     posts: int
@@ -279,29 +245,14 @@ STATE = "select state from questions where platform = ? and key = ?"
 
 
 class CrawlLedger:
-    """A ledger in a file; a context manager that closes it.
-
-    Args:
-        path: The SQLite file; made when it does not exist.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
+    """A ledger in a file; a context manager that closes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.connection = connected(path)
 
     def add_searches(self, platform: str, questions: Iterable[Question]) -> int:
-        """Writes questions of the plan down, except those that stand there already.
-
-        Args:
-            platform: Who is to be asked.
-            questions: In the order in which they are to be asked.
-
-        Returns:
-            How many are new.
-        """
+        """Writes questions of the plan down, except those that stand there already."""
         with self._transaction():
             return sum(self._add(platform, one, 0) for one in questions)
 
@@ -314,14 +265,7 @@ class CrawlLedger:
     def keep(
         self, asked: Asked, answer: Answer, posts: Iterable[Post], cost_usd: float | None
     ) -> None:
-        """Writes a page down, with the cursor of the next one and the posts that it shows.
-
-        Args:
-            asked: The question, as `next_question` gave it.
-            answer: The page.
-            posts: The posts in it.
-            cost_usd: What it cost, null where that is unknown.
-        """
+        """Writes a page down, with the cursor of the next one and the posts that it shows."""
         state = QuestionState.DONE if answer.cursor is None else QuestionState.OPEN
         body = packed(answer.body)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -334,10 +278,7 @@ class CrawlLedger:
                 self.connection.execute(BEFORE, (asked.id, asked.attempt))
 
     def begin_again(self, asked: Asked) -> None:
-        """Lets a question be asked from its first page.
-
-        What it has brought stays until it is done: half of an answer is better than none.
-        """
+        """Lets a question be asked from its first page."""
         with self._transaction():
             self.connection.execute(AGAIN, (asked.id,))
 
@@ -390,17 +331,7 @@ class CrawlLedger:
         questions: Iterable[Question],
         origins: Mapping[str, int],
     ) -> int:
-        """Writes down what to ask about posts, and that they need no more questions.
-
-        Args:
-            platform: Who is to be asked.
-            posts: The posts.
-            questions: About them; what was asked before is left out of them.
-            origins: By key of a question the number of the only post that it is about.
-
-        Returns:
-            How many questions are new.
-        """
+        """Writes down what to ask about posts, and that they need no more questions."""
         in_round = 1 + max((post.round for post in posts), default=0)
         with self._transaction():
             left = (not_asked_before(self.connection, platform, one) for one in questions)

@@ -42,24 +42,7 @@ def reencoded_copies(
     progress: Progress | None = None,
     workers: int | None = None,
 ) -> dict[str, str]:
-    """Finds the copies among pictures.
-
-    The result depends on nothing but the pictures and their order: the first of those that are
-    one picture stands for it. Memory is 3 kB a picture, and a few decoded ones.
-
-    Args:
-        pictures: The file of each picture by its sha256, the earliest first.
-        unreadable: Told of each picture that cannot be loaded, which then is nobody's copy;
-            without it, such a picture is an error.
-        progress: Called with the numbers of pictures looked at and of all.
-        workers: Threads that decode; null for one a core.
-
-    Returns:
-        For each copy the picture that it is a copy of; nothing for the others.
-
-    Raises:
-        BadPictureError: A picture cannot be loaded, and nobody is told.
-    """
+    """Finds the copies among pictures."""
     names, signatures = _signatures(pictures, unreadable, progress, workers or os.cpu_count() or 1)
     if not names:
         return {}
@@ -155,16 +138,7 @@ class _Name(NamedTuple):
 
 
 def merge_pictures(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
-    """Joins the pictures of several rows of one post.
-
-    Args:
-        rows: For each row its pictures, as `posts.pictures` holds them.
-
-    Returns:
-        Each picture once, in the order of the row that has most, the rest by digest and address;
-        of several descriptions the longest. Those that could not be had, and have no address, come
-        last: as many as the row that has most shows beyond those that are named.
-    """
+    """Joins the pictures of several rows of one post."""
     fullest = min(rows, key=_fewest, default=[])
     every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
     named = [one for one in every if one["url"] is not None or one["sha256"] is not None]
@@ -184,15 +158,7 @@ def merge_pictures(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
 
 
 def distinct_pictures(pictures: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Joins the pictures of one row: equal bytes are one picture, and nothing less than equal is.
-
-    Args:
-        pictures: Pictures, as `posts.pictures` holds them.
-
-    Returns:
-        Each picture once, in order, with all its descriptions; of pictures without digest those
-        with one address are one.
-    """
+    """Joins the pictures of one row: only equal bytes are one picture."""
     found: dict[object, dict[str, Any]] = {}
     for number, one in enumerate(pictures):
         key = one["sha256"] or (one["url"] and ("url", one["url"])) or number

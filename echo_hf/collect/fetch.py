@@ -36,12 +36,7 @@ from echo_hf.reasons import BadPicture, Unfetched
 
 @dataclass
 class Host:
-    """One host.
-
-    Attributes:
-        places: Bounds the requests at once.
-        closed_until: The loop's time before which it wants no request.
-    """
+    """One host."""
 
     places: anyio.CapacityLimiter
     closed_until: float = 0.0
@@ -49,28 +44,14 @@ class Host:
 
 @dataclass
 class Hosts:
-    """The hosts of a run.
-
-    Attributes:
-        policy: Says how many requests at once, and how long a wait is kept.
-    """
+    """The hosts of a run."""
 
     policy: FetchPolicy
     _hosts: dict[str, Host] = field(default_factory=dict)
 
     @asynccontextmanager
     async def visit(self, url: str) -> AsyncIterator[None]:
-        """Waits for a place at an address's host, and closes the host when it asks for that.
-
-        Args:
-            url: A web address.
-
-        Yields:
-            When the request may be made.
-
-        Raises:
-            FetchError: The host wants to be left alone for longer than is waited.
-        """
+        """Waits for a place at an address's host, and closes the host when it asks for that."""
         host = self._host(url)
         async with host.places:
             await self._wait(host)
@@ -105,29 +86,13 @@ Keep = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Attempts:
-    """Asks as often as it makes sense.
-
-    Attributes:
-        policy: Says how often, and how long to wait.
-        hosts: Where the requests go.
-    """
+    """Asks as often as it makes sense."""
 
     policy: FetchPolicy
     hosts: Hosts
 
     async def make(self, url: str, keep: Keep) -> tuple[Entry, int]:
-        """Asks for a picture until it is there or no attempt is left.
-
-        The wait is what the server asks for and a little more, so that not all come back at once,
-        or else a random part of a time that doubles with each attempt.
-
-        Args:
-            url: A web address.
-            keep: Fetches what is there, keeps it, and gives its digest.
-
-        Returns:
-            What became of it, and how often the server was asked.
-        """
+        """Asks for a picture until it is there or no attempt is left."""
         times = 0
 
         async def once() -> str:
@@ -170,14 +135,7 @@ Report = Callable[[Outcome | Exception], None]
 
 @dataclass(frozen=True)
 class FetchRun:
-    """What all fetches of a run share.
-
-    Attributes:
-        store: Where pictures go.
-        ledger: Where outcomes are written down, before they are reported.
-        policy: What may be fetched.
-        resolve: Looks names up.
-    """
+    """What all fetches of a run share."""
 
     store: PictureStore
     ledger: FetchLedger
@@ -185,18 +143,7 @@ class FetchRun:
     resolve: Resolve
 
     def outcomes(self, urls: Sequence[str]) -> Iterator[Outcome]:
-        """Asks for pictures; leaving early stops what is under way.
-
-        Args:
-            urls: Addresses that may be asked, each once.
-
-        Yields:
-            The address, what became of it, and how often it was asked for, as they are known.
-
-        Raises:
-            StoreError: The ledger cannot be used.
-            OSError: The store cannot be written.
-        """
+        """Asks for pictures; leaving early stops what is under way."""
         finished: SimpleQueue[Outcome | Exception | None] = SimpleQueue()
         # Left by an exception, as when the caller stops early, it cancels what is under way.
         with start_blocking_portal(name=THREAD) as portal:
@@ -276,16 +223,7 @@ LEDGER = "fetched.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What became of an address.
-
-    Attributes:
-        url: The address as it was given.
-        sha256: Digest of the picture in the store; null when there is none.
-        reason: Why there is none.
-        detail: What a person needs to see the cause.
-        attempts: How often it was asked for in this run.
-        known: Whether an earlier run had settled it, so that nobody was asked.
-    """
+    """What became of an address."""
 
     url: str
     sha256: str | None
@@ -297,15 +235,7 @@ class FetchResult:
 
 @dataclass
 class FetchStats:
-    """How far a run is; addresses that differ only in spelling count once.
-
-    Attributes:
-        total: Addresses.
-        known: Addresses that an earlier run had settled.
-        fetched: Pictures that this run has brought.
-        reasons: Addresses that gave this run no picture, by reason.
-        seconds: Since the beginning.
-    """
+    """How far a run is; addresses that differ only in spelling count once."""
 
     total: int
     known: int = 0
@@ -340,27 +270,7 @@ def fetch_pictures(
     progress: Progress | None = None,
     resolve: Resolve = resolve,
 ) -> Iterator[FetchResult]:
-    """Fetches pictures into the store.
-
-    What was fetched before and still lies in the store, and what was gone for good, is not asked
-    for again; every other trouble is tried again by the next run. An outcome is written down
-    before it is yielded, so that a killed run goes on as if it had not been killed.
-
-    Args:
-        urls: Addresses; those that differ only in spelling are asked for once.
-        store: Where the bytes go.
-        policy: What may be fetched; null for the usual limits.
-        ledger: The file that remembers outcomes; null for `fetched.sqlite` beside the store.
-        progress: Called after each outcome.
-        resolve: Looks names up.
-
-    Yields:
-        A result for each different address, as they are known; leaving early stops the rest.
-
-    Raises:
-        StoreError: The ledger cannot be used.
-        OSError: The store cannot be written.
-    """
+    """Fetches pictures into the store."""
     policy = policy or FetchPolicy()
     started = time.monotonic()
     spellings, refused = _sorted_out(urls, policy)

@@ -50,14 +50,7 @@ class Entry:
 
 
 class FetchLedger:
-    """A ledger in a file; a context manager that closes it.
-
-    Args:
-        path: The SQLite file; made when it does not exist.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
+    """A ledger in a file; a context manager that closes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -73,14 +66,7 @@ class FetchLedger:
                 raise
 
     def known(self, urls: Sequence[str]) -> dict[str, Entry]:
-        """What is known of addresses.
-
-        Args:
-            urls: Addresses.
-
-        Returns:
-            An entry for each that was ever asked.
-        """
+        """What is known of addresses."""
         found: dict[str, Entry] = {}
         for start in range(0, len(urls), MOST_VARIABLES):
             some = urls[start : start + MOST_VARIABLES]
@@ -91,24 +77,14 @@ class FetchLedger:
         return found
 
     def record(self, url: str, entry: Entry, attempts: int) -> None:
-        """Writes down what became of an address; it outlives a killed process.
-
-        Args:
-            url: The address.
-            entry: What became of it.
-            attempts: How often it was asked for in this run.
-        """
+        """Writes down what became of an address; it outlives a killed process."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         row = (url, entry.sha256, entry.reason, entry.detail, attempts, now)
         with self._explained():
             self._connection.execute(UPSERT, row)
 
     def forget(self, urls: Iterable[str]) -> None:
-        """Deletes addresses, from the file's bytes as well.
-
-        Args:
-            urls: The addresses.
-        """
+        """Deletes addresses, from the file's bytes as well."""
         with self._explained():
             self._connection.execute("pragma secure_delete = on")
             self._connection.executemany(DELETE, [(url,) for url in urls])
@@ -153,18 +129,7 @@ class FetchLedger:
 
 
 def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, Entry]:
-    """What the ledger in a file knows of addresses.
-
-    Args:
-        path: The file; one that does not exist knows nothing, and is not made.
-        urls: Addresses.
-
-    Returns:
-        An entry for each that was ever asked.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
+    """What the ledger in a file knows of addresses."""
     if not path.exists():
         return {}
     with FetchLedger(path) as ledger:
@@ -172,17 +137,7 @@ def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, Entry]:
 
 
 def ledger_digest(path: Path) -> str | None:
-    """Sha256 of what became of all addresses, without when and how often they were asked for.
-
-    Args:
-        path: The file of a ledger.
-
-    Returns:
-        The digest, null where there is no file or nothing was ever asked.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
+    """Sha256 of what became of all addresses, without when and how often they were asked for."""
     if not path.exists():
         return None
     with FetchLedger(path) as ledger:
@@ -203,14 +158,7 @@ AS_A_PICTURE = {
 
 
 class FetchError(Exception):
-    """One attempt that gave no picture.
-
-    Attributes:
-        reason: Why.
-        detail: What a person needs to see the cause.
-        again: Whether the next attempt may go better.
-        wait_s: Seconds that the server asks to wait before it; null when it does not say.
-    """
+    """One attempt that gave no picture."""
 
     def __init__(
         self, reason: Unfetched, detail: str, *, again: bool = False, wait_s: float | None = None
@@ -224,11 +172,7 @@ class FetchError(Exception):
 
 @contextmanager
 def as_fetch_error() -> Iterator[None]:
-    """Turns what the network and a decoder raise into a `FetchError`.
-
-    Raises:
-        FetchError: Something of that kind was raised inside.
-    """
+    """Turns what the network and a decoder raise into a `FetchError`."""
     try:
         yield
     except PrivateAddressError as error:

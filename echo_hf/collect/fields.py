@@ -29,13 +29,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass
 class Fields:
-    """The fields of one record.
-
-    Attributes:
-        record: The record.
-        findings: What was wrong with fields read so far.
-        place: Where the record stands within another one, for messages.
-    """
+    """The fields of one record."""
 
     record: Mapping[str, Any]
     findings: list[Finding] = field(default_factory=list)
@@ -152,29 +146,13 @@ class Fields:
 
 
 def shown(value: Any) -> str:
-    """A value in at most `LONGEST_SHOWN` characters, whatever it is.
-
-    Example:
-        >>> shown([["a"] * 100, 5])
-        "[['a', 'a', 'a', 'a', 'a', 'a', ...], 5]"
-    """
+    """A value in at most `LONGEST_SHOWN` characters, whatever it is."""
     text = SHORT.repr(value)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
 
 
 def read_moment(value: Any) -> datetime.datetime | None:
-    """Reads a time as people and programs write it.
-
-    Args:
-        value: An ISO 8601 text, or seconds since 1970; without a zone it is UTC.
-
-    Returns:
-        The time in UTC, null when it is none.
-
-    Example:
-        >>> read_moment("2026-03-02T17:12:40+02:00").isoformat()
-        '2026-03-02T15:12:40+00:00'
-    """
+    """Reads a time as people and programs write it."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             if not math.isfinite(value):
@@ -189,20 +167,7 @@ def read_moment(value: Any) -> datetime.datetime | None:
 
 
 def opened(path: Path, errors: str = "backslashreplace") -> TextIO:
-    """Opens a file of posts.
-
-    Args:
-        path: The file, packed where it is called `.gz`.
-        errors: What becomes of a byte that is no UTF-8, as `open` has it.
-
-    Returns:
-        Its lines, which only a line feed ends. A byte that is no UTF-8 becomes, unless told
-        otherwise, an escape that JSON does not know: it spoils its own line, which is rejected
-        with the byte shown, and no other.
-
-    Raises:
-        OSError: It cannot be read; a packed one may also fail later.
-    """
+    """Opens a file of posts."""
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", errors=errors, newline="\n")
     return path.open(encoding="utf-8-sig", errors=errors, newline="\n")
@@ -225,19 +190,7 @@ CUT = ("...", "…")
 
 
 def text_of_html(markup: str) -> str:
-    r"""The text that a browser would show.
-
-    Args:
-        markup: A piece of HTML, well formed or not.
-
-    Returns:
-        The text without tags, paragraphs apart by an empty line; an address that is shown cut
-        stands whole.
-
-    Example:
-        >>> text_of_html('<p>Tom &amp; I <a href="https://a.example/long">https://a.ex...</a><p>ok')
-        'Tom & I https://a.example/long\n\nok'
-    """
+    """The text that a browser would show."""
     parts: list[str] = []
     unseen, link, link_at, as_it_is = "", "", 0, False
     for piece in MARKUP.split(markup):
@@ -287,13 +240,6 @@ SHORT_LINK = re.compile(r"https?://[\w.-]+/\w+", re.ASCII)
 
 def plain_text(text: str, links: Mapping[str, str]) -> str:
     """A text as its author wrote it.
-
-    Args:
-        text: The text with shortened links, in which `&`, `<` and `>` are escaped.
-        links: For each shortened link what stands for it; nothing for the post's own picture.
-
-    Returns:
-        The text, without blanks at its ends.
 
     Example:
         >>> plain_text("cats &amp; https://t.co/a", {"https://t.co/a": "https://example.org/"})

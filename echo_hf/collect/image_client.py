@@ -26,15 +26,7 @@ EITHER_ZLIB_OR_GZIP = 47
 
 
 class Body:
-    """The body of a response, as far as it has come.
-
-    Args:
-        encoding: The value of its Content-Encoding; null when it has none.
-        most_bytes: Most bytes, as they come and unpacked.
-
-    Raises:
-        BadPictureError: The encoding is not one that is unpacked here.
-    """
+    """The body of a response, as far as it has come."""
 
     def __init__(self, encoding: str | None, most_bytes: int) -> None:
         name = (encoding or "").strip().lower()
@@ -47,15 +39,7 @@ class Body:
         self._known = False
 
     def add(self, piece: bytes) -> None:
-        """Takes the next piece in.
-
-        Args:
-            piece: Bytes as they came.
-
-        Raises:
-            BadPictureError: There are more than allowed, they cannot be unpacked, or they begin
-                as no picture does.
-        """
+        """Takes the next piece in."""
         self._came += len(piece)
         self._data += self._unpacked(piece)
         if max(self._came, len(self._data)) > self._most:
@@ -64,14 +48,7 @@ class Body:
             self._check_kind()
 
     def whole(self) -> bytes:
-        """All of it.
-
-        Returns:
-            The bytes of a picture, of which only the beginning is known to be right.
-
-        Raises:
-            BadPictureError: It begins as no picture does, or the packed data has no end.
-        """
+        """All of it."""
         if self._unpacker and not self._unpacker.eof:
             raise BadPictureError(BadPicture.TRUNCATED, f"{self._came} packed bytes without end")
         self._check_kind()
@@ -100,28 +77,13 @@ KEPT_ALIVE_S = 5.0
 
 @dataclass(frozen=True)
 class PictureClient:
-    """A client for pictures.
-
-    Attributes:
-        policy: What may be fetched.
-        connections: Connections of which each goes to an address that was checked.
-    """
+    """A client for pictures."""
 
     policy: FetchPolicy
     connections: httpcore2.AsyncConnectionPool
 
     async def fetch(self, url: str) -> bytes:
-        """Makes one attempt.
-
-        Args:
-            url: A web address.
-
-        Returns:
-            The bytes that the server has under it, of which only the beginning is checked.
-
-        Raises:
-            FetchError: They could not be had.
-        """
+        """Makes one attempt."""
         with as_fetch_error(), anyio.fail_after(self.policy.total_timeout_s):
             seen: list[str] = []
             while url not in seen and len(seen) <= self.policy.max_redirects:
@@ -166,15 +128,7 @@ class PictureClient:
 async def picture_client(
     policy: FetchPolicy, resolve: Resolve = resolve
 ) -> AsyncIterator[PictureClient]:
-    """Opens a client; leaving closes its connections.
-
-    Args:
-        policy: What may be fetched.
-        resolve: Looks names up.
-
-    Yields:
-        The client.
-    """
+    """Opens a client; leaving closes its connections."""
     network = CheckedNetwork(policy.allow_addresses, resolve)
     async with httpcore2.AsyncConnectionPool(
         # Made once: it reads all certificates of the system.
@@ -187,18 +141,7 @@ async def picture_client(
 
 
 def allowed_url(url: str, policy: FetchPolicy) -> str:
-    """An address that may be asked.
-
-    Args:
-        url: An address as a post or a server gave it.
-        policy: Says which ports.
-
-    Returns:
-        The address in ASCII.
-
-    Raises:
-        FetchError: It is no address of the web, carries a login, or names another port.
-    """
+    """An address that may be asked."""
     address = web_url(url)
     if address is None:
         raise FetchError(Unfetched.NOT_ALLOWED, "expected an address with http or https")
@@ -214,19 +157,7 @@ def allowed_url(url: str, policy: FetchPolicy) -> str:
 
 
 def refusal(status: int, headers: dict[str, str]) -> FetchError:
-    """What a server's answer without a picture means.
-
-    Args:
-        status: The status of its response.
-        headers: Its headers, by lower-case name.
-
-    Returns:
-        The reason, whether another attempt may go better, and when.
-
-    Example:
-        >>> refusal(429, {"retry-after": "7"}).wait_s
-        7.0
-    """
+    """What a server's answer without a picture means."""
     said = f"status {status}"
     if status in (404, 410):
         return FetchError(Unfetched.GONE, said)

@@ -17,22 +17,7 @@ TEXTS = json.JSONDecoder()
 
 
 def deep_loads(text: str) -> Any:
-    """Decodes a JSON text of any depth.
-
-    Args:
-        text: The text.
-
-    Returns:
-        What it says, as `json.loads` would give it.
-
-    Raises:
-        ValueError: It is not JSON.
-
-    Example:
-        >>> deep = deep_loads("[" * 100_000 + "]" * 100_000)
-        >>> type(deep), len(deep)
-        (<class 'list'>, 1)
-    """
+    """Decodes a JSON text of any depth."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -40,14 +25,7 @@ def deep_loads(text: str) -> Any:
 
 
 def shallow_dumps(value: Any) -> str:
-    """A value as JSON; what nests too deeply is said in its place.
-
-    Args:
-        value: Any decoded JSON.
-
-    Returns:
-        Its text, or a JSON text that says what it began with.
-    """
+    """A value as JSON; what nests too deeply is said in its place."""
     try:
         return json.dumps(value)
     except RecursionError:
@@ -74,12 +52,7 @@ def _decoded(text: str) -> Any:
 
 @dataclass
 class _Building:
-    """What has been read so far.
-
-    Attributes:
-        filled: What is being filled, innermost last; first of all a list that takes the answer.
-        previous: What came last: nothing yet, a value, or a comma.
-    """
+    """What has been read so far."""
 
     filled: list[Any] = field(default_factory=lambda: [[]])
     previous: Literal["nothing", "value", "comma"] = "nothing"
@@ -142,12 +115,6 @@ class _Written(str):
 def deep_dumps(value: Any) -> str:
     """Encodes a value of any depth.
 
-    Args:
-        value: What `deep_loads` gives.
-
-    Returns:
-        Its text, as `json.dumps` would write it.
-
     Example:
         >>> deep: list = []
         >>> for _ in range(100_000):
@@ -195,17 +162,7 @@ Parts = Iterable[tuple[str, Any]]
 def taken_apart(
     lines: Iterable[str], parts_of: Callable[[Any], Parts]
 ) -> Iterator[tuple[str, str]]:
-    """The records of a file of documents.
-
-    Args:
-        lines: The file: one document a line, or one in all.
-        parts_of: Gives (place within the document, record) for each post of a document; nothing
-            for a document that is a record by itself.
-
-    Yields:
-        (place within the file, record as text). What is no JSON, or holds nothing, stays as it
-        is, to be rejected by name.
-    """
+    """The records of a file of documents."""
     for place, text in json_documents(lines):
         empty = True
         for part, record in parts_of(_loaded(text)):

@@ -47,20 +47,7 @@ SPECIAL: tuple[Network, ...] = tuple(
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet.
-
-    Args:
-        address: An address, as name resolution gave it.
-
-    Returns:
-        False for private, shared, loopback, link-local, multicast, reserved and documentation
-        addresses, and for IPv6 addresses that hide an IPv4 one.
-
-    Example:
-        >>> from ipaddress import ip_address
-        >>> is_public(ip_address("1.1.1.1")), is_public(ip_address("::ffff:1.1.1.1"))
-        (True, False)
-    """
+    """Whether an address belongs to the public internet."""
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             return False
@@ -72,15 +59,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_within(address: Address, networks: Sequence[Network]) -> bool:
-    """Whether an address lies in one of the networks.
-
-    Args:
-        address: An address.
-        networks: Networks of either version.
-
-    Returns:
-        True when one of its own version holds it.
-    """
+    """Whether an address lies in one of the networks."""
     return any(address in network for network in networks)
 
 
@@ -94,18 +73,7 @@ class PrivateAddressError(Exception):
 
 
 async def resolve(host: str, port: int) -> Sequence[Address]:
-    """Looks a name up, in a thread that is left behind when the caller gives up.
-
-    Args:
-        host: A name, or an address in any spelling that the system understands.
-        port: A port.
-
-    Returns:
-        Its addresses, in the order in which the system would try them.
-
-    Raises:
-        socket.gaierror: There is no such name, or nobody who knows it can be asked.
-    """
+    """Looks a name up, in a thread that is left behind when the caller gives up."""
 
     def look_up() -> list[tuple[object, ...]]:
         return [found[4] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
@@ -115,12 +83,7 @@ async def resolve(host: str, port: int) -> Sequence[Address]:
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):
-    """The network, without the part of it that is not public.
-
-    Args:
-        allowed: Networks that may be connected to though they are not public.
-        resolve: Looks names up.
-    """
+    """The network, without the part of it that is not public."""
 
     def __init__(self, allowed: Sequence[Network] = (), resolve: Resolve = resolve) -> None:
         self._allowed = tuple(allowed)
@@ -135,23 +98,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connects to a host.
-
-        Args:
-            host: Its name or address.
-            port: Its port.
-            timeout: Seconds for resolution and connection together.
-            local_address: As httpcore2 says.
-            socket_options: As httpcore2 says.
-
-        Returns:
-            The connection.
-
-        Raises:
-            PrivateAddressError: One of the host's addresses may not be connected to.
-            httpcore2.ConnectError: None of them answers, or there is none.
-            httpcore2.ConnectTimeout: It took too long.
-        """
+        """Connects to a host."""
         try:
             with anyio.fail_after(timeout):
                 addresses = await self._checked(host, port)

@@ -29,16 +29,7 @@ Estimate = Callable[[Query], int | None]
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """A query of the plan, and what it will take.
-
-    Attributes:
-        platform: Who is asked.
-        query: The query.
-        done: Whether it is answered already, or its window was by other queries.
-        posts: How many posts it is expected to find; null where nobody says.
-        requests: The fewest requests that it takes; 0 when it is done.
-        usd: What its posts will cost; null where their number or their price is unknown.
-    """
+    """A query of the plan, and what it will take."""
 
     platform: str
     query: Query
@@ -57,20 +48,7 @@ def planned_queries(
     noticed: Noticed,
     make: Callable[[str], Platform] = make_platform,
 ) -> Iterator[PlannedQuery]:
-    """The whole plan of a config; no post is asked for.
-
-    Args:
-        config: The config.
-        root: Folder of the run, which may not exist.
-        now: The time, with a zone.
-        estimate: Whether platforms are asked how many posts there are where that costs money;
-            where it is free, they always are.
-        noticed: Told in one line of what cannot be known.
-        make: Gives the platform of a name, not yet connected.
-
-    Yields:
-        A query after the other, in the order in which they are asked.
-    """
+    """The whole plan of a config; no post is asked for."""
     for name, search in searches(config).items():
         with ExitStack() as closing:
             tariff, counts = _asked_beforehand(name, estimate, noticed, make, closing)
@@ -83,12 +61,7 @@ def planned_queries(
 
 
 def write_plan(path: Path, queries: Iterable[PlannedQuery]) -> None:
-    """Writes a plan as JSON, one object a query.
-
-    Args:
-        path: The file.
-        queries: The plan.
-    """
+    """Writes a plan as JSON, one object a query."""
     path.write_text(json.dumps([_plain(one) for one in queries], indent=1) + "\n", "utf-8")
 
 

@@ -13,13 +13,7 @@ from echo_hf.config.collection import Phase, Search, Span, phase_spans
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search of the plan.
-
-    Attributes:
-        phase: Number of its phase, from 0.
-        question: What the platform is asked.
-        cut: Whether its window ends now, before its time.
-    """
+    """A search of the plan."""
 
     phase: int
     question: Question
@@ -27,20 +21,7 @@ class Query:
 
 
 def planned(search: Search, released: datetime.date, now: datetime.datetime) -> Iterator[Query]:
-    """The queries of a search, in the order in which they are asked.
-
-    Args:
-        search: The search.
-        released: The day on which the target was released.
-        now: The time, with a zone; what begins after its last full hour is left for later.
-
-    Yields:
-        Queries: phase by phase, in each the earliest window first, in each of those every term in
-        every language.
-
-    Raises:
-        ConfigError: As for `phase_spans`.
-    """
+    """The queries of a search, in the order in which they are asked."""
     until = last_full_hour(now)
     for number, (phase, span) in enumerate(
         zip(search.phases, phase_spans(search.phases, released), strict=True)
@@ -52,19 +33,7 @@ def planned(search: Search, released: datetime.date, now: datetime.datetime) -> 
 
 
 def is_planned(question: Question, search: Search, released: datetime.date) -> bool:
-    """Whether a search still asks for what a question of an earlier run does.
-
-    Args:
-        question: The question.
-        search: The search.
-        released: The day on which the target was released.
-
-    Returns:
-        Whether its term, in its language, is searched for in its window.
-
-    Raises:
-        ConfigError: As for `phase_spans`.
-    """
+    """Whether a search still asks for what a question of an earlier run does."""
     return any(
         question.about in [(term,) for term in phase.terms]
         and question.language in (phase.languages or (None,))
@@ -74,14 +43,7 @@ def is_planned(question: Question, search: Search, released: datetime.date) -> b
 
 
 def last_full_hour(now: datetime.datetime) -> datetime.datetime:
-    """Where windows end that are not over yet.
-
-    Args:
-        now: A time with a zone.
-
-    Returns:
-        The beginning of its hour, in UTC.
-    """
+    """Where windows end that are not over yet."""
     return now.astimezone(datetime.UTC).replace(minute=0, second=0, microsecond=0)
 
 
@@ -114,19 +76,7 @@ def take_plan(
     released: datetime.date,
     now: datetime.datetime,
 ) -> None:
-    """Opens the questions that a search asks now, and no other search.
-
-    Args:
-        ledger: Of the crawl.
-        platform: Who is asked.
-        search: What is asked.
-        released: The day on which the target was released.
-        now: The time, with a zone.
-
-    Raises:
-        ConfigError: As for `phase_spans`.
-        StoreError: The ledger cannot be used.
-    """
+    """Opens the questions that a search asks now, and no other search."""
     ledger.try_again(platform)
     for asked in ledger.open_searches(platform):
         if not is_planned(asked.question, search, released):
@@ -138,18 +88,7 @@ def take_plan(
 def uncovered(
     ledger: CrawlLedger, platform: str, searches: Iterator[Question]
 ) -> Iterator[Question]:
-    """The part of each window that no earlier question has asked for.
-
-    A window that was cut at the time of an earlier run is not asked again: only what is new in it.
-
-    Args:
-        ledger: Of the crawl.
-        platform: Who is asked.
-        searches: Questions of the plan.
-
-    Yields:
-        Questions about what is left of their windows.
-    """
+    """The part of each window that no earlier question has asked for."""
     for search in searches:
         end = ledger.covered(platform, search)
         if search.window is None or end is None:

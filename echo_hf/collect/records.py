@@ -42,20 +42,7 @@ RECORDS = Table(
 
 
 def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Dataset:
-    """Reads the files that a config names, and what was collected for it.
-
-    Args:
-        posts: The config's entries.
-        collected: The ledger of the crawl; null where nobody was asked.
-
-    Returns:
-        The records of all files and answers in order, with a fingerprint made from their content;
-        the pictures beside them do not count in it.
-
-    Raises:
-        ConfigError: A source is unknown or lacks its path, or a file is named twice.
-        SourceError: A file cannot be read at all.
-    """
+    """Reads the files that a config names, and what was collected for it."""
     sources = [(entry, *located(entry)) for entry in posts if entry.search is None]
     names = _names([path for _, _, path in sources])
     batches = [
@@ -74,17 +61,7 @@ def read_records(posts: Sequence[Posts], collected: Path | None = None) -> Datas
 
 
 def located(entry: Posts) -> tuple[Source, Path]:
-    """The reader of a config's entry, and the file it reads.
-
-    Args:
-        entry: The entry.
-
-    Returns:
-        The source and the file.
-
-    Raises:
-        ConfigError: The source is unknown, lacks its path, or takes none.
-    """
+    """The reader of a config's entry, and the file it reads."""
     source = make_source(entry.source)
     bundled = getattr(source, "bundled", None)
     if bundled is not None and entry.path is not None:

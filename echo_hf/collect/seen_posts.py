@@ -24,11 +24,7 @@ STAND_IN = "urn:sha256:"
 
 @dataclass(frozen=True)
 class Tombstones:
-    """The hashes of all posts that are forgotten.
-
-    Attributes:
-        hashes: Sha256 of their canonical addresses, in hexadecimal.
-    """
+    """The hashes of all posts that are forgotten."""
 
     hashes: frozenset[str] = frozenset()
 
@@ -40,11 +36,7 @@ class Tombstones:
         return STAND_IN + hashed(url) if url is not None and url in self else url
 
     def cleared(self, post: Post) -> Post:
-        """A post without what is to be forgotten.
-
-        Of a forgotten post only its place in the tree is left, so that its replies stay together;
-        of any other, links to forgotten ones are replaced.
-        """
+        """A post without what is to be forgotten."""
         parent, quoted = self.stand_in(post.parent_url), self.stand_in(post.quoted_url)
         if post.url in self:
             place = STAND_IN + hashed(post.url)
@@ -66,29 +58,12 @@ class Tombstones:
 
 
 def hashed(url: str) -> str:
-    """Sha256 of an address.
-
-    Args:
-        url: A canonical address.
-
-    Returns:
-        64 hexadecimal characters.
-    """
+    """Sha256 of an address."""
     return hashlib.sha256(url.encode()).hexdigest()
 
 
 def read_tombstones(path: Path) -> Tombstones:
-    """Reads the tombstones of a run.
-
-    Args:
-        path: The file; absent where nothing was forgotten.
-
-    Returns:
-        The tombstones.
-
-    Raises:
-        RunError: A line is damaged: a post that was to be forgotten might come back.
-    """
+    """Reads the tombstones of a run."""
     if not path.exists():
         return Tombstones()
     lines = path.read_text("utf-8").splitlines()
@@ -96,15 +71,7 @@ def read_tombstones(path: Path) -> Tombstones:
 
 
 def add_tombstones(path: Path, urls: Iterable[str]) -> None:
-    """Writes tombstones down; they outlive a killed process.
-
-    Args:
-        path: The file.
-        urls: Canonical addresses; those that have one already get no other.
-
-    Raises:
-        RunError: The file is damaged.
-    """
+    """Writes tombstones down; they outlive a killed process."""
     known = read_tombstones(path)
     new = dict.fromkeys(hashed(url) for url in urls if url not in known)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -201,14 +168,7 @@ ASKED = "insert or ignore into asked values (?, ?, ?)"
 
 @dataclass(frozen=True, slots=True)
 class Unexpanded:
-    """A post whose tree was not asked for yet.
-
-    Attributes:
-        row: Its number in the ledger.
-        round: The round of the question that found it; 0 is the search.
-        post: What is known of its place.
-        incomplete: Whether an ancestor is unknown, or replies are, by its own count.
-    """
+    """A post whose tree was not asked for yet."""
 
     row: int
     round: int
@@ -219,31 +179,14 @@ class Unexpanded:
 def add_seen(
     connection: sqlite3.Connection, platform: str, posts: Iterable[Post], in_round: int
 ) -> None:
-    """Takes posts in, within the caller's transaction.
-
-    Args:
-        connection: Of the ledger.
-        platform: Who was asked.
-        posts: Posts as a source read them; those that are known already are completed.
-        in_round: The round of the question that found them.
-    """
+    """Takes posts in, within the caller's transaction."""
     connection.executemany(ADD, (_row(platform, post, in_round) for post in posts))
 
 
 def unexpanded(
     connection: sqlite3.Connection, platform: str, most: int, rounds: int | None = None
 ) -> list[Unexpanded]:
-    """Posts whose trees were not asked for yet, in the order in which they were seen.
-
-    Args:
-        connection: Of the ledger.
-        platform: Whose posts.
-        most: How many at most.
-        rounds: Only those that fewer rounds than this have led to; null for all.
-
-    Returns:
-        The posts.
-    """
+    """Posts whose trees were not asked for yet, in the order in which they were seen."""
     until = EVERY_ROUND if rounds is None else rounds
     return [_unexpanded(row) for row in connection.execute(TO_EXPAND, (platform, until, most))]
 
@@ -251,16 +194,7 @@ def unexpanded(
 def tops(
     connection: sqlite3.Connection, platform: str, posts: Sequence[Unexpanded]
 ) -> list[Unexpanded]:
-    """The topmost known posts above some, where they are others than these.
-
-    Args:
-        connection: Of the ledger.
-        platform: Whose posts.
-        posts: The posts.
-
-    Returns:
-        Each top once, in the order of its first post.
-    """
+    """The topmost known posts above some, where they are others than these."""
     known = {one.row for one in posts}
     found = (
         _unexpanded(row)
@@ -277,10 +211,7 @@ def is_incomplete(connection: sqlite3.Connection, row: int) -> bool:
 
 
 def lacks_below(connection: sqlite3.Connection, platform: str, one: Unexpanded) -> bool:
-    """Whether a post at the top of its tree has replies below it that are incomplete.
-
-    They may have been seen before it was: then nobody could be asked by its name.
-    """
+    """Whether a post at the top of its tree has replies below it that are incomplete."""
     if one.post.parent_url is not None:
         return False
     return connection.execute(BELOW, (one.row, platform, platform)).fetchone() is not None
@@ -289,16 +220,7 @@ def lacks_below(connection: sqlite3.Connection, platform: str, one: Unexpanded) 
 def not_asked_before(
     connection: sqlite3.Connection, platform: str, question: Question
 ) -> Question | None:
-    """What is left of a question without the identifiers that were asked about before.
-
-    Args:
-        connection: Of the ledger; what is left counts as asked about from now on.
-        platform: Who is asked.
-        question: The question; a search is left as it is.
-
-    Returns:
-        The rest of it, null where nothing is left.
-    """
+    """What is left of a question without the identifiers that were asked about before."""
     if question.kind == "search":
         return question
     left = tuple(

@@ -51,15 +51,7 @@ UNFINISHED = (QuestionState.OPEN, QuestionState.TROUBLED)
 
 
 def forget_names(path: Path, urls: Iterable[str]) -> None:
-    """Puts hashes in the place of posts, in the file's bytes as well, and asks about them no more.
-
-    Args:
-        path: The file of the ledger; one that does not exist is left so.
-        urls: Their canonical addresses.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
+    """Puts hashes in the place of posts, in the file's bytes as well."""
     if not path.exists():
         return
     stand_ins = {url: STAND_IN + hashed(url) for url in urls}
@@ -79,12 +71,7 @@ def forget_names(path: Path, urls: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class _Theirs:
-    """Tells the identifiers of forgotten posts from others.
-
-    Attributes:
-        stand_ins: By address what takes its place.
-        post_ids: Addresses by platform and what it calls the post.
-    """
+    """Tells the identifiers of forgotten posts from others."""
 
     stand_ins: Mapping[str, str]
     post_ids: Mapping[tuple[str, str], str]
@@ -152,18 +139,7 @@ Json = dict[str, Any]
 
 
 def forget_answers(path: Path, urls: Iterable[str]) -> int:
-    """Takes posts out of the stored pages of a crawl, and their names out of its ledger.
-
-    Args:
-        path: The file of its ledger; one that does not exist is left so.
-        urls: Their canonical addresses.
-
-    Returns:
-        How many pages were changed.
-
-    Raises:
-        StoreError: The file is no such ledger, or cannot be used.
-    """
+    """Takes posts out of the stored pages of a crawl, and their names out of its ledger."""
     forgotten = frozenset(urls)
 
     def change(answer: StoredAnswer) -> str | None:
@@ -175,23 +151,7 @@ def forget_answers(path: Path, urls: Iterable[str]) -> int:
 
 
 def without_posts(body: str, platform: str, urls: frozenset[str]) -> str | None:
-    """A page without the content of some posts.
-
-    Args:
-        body: The JSON text of a page.
-        platform: Name of the platform that gave it.
-        urls: Canonical addresses of the posts.
-
-    Returns:
-        The page; the very same text where it holds none of them, null for one that names them and
-        cannot be read.
-
-    Example:
-        >>> page = '{"posts": [{"uri": "at://did:plc:a/app.bsky.feed.post/3k", "text": "mine"}]}'
-        >>> url = "https://bsky.app/profile/did:plc:a/post/3k"
-        >>> without_posts(page, "bluesky", frozenset({url}))
-        '{"posts": [{"uri": "at://did:plc:a/app.bsky.feed.post/3k"}]}'
-    """
+    """A page without the content of some posts."""
     names = {words[-1] for url in urls if (words := WORD.findall(url))}
     if names.isdisjoint(WORD.findall(body)):
         return body

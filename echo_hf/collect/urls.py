@@ -1,8 +1,4 @@
-"""Addresses of posts in one spelling, so that the same post is the same row.
-
-Tracking is removed, and an author's name where the platform does not need it: a post outlives a
-change of name.
-"""
+"""Addresses of posts in one spelling, so that the same post is the same row."""
 
 from __future__ import annotations
 
@@ -59,22 +55,7 @@ LONGEST = 2048
 
 
 def canonical_url(text: str | None, *, fragment: bool = False) -> str | None:
-    """The one spelling of a post's address.
-
-    Args:
-        text: An address as somebody wrote it.
-        fragment: Whether what follows a `#` tells posts apart, as on somebody's own page; on a
-            platform it never does.
-
-    Returns:
-        Its canonical form, in ASCII; null when it is no usable web address.
-
-    Example:
-        >>> canonical_url("https://mobile.twitter.com/mira/status/99?s=20#reply")
-        'https://x.com/i/status/99'
-        >>> canonical_url("https://art.example/list?utm_source=x#fox", fragment=True)
-        'https://art.example/list#fox'
-    """
+    """The one spelling of a post's address."""
     text = (text or "").strip()
     if len(text) > LONGEST:
         return None
@@ -91,19 +72,7 @@ def canonical_url(text: str | None, *, fragment: bool = False) -> str | None:
 
 
 def web_url(text: str | None) -> str | None:
-    """A web address that is safe to keep: http or https, in ASCII, without credentials.
-
-    Args:
-        text: An address as somebody wrote it.
-
-    Returns:
-        The address with its host in lower case and its default port and fragment left out; null
-        when it is none, such as `javascript:`, `file:` and `data:`.
-
-    Example:
-        >>> web_url("HTTPS://mira:secret@Bücher.example:443/fox?b=1#top")
-        'https://xn--bcher-kva.example/fox?b=1'
-    """
+    """A web address that is safe to keep: http or https, in ASCII, without credentials."""
     text = (text or "").strip()
     if len(text) <= LONGEST and PLAIN.fullmatch(text):
         return text
@@ -126,18 +95,7 @@ def web_url(text: str | None) -> str | None:
 
 
 def x_status_url(number: Any) -> str | None:
-    """The address of a post of X.
-
-    Args:
-        number: Its identifier, as a number or a text.
-
-    Returns:
-        The canonical address; null when it is no such identifier.
-
-    Example:
-        >>> x_status_url(99), x_status_url("99"), x_status_url("ninety-nine")
-        ('https://x.com/i/status/99', 'https://x.com/i/status/99', None)
-    """
+    """The address of a post of X."""
     if isinstance(number, bool) or not isinstance(number, int | str):
         return None
     if isinstance(number, int) and not 0 <= number < 10**25:
@@ -151,13 +109,6 @@ def x_status_url(number: Any) -> str | None:
 def reddit_url(submission: str, comment: str | None = None) -> str:
     """The address of a submission of Reddit, or of a comment below it.
 
-    Args:
-        submission: Identifier of the submission, without the `t3_` of its full name.
-        comment: Identifier of the comment, without its `t1_`.
-
-    Returns:
-        The canonical address, without the names of community and post, which may change.
-
     Example:
         >>> reddit_url("1k2abc", "mno34")
         'https://www.reddit.com/comments/1k2abc/_/mno34'
@@ -167,20 +118,7 @@ def reddit_url(submission: str, comment: str | None = None) -> str:
 
 
 def platform_of(url: str) -> str:
-    """Name of the platform that an address belongs to.
-
-    Args:
-        url: A canonical address.
-
-    Returns:
-        x, bluesky, mastodon, reddit, hackernews, discord or web.
-
-    Example:
-        >>> platform_of("https://bsky.app/profile/did:plc:abc/post/3k")
-        'bluesky'
-        >>> platform_of("https://nitter.net/mira/status/99")
-        'x'
-    """
+    """Name of the platform that an address belongs to."""
     parts = urlsplit(url)
     if _is_x(parts):
         return "x"
@@ -191,12 +129,6 @@ def platform_of(url: str) -> str:
 def is_x_name(platform: str | None) -> bool:
     """Whether somebody calls a platform by a name of X.
 
-    Args:
-        platform: What they call it.
-
-    Returns:
-        Whether that is X; upper case and white space do not matter.
-
     Example:
         >>> is_x_name(" Twitter"), is_x_name("x.com"), is_x_name("mastodon"), is_x_name(None)
         (True, True, False, False)
@@ -205,18 +137,7 @@ def is_x_name(platform: str | None) -> bool:
 
 
 def post_id_of(url: str) -> str:
-    """The platform's own name of a post, from its address.
-
-    Args:
-        url: A canonical address.
-
-    Returns:
-        The status number or record key; the whole address where it has none.
-
-    Example:
-        >>> post_id_of("https://x.com/i/status/99"), post_id_of("https://example.org/a")
-        ('99', 'https://example.org/a')
-    """
+    """The platform's own name of a post, from its address."""
     platform, path = platform_of(url), urlsplit(url).path
     reddit = REDDIT_POST.fullmatch(path) if platform == "reddit" else None
     if reddit:

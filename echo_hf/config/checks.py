@@ -58,15 +58,7 @@ KEY_FORM = re.compile(
 
 
 def secrets_in(options: Mapping[Any, Any], inside: str = "") -> Iterator[str]:
-    """Names of options that hold credentials: by their names, in addresses, or by their form.
-
-    Args:
-        options: Options of an engine.
-        inside: Where they stand, for the names.
-
-    Yields:
-        What to call each of them without showing it.
-    """
+    """Names of options that hold credentials: by their names, in addresses, or by their form."""
     for name, value in options.items():
         if SECRET.search(str(name).replace("-", "_")):
             yield f"{inside}{name}"
@@ -81,16 +73,7 @@ def secrets_in(options: Mapping[Any, Any], inside: str = "") -> Iterator[str]:
 
 
 def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> str:
-    """The most telling of the errors in one line.
-
-    Args:
-        error: What pydantic found.
-        place: Where the data came from.
-        root: The model that was to be filled.
-
-    Returns:
-        The place, the key, its value, what was expected.
-    """
+    """The most telling of the errors in one line."""
     every = error.errors(include_url=False, include_context=False)
     # A misspelt key is also a missing one, and an item that cannot be read is also missing from
     # its list; its own message says more.
@@ -218,17 +201,7 @@ class EngineChoice(BaseModel):
 
 
 def check_stand_in(status: str, stands_for: str | None, note: str | None, expected: str) -> None:
-    """Checks what a config says of the part of the paper that it stands for.
-
-    Args:
-        status: Whether it is the paper's own, stands in for it, or is none of the paper's.
-        stands_for: The paper's name for it.
-        note: What is as published, and what is not.
-        expected: What a part of the paper may be, for the message.
-
-    Raises:
-        ValueError: One of today stands for one of the paper, or a substitute does not say for what.
-    """
+    """Checks what a config says of the part of the paper that it stands for."""
     if status == "current" and stands_for is not None:
         raise ValueError(
             f"stands_for is {stands_for!r} and status is 'current': expected {expected}"
@@ -245,19 +218,7 @@ STANDARD = "tag:yaml.org,2002:"
 
 
 def read_yaml(path: Path, what: str, example: str) -> Any:
-    """Reads a YAML file without running anything in it; a key given twice is an error.
-
-    Args:
-        path: The file.
-        what: What it is, for messages, such as `config`.
-        example: A file to look at where this one is missing.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        ConfigError: It is missing, cannot be read, is too large, or is not valid YAML.
-    """
+    """Reads a YAML file without running anything in it; a key given twice is an error."""
     try:
         if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
             raise ConfigError(f"{what} {str(path)!r} is no regular file: expected a YAML file")
@@ -280,19 +241,7 @@ def read_yaml(path: Path, what: str, example: str) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """Reads YAML text.
-
-    Args:
-        text: The text.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        yaml.YAMLError: It is not valid, holds a key twice or what is no plain value, or says by
-            its aliases more than anybody would write.
-        ValueError: It holds a character that there is none of.
-    """
+    """Reads YAML text."""
     try:
         return yaml.load(text, Loader=_PlainValues)  # noqa: S506 - a SafeLoader
     except RecursionError as error:

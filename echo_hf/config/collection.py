@@ -113,38 +113,14 @@ class Search(Section):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a phase is.
-
-    Attributes:
-        start: Its first day.
-        until: The day after its last one, null for one that goes on.
-    """
+    """When a phase is."""
 
     start: datetime.date
     until: datetime.date | None
 
 
 def phase_spans(phases: Sequence[Phase], released: datetime.date, place: str = "") -> list[Span]:
-    """When each phase is.
-
-    Args:
-        phases: The phases of a search.
-        released: The day on which the target was released.
-        place: Where they stand, for messages.
-
-    Returns:
-        A span for each.
-
-    Raises:
-        ConfigError: A phase begins where one without an end would have ended, or ends before it
-            begins.
-
-    Example:
-        >>> import datetime
-        >>> two_weeks = Phase(terms=("gpt",), window="1d", days=14)
-        >>> phase_spans([two_weeks], datetime.date(2025, 3, 25))[0].until
-        datetime.date(2025, 4, 8)
-    """
+    """When each phase is."""
     return list(_spans(phases, released, place))
 
 

@@ -247,14 +247,7 @@ class MetricsOptions(Section):
         return tuple(path for path in named if path.is_absolute())
 
     def located(self, folder: Path) -> MetricsOptions:
-        """The options with folders made absolute.
-
-        Args:
-            folder: Of the config that names them.
-
-        Returns:
-            The same networks; what is no folder below that one is a name on the Hub, and stays.
-        """
+        """The options with folders made absolute."""
         structure, face = self.structure_distance, self.face_identity
         model, pack = _located(structure.model, folder), _located(face.pack, folder)
         return MetricsOptions(

@@ -142,18 +142,7 @@ EXAMPLE = "eval_configs/judges/qwen2_5_vl_32b.yaml"
 
 
 def with_files(data: Any, folder: Path) -> Any:
-    """A config's data with the content of the files that `systems` and `judges` name.
-
-    Args:
-        data: What the config's file holds.
-        folder: Of that file; a name is looked for there, then among those that echo-hf brings.
-
-    Returns:
-        The data, with a mapping in place of each name; as it is where there is nothing to do.
-
-    Raises:
-        ConfigError: A file is missing, is not YAML, or is no system or judge.
-    """
+    """A config's data with the content of the files that `systems` and `judges` name."""
     data = with_systems(data, folder)
     if not isinstance(data, dict) or not isinstance(data.get(FOLDER), list):
         return data
@@ -161,17 +150,7 @@ def with_files(data: Any, folder: Path) -> Any:
 
 
 def read_judge(path: Path) -> JudgeConfig:
-    """Reads the file of a judge.
-
-    Args:
-        path: A YAML file.
-
-    Returns:
-        The judge; a relative `prompt_file` is made one below the folder of the file.
-
-    Raises:
-        ConfigError: It is missing, is not YAML, or holds an unknown key or a bad value.
-    """
+    """Reads the file of a judge."""
     data = read_yaml(path, "judge", EXAMPLE)
     try:
         return JudgeConfig.model_validate(_located(data, path.resolve().parent))

@@ -79,18 +79,7 @@ def load_config(path: Path | str) -> Config:
 
 
 def parse_config(data: Any, place: str) -> Config:
-    """Checks a config that is already data.
-
-    Args:
-        data: What the YAML file holds.
-        place: Where it came from, for messages.
-
-    Returns:
-        The config.
-
-    Raises:
-        ConfigError: It holds an unknown key or a bad value, or names an engine that it lacks.
-    """
+    """Checks a config that is already data."""
     if not isinstance(data, dict):
         given = shown_value(data)
         raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {given}")
@@ -150,15 +139,7 @@ def _with_engines(config: Config) -> Config:
 
 
 def located(config: Config, folder: Path) -> Config:
-    """A config with its files made absolute.
-
-    Args:
-        config: The config.
-        folder: Of its file.
-
-    Returns:
-        The config with the same files, below that folder where they were relative.
-    """
+    """A config with its files made absolute."""
     posts = tuple(
         entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
         for entry in config.posts

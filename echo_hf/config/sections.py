@@ -53,18 +53,7 @@ ANY = "any"
 
 
 def in_order(hazards: Iterable[Hazard]) -> list[str]:
-    """The codes of some hazards, each once, in the order of the list.
-
-    Args:
-        hazards: Members.
-
-    Returns:
-        Their codes.
-
-    Example:
-        >>> in_order([Hazard("S10"), Hazard("S2"), Hazard("S10")])
-        ['S2', 'S10']
-    """
+    """The codes of some hazards, each once, in the order of the list."""
     given = set(hazards)
     return [one.value for one in Hazard if one in given]
 
@@ -306,17 +295,7 @@ SAME_CODES = frozenset({"3", "4"})
 
 
 def form_of(config: Config) -> FormName:
-    """The form of a config's guard.
-
-    Args:
-        config: Names the engine of the safety stage, and perhaps the form.
-
-    Returns:
-        The form's name.
-
-    Raises:
-        ConfigError: As for `chosen_form`.
-    """
+    """The form of a config's guard."""
     options = config.stages.safety
     choice = config.engines[options.engine]
     model = choice.options.get("model")
@@ -324,26 +303,7 @@ def form_of(config: Config) -> FormName:
 
 
 def chosen_form(wanted: FormName | Literal["auto"], kind: str, model: str | None) -> FormName:
-    """The form of a guard.
-
-    Args:
-        wanted: What the config says; `auto` leaves it to the engine.
-        kind: Kind of the engine.
-        model: Its model, if the config names one.
-
-    Returns:
-        The form's name.
-
-    Raises:
-        ConfigError: The engine is asked in a way that it does not take, or is a generation of
-            Llama Guard whose codes mean other hazards.
-
-    Example:
-        >>> chosen_form("auto", "vllm", "meta-llama/Llama-Guard-4-12B")
-        'llama_guard'
-        >>> chosen_form("auto", "vllm", "Qwen/Qwen2.5-VL-7B-Instruct")
-        'instructed'
-    """
+    """The form of a guard."""
     if kind == ENDPOINT and wanted not in (AUTO, "moderation"):
         raise ConfigError(
             f"stages.safety.form is {wanted!r}, and its engine is of kind {kind!r}, which answers "

@@ -161,36 +161,14 @@ EXAMPLE = "eval_configs/systems/flux_kontext.yaml"
 
 
 def with_systems(data: Any, folder: Path) -> Any:
-    """A config's data with the content of the files that `systems` names.
-
-    Args:
-        data: What the config's file holds.
-        folder: Of that file; a name is looked for there, then among the systems that echo-hf
-            brings.
-
-    Returns:
-        The data, with a mapping in place of each name; as it is where there is nothing to do.
-
-    Raises:
-        ConfigError: A file is missing, is not YAML, or is no system.
-    """
+    """A config's data with the content of the files that `systems` names."""
     if not isinstance(data, dict) or not isinstance(data.get("systems"), list):
         return data
     return {**data, "systems": [_with_file(one, folder) for one in data["systems"]]}
 
 
 def read_system(path: Path) -> SystemConfig:
-    """Reads the file of a system.
-
-    Args:
-        path: A YAML file.
-
-    Returns:
-        The system; a relative `folder` in its parameters is made one below that of the file.
-
-    Raises:
-        ConfigError: It is missing, is not YAML, or holds an unknown key or a bad value.
-    """
+    """Reads the file of a system."""
     data = read_yaml(path, "system", EXAMPLE)
     try:
         return SystemConfig.model_validate(_located(data, path.resolve().parent))
@@ -206,14 +184,7 @@ def shipped_configs() -> Path:
 
 
 def config_place(path: Path) -> Path:
-    """Where the config is that a person names.
-
-    Args:
-        path: What the person says.
-
-    Returns:
-        The path; for `eval_configs/...` that is not there, the config that echo-hf brings, if any.
-    """
+    """Where the config is that a person names."""
     shipped = shipped_configs()
     own = path.exists() or path.parts[:1] != (shipped.name,) or ".." in path.parts
     brought = shipped.parent / path
@@ -221,15 +192,7 @@ def config_place(path: Path) -> Path:
 
 
 def place_of(name: str, folder: Path) -> Path:
-    """Where the file is that a config names.
-
-    Args:
-        name: What the config says.
-        folder: Of the config's file.
-
-    Returns:
-        The file in that folder, else the one that echo-hf brings; the first where there is none.
-    """
+    """Where the file is that a config names."""
     own, shipped = folder / name, shipped_configs() / name
     return shipped if not own.exists() and shipped.is_file() else own
 

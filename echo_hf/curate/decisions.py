@@ -40,11 +40,7 @@ BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
 
 
 def storable(text: str) -> str:
-    """The text, where any file can hold it and no terminal obeys it.
-
-    Raises:
-        ValueError: It cannot be written down.
-    """
+    """The text, where any file can hold it and no terminal obeys it."""
     for letter in text:
         if unicodedata.category(letter) == "Cs":
             raise ValueError("it has half characters: type it anew")
@@ -54,11 +50,7 @@ def storable(text: str) -> str:
 
 
 def legible(text: str) -> str:
-    """The text, where a reader sees something of it.
-
-    Raises:
-        ValueError: It cannot be written down, or not be seen.
-    """
+    """The text, where a reader sees something of it."""
     if all(unicodedata.category(one)[0] in "CMZ" or one in BLANKS for one in storable(text)):
         raise ValueError("it has no word: expected one, or remove the sample")
     return text
@@ -185,12 +177,7 @@ class Changes(Change):
 
     @property
     def fingerprint(self) -> str:
-        """Twelve characters that stand for what is changed.
-
-        Example:
-            >>> Changes(quality="Trash").fingerprint == Changes(quality="Analysis").fingerprint
-            False
-        """
+        """Twelve characters that stand for what is changed."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
 
 
@@ -232,11 +219,7 @@ class Decision(BaseModel):
     event: Annotated[int, Field(ge=1)] | None = None
 
     def is_about(self, row: Row) -> bool:
-        """Whether a sample still has the prompt and the inputs that it had then.
-
-        A change that names an image by the bytes that were posted is not about the same image
-        without metadata: it could not be applied.
-        """
+        """Whether a sample still has the prompt and the inputs that it had then."""
         return bool(self.sample_digest == row["sample_digest"]) and not self._named.intersection(
             cleaned_in(row)
         )
@@ -276,26 +259,12 @@ class Decision(BaseModel):
 
 
 def cleaned_in(row: Row) -> dict[str, str | None]:
-    """The images of a sample's posts that `privacy` cleaned of metadata.
-
-    Args:
-        row: A row of samples.
-
-    Returns:
-        Digests without metadata by those as posted; null for what the sample must not get.
-    """
+    """The images of a sample's posts that `privacy` cleaned of metadata."""
     return {one["posted_sha256"]: one["sha256"] for one in row.get("cleaned_images") or ()}
 
 
 def pictures_of(row: Row) -> tuple[str, ...]:
-    """Digests of all pictures that a sample shows.
-
-    Args:
-        row: A row of samples.
-
-    Returns:
-        Those of inputs, outputs and screenshot, each once, in this order.
-    """
+    """Digests of all pictures that a sample shows."""
     screenshot = [row["screenshot"]] if row["screenshot"] else []
     every = [*(row["input_images"] or ()), *(row["output_images"] or ()), *screenshot]
     return tuple(dict.fromkeys(every))
@@ -303,55 +272,24 @@ def pictures_of(row: Row) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Decisions:
-    """The decision that counts for each sample.
-
-    Attributes:
-        by_id: Decisions by sample.
-        cut: Numbers of the file's lines, from 1, that are cut short and do not count.
-        every: All decisions, in the order of the file.
-    """
+    """The decision that counts for each sample."""
 
     by_id: Mapping[str, Decision] = field(default_factory=dict)
     cut: tuple[int, ...] = ()
     every: tuple[Decision, ...] = field(default=(), compare=False)
 
     def removes(self, row: Row) -> bool:
-        """Whether a sample is left out: while its prompt and inputs are those of the decision.
-
-        Args:
-            row: A row of samples.
-
-        Returns:
-            True when the last decision removes it.
-        """
+        """Whether a sample is left out: while its prompt and inputs are those of the decision."""
         last = self.by_id.get(row["id"])
         return last is not None and last.decision == "remove" and last.is_about(row)
 
     def changes(self, row: Row) -> Decision | None:
-        """The decision that changes a sample, while it is about its prompt and its inputs.
-
-        Args:
-            row: A row of samples, as the stages before made it.
-
-        Returns:
-            The decision; null where nothing is changed.
-        """
+        """The decision that changes a sample, while it is about its prompt and its inputs."""
         last = self.by_id.get(row["id"])
         return last if last is not None and last.changed and last.is_about(row) else None
 
     def open_reasons(self, row: Row, closed: Collection[str] = ()) -> list[str]:
-        """What a sample that is not left out is still to be reviewed for.
-
-        Args:
-            row: A row of samples, as the stages before made it.
-            closed: Reasons that its changes have done away with.
-
-        Returns:
-            Nothing where it was kept as it is, with all of its pictures, for all of its reasons;
-            else its reasons, with `removed_earlier` or `edited_earlier` where an earlier version
-            was removed or edited, `edited_unscreened` where what a person brought into a screened
-            one was not kept, and `second_look` where it was flagged.
-        """
+        """What a sample that is not left out is still to be reviewed for."""
         last, reasons = self.by_id.get(row["id"]), list(row["review"] or ())
         if last is None or last.decision == "withdraw":
             return reasons
@@ -368,15 +306,7 @@ class Decisions:
         return [one for one in reasons if one not in closed]
 
     def stale(self, row: Row) -> str | None:
-        """What reviewers decided of a released sample that its release does not follow.
-
-        Args:
-            row: A row of a release, with `id`, `sample_digest`, `safety` and `provenance`.
-
-        Returns:
-            `removed`, `changed`, or `opened` where a person has to look at it again; null where it
-            follows, or is of another version.
-        """
+        """What reviewers decided of a released sample that its release does not follow."""
         last = self.by_id.get(row["id"])
         if last is None or row["sample_digest"] not in self._versions(last):
             return None
@@ -411,12 +341,6 @@ class Decisions:
 def applied(provenance: str | None) -> str | None:
     """Which changes of a reviewer a released row has.
 
-    Args:
-        provenance: JSON, or null.
-
-    Returns:
-        Their fingerprint; null for none.
-
     Example:
         >>> applied('{"review": {"digest": "0123456789ab"}}')
         '0123456789ab'
@@ -434,17 +358,7 @@ LONGEST_WAIT_S = 60
 
 
 def read_decisions(path: Path) -> Decisions:
-    """Reads the decisions of a run.
-
-    Args:
-        path: The file; it may be absent.
-
-    Returns:
-        The last decision about each sample.
-
-    Raises:
-        ReviewError: A line is no decision: it might be the one that removes a sample.
-    """
+    """Reads the decisions of a run."""
     *lines, last = path.read_bytes().split(b"\n") if path.exists() else [b""]
     every = [_decision(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
     if last.strip() and _is_whole(last):
@@ -455,15 +369,7 @@ def read_decisions(path: Path) -> Decisions:
 
 
 def append_decisions(path: Path, decisions: Iterable[Decision]) -> None:
-    """Writes decisions down; when this returns they outlive a crash.
-
-    Args:
-        path: The file, made when it is absent.
-        decisions: What was decided.
-
-    Raises:
-        ReviewError: Another process does not let go of the file.
-    """
+    """Writes decisions down; when this returns they outlive a crash."""
     text = "".join(one.model_dump_json() + "\n" for one in decisions)
     with _locked(path), path.open("ab+") as file:
         written = path.read_bytes()
@@ -478,18 +384,7 @@ def append_decisions(path: Path, decisions: Iterable[Decision]) -> None:
 
 
 def drop_decisions(path: Path, samples: Collection[str]) -> None:
-    """Forgets what reviewers saw and wrote of samples, and what was cut short.
-
-    Of a removal its bare fact stays, without note and pictures: a sample of which a part is
-    forgotten may come back with the next build, and must stay removed.
-
-    Args:
-        path: The file; it may be absent.
-        samples: Ids of the samples.
-
-    Raises:
-        ReviewError: Another process does not let go of the file, or a line is no decision.
-    """
+    """Forgets what reviewers saw and wrote of samples, and what was cut short."""
     if not path.exists():
         return
     with _locked(path):

@@ -53,14 +53,7 @@ TRASH = "Trash"
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture of a sample.
-
-    Attributes:
-        sha256: Its digest.
-        role: input or output.
-        box: The box around it in the screenshot, null when it was not cut out.
-        source: Its entry of `picture_sources`.
-    """
+    """A picture of a sample."""
 
     sha256: str
     role: str
@@ -71,16 +64,7 @@ class Shown:
 def edited_sample(
     row: Row, changes: Changes, taken: Iterable[str] = ()
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """A sample with a reviewer's changes.
-
-    Args:
-        row: A row of samples, as the model and the rules made it.
-        changes: What the reviewer changed.
-        taken: Digests of pictures that other samples have: no change may give them a new role.
-
-    Returns:
-        The row with the changes, its digest computed anew; and what of them could not be applied.
-    """
+    """A sample with a reviewer's changes."""
     pictures, findings, others = _pictures(row), list[Finding](), frozenset(taken)
     if row["quality"] == TRASH and changes.quality:
         # Nobody looked into it: it lists every picture of its posts, whosoever it is.
@@ -100,13 +84,6 @@ def edited_sample(
 
 def with_review(provenance: str | None, said: Mapping[str, Any]) -> str:
     """A provenance that says that a person changed the row.
-
-    Args:
-        provenance: JSON, or null.
-        said: What is said of the change; no words of posts.
-
-    Returns:
-        JSON with what is said under `review`.
 
     Example:
         >>> with_review('{"roles": {"digest": "d"}}', {"changed": ["prompt"]})
@@ -238,15 +215,7 @@ QUALITIES = get_args(Quality)
 
 @dataclass(frozen=True)
 class Edit:
-    """What a reviewer wants of a sample; what is null or empty stays as the model made it.
-
-    Attributes:
-        prompt: The prompt.
-        quality: Benchmark, Analysis or Trash.
-        roles: The role (input, output, neither) of pictures by digest.
-        crops: Role (input, output) and box of all parts to cut out of the screenshot: left, top,
-            right, bottom in its upright pixels, right and bottom being the first pixels outside.
-    """
+    """What a reviewer wants of a sample; what is null or empty stays as the model made it."""
 
     prompt: str | None = None
     quality: str | None = None
@@ -261,21 +230,7 @@ def checked_changes(
     pictures: PictureStore,
     taken: Collection[str] = (),
 ) -> Changes | None:
-    """Checks an edit, computes what follows from it, and keeps the pictures that it cuts out.
-
-    Args:
-        row: A row of samples, as the model and the rules made it.
-        context: The posts around it.
-        edit: What the reviewer wants.
-        pictures: Where the screenshot is, and the crops go.
-        taken: Digests of pictures that other samples have.
-
-    Returns:
-        The changes; null where nothing differs from the row.
-
-    Raises:
-        ReviewError: Something of it cannot be; nothing is written then.
-    """
+    """Checks an edit, computes what follows from it, and keeps the pictures that it cuts out."""
     prompt = _prompt(row, context, edit.prompt)
     quality = _quality(edit.quality, prompt.text if prompt else row["prompt"])
     crops, files = _crops(row, edit, pictures, taken)
@@ -419,15 +374,7 @@ PICTURES = ("input_images", "output_images")
 
 @dataclass(frozen=True)
 class Reviewed:
-    """Samples after the changes of reviewers.
-
-    Attributes:
-        table: The rows, in the order they came.
-        edited: The changed rows by id.
-        findings: What was noticed about each of them.
-        products: Names that are no person's.
-        authors: What authors are called, as `names_of` gives it.
-    """
+    """Samples after the changes of reviewers."""
 
     table: pa.Table
     edited: Mapping[str, Row] = field(default_factory=dict)
@@ -436,14 +383,7 @@ class Reviewed:
     authors: frozenset[str] = frozenset()
 
     def closed(self, row: Row) -> frozenset[str]:
-        """Reasons for review that the changes of a sample have done away with.
-
-        Args:
-            row: The row as it came.
-
-        Returns:
-            `personal_data` where a person changed the prompt and the new one holds none.
-        """
+        """Reasons for review that the changes of a sample have done away with."""
         made = self.edited.get(row["id"])
         if made is None or personal_data(made["prompt"], self.products, self.authors.__contains__):
             return frozenset()
@@ -462,20 +402,7 @@ def reviewed_rows(
     products: Collection[str] = (),
     authors: frozenset[str] = frozenset(),
 ) -> Reviewed:
-    """Applies every change that is about a row as it is now.
-
-    No picture becomes input or output of two samples by a change: one that another sample has, or
-    that an earlier change gave to another, keeps its place.
-
-    Args:
-        table: Rows of samples, all of them.
-        decisions: What reviewers decided.
-        products: Names that are no person's.
-        authors: What authors are called, as `names_of` gives it.
-
-    Returns:
-        The rows, with what was noticed.
-    """
+    """Applies every change that is about a row as it is now."""
     if not any(one.changed for one in decisions.by_id.values()):
         return Reviewed(table)
     named = ("id", "sample_digest", "cleaned_images")

@@ -70,19 +70,7 @@ WITH_KEYWORD = frozenset({"failure", "mixed"})
 
 
 def failure_keyword(judged: JudgedComment) -> tuple[str | None, Notice | None]:
-    """The keyword of a verdict, in small letters, without control and formatting characters.
-
-    Args:
-        judged: The verdict with its keyword, as a model gave them.
-
-    Returns:
-        The keyword, null where there is none; and why a given one is left out.
-
-    Example:
-        >>> judged = JudgedComment(comment=0, verdict="failure", keyword=" Colour  Cast ")
-        >>> failure_keyword(judged)
-        ('colour cast', None)
-    """
+    """The keyword of a verdict, in small letters, without control and formatting characters."""
     given = (judged.keyword or "").split()
     if not given:
         return None, None
@@ -106,14 +94,7 @@ Finding = tuple[Notice, str]
 
 
 def parts_of(sample: Sample) -> list[list[Comment]]:
-    """Cuts the comments on a sample into parts that an answer can name and a model can read.
-
-    Args:
-        sample: A row of samples in context.
-
-    Returns:
-        The parts, each comment in one; a single empty part where there is no comment.
-    """
+    """Cuts the comments on a sample into parts that an answer can name and a model can read."""
     parts: list[list[Comment]] = [[]]
     room = LONGEST_TEXTS
     for comment in _comments(sample):
@@ -137,24 +118,14 @@ def _comments(sample: Sample) -> Iterator[Comment]:
 
 @dataclass
 class Verdicts:
-    """The verdicts on the comments of one sample.
-
-    Attributes:
-        comments: The sample's feedback.
-        findings: What had to be corrected.
-    """
+    """The verdicts on the comments of one sample."""
 
     comments: Sequence[Mapping[str, Any]]
     findings: list[Finding] = field(default_factory=list)
     _given: dict[int, JudgedComment] = field(default_factory=dict)
 
     def add(self, answer: FeedbackAnswer, part: Iterable[Comment]) -> None:
-        """Takes over the answer about one part of the comments.
-
-        Args:
-            answer: What the model said.
-            part: What it was shown.
-        """
+        """Takes over the answer about one part of the comments."""
         shown = {one["comment"] for one in part}
         for judged in answer.feedback:
             name = f"comment {judged.comment}"

@@ -19,13 +19,7 @@ NO_LABEL = "no label"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a guard said of one look.
-
-    Attributes:
-        labels: What it called the hazards, each once; empty where it found none, or named none.
-        hazards: The same in our terms; empty where it found none.
-        strange: What no list knows: labels in quotes, or that it found a hazard without one.
-    """
+    """What a guard said of one look."""
 
     labels: tuple[str, ...] = ()
     hazards: frozenset[Hazard] = frozenset()
@@ -33,23 +27,7 @@ class Verdict:
 
 
 def verdict(flagged: bool, labels: Iterable[str], known: Mapping[str, Hazard]) -> Verdict:
-    """A verdict from a guard's own labels.
-
-    Args:
-        flagged: Whether it found a hazard; a label says so, too.
-        labels: What it called the hazards.
-        known: What its labels mean.
-
-    Returns:
-        The verdict: a label that nobody knows, and a hazard without one, are `Hazard.UNKNOWN`,
-        never nothing.
-
-    Example:
-        >>> verdict(True, ["S9", "S99"], {"S9": Hazard.WEAPONS}).strange
-        ("'S99'",)
-        >>> verdict(True, [], {}).hazards == {Hazard.UNKNOWN}
-        True
-    """
+    """A verdict from a guard's own labels."""
     named = tuple(dict.fromkeys(labels))
     strange = tuple(repr(label) for label in named if label not in known)
     if flagged and not named:
@@ -65,17 +43,7 @@ Read = Callable[[BaseModel], Verdict | None]
 
 @dataclass(frozen=True)
 class GuardForm:
-    """How a kind of guard is asked and read.
-
-    Attributes:
-        name: What a config calls it.
-        turn: What is said to it about pictures, texts, or both.
-        read: The verdict that an answer gives; null for an answer that gives none.
-        max_tokens: Room for the longest answer.
-        prompt: Name of the file of our instructions; null for a guard that knows its own.
-        answer: The declared shape of an answer; null where the raw text is one.
-        most_pictures: Most pictures that it can be shown at a time; null where the config decides.
-    """
+    """How a kind of guard is asked and read."""
 
     name: str
     turn: Turn
@@ -90,17 +58,7 @@ class GuardForm:
         return self.read(RawText(text)) is not None
 
     def verdict(self, answer: BaseModel) -> Verdict:
-        """The verdict that an answer gives.
-
-        Args:
-            answer: An answer of the declared shape, or a raw text that `accepts` is true of.
-
-        Returns:
-            The verdict.
-
-        Raises:
-            ValueError: It is neither.
-        """
+        """The verdict that an answer gives."""
         found = self.read(answer)
         if found is None:
             raise ValueError(f"{answer!r} is no answer of form {self.name!r}")
@@ -108,18 +66,7 @@ class GuardForm:
 
 
 def bare_turn(pictures: Sequence[ImageRef], texts: Sequence[str]) -> Message:
-    """What a guard with instructions of its own is told: the pictures, then the texts.
-
-    Tokenizers read `<|...|>` as the tokens that begin and end turns, also where a stranger typed
-    it: such a post could speak for the guard. A space keeps it the text that it is.
-
-    Args:
-        pictures: Pictures.
-        texts: Texts, which are joined by a blank line.
-
-    Returns:
-        One turn of the user.
-    """
+    """What a guard with instructions of its own is told: the pictures, then the texts."""
     written = "\n\n".join(texts).replace("<|", "< |")
     said = (Text(written),) if texts else ()
     return Message("user", (*pictures, *said))
@@ -166,20 +113,7 @@ ANSWER = re.compile(
 
 
 def read_words(text: str) -> Verdict | None:
-    r"""The verdict in an answer.
-
-    Args:
-        text: What the guard said.
-
-    Returns:
-        The verdict; null for anything but `safe`, or `unsafe` with or without codes.
-
-    Example:
-        >>> read_words("\n\nunsafe\nS9,S2").labels
-        ('S9', 'S2')
-        >>> read_words("safe").hazards, read_words("safe, I think")
-        (frozenset(), None)
-    """
+    """The verdict in an answer."""
     found = ANSWER.fullmatch(text)
     if found is None:
         return None
@@ -225,19 +159,7 @@ class ModerationAnswer(BaseModel):
 
 
 def read_categories(text: str) -> Verdict | None:
-    """The verdict in an answer.
-
-    Args:
-        text: A JSON object with `flagged` and `categories`.
-
-    Returns:
-        The verdict; null for anything else.
-
-    Example:
-        >>> said = '{"flagged": true, "categories": {"violence": true, "hate": false}}'
-        >>> read_categories(said).labels
-        ('violence',)
-    """
+    """The verdict in an answer."""
     try:
         answer = ModerationAnswer.model_validate_json(text)
     except ValidationError:
@@ -261,22 +183,7 @@ FORMS: Mapping[FormName, GuardForm] = {
 
 
 def pieces(texts: Sequence[str], longest: int) -> list[tuple[str, ...]]:
-    """Shares texts out to requests.
-
-    Args:
-        texts: Texts.
-        longest: Most characters of a request, 1 or more.
-
-    Returns:
-        Of each request its texts or parts of them, in order; one without any where there is none.
-        A long text is cut after a space where there is one, and all its characters are there.
-
-    Example:
-        >>> pieces(["a red fox", "so good", "hm"], 8)
-        [('a red ',), ('fox',), ('so good',), ('hm',)]
-        >>> pieces(["a red fox", "so good", "hm"], 10)
-        [('a red fox',), ('so good', 'hm')]
-    """
+    """Shares texts out to requests."""
     shared: list[list[str]] = [[]]
     room = longest
     for part in (part for text in texts for part in _parts(text, longest)):
@@ -305,29 +212,14 @@ Sample = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Look:
-    """What a guard is shown at a time.
-
-    Attributes:
-        pictures: Digests of pictures.
-        texts: Texts, or parts of them.
-    """
+    """What a guard is shown at a time."""
 
     pictures: tuple[str, ...]
     texts: tuple[str, ...] = ()
 
 
 def looks_at(sample: Sample, most_pictures: int) -> list[Look]:
-    """The looks at a sample.
-
-    Args:
-        sample: A row of samples in context.
-        most_pictures: Most pictures of a look, 1 or more.
-
-    Returns:
-        One for each picture by itself; then all pictures beside the prompt and what was said, in
-        several looks where there are more pictures, or more text, than one can hold. The prompt,
-        or its beginning, is in each of those with pictures.
-    """
+    """The looks at a sample."""
     pictures = _pictures(sample)
     said = (one["feedback"] for one in sample["community_feedback"])
     first, *rest = pieces([sample["prompt"], *said], LONGEST_TEXTS)

@@ -86,22 +86,7 @@ def nobody(name: str) -> bool:
 def accounts(
     text: str, products: Collection[str] = (), is_author: Callable[[str], bool] = nobody
 ) -> Iterator[Found]:
-    """E-mail addresses, and the names of accounts as platforms write them.
-
-    Args:
-        text: A text as `readable` shows it.
-        products: Names that are no person's, as `bare` gives them.
-        is_author: Whether one of `names_of` the authors is this, in small letters.
-
-    Yields:
-        Start, end (exclusive), and `e-mail` or `handle`; in no order, and some may overlap.
-
-    Example:
-        >>> list(accounts("thanks @mira.bsky.social, write to <noor@example.org>"))
-        [(7, 24, 'handle'), (36, 52, 'e-mail')]
-        >>> list(accounts("@grok draw u/mira_draws @2x", products={"grok"}))
-        [(11, 23, 'handle')]
-    """
+    """E-mail addresses, and the names of accounts as platforms write them."""
     for match in _finder().match(_runs(text)) or ():
         is_address = match.schema == "mailto:"
         if is_address or _is_person(match.raw[1:], products):
@@ -119,21 +104,7 @@ def accounts(
 
 
 def names_of(authors: Iterable[str | None], shortest_word: int = SHORTEST_WORD) -> frozenset[str]:
-    """What people call the authors of posts without an `@`, as far as it cannot be another word.
-
-    Args:
-        authors: Names of accounts; null for nobody.
-        shortest_word: How many letters a name of letters alone has to have.
-
-    Returns:
-        The names in small letters, without the server.
-
-    Example:
-        >>> sorted(names_of(["Mira_Draws", "@noor99@art.example", "art", "paint", "hanahikes"]))
-        ['mira_draws', 'noor99']
-        >>> sorted(names_of(["paint", "hanahikes"], SHORTEST_NAME))
-        ['hanahikes']
-    """
+    """What people call the authors of posts without an `@`, as far as it cannot be another word."""
     names = (name.strip().removeprefix("@").partition("@")[0].lower() for name in authors if name)
     return frozenset(
         one
@@ -161,12 +132,7 @@ def names_in_run(root: Path, shortest_word: int = SHORTEST_WORD) -> frozenset[st
 
 
 def bare(name: str) -> str:
-    """A name without capitals, spaces and marks: what the account of a product is called.
-
-    Example:
-        >>> bare("Lumen Image"), bare("@lumen_image")
-        ('lumenimage', 'lumenimage')
-    """
+    """A name without capitals, spaces and marks: what the account of a product is called."""
     return "".join(one for one in name.casefold() if one.isalnum())
 
 
@@ -222,23 +188,7 @@ GOES_ON = re.compile(r"[.,:-]\d|-\w")
 
 
 def phones(text: str) -> Iterator[tuple[int, int]]:
-    """Phone numbers: with a country code of any country, else as some countries dial them.
-
-    A size, a seed, a date, a price or a part of an identifier must not be mistaken for one. A
-    number without a country code therefore has to be valid and grouped as in its country, and to
-    begin with the zero that is dialled or, in North America, to have marks between its groups.
-    Others are not found: "98765 43210" may be anything.
-
-    Args:
-        text: A text as `readable` shows it.
-
-    Yields:
-        Start and end (exclusive); in no order, and some may overlap.
-
-    Example:
-        >>> list(phones("call +1 650-253-0000, seed 2125550123, 2160-3840"))
-        [(5, 20)]
-    """
+    """Phone numbers: with a country code of any country, else as some countries dial them."""
     yield from (found.span(1) for found in CHAT.finditer(text))
     text = NO_PHONE.sub(lambda found: " " * len(found[0]), text)
     for found in _valid(text, None, Leniency.VALID):
@@ -268,22 +218,7 @@ INVISIBLE = frozenset({"Cf", "Mn", "Me"})
 
 
 def readable(text: str) -> list[str]:
-    r"""What each character of a text looks like, in ASCII where there is something alike.
-
-    Full-width and ornamental characters become plain ones, accents and invisible characters
-    nothing, and a letter of an alphabet that has no plain form an `x`. Each character is looked at
-    by itself: what a part of a text looks like does not depend on the rest.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        For each of its characters what stands for it: one character, none, or several.
-
-    Example:
-        >>> readable("\u00c4\uff20\u200b\u03c9\u732b")
-        ['A', '@', '', 'x', '猫']
-    """
+    """What each character of a text looks like, in ASCII where there is something alike."""
     return [one if one.isascii() else _plain(one) for one in text]
 
 
@@ -335,14 +270,7 @@ BLANK = re.compile(r"\s")
 
 
 class Piece(NamedTuple):
-    """A character of a text, or a part of it that is masked.
-
-    Attributes:
-        shown: What is read there.
-        start: Where it begins in the text.
-        end: Where it ends there (exclusive).
-        kind: What is masked; null for a character.
-    """
+    """A character of a text, or a part of it that is masked."""
 
     shown: str
     start: int
@@ -353,25 +281,7 @@ class Piece(NamedTuple):
 def personal_data(
     text: str, products: Collection[str] = (), is_author: Callable[[str], bool] = nobody
 ) -> list[Found]:
-    """Finds personal data, also in full-width letters or with invisible characters in between.
-
-    The text is searched again with masks in place of what was found, until there is nothing more:
-    a masked text holds no personal data.
-
-    Args:
-        text: Any text; what of it is not searched, after 12,000 characters, is one place of the
-            kind `unsearched`.
-        products: Names that are no person's, as `echo_hf.curate.personal_data.bare` gives them.
-        is_author: Whether `echo_hf.curate.personal_data.names_of` the authors has this, in small
-            letters.
-
-    Returns:
-        Start, end (exclusive) and kind (one of `KINDS`) of each place, in order; none overlap.
-
-    Example:
-        >>> personal_data("@mira_draws: noor@example.org, not 1024x1536")
-        [(0, 11, 'handle'), (13, 29, 'e-mail')]
-    """
+    """Finds personal data, also in full-width letters or with invisible characters in between."""
     searched = readable(text[:MOST_SEARCHED])
     pieces = [Piece(shown, place, place + 1) for place, shown in enumerate(searched)]
     for nth in count():
@@ -388,19 +298,7 @@ def personal_data(
 
 
 def masked(text: str, found: Iterable[Found]) -> str:
-    """The text with a mask in place of each thing found.
-
-    Args:
-        text: The text.
-        found: What `personal_data` found in it.
-
-    Returns:
-        The text; all else in it is as it was.
-
-    Example:
-        >>> masked("ask @mira_draws", [(4, 15, "handle")])
-        'ask [handle]'
-    """
+    """The text with a mask in place of each thing found."""
     return _replaced(text, [(start, end, _mask(kind)) for start, end, kind in found])
 
 

@@ -62,27 +62,13 @@ FEDERATED = frozenset({"mastodon", "web"})
 
 @dataclass(frozen=True)
 class AuthorKey:
-    """The secret with which authors are hashed. It is shown nowhere.
-
-    Attributes:
-        secret: The key.
-    """
+    """The secret with which authors are hashed. It is shown nowhere."""
 
     secret: bytes = field(repr=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self | None:
-        """Reads the key.
-
-        Args:
-            environment: Values by name, such as `os.environ`.
-
-        Returns:
-            The key; null where `ECHO_HF_AUTHOR_KEY` is absent or empty.
-
-        Raises:
-            ConfigError: It is too short to be a secret.
-        """
+        """Reads the key."""
         given = environment.get(VARIABLE, "").strip()
         if 0 < len(given) < SHORTEST:
             raise ConfigError(
@@ -99,22 +85,7 @@ class AuthorKey:
         return self._hash("fingerprint")[:FINGERPRINT_LENGTH]
 
     def author(self, url: str, name: str | None) -> str | None:
-        """The hash of an author, HMAC-SHA256 over the account.
-
-        Args:
-            url: Canonical address of one of the author's posts, for the platform.
-            name: The account's name.
-
-        Returns:
-            16 hexadecimal characters; null where there is no name.
-
-        Example:
-            >>> key = AuthorKey(b"a key for this example")
-            >>> key.author("https://x.com/i/status/1", "@Mira_Draws")
-            '1c8c069c511e97a4'
-            >>> key.author("https://x.com/i/status/2", "mira_draws")
-            '1c8c069c511e97a4'
-        """
+        """The hash of an author, HMAC-SHA256 over the account."""
         found = account(url, name)
         return self._hash(found)[:AUTHOR_LENGTH] if found else None
 
@@ -123,21 +94,7 @@ class AuthorKey:
 
 
 def account(url: str, name: str | None) -> str | None:
-    r"""An account in one spelling: its platform, or on platforms of many servers its server.
-
-    Args:
-        url: Canonical address of a post.
-        name: The account's name, with or without an `@`, in any case.
-
-    Returns:
-        Platform or server, and name; null where there is no name.
-
-    Example:
-        >>> account("https://x.com/i/status/1", " @Mira_Draws")
-        'x\x1fmira_draws'
-        >>> account("https://art.example/@mira/11111", "mira@ink.example")
-        'ink.example\x1fmira'
-    """
+    """An account in one spelling: its platform, or on platforms of many servers its server."""
     plain = unicodedata.normalize("NFKC", name or "").strip().removeprefix("@").casefold()
     platform = platform_of(url)
     user, _, server = plain.partition("@")
@@ -336,13 +293,7 @@ def _of_prompt(found: list[Found], findings: list[Finding]) -> list[str]:
 
 
 class CleanedImage(NamedTuple):
-    """A stored image without metadata.
-
-    Attributes:
-        sha256: Its digest; null where the metadata cannot be removed.
-        kinds: What was removed.
-        problem: Why nothing can be.
-    """
+    """A stored image without metadata."""
 
     sha256: str | None
     kinds: tuple[Kind, ...] = ()
@@ -350,18 +301,7 @@ class CleanedImage(NamedTuple):
 
 
 def cleaned_image(digest: str, pictures: PictureStore) -> CleanedImage:
-    """Stores an image without metadata beside the one as it was posted or drawn.
-
-    Args:
-        digest: The image.
-        pictures: Where it is.
-
-    Returns:
-        What came of it.
-
-    Raises:
-        PictureError: The image is missing or has changed.
-    """
+    """Stores an image without metadata beside the one as it was posted or drawn."""
     data = pictures.open(digest)
     try:
         cleaned, kinds = without_metadata(data)
@@ -408,15 +348,7 @@ def _cleaned(
 def in_clean(
     posts: Iterable[Mapping[str, Any]], cleaned: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
-    """Posts around a sample with the images that it has.
-
-    Args:
-        posts: Rows of a sample's `context`.
-        cleaned: Digests without metadata by those as posted.
-
-    Returns:
-        The posts, an image that cannot be cleaned and is not the sample's without a digest.
-    """
+    """Posts around a sample with the images that it has."""
     return [
         {
             **post,
@@ -439,18 +371,6 @@ def _is_in(name: str, url: str) -> bool:
 
 
 def products_of(target: Target) -> frozenset[str]:
-    """What the accounts of the models that people talk about, and of their makers, are called.
-
-    Args:
-        target: The model that people talk about, and those it is told apart from.
-
-    Returns:
-        Their names as `bare` gives them.
-
-    Example:
-        >>> target = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
-        >>> sorted(products_of(target))
-        ['lumenimage', 'northlight']
-    """
+    """What the accounts of the models that people talk about, and of their makers, are called."""
     named = (target.name, target.developer, target.chat_window, *target.aliases, *target.others)
     return frozenset(bare(name) for name in named if name)

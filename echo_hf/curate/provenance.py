@@ -24,16 +24,7 @@ INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
 
 
 def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Where the pictures of a sample are from.
-
-    Args:
-        sample: A row of samples.
-        posts: Posts that may show them, the ones to prefer first.
-
-    Returns:
-        An entry for each input, each output and the screenshot, in this order, as the table of
-        samples declares them. Post and address are null where no post shows the picture.
-    """
+    """Where the pictures of a sample are from."""
     shown: dict[str, Entry] = {}
     for post in posts:
         for one in post["pictures"] or []:
@@ -84,13 +75,7 @@ Spans = Sequence[Mapping[str, Any]]
 
 
 class Quote(NamedTuple):
-    """A quotation of a provenance.
-
-    Attributes:
-        path: Keys and numbers that lead to it.
-        sha256: Of its text.
-        spans: The text in pieces; none when it cannot be given so.
-    """
+    """A quotation of a provenance."""
 
     path: ValuePath
     sha256: str
@@ -98,39 +83,14 @@ class Quote(NamedTuple):
 
 
 def with_quotes(provenance: str | None, spans_of: Callable[[str], Spans]) -> str | None:
-    """Notes where the quotations of a provenance come from.
-
-    Args:
-        provenance: JSON, or null.
-        spans_of: Gives a text as spans, none when it cannot.
-
-    Returns:
-        JSON that has all fields of a `Quote` for each quotation, under `quoted`.
-
-    Raises:
-        SpanError: It is no JSON object.
-    """
+    """Notes where the quotations of a provenance come from."""
     data = _parsed(provenance)
     quotes = [Quote(path, text_digest(text), spans_of(text)) for path, text in _quotations(data)]
     return _text({**data, QUOTED: [one._asdict() for one in quotes]}) if quotes else provenance
 
 
 def without_quotes(provenance: str | None) -> str | None:
-    """Takes the quotations out of a provenance.
-
-    Args:
-        provenance: JSON, or null.
-
-    Returns:
-        JSON with null in the place of each.
-
-    Raises:
-        SpanError: It is no JSON object, so that nobody knows what it quotes.
-
-    Example:
-        >>> without_quotes('{"roles": {"digest": "d", "template": "a [PET]"}}')
-        '{"roles": {"digest": "d", "template": null}}'
-    """
+    """Takes the quotations out of a provenance."""
     data = _parsed(provenance)
     quotations = list(_quotations(data))
     for path, _ in quotations:
@@ -139,17 +99,7 @@ def without_quotes(provenance: str | None) -> str | None:
 
 
 def quotes_in(provenance: str | None) -> list[Quote]:
-    """The noted quotations of a provenance, which may come from anywhere.
-
-    Args:
-        provenance: JSON, or null.
-
-    Returns:
-        The quotations in order.
-
-    Raises:
-        SpanError: It is no JSON object, or what it notes are no quotations.
-    """
+    """The noted quotations of a provenance, which may come from anywhere."""
     noted = _parsed(provenance).get(QUOTED, [])
     try:
         quotes = [Quote(tuple(one["path"]), one["sha256"], one["spans"]) for one in noted]
@@ -160,22 +110,7 @@ def quotes_in(provenance: str | None) -> list[Quote]:
 
 
 def with_texts(provenance: str | None, texts: Mapping[ValuePath, str]) -> str | None:
-    """Puts quotations back into a provenance.
-
-    Args:
-        provenance: JSON, or null.
-        texts: The text of each quotation by its path.
-
-    Returns:
-        JSON; what was given when there is nothing to put.
-
-    Raises:
-        SpanError: A path does not lead to a place that is empty.
-
-    Example:
-        >>> with_texts('{"roles": {"template": null}}', {("roles", "template"): "a [PET]"})
-        '{"roles": {"template": "a [PET]"}}'
-    """
+    """Puts quotations back into a provenance."""
     data = _parsed(provenance)
     for path, text in texts.items():
         _put(data, path, text)
@@ -227,16 +162,7 @@ PROMPT = "prompt"
 
 
 def with_sources(sample: Sample, context: Sequence[Post]) -> dict[str, Any]:
-    """A sample with all that is needed to take its posted content out, and to put it back.
-
-    Args:
-        sample: A row of samples whose texts and pictures are as they will be published.
-        context: The posts of its column `context`.
-
-    Returns:
-        The row with `prompt_sha256`, `prompt_spans` and `picture_sources`, with `sha256` and
-        `spans` of its feedback, and with the places of what its provenance quotes.
-    """
+    """A sample with all that is needed to take its posted content out, and to put it back."""
     own = [post for url in sample["post_urls"] for post in context if post["url"] == url]
     posts = [*own, *(post for post in context if post not in own)]
     near, every = sources_of(own), sources_of(posts)

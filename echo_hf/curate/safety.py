@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Screening:
-    """The looks at a sample that were answered, each with its verdict.
-
-    Attributes:
-        looks: What the guard was shown.
-        verdicts: What it said of each.
-    """
+    """The looks at a sample that were answered, each with its verdict."""
 
     looks: Sequence[Look]
     verdicts: Sequence[Verdict]
@@ -61,17 +56,7 @@ class Screening:
         model: str | None,
         made_by: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """The row of the sample.
-
-        Args:
-            sample: A row of samples in context.
-            remove: Hazards that keep it out of the benchmark; an unknown one always does.
-            model: Name of the guard.
-            made_by: What made the decision, for the provenance.
-
-        Returns:
-            Values of the columns.
-        """
+        """The row of the sample."""
         codes = in_order(self.hazards)
         return {
             **sample,

@@ -35,18 +35,7 @@ def chosen() -> str | None:
 
 @register("auto", "vllm on a GPU, else a server named in the environment", chooses=chosen)
 def auto(**options: Any) -> Engine:
-    """Builds the engine that fits this machine.
-
-    Args:
-        **options: Options of that engine, `model` among them.
-
-    Returns:
-        The `vllm` engine where vLLM is installed and a GPU is there; the `openai` engine where
-        `OPENAI_BASE_URL` or `OPENAI_API_KEY` is set. Its signature is that engine's own.
-
-    Raises:
-        EngineError: There is neither; the message shows the commands to choose from.
-    """
+    """Builds the engine that fits this machine."""
     kind = chosen()
     if kind is None:
         raise EngineError(NEITHER)
@@ -55,14 +44,7 @@ def auto(**options: Any) -> Engine:
 
 
 def has_gpu(root: Path = Path("/")) -> bool:
-    """Whether this machine has a GPU that vLLM runs on, told without loading torch.
-
-    Args:
-        root: Where the machine's files begin.
-
-    Returns:
-        True where a device file of an NVIDIA or AMD GPU is there, unless all are hidden from CUDA.
-    """
+    """Whether this machine has a GPU that vLLM runs on, told without loading torch."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return False
     return any((root / device).exists() for device in DEVICES)
@@ -70,11 +52,7 @@ def has_gpu(root: Path = Path("/")) -> bool:
 
 @dataclass
 class Engines:
-    """The engines of a run, by their names in the config; one is loaded at a time.
-
-    Attributes:
-        choices: Kinds and options by name.
-    """
+    """The engines of a run, by their names in the config; one is loaded at a time."""
 
     choices: Mapping[str, EngineChoice]
     _loaded: ExitStack = field(default_factory=ExitStack)

@@ -49,21 +49,7 @@ NAMES = (
 
 
 def family_of(model: str) -> str | None:
-    """The family whose rule a model's pictures follow.
-
-    Args:
-        model: A name on the Hub, a folder with a `config.json`, or that file's `model_type`.
-
-    Returns:
-        A key of `FAMILIES`, null for a model that none of them fits.
-
-    Raises:
-        EngineError: The folder's `config.json` cannot be read.
-
-    Example:
-        >>> family_of("Qwen/Qwen2.5-VL-32B-Instruct"), family_of("qwen3_vl_moe"), family_of("bert")
-        ('qwen2_5_vl', 'qwen3_vl', None)
-    """
+    """The family whose rule a model's pictures follow."""
     config = Path(model) / "config.json"
     name = _model_type(config) if config.is_file() else model
     return next((family for words, family in NAMES if words.search(name.lower())), None)
@@ -72,23 +58,7 @@ def family_of(model: str) -> str | None:
 def budget_of(
     family: str | None, min_pixels: int | None = None, max_pixels: int | None = None
 ) -> Budget:
-    """The budget in force: what is asked for, else the family's own.
-
-    Args:
-        family: A key of `FAMILIES`; null for none, whose pictures keep their shape.
-        min_pixels: Fewest pixels of a picture.
-        max_pixels: Most pixels of a picture.
-
-    Returns:
-        The budget; it is part of what decides an answer.
-
-    Raises:
-        EngineError: No such family, or no size that is inside the budget.
-
-    Example:
-        >>> budget_of("qwen2_5_vl", max_pixels=1_003_520)
-        Budget(factor=28, min_pixels=3136, max_pixels=1003520)
-    """
+    """The budget in force: what is asked for, else the family's own."""
     if family is not None and family not in FAMILIES:
         raise EngineError(unknown("family", family, FAMILIES))
     own = ANY_SIZE if family is None else FAMILIES[family]
@@ -121,14 +91,7 @@ PIECE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model whose weights cannot change any more.
-
-    Attributes:
-        source: What a library loads: the name on the Hub, or the folder.
-        name: How it is called: the name on the Hub, or that of the folder without its path.
-        revision: Commit on the Hub, or `sha256:` and a digest of the folder.
-        family: Whose rule its pictures follow, null for none that is known.
-    """
+    """A model whose weights cannot change any more."""
 
     source: str
     name: str
@@ -144,20 +107,7 @@ class Checkpoint:
 def find_checkpoint(
     model: str, revision: str | None = None, *, before_asking: Callable[[], None] | None = None
 ) -> Checkpoint:
-    """Finds the commit or the folder that a name stands for; the weights are not read as a whole.
-
-    Args:
-        model: A name on the Hub, or a folder.
-        revision: Branch, tag or commit on the Hub; null for the main branch.
-        before_asking: Called before the Hub has to be asked; what it raises passes through.
-
-    Returns:
-        The checkpoint.
-
-    Raises:
-        EngineError: There is no such folder, repository or revision, or the Hub is out of reach
-            and the cache does not hold it.
-    """
+    """Finds the commit or the folder that a name stands for, without reading all weights."""
     folder = Path(model)
     if folder.is_dir():
         if revision is not None:
@@ -190,14 +140,7 @@ def _cached(model: str, revision: str) -> Path | None:
 
 
 def is_hub_name(model: str) -> bool:
-    """Whether a name may be one on the Hub.
-
-    Args:
-        model: A name, or a folder.
-
-    Returns:
-        False for what the Hub could not call a model, such as most paths.
-    """
+    """Whether a name may be one on the Hub."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
@@ -248,14 +191,7 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def pieces(file: Path) -> Iterator[bytes]:
-    """Pieces from all over a file of weights, which tell two trainings of a model apart.
-
-    Args:
-        file: The weights.
-
-    Yields:
-        The same number of pieces of any file.
-    """
+    """Pieces from all over a file of weights, which tell two trainings of a model apart."""
     # Two trainings of one model differ in every layer: pieces tell them apart, and take no minutes.
     last = max(0, file.stat().st_size - PIECE)
     with file.open("rb") as weights:
@@ -265,12 +201,7 @@ def pieces(file: Path) -> Iterator[bytes]:
 
 
 def framed(data: bytes) -> bytes:
-    """Bytes after their own number, so that what is joined can be told apart.
-
-    Example:
-        >>> framed(b"ab") + framed(b"c")
-        b'2:ab1:c'
-    """
+    """Bytes after their own number, so that what is joined can be told apart."""
     return b"%d:" % len(data) + data
 
 
@@ -316,19 +247,7 @@ Options = TypeVar("Options", bound=ModelOptions)
 
 
 def checked_as(kind: type[Options], options: Mapping[str, Any], place: str) -> Options:
-    """The options that a config gives, with the rest at their defaults.
-
-    Args:
-        kind: The options of an engine.
-        options: The config's keys beside `kind`.
-        place: What to call the engine in messages.
-
-    Returns:
-        The options.
-
-    Raises:
-        EngineError: One is unknown, missing, or has a value that the engine cannot use.
-    """
+    """The options that a config gives, with the rest at their defaults."""
     try:
         read = kind.model_validate(dict(options))
     except ValidationError as error:

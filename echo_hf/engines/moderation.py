@@ -25,19 +25,7 @@ MOST_PICTURES = 1
 
 
 def unfit(request: Request) -> str | None:
-    """Why a request cannot be moderated.
-
-    Args:
-        request: Any request.
-
-    Returns:
-        What is wrong with it, null when nothing is.
-
-    Example:
-        >>> from echo_hf.engines.base import Message
-        >>> unfit(Request("safety", (Message("user", (Text("a red cat"),)),), None, 16)) is None
-        True
-    """
+    """Why a request cannot be moderated."""
     if request.answer is not None or request.regex is not None:
         return (
             f"stage {request.task!r} wants an answer of a declared form, which a moderation "
@@ -55,18 +43,7 @@ def unfit(request: Request) -> str | None:
 
 
 def moderated(request: Request, rule: PixelRule | None) -> list[dict[str, Any]]:
-    """All texts of a request as one, and its picture.
-
-    Args:
-        request: One that is not unfit.
-        rule: How pictures are resized; null sends them as they are.
-
-    Returns:
-        The value of `input`.
-
-    Raises:
-        PictureError: The picture is missing, changed, or cannot be decoded.
-    """
+    """All texts of a request as one, and its picture."""
     text = _text(request)
     said = [{"type": "text", "text": text}] if text.strip() else []
     shown = [
@@ -103,22 +80,7 @@ class ModerationOptions(ServerOptions):
 
 
 def read_options(given: Mapping[str, Any]) -> ModerationOptions:
-    """Checks the options of a config.
-
-    Args:
-        given: Its keys beside `kind`.
-
-    Returns:
-        The options.
-
-    Raises:
-        EngineError: A key is unknown, a value is not what it should be, or one holds a secret,
-            which is never shown.
-
-    Example:
-        >>> read_options({}).model
-        'omni-moderation-latest'
-    """
+    """Checks the options of a config."""
     return checked_as(ModerationOptions, given, PLACE)
 
 
@@ -152,19 +114,7 @@ class _Response(BaseModel):
 
 
 def judged(reply: Reply | Silence, options: ServerOptions, price: Price | None) -> Verdict:
-    """What becomes of an attempt.
-
-    Args:
-        reply: What came back.
-        options: Options of the engine.
-        price: Price of the model's tokens, null when unknown.
-
-    Returns:
-        The completion, and whether another attempt may go better.
-
-    Raises:
-        EngineError: No request could succeed before the user has mended something.
-    """
+    """What becomes of an attempt."""
     read = read_document(reply, options, NO_MODERATION)
     if isinstance(read, Verdict):
         return read
@@ -180,15 +130,6 @@ def judged(reply: Reply | Silence, options: ServerOptions, price: Price | None) 
 
 def verdict_text(document: Document) -> str:
     """The verdict in a response, in a form that does not depend on the server.
-
-    Args:
-        document: The response.
-
-    Returns:
-        A JSON object of `categories`, `category_scores`, `flagged` and `model`, keys in order.
-
-    Raises:
-        ValidationError: It is not one verdict.
 
     Example:
         >>> said = {"flagged": True, "categories": {"hate": True}, "category_scores": {"hate": 0.9}}
@@ -215,13 +156,7 @@ def _cost(document: Document, price: Price | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ModerationEndpoint:
-    """Asks what is wrong with a text and a picture.
-
-    Attributes:
-        options: Options of the engine.
-        rule: How pictures are resized.
-        price: Price of the model's tokens.
-    """
+    """Asks what is wrong with a text and a picture."""
 
     options: ModerationOptions
     rule: PixelRule | None
@@ -254,17 +189,7 @@ WORDING = 1
 
 
 class ModerationEngine(ServerEngine):
-    """Asks a server that speaks OpenAI's moderations, one request for each of ours.
-
-    It answers requests that declare no form of answer and have one picture at most; another one is
-    an error of its own. The text of an answer is a JSON object, see `outcomes.verdict_text`.
-
-    Args:
-        **options: See `ModerationOptions`; none is required.
-
-    Raises:
-        EngineError: An option is unknown or not what it should be.
-    """
+    """Asks a server that speaks OpenAI's moderations, one request for each of ours."""
 
     kind = "moderation"
     options: ModerationOptions

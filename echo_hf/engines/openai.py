@@ -41,19 +41,7 @@ NO_COMPLETION = "the response is no chat completion"
 
 
 def judged(reply: Reply | Silence, options: Options, price: Price | None) -> Verdict:
-    """What becomes of an attempt.
-
-    Args:
-        reply: What came back.
-        options: Options of the engine.
-        price: Price of the model's tokens, null when unknown.
-
-    Returns:
-        The completion, and whether another attempt may go better.
-
-    Raises:
-        EngineError: No request could succeed before the user has mended something.
-    """
+    """What becomes of an attempt."""
     read = read_document(reply, options, NO_COMPLETION)
     if isinstance(read, Verdict):
         return read
@@ -96,14 +84,7 @@ def _said(text: Any, reason: Any, paid: Completion) -> Completion:
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """Asks for the next message of a conversation.
-
-    Attributes:
-        options: Options of the engine.
-        rule: How pictures are resized.
-        price: Price of the model's tokens.
-        dialects: What the server understands.
-    """
+    """Asks for the next message of a conversation."""
 
     options: Options
     rule: PixelRule | None
@@ -146,14 +127,7 @@ WORDING = 1
 
 
 class OpenAIEngine(ServerEngine):
-    """Asks a server that speaks OpenAI's chat completions.
-
-    Args:
-        **options: See `Options`; `model` is wanted.
-
-    Raises:
-        EngineError: An option is unknown or not what it should be.
-    """
+    """Asks a server that speaks OpenAI's chat completions."""
 
     kind = "openai"
     options: Options

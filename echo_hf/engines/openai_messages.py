@@ -68,18 +68,7 @@ class Options(ServerOptions):
 
 
 def read_options(given: Mapping[str, Any]) -> Options:
-    """Checks the options of a config.
-
-    Args:
-        given: Its keys beside `kind`.
-
-    Returns:
-        The options.
-
-    Raises:
-        EngineError: A key is unknown, a value is not what it should be, or one holds a secret,
-            which is never shown.
-    """
+    """Checks the options of a config."""
     return checked_as(Options, given, PLACE)
 
 
@@ -101,38 +90,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One way to put a request.
-
-    Attributes:
-        structured: How the shape of an answer is asked for.
-        max_tokens_field: What the longest answer is called.
-    """
+    """One way to put a request."""
 
     structured: Literal["json_schema", "json_object", "text"]
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
 
 
 class Dialects:
-    """The way in which a server is asked, as far as it is known.
-
-    Args:
-        options: Options of the engine; what they fix is not tried in another way.
-    """
+    """The way in which a server is asked, as far as it is known."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self.current = _first(options)
 
     def other(self, spoken: Dialect, fault: Fault) -> Dialect | None:
-        """What to try after a server did not understand.
-
-        Args:
-            spoken: How it was asked.
-            fault: What it answered.
-
-        Returns:
-            Another way; null when this failure has nothing to do with the way.
-        """
+        """What to try after a server did not understand."""
         if fault.status not in REFUSED:
             return None
         options, said = self._options, f"{fault.param or ''} {fault.message[:BEGINNING]}"
@@ -187,13 +159,7 @@ SIGNATURES = {
 
 @dataclass(frozen=True, slots=True)
 class PixelRule:
-    """How pictures are resized before they are sent.
-
-    Attributes:
-        family: Whose rule it is, null for none.
-        min_pixels: Fewest pixels, null for the family's own.
-        max_pixels: Most pixels, null for the family's own.
-    """
+    """How pictures are resized before they are sent."""
 
     family: str | None
     min_pixels: int | None
@@ -210,17 +176,7 @@ class PixelRule:
 
 
 def pixel_rule(options: Options) -> PixelRule | None:
-    """How pictures are resized under these options.
-
-    Args:
-        options: Options of the engine.
-
-    Returns:
-        The rule; null where pictures are sent as they are.
-
-    Raises:
-        EngineError: No such family, or no picture has that many pixels.
-    """
+    """How pictures are resized under these options."""
     budget = (options.min_pixels, options.max_pixels)
     if options.family is None and budget == (None, None):
         return None
@@ -230,19 +186,7 @@ def pixel_rule(options: Options) -> PixelRule | None:
 
 
 def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
-    """A picture as a data URL.
-
-    Args:
-        reference: The picture.
-        rule: How it is resized; null sends its very bytes, if they are of a format that every
-            server takes, else the same pixels as PNG.
-
-    Returns:
-        The address.
-
-    Raises:
-        PictureError: It is missing, changed, or cannot be decoded.
-    """
+    """A picture as a data URL."""
     sent = sent_reference(
         reference,
         family=rule.family if rule else None,
@@ -258,18 +202,7 @@ def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
 
 
 def mime_type(data: bytes) -> str | None:
-    """The type of a picture by its content, null for one that not every server takes.
-
-    Args:
-        data: Bytes of an encoded picture.
-
-    Returns:
-        The type.
-
-    Example:
-        >>> mime_type(b"GIF89a..."), mime_type(b"BM6...")
-        ('image/gif', None)
-    """
+    """The type of a picture by its content, null for one that not every server takes."""
     found = next((mime for start, mime in SIGNATURES.items() if data.startswith(start)), None)
     return None if found == "image/webp" and data[8:12] != b"WEBP" else found
 
@@ -288,35 +221,14 @@ Rendered = dict[str, Any]
 
 
 def rendered(request: Request, rule: PixelRule | None) -> list[Rendered]:
-    """The conversation, pictures and all.
-
-    Args:
-        request: The request.
-        rule: How pictures are resized.
-
-    Returns:
-        The value of `messages`.
-
-    Raises:
-        PictureError: A picture is missing, changed, or cannot be decoded.
-    """
+    """The conversation, pictures and all."""
     return [{"role": each.role, "content": _content(each, rule)} for each in request.messages]
 
 
 def body(
     request: Request, messages: Sequence[Rendered], options: Options, dialect: Dialect
 ) -> Rendered:
-    """Everything that is sent for a request.
-
-    Args:
-        request: The request.
-        messages: Its conversation, rendered.
-        options: Options of the engine.
-        dialect: What the server understands.
-
-    Returns:
-        The arguments of the client's `create`.
-    """
+    """Everything that is sent for a request."""
     sampling = {
         "temperature": options.temperature,
         "top_p": options.top_p,

@@ -1,9 +1,4 @@
-"""Resize pictures on our side as a model's own processor would, and map coordinates back.
-
-Some families name places in a picture by its pixels after their own resize: whoever did not do it
-cannot tell where they are. A picture that is fitted here is left alone by the processor or server
-that follows, as long as its budget includes ours.
-"""
+"""Resize pictures on our side as a model's own processor would, and map coordinates back."""
 
 from __future__ import annotations
 
@@ -32,28 +27,7 @@ def fitted(
     min_pixels: int | None = None,
     max_pixels: int | None = None,
 ) -> Size:
-    """The size in which a picture is sent: the one that the family's own processor would choose.
-
-    Fitting a second time changes nothing. Without a family and a budget no size changes.
-
-    Args:
-        size: Width and height in pixels.
-        family: A key of `FAMILIES`, or null: then a budget keeps the shape.
-        min_pixels: Fewest pixels; null for the family's own.
-        max_pixels: Most pixels; null for the family's own.
-
-    Returns:
-        Width and height.
-
-    Raises:
-        PictureError: One side is more than 200 times the other, or no size of this shape is inside
-            the budget.
-        EngineError: No such family or budget.
-
-    Example:
-        >>> fitted((1290, 2796), family="qwen2_5_vl", max_pixels=1_003_520)
-        (672, 1456)
-    """
+    """The size in which a picture is sent: the one that the family's own processor would choose."""
     budget = budget_of(family, min_pixels, max_pixels)
     if budget == ANY_SIZE:
         return size
@@ -72,12 +46,7 @@ def fitted(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentPicture:
-    """A picture as a model gets it.
-
-    Attributes:
-        image: Upright, opaque, in mode RGB, in the size that is sent.
-        original_size: Width and height of the upright picture before it was resized.
-    """
+    """A picture as a model gets it."""
 
     image: Image.Image
     original_size: Size
@@ -93,14 +62,7 @@ class SentPicture:
         return self.original_size[0] / self.size[0], self.original_size[1] / self.size[1]
 
     def to_original_point(self, point: Point) -> Point:
-        """Where a point of the sent picture lies in the upright original; nothing is clipped.
-
-        Args:
-            point: x and y in pixels of the sent picture.
-
-        Returns:
-            x and y in pixels of the original.
-        """
+        """Where a point of the sent picture lies in the upright original; nothing is clipped."""
         # The product first: a corner maps to the corner, without a rounding error.
         x, y = (
             value * original / sent
@@ -109,14 +71,7 @@ class SentPicture:
         return x, y
 
     def to_original(self, box: Box) -> Box:
-        """Where a box of the sent picture lies in the upright original; nothing is clipped.
-
-        Args:
-            box: Left, top, right, bottom in pixels of the sent picture.
-
-        Returns:
-            The same in pixels of the original.
-        """
+        """Where a box of the sent picture lies in the upright original; nothing is clipped."""
         return (*self.to_original_point(box[:2]), *self.to_original_point(box[2:]))
 
 
@@ -128,22 +83,7 @@ def sent_picture(
     max_pixels: int | None = None,
     sha256: str | None = None,
 ) -> SentPicture:
-    """Reads a picture and resizes it as the model's own processor would.
-
-    Args:
-        file: An encoded picture.
-        family: A key of `FAMILIES`, or null.
-        min_pixels: Fewest pixels; null for the family's own.
-        max_pixels: Most pixels; null for the family's own.
-        sha256: Digest that the file must have; null where any will do.
-
-    Returns:
-        The picture and the way back.
-
-    Raises:
-        PictureError: It is missing, changed, cannot be decoded, or does not fit the budget.
-        EngineError: No such family or budget.
-    """
+    """Reads a picture and resizes it as the model's own processor would."""
     image = upright_rgb(file, sha256)
     size = fitted(image.size, family=family, min_pixels=min_pixels, max_pixels=max_pixels)
     # Resampled as the families' own processors do.
@@ -158,21 +98,7 @@ def sent_reference(
     min_pixels: int | None = None,
     max_pixels: int | None = None,
 ) -> SentPicture:
-    """`sent_picture` for a picture in a message, whose bytes must have its digest.
-
-    Args:
-        reference: The picture.
-        family: A key of `FAMILIES`, or null.
-        min_pixels: Fewest pixels; null for the family's own.
-        max_pixels: Most pixels; null for the family's own.
-
-    Returns:
-        The picture and the way back.
-
-    Raises:
-        PictureError: It has no file, or is not the picture it should be, or does not fit.
-        EngineError: No such family or budget.
-    """
+    """`sent_picture` for a picture in a message, whose bytes must have its digest."""
     if reference.file is None:
         raise PictureError(f"picture {reference.sha256!r} has no file: run `collect` to fetch it")
     return sent_picture(

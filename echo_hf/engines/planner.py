@@ -1,8 +1,4 @@
-"""The order in which requests go to an engine, and what they will cost before they do.
-
-An engine with a prefix cache computes a shared beginning once, as long as requests that share it
-follow each other: the same instructions first, then the same pictures.
-"""
+"""The order in which requests go to an engine, and what they will cost before they do."""
 
 from __future__ import annotations
 
@@ -17,21 +13,7 @@ TOKENS_PER_PICTURE = 1280
 
 
 def plan_order(requests: Sequence[Request]) -> list[int]:
-    """Numbers of the requests in the order to send them.
-
-    Args:
-        requests: Any requests.
-
-    Returns:
-        A permutation: grouped by instructions, then by pictures, else as given.
-
-    Example:
-        >>> from pydantic import BaseModel
-        >>> def ask(words: str) -> Request:
-        ...     return Request("t", (Message("system", (Text(words),)),), BaseModel, 8)
-        >>> plan_order([ask("b"), ask("a"), ask("b")])
-        [0, 2, 1]
-    """
+    """Numbers of the requests in the order to send them."""
     by_object: dict[int, int] = {}
     by_message: dict[Message, int] = {}
     by_pictures: dict[tuple[int, tuple[str, ...]], int] = {}
@@ -49,18 +31,7 @@ def plan_order(requests: Sequence[Request]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a stage is about to ask.
-
-    Attributes:
-        requests: All requests that the rows hold.
-        stored: Those that the store answers.
-        repeated: Those that are equal to an earlier one of the same rows.
-        prompt_tokens: Estimate for the rest, shared instructions included.
-        shared_tokens: Part of them in instructions that an earlier request of the rest had sent.
-        pictures: Pictures in the rest.
-        usd_per_million_prompt_tokens: The engine's price, null when it names none.
-        instructions: The different instructions of the rest.
-    """
+    """What a stage is about to ask."""
 
     requests: int = 0
     stored: int = 0
@@ -85,17 +56,7 @@ class Plan:
 
 
 def extended(plan: Plan, asked: Iterable[Request], stored: int, repeated: int = 0) -> Plan:
-    """The plan with further requests.
-
-    Args:
-        plan: What is planned so far.
-        asked: Requests still to make.
-        stored: Number of requests that the store answers.
-        repeated: Number of requests that are equal to an earlier one.
-
-    Returns:
-        The sum.
-    """
+    """The plan with further requests."""
     for request in asked:
         instructions = frozenset(request.messages[:1])
         known = instructions <= plan.instructions
@@ -119,18 +80,7 @@ def extended(plan: Plan, asked: Iterable[Request], stored: int, repeated: int = 
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of a text, roughly: four Latin characters a token, one of most other scripts.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The estimate, rounded up.
-
-    Example:
-        >>> estimate_tokens("a red cat"), estimate_tokens("画像生成")
-        (3, 4)
-    """
+    """Tokens of a text, roughly: four Latin characters a token, one of most other scripts."""
     wide = sum(character > "\u02ff" for character in text)
     return -(-(len(text) - wide) // CHARACTERS_PER_TOKEN) + wide // WIDE_CHARACTERS_PER_TOKEN
 

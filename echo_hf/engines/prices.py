@@ -24,14 +24,7 @@ Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a call is billed for.
-
-    Attributes:
-        prompt: All prompt tokens.
-        completion: All answered tokens, thinking included.
-        cached: Prompt tokens read from the server's cache.
-        written: Prompt tokens written to it, null when the server does not say.
-    """
+    """What a call is billed for."""
 
     prompt: int
     completion: int
@@ -69,15 +62,7 @@ class Price(BaseModel):
         return self.until is None and not any(some)
 
     def cost_usd(self, tokens: Tokens, day: datetime.date) -> float | None:
-        """The price of a call.
-
-        Args:
-            tokens: What was used.
-            day: The day of the call.
-
-        Returns:
-            US dollars; null when a price that counts is not known.
-        """
+        """The price of a call."""
         cached = self._cached(tokens)
         written = self._written(tokens)
         if cached is None or written is None or not self._holds(tokens, day):
@@ -116,14 +101,7 @@ class _PriceList(BaseModel):
 
 
 def price_for(options: ServerOptions) -> Price | None:
-    """The price of a model: the config's, else the list's.
-
-    Args:
-        options: ServerOptions of the engine.
-
-    Returns:
-        The price, null when neither names one.
-    """
+    """The price of a model: the config's, else the list's."""
     prompt, completion = (
         options.usd_per_million_prompt_tokens,
         options.usd_per_million_completion_tokens,
@@ -137,19 +115,7 @@ def price_for(options: ServerOptions) -> Price | None:
 
 
 def listed_price(host: str, model: str) -> Price | None:
-    """The price of a model in the list.
-
-    Args:
-        host: The server's name.
-        model: The model's name, to the letter.
-
-    Returns:
-        The price with the list's date, null when the list does not have the model.
-
-    Example:
-        >>> listed_price("api.openai.com", "gpt-4o").prompt
-        2.5
-    """
+    """The price of a model in the list."""
     text = files(__package__).joinpath(PRICE_LIST).read_text("utf-8")
     listed = _PriceList.model_validate(yaml.safe_load(text))
     found = (one for one in listed.servers.get(host, ()) if model in one.models)
@@ -164,21 +130,7 @@ STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
 
 
 def read_usage(document: Mapping[str, Any]) -> Tokens | None:
-    """The tokens of a response.
-
-    Some servers leave thinking out of the completion's tokens but count it in the total, and bill
-    it like the answer: it is added here.
-
-    Args:
-        document: The response.
-
-    Returns:
-        The tokens, null when it does not say, or not in a way that can be read.
-
-    Example:
-        >>> read_usage({"usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 30}})
-        Tokens(prompt=9, completion=21, cached=0, written=None)
-    """
+    """The tokens of a response."""
     usage = _mapping(document.get("usage"))
     details = _mapping(usage.get("prompt_tokens_details"))
     prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
@@ -198,16 +150,7 @@ def usage_of(tokens: Tokens | None) -> Usage:
 def cost_of(
     document: Mapping[str, Any], price: Price | None, day: datetime.date | None = None
 ) -> float | None:
-    """The price of a call: what the response says, else what its tokens cost.
-
-    Args:
-        document: The response.
-        price: Price of the model's tokens, null when unknown.
-        day: The day of the call, null for today.
-
-    Returns:
-        US dollars, null when unknown.
-    """
+    """The price of a call: what the response says, else what its tokens cost."""
     said = _said_cost(_mapping(document.get("usage")))
     if said is not None:
         return said

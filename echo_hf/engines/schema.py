@@ -17,21 +17,7 @@ GRAMMAR_LEFT_OUT = frozenset({"maxLength", "minLength"})
 
 @lru_cache(maxsize=64)
 def grammar_schema(answer: type[BaseModel]) -> str:
-    """The JSON schema of an answer without the bounds that grammars take too literally.
-
-    Args:
-        answer: The declared shape of the answer.
-
-    Returns:
-        The schema as JSON; whatever fits the declared shape fits it.
-
-    Example:
-        >>> from pydantic import Field
-        >>> class Colour(BaseModel):
-        ...     name: str = Field(max_length=9)
-        >>> json.loads(grammar_schema(Colour))["properties"]["name"]
-        {'title': 'Name', 'type': 'string'}
-    """
+    """The JSON schema of an answer without the bounds that grammars take too literally."""
     return json.dumps(_without_lengths(answer.model_json_schema()))
 
 
@@ -65,14 +51,7 @@ IN_WORDS = (
 
 @lru_cache(maxsize=256)
 def response_format(answer: type[BaseModel]) -> dict[str, Any]:
-    """What makes a server enforce the shape of an answer, but for the lengths of its texts.
-
-    Args:
-        answer: The declared shape.
-
-    Returns:
-        The value of `response_format`.
-    """
+    """What makes a server enforce the shape of an answer, but for the lengths of its texts."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", answer.__name__)[:LONGEST_NAME]
     schema = strict_schema(json.loads(grammar_schema(answer)))
     return {
@@ -83,44 +62,18 @@ def response_format(answer: type[BaseModel]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def schema_in_words(answer: type[BaseModel]) -> str:
-    """What makes a model keep to the shape of an answer where the server cannot.
-
-    Args:
-        answer: The declared shape.
-
-    Returns:
-        A sentence and the schema, for the end of the instructions.
-    """
+    """What makes a model keep to the shape of an answer where the server cannot."""
     schema = strict_schema(answer.model_json_schema())
     return IN_WORDS + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
 def regex_in_words(regex: str) -> str:
-    """What makes a model keep to a regular expression, which few servers enforce.
-
-    Args:
-        regex: What the whole answer has to match.
-
-    Returns:
-        A sentence and the expression, for the end of the instructions.
-    """
+    """What makes a model keep to a regular expression, which few servers enforce."""
     return f"{REGEX_IN_WORDS}{regex}"
 
 
 def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema in the form that servers enforce strictly: every key wanted, no other allowed.
-
-    Args:
-        schema: JSON Schema of a declared shape, as pydantic writes it.
-
-    Returns:
-        A JSON Schema that holds an object at the top. What fits it fits the first one too; a key
-        with a default is wanted all the same.
-
-    Example:
-        >>> strict_schema({"type": "object", "properties": {"a": {}, "b": {}}})["required"]
-        ['a', 'b']
-    """
+    """A schema in the form that servers enforce strictly: every key wanted, no other allowed."""
     if "$ref" in schema:  # a model that contains itself
         name = schema["$ref"].rpartition("/")[2]
         schema = {**schema["$defs"][name], "$defs": schema["$defs"]}

@@ -31,11 +31,7 @@ HIDDEN = "(key)"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server by its address.
-
-    Attributes:
-        base_url: The address that one of `ENDPOINTS` is added to.
-    """
+    """A server by its address."""
 
     base_url: str
 
@@ -55,11 +51,7 @@ class Server:
         return PRIVATE if self.is_private else self._parts.netloc.lower()
 
     def check(self) -> None:
-        """Checks that the address can be asked and holds nothing else.
-
-        Raises:
-            EngineError: It is no address, or has parts that may hold a secret: those do not show.
-        """
+        """Checks that the address can be asked and holds nothing else."""
         if any(mark in self.base_url for mark in "?#@"):
             raise EngineError(
                 "base_url has more than scheme, host and path: expected an address without name, "
@@ -77,19 +69,7 @@ class Server:
             )
 
     def key(self, variable: str | None, environment: Mapping[str, str]) -> ApiKey:
-        """The key for this server.
-
-        Args:
-            variable: Environment variable that holds it; null where no key is wanted.
-            environment: The environment.
-
-        Returns:
-            The key, empty where none is needed.
-
-        Raises:
-            EngineError: A public server's key is missing, cannot be a key, or would travel
-                unencrypted.
-        """
+        """The key for this server."""
         value = environment.get(variable, "").strip() if variable is not None else ""
         if variable is not None and not value and not self.is_private:
             raise EngineError(
@@ -122,11 +102,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key, and how to keep it out of messages.
-
-    Attributes:
-        secret: The key, empty when there is none; it does not show when printed.
-    """
+    """A key, and how to keep it out of messages."""
 
     secret: SecretStr
 
@@ -140,18 +116,7 @@ class ApiKey:
 
 
 def is_private(host: str) -> bool:
-    """Whether a host is this machine or in a network of its own, as far as its name says.
-
-    Args:
-        host: A name or number.
-
-    Returns:
-        True for loopback and private addresses, and for names that no public server has.
-
-    Example:
-        >>> [is_private(host) for host in ("127.0.0.1", "gpu-node", "10.1.2.3", "api.openai.com")]
-        [True, True, True, False]
-    """
+    """Whether a host is this machine or in a network of its own, as far as its name says."""
     try:
         return not ipaddress.ip_address(host).is_global
     except ValueError:
@@ -246,20 +211,7 @@ Checked = TypeVar("Checked", bound=ServerOptions)
 
 
 def checked_as(kind: type[Checked], given: Mapping[str, Any], place: str) -> Checked:
-    """Checks the options of a config.
-
-    Args:
-        kind: The options of an engine.
-        given: The config's keys beside `kind`.
-        place: What to call the engine in messages.
-
-    Returns:
-        The options.
-
-    Raises:
-        EngineError: A key is unknown, a value is not what it should be, or one holds a secret,
-            which is never shown.
-    """
+    """Checks the options of a config."""
     _without_secrets(given, place)
     try:
         options = kind.model_validate(dict(given))

@@ -51,30 +51,11 @@ class Endpoint(Protocol):
         ...
 
     def prepared(self, request: Request) -> Any:
-        """What of a request is the same in all attempts; pictures are read and encoded in it.
-
-        Args:
-            request: One that is not unfit.
-
-        Returns:
-            What `put` wants.
-
-        Raises:
-            PictureError: A picture is missing, changed, or cannot be decoded.
-        """
+        """What of a request is the same in all attempts; pictures are read and encoded in it."""
         ...
 
     async def put(self, request: Request, prepared: Any, send: Send) -> Reply | Silence:
-        """One attempt, in as many ways as it takes for the server to understand.
-
-        Args:
-            request: The request.
-            prepared: What `prepared` made of it.
-            send: Sends a body, when the limits have room for it.
-
-        Returns:
-            What came back in the end.
-        """
+        """One attempt, in as many ways as it takes for the server to understand."""
         ...
 
     def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
@@ -82,17 +63,7 @@ class Endpoint(Protocol):
         ...
 
     def judged(self, reply: Reply | Silence) -> Verdict:
-        """What becomes of an attempt.
-
-        Args:
-            reply: What came back.
-
-        Returns:
-            The completion, and whether another attempt may go better.
-
-        Raises:
-            EngineError: No request could succeed before the user has mended something.
-        """
+        """What becomes of an attempt."""
         ...
 
 
@@ -101,15 +72,7 @@ BURST_S = 1.0
 
 @dataclass
 class TokenBucket:
-    """Lets an amount through a minute in the long run, and never much more at once.
-
-    Places are given in the order of asking. Between any two of them there goes no more than the
-    rate allows for that time and `BURST_S`, beside what asked last.
-
-    Attributes:
-        per_minute: The amount.
-        clock: The time in seconds.
-    """
+    """Lets an amount through a minute in the long run, and never much more at once."""
 
     per_minute: float
     clock: Callable[[], float] = time.monotonic
@@ -117,14 +80,7 @@ class TokenBucket:
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def reserve(self, amount: float) -> float:
-        """Takes the next place.
-
-        Args:
-            amount: How much goes through in it.
-
-        Returns:
-            Seconds to wait for it.
-        """
+        """Takes the next place."""
         with self._lock:
             now = self.clock()
             start = max(now, self._free_at)
@@ -161,14 +117,7 @@ class Limits:
         return cls(_bucket(requests), _bucket(tokens))
 
     def reserve(self, tokens: int) -> float:
-        """Takes the next place in both buckets.
-
-        Args:
-            tokens: Estimate of the request's prompt.
-
-        Returns:
-            Seconds to wait for it.
-        """
+        """Takes the next place in both buckets."""
         waits = [self._closed_until - self.clock(), 0.0]
         if self.requests is not None:
             waits.append(self.requests.reserve(1))
@@ -194,18 +143,7 @@ LONGEST_BACKOFF_S = 60.0
 
 
 def retrying(max_attempts: int, backoff_s: float) -> AsyncRetrying:
-    """Sends again whatever may go better, after a wait.
-
-    The wait is what the server asks for and a little more, so that not all come back at once, or
-    else a random part of a time that doubles with each attempt.
-
-    Args:
-        max_attempts: How often a request is sent.
-        backoff_s: Longest wait before the second attempt.
-
-    Returns:
-        A caller of functions that return a `Verdict`; it returns the last one.
-    """
+    """Sends again whatever may go better, after a wait."""
     from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt
 
     return AsyncRetrying(
@@ -241,15 +179,7 @@ CALL_NUMBER = re.compile(r"\b(?:req|chatcmpl|gen)[-_][\w-]{8,}|\b[0-9a-f-]{24,}\
 
 @dataclass(slots=True)
 class Caller:
-    """Asks one server.
-
-    Attributes:
-        options: Options of the engine.
-        client: The connection.
-        key: Its key, which stays out of every message.
-        endpoint: What it is asked for.
-        limits: How fast requests may go.
-    """
+    """Asks one server."""
 
     options: ServerOptions
     client: AsyncOpenAI
@@ -259,18 +189,7 @@ class Caller:
     _is_reached: bool = field(default=False, init=False)
 
     async def answer(self, request: Request) -> Completion:
-        """What a request comes to.
-
-        Args:
-            request: The request.
-
-        Returns:
-            The completion; whatever fails in this one request is a value.
-
-        Raises:
-            EngineError: No request could succeed before the user has mended something, such as
-                where the server was never reached in all attempts.
-        """
+        """What a request comes to."""
         unfit = self.endpoint.unfit(request)
         if unfit is not None:
             return failed(unfit)
@@ -357,13 +276,7 @@ THREAD = "echo-hf openai"
 
 @dataclass
 class Worker:
-    """Requests under way.
-
-    Attributes:
-        portal: The way into the loop.
-        tasks: The loop's tasks.
-        caller: Asks the server.
-    """
+    """Requests under way."""
 
     portal: BlockingPortal
     tasks: TaskGroup
@@ -382,14 +295,7 @@ class Worker:
         self._under_way += 1
 
     def finished(self) -> Iterator[tuple[int, Completion]]:
-        """Waits for the next request to end, and yields all that have.
-
-        Yields:
-            The number of the request and its completion.
-
-        Raises:
-            EngineError: No request could succeed; what was answered before is yielded first.
-        """
+        """Waits for the next request to end, and yields all that have."""
         error: BaseException | None = None
         first = True
         while first or not self._finished.empty():
@@ -420,14 +326,7 @@ class Worker:
 
 @contextmanager
 def working(caller: Callable[[], AbstractAsyncContextManager[Caller]]) -> Iterator[Worker]:
-    """Runs a worker; leaving cancels what is under way, closes the client, and joins the thread.
-
-    Args:
-        caller: Opens the client, inside the loop.
-
-    Yields:
-        The worker.
-    """
+    """Runs a worker; leaving cancels what is under way, closes the client, and joins the thread."""
     from anyio import Event
     from anyio.from_thread import start_blocking_portal
 
@@ -464,18 +363,7 @@ Answers = Generator[tuple[int, Completion], None, None]
 
 
 class ServerEngine(ABC):
-    """Asks one endpoint of a server.
-
-    Args:
-        options: Where the server is, and how fast it may be asked.
-        endpoint: What it is asked for.
-        price: Price of the model's tokens, null when unknown.
-
-    Attributes:
-        kind: The name under which the engine is registered.
-        stored: Its answers are kept.
-        options: The options, checked.
-    """
+    """Asks one endpoint of a server."""
 
     kind: ClassVar[str]
     stored: bool = True
@@ -503,21 +391,7 @@ class ServerEngine(ABC):
         """Everything that decides an answer; neither key nor address of a private server."""
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yields (number of the request, completion) as they are ready, in any order.
-
-        At most `concurrency` requests are under way. Closing the iterator, or leaving the engine's
-        context, cancels them.
-
-        Args:
-            requests: What to ask, taken one by one as there is room.
-
-        Returns:
-            The completions.
-
-        Raises:
-            EngineError: There is no usable key, or no request could succeed.
-            MissingExtraError: The client is not installed.
-        """
+        """Yields (number of the request, completion) as they are ready, in any order."""
         answers = self._answers(iter(requests))
         self._running.add(answers)
         return answers

@@ -19,13 +19,7 @@ LONGEST_RAW = 200
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP response.
-
-    Attributes:
-        status: Its status code.
-        headers: Its headers, by lower-case name.
-        text: Its body.
-    """
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
@@ -34,12 +28,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """No response: a time limit, or a connection that failed or was cut.
-
-    Attributes:
-        error: What happened.
-        unreached: Whether no connection came about: nobody heard the request.
-    """
+    """No response: a time limit, or a connection that failed or was cut."""
 
     error: str
     unreached: bool = False
@@ -47,18 +36,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a server says went wrong.
-
-    Attributes:
-        status: The status code, that in the body where the response itself claims success.
-        message: What it says to people, in one line.
-        codes: What it calls the error, in all the places where servers write that.
-        param: The part of the request that it blames.
-        flagged: Whether it says that moderation stopped the request.
-        is_structured: Whether it came as data, which a firewall in front of the server rarely says
-            its own errors in.
-        error: The error itself, empty where it is a text.
-    """
+    """What a server says went wrong."""
 
     status: int
     message: str
@@ -70,18 +48,7 @@ class Fault:
 
 
 def fault_of(reply: Reply) -> Fault:
-    """What a response with an error status says.
-
-    Args:
-        reply: The response.
-
-    Returns:
-        The error, whatever dialect it is in.
-
-    Example:
-        >>> fault_of(Reply(404, {}, '{"detail": "Not Found"}')).message
-        'Not Found'
-    """
+    """What a response with an error status says."""
     try:
         document = json.loads(reply.text)
     except (ValueError, RecursionError):
@@ -97,15 +64,7 @@ def fault_of(reply: Reply) -> Fault:
 
 
 def fault_in(error: Any, status: int) -> Fault:
-    """What an error object says.
-
-    Args:
-        error: The object, or a text in its place.
-        status: Status code of the response.
-
-    Returns:
-        The error; a status code inside it counts where the response claims success.
-    """
+    """What an error object says."""
     if not isinstance(error, Mapping):
         said = error if isinstance(error, str) else json.dumps(error)
         return Fault(status, _line(said[:LONGEST_RAW]))
@@ -215,22 +174,7 @@ OTHERWISE = re.compile(
 
 
 def is_refusal(fault: Fault) -> bool:
-    """Whether an error says that the content of the request is not answered.
-
-    Args:
-        fault: The error.
-
-    Returns:
-        True for a code of moderation; and where no code names another cause, for a sentence that
-        speaks of a rule about content and of its being broken, and of neither an account nor an
-        option of the request. What the error quotes does not count.
-
-    Example:
-        >>> is_refusal(Fault(400, "Your request was rejected by the safety system."))
-        True
-        >>> is_refusal(Fault(400, "Unknown parameter: 'style'. See our usage policies."))
-        False
-    """
+    """Whether an error says that the content of the request is not answered."""
     codes = {_plain(code) for code in fault.codes}
     if fault.flagged or codes & REFUSALS:
         return True
@@ -240,18 +184,7 @@ def is_refusal(fault: Fault) -> bool:
 
 
 def unquoted(text: str) -> str:
-    """A text without what it quotes, which a stranger may have written.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The text up to the first mark and behind the last one of each kind.
-
-    Example:
-        >>> unquoted("Can't read 'a fox' in `prompt`.")
-        "Can't read   in  ."
-    """
+    """A text without what it quotes, which a stranger may have written."""
     for quoted in QUOTED:
         text = quoted.sub(" ", text)
     return text
@@ -281,13 +214,7 @@ OPTIONAL = ("temperature", "top_p", "seed")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of an attempt.
-
-    Attributes:
-        completion: What to report if it was the last.
-        again: Whether another attempt may go better.
-        wait_s: How long the server asks to wait before it, null when it does not say.
-    """
+    """What becomes of an attempt."""
 
     completion: Completion
     again: bool = False
@@ -306,19 +233,7 @@ def refused(reason: str, given: Completion | None = None) -> Completion:
 
 
 def verdict_on(fault: Fault, options: ServerOptions, wait_s: float | None = None) -> Verdict:
-    """What a server's error means.
-
-    Args:
-        fault: The error.
-        options: ServerOptions of the engine.
-        wait_s: How long the server asks to wait.
-
-    Returns:
-        What becomes of the attempt.
-
-    Raises:
-        EngineError: No request could succeed before the user has mended something.
-    """
+    """What a server's error means."""
     if is_refusal(fault):
         return Verdict(refused(fault.message))
     _raise_for_config(fault, options)
@@ -369,20 +284,7 @@ Document = Mapping[str, Any]
 def read_document(
     reply: Reply | Silence, options: ServerOptions, otherwise: str
 ) -> tuple[Document, float | None] | Verdict:
-    """Reads a response.
-
-    Args:
-        reply: What came back.
-        options: Options of the engine.
-        otherwise: What to say of a document that is no object.
-
-    Returns:
-        The document and how long the server asks to wait, null when it does not say; or a
-        failure, where there is no response, one of another status, or an error inside.
-
-    Raises:
-        EngineError: No request could succeed before the user has mended something.
-    """
+    """Reads a response."""
     if isinstance(reply, Silence):
         return Verdict(failed(reply.error), again=True)
     wait_s = retry_after(reply.headers)

@@ -44,33 +44,14 @@ log = logging.getLogger(__name__)
 
 
 def pools(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Cuts a stream into lists, each taken only when it is needed.
-
-    Args:
-        items: Anything.
-        size: Length of a list; the last may be shorter.
-
-    Yields:
-        The lists.
-
-    Example:
-        >>> list(pools("abcde", 2))
-        [['a', 'b'], ['c', 'd'], ['e']]
-    """
+    """Cuts a stream into lists, each taken only when it is needed."""
     rest = iter(items)
     while pool := list(islice(rest, size)):
         yield pool
 
 
 def failure(error: BaseException) -> Completion:
-    """An error as the answer to the one request that it belongs to.
-
-    Args:
-        error: What was raised.
-
-    Returns:
-        A completion without a text.
-    """
+    """An error as the answer to the one request that it belongs to."""
     said = " ".join(str(error).split())
     if not isinstance(error, EchoError):
         said = f"{type(error).__name__}: {said}"
@@ -79,12 +60,7 @@ def failure(error: BaseException) -> Completion:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a batch has no answers; the error itself would keep what was computed in memory.
-
-    Attributes:
-        completion: What to say of a request that was alone in the batch.
-        too_large: Whether fewer requests might have fitted into memory.
-    """
+    """Why a batch has no answers; the error itself would keep what was computed in memory."""
 
     completion: Completion
     too_large: bool
@@ -92,14 +68,7 @@ class Fault:
 
 @dataclass
 class Batches:
-    """Asks questions in batches of a size that the memory holds.
-
-    Attributes:
-        ask: Answers a batch as a whole, or raises.
-        is_too_large: Whether an error means that the memory was too small.
-        recover: Called after an error, when nothing refers to the failed batch any more.
-        size: Most questions in a batch; falls, and does not rise again.
-    """
+    """Asks questions in batches of a size that the memory holds."""
 
     ask: Ask
     is_too_large: Callable[[BaseException], bool]
@@ -107,14 +76,7 @@ class Batches:
     size: int
 
     def answered(self, pool: Iterable[Numbered]) -> Iterator[tuple[int, Completion]]:
-        """Answers a pool of questions.
-
-        Args:
-            pool: Questions with their numbers.
-
-        Yields:
-            (number, completion) for each of them, batch by batch.
-        """
+        """Answers a pool of questions."""
         longest_first = sorted(pool, key=lambda one: (one[1].kind, one[1].length), reverse=True)
         for _, alike in groupby(longest_first, key=lambda one: one[1].kind):
             rest = list(alike)
@@ -161,18 +123,7 @@ Answers = Generator[tuple[int, Completion], None, None]
     packages=("torch", "transformers", "accelerate"),
 )
 class TransformersEngine:
-    """Answers requests with a model that transformers runs in this process.
-
-    Args:
-        **options: The fields of `TransformersOptions`; only `model` is required.
-
-    Attributes:
-        stored: True: its answers are kept.
-        options: The options, checked.
-
-    Raises:
-        EngineError: An option is unknown, missing or not usable.
-    """
+    """Answers requests with a model that transformers runs in this process."""
 
     stored = True
 
@@ -182,14 +133,7 @@ class TransformersEngine:
         self._streams: WeakSet[Answers] = WeakSet()
 
     def signature(self) -> dict[str, Any]:
-        """What decides an answer; devices and the size of batches do not.
-
-        Returns:
-            Plain values; `revision` is a commit on the Hub, or the digest of a folder.
-
-        Raises:
-            EngineError: The model's name stands for nothing that can be found.
-        """
+        """What decides an answer; devices and the size of batches do not."""
         options, checkpoint = self.options, self._checkpoint
         budget = budget_of(self._family, options.min_pixels, options.max_pixels)
         return {
@@ -207,15 +151,7 @@ class TransformersEngine:
         }
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers requests in batches.
-
-        Args:
-            requests: Any number of requests, taken a few batches ahead.
-
-        Returns:
-            An iterator of (number of the request, completion), batch by batch. The first request
-            loads the model, and raises `EngineError` or `MissingExtraError` where that fails.
-        """
+        """Answers requests in batches."""
         answers = self._answers(requests)
         self._streams.add(answers)
         return answers

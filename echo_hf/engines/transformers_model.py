@@ -35,13 +35,7 @@ SEED_BITS = 63
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """A request that a model can be given as it is.
-
-    Attributes:
-        request: What is asked.
-        text: The conversation, written as the model's template says.
-        images: Its pictures, in the order of their places in the text.
-    """
+    """A request that a model can be given as it is."""
 
     request: Request
     text: str
@@ -63,14 +57,7 @@ class Question:
         return sum(image.width * image.height for image in self.images), len(self.text)
 
     def seed(self, base: int) -> int:
-        """A number that stands for the question's own draws, whatever it shares a batch with.
-
-        Args:
-            base: The config's seed.
-
-        Returns:
-            63 bits.
-        """
+        """A number that stands for the question's own draws, whatever it shares a batch with."""
         digest = hashlib.sha256(f"{base}:{self.text}".encode("utf-8", "surrogatepass"))
         for message in self.request.messages:
             for part in message.parts:
@@ -80,19 +67,7 @@ class Question:
 
 
 def question(request: Request, render: Render, read: Read) -> Question:
-    """Makes a request ready.
-
-    Args:
-        request: What is asked.
-        render: Writes chat messages as the model's template says.
-        read: Gives what is sent of a picture.
-
-    Returns:
-        The question.
-
-    Raises:
-        PictureError: One of its pictures cannot be read; whatever `render` raises is passed on.
-    """
+    """Makes a request ready."""
     messages = instructed(request)
     images = tuple(
         read(part).image
@@ -108,14 +83,7 @@ def question(request: Request, render: Render, read: Read) -> Question:
 
 
 def instructed(request: Request) -> tuple[Message, ...]:
-    """The messages of a request, with the form of the answer behind the instructions.
-
-    Args:
-        request: What is asked.
-
-    Returns:
-        The messages; unchanged where the answer is plain text.
-    """
+    """The messages of a request, with the form of the answer behind the instructions."""
     form = _form_in_words(request)
     if form is None:
         return request.messages
@@ -137,17 +105,7 @@ def _content(part: Text | ImageRef) -> dict[str, str]:
 
 
 def drawn(seeds: Sequence[int], temperature: float, top_p: float, device: Any) -> list[Any]:
-    """How the tokens of a batch are drawn.
-
-    Args:
-        seeds: One a row.
-        temperature: 0 for no draws.
-        top_p: Share of likeliest tokens that are drawn from.
-        device: Where the scores are.
-
-    Returns:
-        Processors of scores, in the order in which to apply them.
-    """
+    """How the tokens of a batch are drawn."""
     if temperature == 0:
         return []
     from transformers import TemperatureLogitsWarper, TopPLogitsWarper
@@ -158,11 +116,7 @@ def drawn(seeds: Sequence[int], temperature: float, top_p: float, device: Any) -
 
 @dataclass(frozen=True)
 class Noise:
-    """Adds standard Gumbel noise to scores; what was ruled out stays ruled out.
-
-    Attributes:
-        generators: One a row.
-    """
+    """Adds standard Gumbel noise to scores; what was ruled out stays ruled out."""
 
     generators: tuple[Any, ...]
 
@@ -185,13 +139,7 @@ class Noise:
 
 
 class Grammar:
-    """Holds answers to their schemas by ruling out every token that would leave them.
-
-    Args:
-        tokenizer: The model's tokenizer.
-        vocabulary: Number of the model's scores.
-        stops: Tokens that end an answer.
-    """
+    """Holds answers to their schemas by ruling out every token that would leave them."""
 
     def __init__(self, tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> None:
         import xgrammar
@@ -202,14 +150,7 @@ class Grammar:
         self._compiler = xgrammar.GrammarCompiler(known)
 
     def enforced(self, questions: Sequence[Question]) -> list[Any]:
-        """What holds these questions' answers to their schemas.
-
-        Args:
-            questions: A batch; either all of them declare a form of the answer or none does.
-
-        Returns:
-            Processors of scores, good for one batch.
-        """
+        """What holds these questions' answers to their schemas."""
         if not any(one.has_form for one in questions):
             return []
         from xgrammar.contrib.hf import LogitsProcessor
@@ -241,21 +182,7 @@ class TransformersOptions(ModelOptions):
 
 
 def checked(options: Mapping[str, Any]) -> TransformersOptions:
-    """The options that a config gives, with the rest at their defaults.
-
-    Args:
-        options: The config's keys beside `kind`.
-
-    Returns:
-        The options.
-
-    Raises:
-        EngineError: One is unknown, missing, or has a value that the engine cannot use.
-
-    Example:
-        >>> checked({"model": "Qwen/Qwen2.5-VL-3B-Instruct"}).batch_size
-        8
-    """
+    """The options that a config gives, with the rest at their defaults."""
     return checked_as(TransformersOptions, options, PLACE)
 
 
@@ -265,19 +192,7 @@ LLAMA_4 = "llama4"
 
 
 def load(options: TransformersOptions, checkpoint: Checkpoint) -> tuple[Any, Any]:
-    """Loads a model, spread over what devices there are.
-
-    Args:
-        options: The engine's options.
-        checkpoint: The model.
-
-    Returns:
-        The model and its processor.
-
-    Raises:
-        MissingExtraError: A package that it takes is not installed.
-        EngineError: It cannot be loaded, or has no chat template.
-    """
+    """Loads a model, spread over what devices there are."""
     check_installed("transformers")
     try:
         return _model(options, checkpoint), _processor(options, checkpoint)
@@ -295,14 +210,7 @@ def free() -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error means that a smaller batch might have fitted.
-
-    Args:
-        error: What was raised.
-
-    Returns:
-        True for what any device or the system says when memory runs out.
-    """
+    """Whether an error means that a smaller batch might have fitted."""
     from accelerate.utils.memory import should_reduce_batch_size
 
     return isinstance(error, MemoryError) or (
@@ -379,15 +287,7 @@ def _explained(model: str, error: Exception) -> str:
 
 @dataclass
 class LoadedModel:
-    """A model in memory, with what turns questions into numbers and numbers into answers.
-
-    Attributes:
-        model: A transformers model that generates.
-        processor: Its processor.
-        options: The engine's options.
-        fitted: Whether pictures come in the size that the model's own rule gives them.
-        structured: Whether answers are held to their schemas.
-    """
+    """A model in memory, with what turns questions into numbers and numbers into answers."""
 
     model: Any
     processor: Any
@@ -396,14 +296,7 @@ class LoadedModel:
     structured: bool
 
     def rendered(self, chat: list[dict[str, Any]]) -> str:
-        """A conversation as the model's template writes it, up to where the answer begins.
-
-        Args:
-            chat: Messages of a role and a list of parts.
-
-        Returns:
-            The text.
-        """
+        """A conversation as the model's template writes it, up to where the answer begins."""
         text = self.processor.apply_chat_template(
             chat,
             add_generation_prompt=True,
@@ -413,18 +306,7 @@ class LoadedModel:
         return str(text)
 
     def answers(self, questions: Sequence[Question]) -> list[Completion]:
-        """Asks a batch.
-
-        Args:
-            questions: Questions of one kind.
-
-        Returns:
-            An answer each, in order.
-
-        Raises:
-            EngineError: A question and its answer are longer than the model's context; whatever
-                the processor, the model or the memory raise is passed on.
-        """
+        """Asks a batch."""
         import torch
 
         most = questions[0].request.max_tokens

@@ -43,28 +43,14 @@ MOST_KEPT = 2 * PICTURES_AHEAD
 
 @dataclass
 class PicturesAhead:
-    """Reads the pictures of the next few requests, and keeps those of the last few.
-
-    Requests with the same pictures follow each other, so that a picture is mostly read once. It
-    is a context manager: leaving it drops the pictures.
-
-    Attributes:
-        read: Makes what is sent of a picture; raises `PictureError` where it cannot.
-    """
+    """Reads the pictures of the next few requests, and keeps those of the last few."""
 
     read: Read
     _readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(READERS))
     _known: OrderedDict[Key, Future[SentPicture]] = field(default_factory=OrderedDict)
 
     def announced(self, requests: Iterable[Numbered]) -> Iterator[Numbered]:
-        """The same requests, taken a few earlier than they are needed.
-
-        Args:
-            requests: Requests with their numbers; taken in the thread that asks for the next.
-
-        Yields:
-            Each of them, in order.
-        """
+        """The same requests, taken a few earlier than they are needed."""
         waiting: deque[tuple[Numbered, int]] = deque()
         ahead = 0
         for numbered in requests:
@@ -78,17 +64,7 @@ class PicturesAhead:
             yield numbered
 
     def get(self, reference: ImageRef) -> SentPicture:
-        """What is sent of a picture.
-
-        Args:
-            reference: The picture.
-
-        Returns:
-            The picture, upright and in the size that is sent.
-
-        Raises:
-            PictureError: It is missing, changed, or cannot be decoded.
-        """
+        """What is sent of a picture."""
         return self._reading(reference).result()
 
     def __enter__(self) -> PicturesAhead:
@@ -122,18 +98,7 @@ Answers = Generator[tuple[int, Completion], None, None]
 
 @register("vllm", "one GPU, or a few that share one model", extra="vllm", packages=("vllm",))
 class VllmEngine:
-    """Answers requests with a model that vLLM runs in this process, or in one that it starts.
-
-    Args:
-        **options: The fields of `VllmOptions`; only `model` is required.
-
-    Attributes:
-        stored: True: its answers are kept.
-        options: The options, checked.
-
-    Raises:
-        EngineError: An option is unknown, missing or not usable.
-    """
+    """Answers requests with a model that vLLM runs in this process, or in one that it starts."""
 
     stored = True
 
@@ -143,14 +108,7 @@ class VllmEngine:
         self._running: weakref.ref[Answers] | None = None
 
     def signature(self) -> dict[str, Any]:
-        """What decides an answer; memory, numbers of GPUs and of requests at a time do not.
-
-        Returns:
-            Plain values; `revision` is a commit on the Hub, or the digest of a folder.
-
-        Raises:
-            EngineError: The model's name stands for nothing that can be found.
-        """
+        """What decides an answer; memory, numbers of GPUs and of requests at a time do not."""
         options, checkpoint = self.options, self._checkpoint
         budget = budget_of(self._family, options.min_pixels, options.max_pixels)
         return {
@@ -171,18 +129,7 @@ class VllmEngine:
         return installed_versions()
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers requests as a sliding window; closing the stream aborts what is in flight.
-
-        Args:
-            requests: Any number of requests, taken as places become free.
-
-        Returns:
-            An iterator of (number of the request, completion), in the order they are done. The
-            first one loads the model, and raises `EngineError` where that fails.
-
-        Raises:
-            EngineError: Another stream of this engine is neither exhausted nor closed.
-        """
+        """Answers requests as a sliding window; closing the stream aborts what is in flight."""
         if self._open_stream is not None:
             raise EngineError(
                 "engine 'vllm' answers one stream at a time: exhaust or close the other one first"

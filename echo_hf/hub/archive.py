@@ -43,15 +43,7 @@ Post = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Archive:
-    """Posts and pictures at hand.
-
-    Attributes:
-        table: Rows of `POSTS`, an address once.
-        pictures: Their pictures, and others.
-        fetched: Digest of the picture that came from an address.
-        cleaned: Digests of pictures without metadata by those as posted, null for one that cannot
-            be cleaned; empty for a release whose pictures are as posted.
-    """
+    """Posts and pictures at hand."""
 
     table: pa.Table
     pictures: PictureStore
@@ -75,23 +67,11 @@ class Archive:
         return sources_of(post for url in urls if (post := self.post(url)))
 
     def has(self, digest: str) -> bool:
-        """Whether a picture is here.
-
-        Raises:
-            PictureError: That is no digest.
-        """
+        """Whether a picture is here."""
         return self.pictures.path(digest).exists()
 
     def copies(self, post_url: str | None, url: str | None) -> list[str]:
-        """Digests of the pictures that may be the one that a post showed at an address.
-
-        Args:
-            post_url: The post.
-            url: Where its picture was; null when nobody knows.
-
-        Returns:
-            What came from there, else the pictures of the post, as a release may have them.
-        """
+        """Digests of the pictures that may be the one that a post showed at an address."""
         post = self.post(post_url)
         shown = [one for one in (post["pictures"] or [] if post else []) if one["sha256"]]
         there = [one["sha256"] for one in shown if url is not None and one["url"] == url]
@@ -108,19 +88,7 @@ class Archive:
 
 
 def read_archive(posts: Sequence[Posts], pictures: PictureStore) -> Archive:
-    """Reads files of posts as a build does, with the pictures beside them.
-
-    Args:
-        posts: The files, and how each is read.
-        pictures: Where the pictures go.
-
-    Returns:
-        What is there.
-
-    Raises:
-        ConfigError: A source is unknown.
-        SourceError: A file cannot be read, or holds no post.
-    """
+    """Reads files of posts as a build does, with the pictures beside them."""
     read = run_stage(Collect(pictures), read_records(posts)).dataset
     if not len(read):
         names = ", ".join(repr(str(entry.path or entry.source)) for entry in posts)
@@ -129,17 +97,7 @@ def read_archive(posts: Sequence[Posts], pictures: PictureStore) -> Archive:
 
 
 def take_in(folder: Path, wanted: Collection[str], pictures: PictureStore, *, strips: bool) -> None:
-    """Puts those files of a folder into a store that are wanted, whatever they are called.
-
-    Args:
-        folder: A folder of pictures, with folders in it or not.
-        wanted: Digests.
-        pictures: The store.
-        strips: Whether a file may be wanted without its metadata.
-
-    Raises:
-        SourceError: There is no such folder.
-    """
+    """Puts those files of a folder into a store that are wanted, whatever they are called."""
     if not folder.is_dir():
         raise SourceError(f"no folder {str(folder)!r}: expected one with pictures of the posts")
     for path in sorted(folder.rglob("*")):
@@ -159,13 +117,7 @@ Entry = Mapping[str, Any]
 
 
 class Rebuilt(NamedTuple):
-    """What came of one text or picture.
-
-    Attributes:
-        value: The text, or the digest of the picture; null when it stays left out.
-        match: How it matches what was left out.
-        detail: What a person needs to see the cause.
-    """
+    """What came of one text or picture."""
 
     value: str | None
     match: Match
@@ -178,17 +130,7 @@ def rebuilt_text(
     archive: Archive,
     told: Sequence[Source] = (),
 ) -> Rebuilt:
-    """Puts a text together from the posts.
-
-    Args:
-        spans: Its pieces; null when nobody noted them, none when it cannot be given so.
-        sha256: Digest of the text.
-        archive: The posts.
-        told: Further sources.
-
-    Returns:
-        The text, or why it stays left out.
-    """
+    """Puts a text together from the posts."""
     if spans is None or sha256 is None:
         return Rebuilt(None, Match.MISSING, "nobody noted where it stands")
     try:
@@ -210,16 +152,7 @@ def rebuilt_text(
 def rebuilt_pictures(
     entries: Sequence[Entry], archive: Archive, at_hand: Sequence[str] = ()
 ) -> list[Rebuilt]:
-    """Finds the pictures of a sample, and cuts out again what was cut out.
-
-    Args:
-        entries: Where each is from, as `samples.picture_sources` has it.
-        archive: Posts and pictures; what is cut out goes there.
-        at_hand: Digests of further pictures that may be copies.
-
-    Returns:
-        For each entry the picture, or why it stays left out.
-    """
+    """Finds the pictures of a sample, and cuts out again what was cut out."""
     found: dict[int, Rebuilt] = {}
     # Screenshots come before what is cut out of them.
     for number in sorted(range(len(entries)), key=lambda number: entries[number]["of"] is not None):
@@ -325,12 +258,7 @@ class Part:
 
 @dataclass(frozen=True)
 class SampleMatch:
-    """What became of a sample.
-
-    Attributes:
-        id: Its name.
-        parts: Its texts and pictures, in order.
-    """
+    """What became of a sample."""
 
     id: str
     parts: tuple[Part, ...]
@@ -342,19 +270,7 @@ class SampleMatch:
 
 
 def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
-    """A dehydrated sample with all that can be put back.
-
-    A list of pictures is put back as a whole or not at all. With the prompt and all inputs the
-    digest of the sample is made anew: of a copy that was packed anew a system sees other bytes,
-    and scores of the very picture must not be mixed with those of the copy.
-
-    Args:
-        row: A row of samples with content left out, its pictures by digest.
-        archive: The posts and pictures at hand; what is cut out goes there.
-
-    Returns:
-        The row, dehydrated as long as anything stays left out, and what became of each part.
-    """
+    """A dehydrated sample with all that can be put back."""
     words = _Words.of(row, archive)
     pictures = _pictures(row, archive)
     match = SampleMatch(str(row["id"]), tuple(_parts({**words.parts, **pictures})))

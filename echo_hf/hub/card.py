@@ -47,11 +47,7 @@ NAME = "card.md"
 
 
 def card_template() -> string.Template:
-    """The template, from the installed package or, where it runs from its sources, beside it.
-
-    Returns:
-        The template.
-    """
+    """The template, from the installed package or, where it runs from its sources, beside it."""
     package = files("echo_hf")
     installed: Traversable = package / FOLDER / NAME
     found = installed if installed.is_file() else Path(str(package)).parent / FOLDER / NAME
@@ -88,30 +84,13 @@ DEHYDRATED_NOTE = string.Template(
 
 
 def render_card(facts: ReleaseFacts, manifest: Manifest) -> str:
-    """The text of `README.md`.
-
-    Args:
-        facts: What the release says of itself.
-        manifest: What was written.
-
-    Returns:
-        Front matter with `configs` and `dataset_info`, then Markdown; the same arguments give the
-        same text.
-    """
+    """The text of `README.md`."""
     body = card_template().substitute(_fields(facts, manifest))
     return f"---\n{front_matter(facts, manifest)}\n---\n{body}"
 
 
 def front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
-    """The YAML that the Hub and `load_dataset` read.
-
-    Args:
-        facts: What the release says of itself.
-        manifest: What was written.
-
-    Returns:
-        YAML without its delimiters.
-    """
+    """The YAML that the Hub and `load_dataset` read."""
     tasks = [task for config, task in TASKS.items() if config in manifest.configs]
     data = DatasetCardData(
         pretty_name=_title(facts),
@@ -287,16 +266,7 @@ FRAMEWORK = "echo-hf"
 
 
 def eval_file(facts: ReleaseFacts, manifest: Manifest) -> str | None:
-    """The text of `eval.yaml`.
-
-    Args:
-        facts: What the release says of itself.
-        manifest: What was written.
-
-    Returns:
-        YAML with a task for each config of the benchmark that has samples; null where none has:
-        there would be nothing to score.
-    """
+    """The text of `eval.yaml`."""
     held = [name for name in BENCHMARK_CONFIGS if name in manifest.configs]
     tasks = [
         {"id": name, "config": name, "split": SPLIT} for name in held if manifest.configs[name].rows

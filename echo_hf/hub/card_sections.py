@@ -37,12 +37,7 @@ RULES = (
 
 
 class GuardCard(NamedTuple):
-    """What a guard's own model card says of it.
-
-    Attributes:
-        source: Where it says so.
-        rates: Recall and false positive rate by what was classified, in percent.
-    """
+    """What a guard's own model card says of it."""
 
     source: str
     rates: Mapping[str, tuple[int, int]]
@@ -62,14 +57,7 @@ GUARDS: Mapping[str, GuardCard] = {
 
 
 def safety_text(facts: ReleaseFacts) -> str:
-    """What was done about unsafe samples, in Markdown.
-
-    Args:
-        facts: What the release says of itself.
-
-    Returns:
-        Paragraphs, and a table where the guard's recall is known.
-    """
+    """What was done about unsafe samples, in Markdown."""
     if SAFETY not in facts.provenance:
         return NOT_SCREENED
     engine = facts.provenance[SAFETY].get("engine") or {}
@@ -85,14 +73,7 @@ def safety_text(facts: ReleaseFacts) -> str:
 
 
 def privacy_text(facts: ReleaseFacts) -> str:
-    """What was done about personal data, in Markdown.
-
-    Args:
-        facts: What the release says of itself.
-
-    Returns:
-        A list.
-    """
+    """What was done about personal data, in Markdown."""
     masked = (
         "In `community_feedback` e-mail and IP addresses, numbers of phones, cards and bank "
         "accounts, keys of services and names of accounts are masked."
@@ -201,15 +182,7 @@ OF_MODELS_IN_SILENCE = {
 
 
 def model_text(facts: ReleaseFacts, manifest: Manifest) -> str:
-    """Which text models wrote, and which models they are, in Markdown.
-
-    Args:
-        facts: What the release says of itself.
-        manifest: What was written.
-
-    Returns:
-        Paragraphs.
-    """
+    """Which text models wrote, and which models they are, in Markdown."""
     kinds = {(origin.get("engine") or {}).get("kind") for origin in facts.provenance.values()}
     makers = MADE_BY_RULES if kinds - {None} == {"rules"} else MODELS
     return "\n\n".join([f"{makers} {MADE}", *_beside(facts, manifest), _models(facts)])
@@ -308,22 +281,7 @@ ORIGINS: Mapping[str, Origin] = {
 
 
 def made_by(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
-    """Who made a column in one build, in Markdown.
-
-    Args:
-        column: A column of `SAMPLES`.
-        provenance: For each stage of the build, its `digest` and `engine`.
-
-    Returns:
-        A few words without pipes.
-
-    Example:
-        >>> stages = {"feedback": {"digest": "d", "engine": {"kind": "rules"}}}
-        >>> made_by("task", stages)
-        'plain rules in place of a model, in `feedback`'
-        >>> made_by("safety", stages)
-        'nobody: no `safety` in this build'
-    """
+    """Who made a column in one build, in Markdown."""
     maker, stages = ORIGINS[column]
     ran = [stage for stage in stages if stage in provenance]
     if stages and not ran:
@@ -347,27 +305,13 @@ def _origin_named(stages: list[str] | tuple[str, ...], word: str) -> str:
 
 
 def sample_columns(facts: ReleaseFacts) -> str:
-    """The columns of the samples with who made each, in Markdown.
-
-    Args:
-        facts: What the release says of itself.
-
-    Returns:
-        A table.
-    """
+    """The columns of the samples with who made each, in Markdown."""
     rows = [[*_column(SAMPLES, name), made_by(name, facts.provenance)] for name in SAMPLES.columns]
     return table(["Column", "Type", "Meaning", "Made by"], rows)
 
 
 def other_columns(manifest: Manifest) -> str:
-    """The columns of the other configs, in Markdown.
-
-    Args:
-        manifest: What was written.
-
-    Returns:
-        A part of the page for each, with a blank line after it; empty where there is none.
-    """
+    """The columns of the other configs, in Markdown."""
     held = [name for name in CONFIGS if name in manifest.configs]
     others = [name for name in held if CONFIGS[name].table is not SAMPLES]
     return "".join(_part(name, CONFIGS[name].table) for name in others)
@@ -390,14 +334,7 @@ Parts = Mapping[str, SampleCounts]
 
 
 def measured_text(measured: Parts) -> str:
-    """Counts of each config side by side, in Markdown.
-
-    Args:
-        measured: Counts by config, and over `all`; empty when nothing was counted.
-
-    Returns:
-        A table with what it means, or that there is none.
-    """
+    """Counts of each config side by side, in Markdown."""
     if not measured:
         return NOT_COUNTED
     parts = {name: counts for name, counts in measured.items() if name != ALL}
@@ -465,27 +402,13 @@ ALL_SCREENED = (
 
 
 def screening_text(manifest: Manifest) -> str:
-    """How many samples no safety model has looked at, in Markdown.
-
-    Args:
-        manifest: What was written.
-
-    Returns:
-        A paragraph.
-    """
+    """How many samples no safety model has looked at, in Markdown."""
     unscreened = manifest.unscreened
     return UNSCREENED.format(count=unscreened) if unscreened else ALL_SCREENED
 
 
 def people_text(manifest: Manifest) -> str:
-    """Whether authors stand in it, and how many samples wait for a person, in Markdown.
-
-    Args:
-        manifest: What was written.
-
-    Returns:
-        A paragraph.
-    """
+    """Whether authors stand in it, and how many samples wait for a person, in Markdown."""
     waiting = manifest.open_reviews
     authors = HASHED_AUTHORS if manifest.hashed_authors else NO_AUTHORS
     return f"{authors} {OPEN_REVIEWS.format(count=waiting) if waiting else NO_OPEN_REVIEWS}"
@@ -504,14 +427,7 @@ WORDS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textascii
 
 
 def citation_text(facts: ReleaseFacts) -> str:
-    """The paper and the dataset in BibTeX, in Markdown.
-
-    Args:
-        facts: What the release says of itself.
-
-    Returns:
-        A fenced block; the dataset as the config cites it, else by what is known of it.
-    """
+    """The paper and the dataset in BibTeX, in Markdown."""
     if facts.citation:
         return f"{_fenced(PAPER)}\n\n{_fenced(facts.citation.strip())}"
     return (
@@ -521,18 +437,7 @@ def citation_text(facts: ReleaseFacts) -> str:
 
 
 def bibtex(text: object) -> str:
-    r"""Text as the value of a BibTeX field, which LaTeX prints as it is.
-
-    Args:
-        text: Anything; runs of white space become one space.
-
-    Returns:
-        One line.
-
-    Example:
-        >>> print(bibtex("50 % {off} a_b"))
-        50 \% \{off\} a\_b
-    """
+    """Text as the value of a BibTeX field, which LaTeX prints as it is."""
     shown = re.sub(r"[\\~^]|[{}%$#&_]", _replaced, one_line(text))
     return shown.replace("`", "'")
 

@@ -37,14 +37,7 @@ HEADING = "## Changes since the last revision\n"
 
 
 def changes_text(found: ReleaseDiff) -> str:
-    """What changed, in Markdown.
-
-    Args:
-        found: The last revision compared with this one.
-
-    Returns:
-        Paragraphs and tables.
-    """
+    """What changed, in Markdown."""
     said = [
         f"Samples, compared with {escaped(found.a)}: {len(found.added):,} added, "
         f"{len(found.removed):,} removed, {len(found.changed):,} changed, {found.equal:,} equal.",
@@ -57,33 +50,12 @@ def changes_text(found: ReleaseDiff) -> str:
 
 
 def with_changes(card: str, found: ReleaseDiff) -> str:
-    """A card whose last section says what changed.
-
-    Args:
-        card: A card as `render_card` writes it.
-        found: The last revision compared with this one.
-
-    Returns:
-        The card; what stood in that section is gone.
-
-    Raises:
-        ReleaseError: The card has no such section, as those of older versions.
-    """
+    """A card whose last section says what changed."""
     return with_section(card, changes_text(found))
 
 
 def with_section(card: str, text: str) -> str:
     r"""A card with another text in its last section.
-
-    Args:
-        card: A card as `render_card` writes it.
-        text: What changed, in Markdown.
-
-    Returns:
-        The card; what stood in that section is gone.
-
-    Raises:
-        ReleaseError: The card has no such section, as those of older versions.
 
     Example:
         >>> print(with_section("# A\n\n## Changes since the last revision\n\nNone.\n", "Two."))
@@ -102,12 +74,6 @@ def with_section(card: str, text: str) -> str:
 
 def section_of(card: str) -> str | None:
     r"""What a card says in its last section.
-
-    Args:
-        card: Any card.
-
-    Returns:
-        The text that `with_section` would put there again; null where there is no such section.
 
     Example:
         >>> section_of("# A\n\n## Changes since the last revision\n\nNone.\n")
@@ -154,13 +120,7 @@ REVISION = re.compile(rf"\brevision={STRING}")
 
 @dataclass(frozen=True)
 class Content:
-    """A file as it is to be in the repository.
-
-    Attributes:
-        source: Where its bytes are, or the bytes.
-        size: How many.
-        sha256: Their digest, in hexadecimal.
-    """
+    """A file as it is to be in the repository."""
 
     source: Path | bytes
     size: int
@@ -176,20 +136,7 @@ class Content:
 def release_contents(
     release: Release, repo_id: str, tag: str, since: str | None = None
 ) -> Mapping[str, Content]:
-    """The files of a release as they are published.
-
-    Args:
-        release: A release on disk, which stays as it is.
-        repo_id: The repository that its card will name.
-        tag: The revision that its card will name.
-        since: What the card says changed since the last revision; null to leave what it says.
-
-    Returns:
-        Contents by path.
-
-    Raises:
-        ReleaseError: The card is not one that datasets and the Hub would read.
-    """
+    """The files of a release as they are published."""
     manifest = release.manifest
     written = (release.path / CARD).read_text("utf-8")
     text = written if since is None else with_section(written, since)
@@ -206,23 +153,7 @@ def release_contents(
 
 
 def named_card(card: str, repo_id: str, tag: str) -> str:
-    r"""A card whose code loads this revision of this repository.
-
-    Args:
-        card: Text of a card.
-        repo_id: The repository.
-        tag: The revision.
-
-    Returns:
-        The same, with other strings in its Python code.
-
-    Example:
-        >>> code = '```python\nload_dataset("x", "analysis", revision="y")\n```'
-        >>> print(named_card(code, "org/name", "v1"))
-        ```python
-        load_dataset("org/name", "analysis", revision="v1")
-        ```
-    """
+    """A card whose code loads this revision of this repository."""
     repository, revision = (json.dumps(name, ensure_ascii=False) for name in (repo_id, tag))
 
     def name(snippet: re.Match[str]) -> str:
@@ -233,15 +164,7 @@ def named_card(card: str, repo_id: str, tag: str) -> str:
 
 
 def check_card(card: str, manifest: Manifest) -> None:
-    """Reads a card with the Hub's own tools and those of datasets.
-
-    Args:
-        card: Its text.
-        manifest: What the release holds.
-
-    Raises:
-        ReleaseError: Its front matter is no valid YAML, or does not name the release's configs.
-    """
+    """Reads a card with the Hub's own tools and those of datasets."""
     try:
         data = DatasetCard(card).data
         named = set(MetadataConfigs.from_dataset_card_data(data))
@@ -292,18 +215,7 @@ class Changes:
 
 
 def changes(contents: Mapping[str, Content], there: Mapping[str, RepoFile]) -> Changes:
-    """Compares a release with a revision.
-
-    Files of other kinds, such as a licence or `.gitattributes`, are nobody's business here: they
-    stay.
-
-    Args:
-        contents: What the release is to be.
-        there: What the revision holds.
-
-    Returns:
-        What would have to change.
-    """
+    """Compares a release with a revision."""
     upload = {
         path: content
         for path, content in contents.items()
@@ -313,33 +225,13 @@ def changes(contents: Mapping[str, Content], there: Mapping[str, RepoFile]) -> C
 
 
 def strays(listed: Collection[str], there: Iterable[str]) -> tuple[str, ...]:
-    """Files of a revision that would be taken for those of a release, and are not.
-
-    Args:
-        listed: Paths of the release's files.
-        there: Paths of the revision's files.
-
-    Returns:
-        Such paths, in order.
-
-    Example:
-        >>> strays(["analysis/a.parquet"], ["analysis/a.parquet", "analysis/notes.txt", "LICENSE"])
-        ('analysis/notes.txt',)
-    """
+    """Files of a revision that would be taken for those of a release, and are not."""
     folders = {path.partition("/")[0] for path in listed if "/" in path}
     return tuple(sorted(path for path in there if path not in listed and _belongs(path, folders)))
 
 
 def check_ours(there: Collection[str], repo_id: str) -> None:
-    """Refuses to fill a repository that holds something else than releases.
-
-    Args:
-        there: Paths of its files.
-        repo_id: Its name.
-
-    Raises:
-        HubError: It does.
-    """
+    """Refuses to fill a repository that holds something else than releases."""
     strange = sorted(set(there) - FIRST_FILES)
     if strange and MANIFEST not in there:
         raise HubError(
@@ -374,16 +266,7 @@ OF_WRITER = frozenset({"format", "echo_hf", "configs", "card", "stats", "benchma
 
 
 def is_same_release(ours: Manifest, folder: Path, there: Mapping[str, RepoFile]) -> bool:
-    """Whether a revision holds the rows and the statements of a release.
-
-    Args:
-        ours: Of the release.
-        folder: Where those files of the revision are that `BESIDE` names.
-        there: All files of the revision.
-
-    Returns:
-        True when its manifest says the same, and its files are those that this manifest lists.
-    """
+    """Whether a revision holds the rows and the statements of a release."""
     try:
         theirs = read_manifest(folder)
     except ReleaseError:  # none, or one that this version does not understand

@@ -55,14 +55,7 @@ FORM = re.compile(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5}):([A-Za-z0-9+/]+={0,2})",
 
 
 def picture_signature(picture: Path) -> str | None:
-    """The signature of a picture as a table holds it.
-
-    Args:
-        picture: Its file.
-
-    Returns:
-        Width, height and base64 of the blocks, 4 kB in all; null when it cannot be shown.
-    """
+    """The signature of a picture as a table holds it."""
     try:
         found = block_signature(picture)
     except PictureError:
@@ -72,35 +65,12 @@ def picture_signature(picture: Path) -> str | None:
 
 
 def size_in(signature: str) -> tuple[int, int]:
-    """Width and height of the picture that a signature is of.
-
-    Args:
-        signature: A signature, which may come from anywhere.
-
-    Returns:
-        Both in pixels.
-
-    Raises:
-        SpanError: It is none.
-    """
+    """Width and height of the picture that a signature is of."""
     return _read(signature).size
 
 
 def distance(picture: Path, signature: str) -> float | None:
-    """How far a picture is from the one that a signature is of.
-
-    Args:
-        picture: Its file.
-        signature: A signature, which may come from anywhere.
-
-    Returns:
-        Mean difference of the blocks, in levels of 255; null when shape or colours are not the
-        same as far as packing leaves them.
-
-    Raises:
-        SpanError: It is no signature.
-        BadPictureError: The picture cannot be shown.
-    """
+    """How far a picture is from the one that a signature is of."""
     one, other = _read(signature), block_signature(picture)
     many = other.means[None], other.contrasts[None]
     if not same_shape(one.size, other.size) or not same_colours(one.means, one.contrasts, *many)[0]:
@@ -168,21 +138,7 @@ CHANGED = frozenset(
 
 
 def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None = None) -> Release:
-    """Writes a release without the posted content that may not be passed on.
-
-    Args:
-        release_path: A release, which stays as it is.
-        to: Where the other one goes; absent, empty, or a release.
-        rights: By platform what permits passing its posts on; null for what the release states.
-
-    Returns:
-        The release that may be passed on; its card says how many rows lack what, and why others
-        do not.
-
-    Raises:
-        ReleaseError: There is no release, it has changed, or `to` is the same folder or another
-            thing.
-    """
+    """Writes a release without the posted content that may not be passed on."""
     check_apart(release_path, to)
     verify_release(release_path)
     release = read_release(release_path)
@@ -203,19 +159,7 @@ def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None 
 
 
 def dehydrated(row: Row, signatures: Mapping[str, str | None] | None = None) -> dict[str, Any]:
-    """A sample without what people posted.
-
-    Args:
-        row: A row of samples, its pictures by digest.
-        signatures: By digest what is told of each picture.
-
-    Returns:
-        The row with null and empty lists in the place of words and pictures; doing it again
-        changes nothing.
-
-    Raises:
-        SpanError: The provenance is no JSON object, so that nobody knows what it quotes.
-    """
+    """A sample without what people posted."""
     prompt = row["prompt"]
     return {
         **dict.fromkeys(SAMPLES.columns),
@@ -231,17 +175,7 @@ def dehydrated(row: Row, signatures: Mapping[str, str | None] | None = None) -> 
 
 
 def holds_content(row: Row) -> bool:
-    """Whether a row of samples holds anything that somebody posted, whatever it says of itself.
-
-    Args:
-        row: A row of samples, its pictures by digest.
-
-    Returns:
-        Whether it has a prompt, a comment, a picture or a quotation in its provenance.
-
-    Raises:
-        SpanError: The provenance is no JSON object, so that nobody knows what it quotes.
-    """
+    """Whether a row of samples holds anything that somebody posted, whatever it says of itself."""
     comments = [one["feedback"] for one in row["community_feedback"] or []]
     is_said = any(text is not None for text in [row["prompt"], *comments])
     return (
@@ -250,15 +184,7 @@ def holds_content(row: Row) -> bool:
 
 
 def check_apart(release: Path, to: Path) -> None:
-    """Refuses to write a release into its own place, or into that of something else.
-
-    Args:
-        release: The one to read.
-        to: Where to write.
-
-    Raises:
-        ReleaseError: They are one folder, or `to` holds something else than a release.
-    """
+    """Refuses to write a release into its own place, or into that of something else."""
     check_place(to)
     if release.resolve() == to.resolve():
         raise ReleaseError(

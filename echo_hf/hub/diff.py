@@ -56,14 +56,7 @@ MEANINGS: Mapping[Cause, str] = {
 
 @dataclass(frozen=True)
 class StageChange:
-    """A stage that differs between two releases.
-
-    Attributes:
-        stage: Its name.
-        causes: In what it differs; none where only one of the releases has it.
-        a: What made its result in the first, null where it was not there.
-        b: What made it in the second.
-    """
+    """A stage that differs between two releases."""
 
     stage: str
     causes: tuple[Cause, ...]
@@ -72,15 +65,7 @@ class StageChange:
 
 
 def stage_changes(a: Origins, b: Origins) -> tuple[StageChange, ...]:
-    """The stages that differ between two releases.
-
-    Args:
-        a: What made each stage's result in the first.
-        b: What made it in the second.
-
-    Returns:
-        One entry a stage, in the order of the second.
-    """
+    """The stages that differ between two releases."""
     pairs = {name: (a.get(name), b.get(name)) for name in {**b, **a}}
     return tuple(
         # What collects the posts has their files in its digest.
@@ -91,20 +76,7 @@ def stage_changes(a: Origins, b: Origins) -> tuple[StageChange, ...]:
 
 
 def causes_of(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tuple[Cause, ...]:
-    """Why a sample differs.
-
-    Every cause that the releases show is named; which of several made the difference only a run
-    could tell. Where nothing that made the sample differs, its sources do.
-
-    Args:
-        a: The sample in the first release.
-        b: The same in the second.
-        before: What made each stage's result in the first release.
-        now: What made it in the second.
-
-    Returns:
-        The causes, each once.
-    """
+    """Why a sample differs."""
     if not changed_columns(a, b):
         return (Cause.SELECTION,)
     found = set() if a.sources == b.sources else {Cause.SOURCE}
@@ -116,15 +88,7 @@ def causes_of(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tu
 
 
 def changed_columns(a: SampleView, b: SampleView) -> tuple[str, ...]:
-    """The columns whose values differ, of those that both releases have.
-
-    Args:
-        a: The sample in the first release.
-        b: The same in the second.
-
-    Returns:
-        Names; `provenance` is never among them.
-    """
+    """The columns whose values differ, of those that both releases have."""
     old, new = a.columns, b.columns
     return tuple(name for name in new if name in old and old[name] != new[name])
 
@@ -176,15 +140,7 @@ DRIFTS = ("languages", "first bigrams", "tasks", "failure keywords")
 
 @dataclass(frozen=True)
 class ChangedSample:
-    """A sample that both releases have, and that differs.
-
-    Attributes:
-        id: The sample.
-        columns: The columns whose values differ.
-        causes: What made the difference.
-        left: Configs of the first release that it is in no more.
-        joined: Configs of the second release that it was not in.
-    """
+    """A sample that both releases have, and that differs."""
 
     id: str
     columns: tuple[str, ...]
@@ -195,13 +151,7 @@ class ChangedSample:
 
 @dataclass(frozen=True)
 class ConfigChange:
-    """Rows of one config in two releases, null where a release has no such config.
-
-    Attributes:
-        a: Rows in the first.
-        b: Rows in the second.
-        equal: Whether both hold the same rows.
-    """
+    """Rows of one config in two releases, null where a release has no such config."""
 
     a: int | None
     b: int | None
@@ -210,22 +160,7 @@ class ConfigChange:
 
 @dataclass(frozen=True)
 class ReleaseDiff:
-    """Two releases compared.
-
-    Attributes:
-        a: Name of the first.
-        b: Name of the second.
-        targets: Names of their targets.
-        added: Ids of samples that only the second has.
-        removed: Ids of samples that only the first has.
-        changed: Samples that both have and that differ.
-        equal: How many samples are equal in both.
-        remade: How many of the equal ones were made anew: only their `provenance` differs.
-        configs: Rows of each config.
-        stages: Stages that differ.
-        drift: Drift of languages, first bigrams, tasks and failure keywords, by name.
-        scores: Whether scores may be compared.
-    """
+    """Two releases compared."""
 
     a: str
     b: str
@@ -269,34 +204,12 @@ class ReleaseDiff:
 
 
 def diff(a: Path | str, b: Path | str) -> ReleaseDiff:
-    """Compares two releases, without reading a picture.
-
-    Args:
-        a: The first release, such as the one that was published last.
-        b: The second.
-
-    Returns:
-        What differs.
-
-    Raises:
-        ReleaseError: One of them is no release, or cannot be read.
-    """
+    """Compares two releases, without reading a picture."""
     return compare(release_at(a), release_at(b))
 
 
 def compare(a: Release, b: Release) -> ReleaseDiff:
-    """Compares two opened releases, without reading a picture.
-
-    Args:
-        a: The first.
-        b: The second.
-
-    Returns:
-        What differs.
-
-    Raises:
-        ReleaseError: One of them cannot be read.
-    """
+    """Compares two opened releases, without reading a picture."""
     silent = dehydrated_ids(a.path, _files(a)) | dehydrated_ids(b.path, _files(b))
     old, new = (sample_views(one.path, _files(one), silent) for one in (a, b))
     origins = a.manifest.provenance, b.manifest.provenance

@@ -26,14 +26,7 @@ TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}_])\w)+")
 
 @dataclass(frozen=True)
 class Mover:
-    """A name whose share changed.
-
-    Attributes:
-        name: What was counted.
-        a: How often in the first release.
-        b: How often in the second.
-        change: Its share in the second less that in the first, -1 to 1.
-    """
+    """A name whose share changed."""
 
     name: str
     a: int
@@ -43,15 +36,7 @@ class Mover:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far two distributions lie apart.
-
-    Attributes:
-        distance: Total variation distance, 0 (equal) to 1 (nothing in common); null where one of
-            the releases has nothing to count, or did not count it.
-        a: Size of the first.
-        b: Size of the second.
-        movers: Every name whose share changed, the largest change first.
-    """
+    """How far two distributions lie apart."""
 
     distance: float | None
     a: int
@@ -60,20 +45,7 @@ class Drift:
 
 
 def drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
-    """Compares two distributions, given by their counts.
-
-    Args:
-        a: Counts of the first release by name, 0 or more.
-        b: Counts of the second.
-
-    Returns:
-        The distance and what moved.
-
-    Example:
-        >>> found = drift({"en": 3, "ja": 1}, {"en": 1, "ja": 1})
-        >>> found.distance, [(mover.name, mover.change) for mover in found.movers]
-        (0.25, [('en', -0.25), ('ja', 0.25)])
-    """
+    """Compares two distributions, given by their counts."""
     sizes = sum(a.values()), sum(b.values())
     if not all(sizes):
         return Drift(None, *sizes)
@@ -84,18 +56,7 @@ def drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
 
 
 def first_bigram(prompt: str) -> str | None:
-    """The first two words of a prompt, in lower case.
-
-    Args:
-        prompt: The prompt; of scripts without spaces each character counts as a word.
-
-    Returns:
-        The words with a space between them; null where there are fewer than two.
-
-    Example:
-        >>> [first_bigram(text) for text in ("“Make  THIS one", "雨の夜", "cat")]
-        ['make this', '雨 の', None]
-    """
+    """The first two words of a prompt, in lower case."""
     found = TOKEN.finditer(prompt)
     words = [match[0].casefold() for match, _ in zip(found, range(2), strict=False)]
     return " ".join(words) if len(words) == 2 else None
@@ -115,19 +76,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SampleView:
-    """A sample as a comparison needs it.
-
-    Attributes:
-        names: Its columns but `provenance`.
-        digests: Digests of their values, of pictures by their names, one after the other.
-        sources: Digest of the posts and pictures that it names, whatever their order.
-        provenance: Its `provenance`.
-        sample_digest: Its `sample_digest`.
-        bigram: First two words of its prompt.
-        task: Its task.
-        keywords: What its feedback says failed.
-        configs: The configs that it is in.
-    """
+    """A sample as a comparison needs it."""
 
     names: tuple[str, ...]
     digests: bytes
@@ -157,19 +106,7 @@ def dehydrated_ids(folder: Path, files: Mapping[str, Sequence[str]]) -> set[str]
 def sample_views(
     folder: Path, files: Mapping[str, Sequence[str]], silent: Collection[str] = ()
 ) -> dict[str, SampleView]:
-    """Reads the samples of a release, a row group at a time and without their pictures.
-
-    Args:
-        folder: The release.
-        files: Paths of the Parquet files of each config; only configs of samples are read.
-        silent: Ids of the samples to compare without what people posted, by its digests.
-
-    Returns:
-        The samples by id, each once, with the configs that it is in.
-
-    Raises:
-        ReleaseError: A file cannot be read, or holds no samples.
-    """
+    """Reads the samples of a release, a row group at a time and without their pictures."""
     views: dict[str, SampleView] = {}
     shared: dict[Any, Any] = {}  # equal for many samples, kept once
     for config in SAMPLE_CONFIGS:
@@ -247,15 +184,7 @@ Views = Mapping[str, SampleView]
 
 @dataclass(frozen=True)
 class SharedSamples:
-    """The samples of one config that two releases have in common.
-
-    A sample is the same where its id and its `sample_digest` are: prompt and inputs.
-
-    Attributes:
-        shared: Samples that both have.
-        a: Samples of the first that the second has not, or has with other prompt or inputs.
-        b: Samples of the second that the first has not, or has with other prompt or inputs.
-    """
+    """The samples of one config that two releases have in common."""
 
     shared: int
     a: int
@@ -264,31 +193,13 @@ class SharedSamples:
 
 @dataclass(frozen=True)
 class Comparability:
-    """Whether scores on two releases may be compared.
-
-    Attributes:
-        same_protocol: Whether both follow one protocol.
-        configs: What they share, by config of the benchmark.
-    """
+    """Whether scores on two releases may be compared."""
 
     same_protocol: bool
     configs: Mapping[str, SharedSamples]
 
     def verdict(self, config: str) -> str:
-        """What may be compared on one config, in a sentence.
-
-        Args:
-            config: A config of the benchmark.
-
-        Returns:
-            The sentence.
-
-        Example:
-            >>> Comparability(True, {"text_to_image": SharedSamples(3, 1, 0)}).verdict(
-            ...     "text_to_image"
-            ... )
-            'comparable on the samples that both have (3), once recomputed on those'
-        """
+        """What may be compared on one config, in a sentence."""
         found = self.configs[config]
         if not found.shared:
             return "not comparable: no sample is in both"
@@ -301,16 +212,7 @@ class Comparability:
 
 
 def comparability(a: Views, b: Views, *, same_protocol: bool) -> Comparability:
-    """Counts what two releases share.
-
-    Args:
-        a: Samples of the first release by id.
-        b: Samples of the second.
-        same_protocol: Whether both follow one protocol.
-
-    Returns:
-        The counts by config of the benchmark.
-    """
+    """Counts what two releases share."""
     configs = {name: _shared(_seen(a, name), _seen(b, name)) for name in BENCHMARK_CONFIGS}
     return Comparability(same_protocol, configs)
 

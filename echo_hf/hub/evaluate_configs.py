@@ -32,16 +32,7 @@ Stored = Mapping[str, list[Any]]
 
 @dataclass(frozen=True)
 class EvaluateColumns:
-    """A kind of input of `evaluate` modules.
-
-    Attributes:
-        features: How `evaluate` stores `predictions` and, where there are any, `references`.
-        meaning: What each of them is, for messages and documentation.
-        store: From what the user gives, by name, to parts of rows in the form of the features:
-            each part is written before the next is made.
-        read: From the stored columns, as Arrow holds them, to the arguments of the measure.
-        at_once: How many rows a part has at most: a column of them has to stay below 2 GB.
-    """
+    """A kind of input of `evaluate` modules."""
 
     features: Features
     meaning: Mapping[str, str]
@@ -57,18 +48,7 @@ AT_ONCE = 10_000
 
 
 def store_ratings(predictions: Any) -> Iterator[Stored]:
-    """Ratings as `evaluate` stores them: with null where an optional column is not given.
-
-    Args:
-        predictions: Ratings in any form that `read_columns` takes. Columns of the table of
-            ratings that no measure reads, such as explanations, may be there.
-
-    Yields:
-        One dict a rating, ten thousand at once.
-
-    Raises:
-        TableError: A column is missing, of another type, or none of the table of ratings.
-    """
+    """Ratings as `evaluate` stores them: with null where an optional column is not given."""
     table = read_columns(predictions, RATINGS, REQUIRED, OPTIONAL)
     for name in _names(predictions):
         if name not in RATINGS.columns:
@@ -79,14 +59,7 @@ def store_ratings(predictions: Any) -> Iterator[Stored]:
 
 
 def read_ratings(*, predictions: Any) -> tuple[pa.Table]:
-    """Stored ratings as the measures take them.
-
-    Args:
-        predictions: The stored rows, in Arrow.
-
-    Returns:
-        The table, without the optional columns that were not given.
-    """
+    """Stored ratings as the measures take them."""
     table = pa.Table.from_struct_array(predictions)
     empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
     return (table.drop_columns(empty),)
@@ -121,26 +94,7 @@ PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
 
 
 def stored_picture(source: PictureSource | None, name: str) -> dict[str, Any] | None:
-    """A picture as `datasets` stores it: the bytes of a file, or its path.
-
-    Files stay as they are, also those that Pillow has opened and not decoded yet. What exists in
-    memory alone becomes a PNG file, or a TIFF file where PNG has no such colours: both hold every
-    pixel, the colour profile and the orientation as they were.
-
-    Args:
-        source: Bytes of a file, its path, a picture of Pillow's, or null.
-        name: How messages call the picture.
-
-    Returns:
-        A dict with `bytes` or an absolute `path`; null for null.
-
-    Raises:
-        ScoreError: It is a picture of Pillow's that can be neither decoded nor read again.
-
-    Example:
-        >>> stored_picture(b"GIF89a", "predictions[0]")
-        {'bytes': b'GIF89a', 'path': None}
-    """
+    """A picture as `datasets` stores it: the bytes of a file, or its path."""
     if source is None:
         return None
     if isinstance(source, Path):
@@ -203,19 +157,7 @@ MOST_SAMPLES, MOST_BATCH_BYTES = 8, 2**26
 
 
 def store_pictures(predictions: Any, references: Any) -> Iterator[Stored]:
-    """Outputs and inputs as `evaluate` stores them.
-
-    Args:
-        predictions: For each sample the output, or null.
-        references: For each sample its input, a list of inputs, or null.
-
-    Yields:
-        Files by their bytes or their paths; `references` has a list for each sample. A few
-        samples at once, so that pictures of one part are encoded when the last is forgotten.
-
-    Raises:
-        ScoreError: The two differ in length, or an element is no picture.
-    """
+    """Outputs and inputs as `evaluate` stores them."""
     try:
         rows = map(_row, count(), samples_of(references, predictions))
         while part := _part(rows):
@@ -246,15 +188,7 @@ def _row(number: int, sample: Sample) -> Row:
 
 
 def read_pictures(*, predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
-    """Inputs and outputs, read from the store one at a time.
-
-    Args:
-        predictions: The stored outputs, in Arrow.
-        references: The stored inputs, in Arrow.
-
-    Returns:
-        Inputs and outputs, as the metrics take them.
-    """
+    """Inputs and outputs, read from the store one at a time."""
     return _one_by_one(references), _one_by_one(predictions)
 
 
@@ -283,17 +217,7 @@ OF_METRICS = (
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """One measure, as `evaluate` offers it.
-
-    Attributes:
-        name: Of the config, and of the function that computes it.
-        part: The part of the package in which that function is.
-        columns: What it is computed from.
-        description: What it measures, in a sentence.
-        gives: Names of what it gives.
-        extra: What installs the packages that it needs, null where none are needed.
-        packages: Those packages, as they are imported.
-    """
+    """One measure, as `evaluate` offers it."""
 
     name: str
     part: str
@@ -314,19 +238,7 @@ class EvaluateConfig:
         )
 
     def store(self, given: Mapping[str, Any]) -> Iterator[Stored]:
-        """Checks what was given, and brings it part by part to the form in which it is stored.
-
-        Args:
-            given: The arguments of `add_batch` by name, null for what was not given.
-
-        Returns:
-            Parts, each with rows for each of the columns.
-
-        Raises:
-            ScoreError: An argument is missing or unknown, or an element is no picture, which may
-                be found after some parts.
-            TableError: Ratings lack a column, or have one with another type or an unknown name.
-        """
+        """Checks what was given, and brings it part by part to the form in which it is stored."""
         features = self.columns.features
         for name, value in given.items():
             if name not in features and value is not None:
@@ -338,14 +250,7 @@ class EvaluateConfig:
         return self.columns.store(**{name: given[name] for name in features})
 
     def check_options(self, options: Iterable[str]) -> None:
-        """Refuses parameters that the measure does not have.
-
-        Args:
-            options: Their names.
-
-        Raises:
-            ScoreError: There is no such parameter.
-        """
+        """Refuses parameters that the measure does not have."""
         if not options:
             return
         parameters = list(inspect.signature(self._function()).parameters)
@@ -355,27 +260,12 @@ class EvaluateConfig:
                 raise ScoreError(unknown("parameter", name, known, self.name))
 
     def check_installed(self) -> None:
-        """Refuses to go on without the packages that the measure needs.
-
-        Raises:
-            MissingExtraError: One of them is not installed.
-        """
+        """Refuses to go on without the packages that the measure needs."""
         if self.extra:
             check_extra(self.name, self.extra, self.packages)
 
     def compute(self, columns: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-        """Computes the measure.
-
-        Args:
-            columns: What was stored, as Arrow holds it.
-            options: Parameters of the measure.
-
-        Returns:
-            The result as a dict of nothing but what JSON knows.
-
-        Raises:
-            EchoError: Whatever the measure says of its data or its parameters.
-        """
+        """Computes the measure."""
         return plain(self._function()(*self.columns.read(**columns), **options))
 
     def _function(self) -> Callable[..., Any]:
@@ -384,21 +274,7 @@ class EvaluateConfig:
 
 
 def plain(result: Any) -> dict[str, Any]:
-    """A result as reading its JSON gives it.
-
-    Args:
-        result: Of a metric or a score.
-
-    Returns:
-        Its `as_json()`, with lists for tuples and text for reasons; a metric's with `counts`.
-
-    Example:
-        >>> from echo_hf.metrics import text_rendering
-        >>> row = {"sample_id": "s", "system": "a", "judge": "j", "rating": None}
-        >>> found = plain(text_rendering([row]))
-        >>> found["value"], found["per_sample"], found["counts"]
-        (None, [None], {'unrated': 1})
-    """
+    """A result as reading its JSON gives it."""
     found = result.as_json()
     if isinstance(result, MetricResult):
         found["counts"] = result.counts
@@ -407,21 +283,7 @@ def plain(result: Any) -> dict[str, Any]:
 
 
 def config_named(name: str | None) -> EvaluateConfig:
-    """The config of a name.
-
-    Args:
-        name: What the user asks for; null where nothing was asked for.
-
-    Returns:
-        The config.
-
-    Raises:
-        ScoreError: There is none of that name.
-
-    Example:
-        >>> config_named("color_shift").part
-        'metrics'
-    """
+    """The config of a name."""
     if name is None:
         raise ScoreError(
             f"no config is named: expected evaluate.load(path, name) with one of "

@@ -48,14 +48,7 @@ class FailedCalls(BaseModel):
 
 
 def failed_calls(result: StageResult) -> dict[str, FailedCalls]:
-    """What failed in a stage.
-
-    Args:
-        result: What the stage made.
-
-    Returns:
-        The rows that wait and the keys of their requests, by reason, in order.
-    """
+    """What failed in a stage."""
     table = result.quarantine.select_columns(["_reason", "_request"]).with_format("arrow")[:]
     reasons = sorted(pc.unique(table["_reason"]).to_pylist())
     return {
@@ -75,18 +68,7 @@ NOT_LANGUAGES = frozenset({"art", "mis", "mul", "und", "zxx"})
 
 
 def language(code: str | None) -> str | None:
-    """The language that a platform's code names.
-
-    Args:
-        code: The code, with or without a region.
-
-    Returns:
-        A two- or three-letter code; null for none, and for codes of no language (und, zxx, qme).
-
-    Example:
-        >>> [language(code) for code in ("en-US", "pt_BR", "iw", "und", "qme", None)]
-        ['en', 'pt', 'he', None, None, None]
-    """
+    """The language that a platform's code names."""
     primary = re.split(r"[-_]", (code or "").strip().lower())[0]
     named = RENAMED_LANGUAGES.get(primary, primary)
     # qaa to qtz are private: X uses them for posts without words.
@@ -95,18 +77,7 @@ def language(code: str | None) -> str | None:
 
 
 def languages(codes: Iterable[str]) -> list[str]:
-    """The languages that codes name.
-
-    Args:
-        codes: Codes that platforms gave.
-
-    Returns:
-        Two- or three-letter codes, each once, in order.
-
-    Example:
-        >>> languages(["en-US", "und", "iw", "qme", "EN", "pt_BR", ""])
-        ['en', 'he', 'pt']
-    """
+    """The languages that codes name."""
     return sorted({named for code in codes if (named := language(code))})
 
 
@@ -144,20 +115,7 @@ SCORE_CONFIGS = tuple(name for name in CONFIGS if name not in (*SAMPLE_CONFIGS, 
 
 
 def default_config(rows: Mapping[str, int]) -> str:
-    """The config that `load_dataset` takes when none is named.
-
-    Args:
-        rows: Number of rows of each config that the release has, at least one config.
-
-    Returns:
-        `image_to_image`, or the first one after it that has rows; the first one where none has.
-
-    Example:
-        >>> default_config({"analysis": 9, "image_to_image": 0, "text_to_image": 4})
-        'text_to_image'
-        >>> default_config({"analysis": 0})
-        'analysis'
-    """
+    """The config that `load_dataset` takes when none is named."""
     held = [name for name in CONFIGS if name in rows]
     return next((name for name in held if rows[name]), held[0])
 
@@ -193,15 +151,7 @@ class SampleCounts(BaseModel):
 
 
 def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleCounts]:
-    """Counts the samples of each config, and all of them together.
-
-    Args:
-        configs: Rows of `SAMPLES` by config; other configs are not looked at.
-        posts: The posts they were made from, rows of `POSTS`.
-
-    Returns:
-        Counts by config, and under `all` those of every sample once.
-    """
+    """Counts the samples of each config, and all of them together."""
     rows = {name: _samples(configs[name]) for name in SAMPLE_CONFIGS if name in configs}
     every = {row["id"]: row for some in rows.values() for row in some}
     known = _posts(posts, {row["post"] for row in every.values()})
@@ -259,32 +209,7 @@ LICENSE_NOTE = (
 
 @dataclass(frozen=True)
 class ReleaseFacts:
-    """Facts about a release, as the run that built it knows them.
-
-    Attributes:
-        name: Names the release, and its tag on the Hub.
-        target: The model that people talk about.
-        protocol: Whose arithmetic the run used: `published` or `corrected`.
-        funnel: For each stage, in order, its counts: a number, or numbers by reason.
-        provenance: For each stage its `digest`, the signature of its `engine` and the sha256 of
-            its `prompt`, null where it has none.
-        rules_built: Whether any stage's answers came from the `rules` engine.
-        languages: Language codes of the posts, as the table of posts gives them.
-        license: Identifier of the licence, as the Hub knows it.
-        license_name: Name of the licence where that identifier is `other`.
-        license_note: What the licence means, in Markdown.
-        repository: Address of the dataset on the Hub, null while it has none.
-        contact: Where to ask for the removal of a post, beside the repository's discussions.
-        removed_categories: Categories that a sample may not be flagged with; null when unknown.
-        citation: How to cite the dataset, in BibTeX; made from the other facts when null.
-        measured: What was counted in the samples, by config; empty when nothing was.
-        left_out: For each config, rows of the run that are not in the release, or lack their texts,
-            by reason.
-        rights: By platform whose terms forbid passing posts on, what permits it nevertheless.
-        failed: For each stage with rows in quarantine, what failed, by reason.
-        metadata_stripper: Version of what removed the metadata of its images; null where they are
-            as they were posted and drawn.
-    """
+    """Facts about a release, as the run that built it knows them."""
 
     name: str
     target: Target

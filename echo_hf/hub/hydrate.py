@@ -47,12 +47,7 @@ NOT_PUT_BACK = (LeftOut.MAY_QUOTE, LeftOut.SILENCED)
 
 @dataclass(frozen=True)
 class Hydration:
-    """A release with all that could be put back.
-
-    Attributes:
-        release: The release.
-        samples: What became of each sample that had content left out.
-    """
+    """A release with all that could be put back."""
 
     release: Release
     samples: tuple[SampleMatch, ...]
@@ -104,12 +99,7 @@ class Hydration:
 
 
 def show_hydration(console: Console, hydration: Hydration) -> None:
-    """Prints how much could be put back, and what most often stood in the way.
-
-    Args:
-        console: Where to print.
-        hydration: What became of the samples.
-    """
+    """Prints how much could be put back, and what most often stood in the way."""
     counts = hydration.counts()
     table = Table(*("", *counts, "meaning"), box=None, pad_edge=False)
     for match in Match:
@@ -122,14 +112,7 @@ def show_hydration(console: Console, hydration: Hydration) -> None:
 
 @contextmanager
 def fetching(console: Console) -> Iterator[Callable[[FetchStats], None]]:
-    """Shows how far the fetching of pictures is.
-
-    Args:
-        console: Where to print.
-
-    Yields:
-        What to call with each new count.
-    """
+    """Shows how far the fetching of pictures is."""
     columns = ("fetching pictures", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, visible=False)
@@ -162,27 +145,7 @@ def hydrate(
     fetch: FetchPolicy | None = None,
     progress: HydrateProgress | None = None,
 ) -> Hydration:
-    """Writes a release with the posted words and pictures put back, as far as they are at hand.
-
-    A sample of which anything cannot be put back stays dehydrated, and stays in the release. Who
-    finds more posts later starts from what this wrote: what was put back stays.
-
-    Args:
-        release_path: A release with dehydrated samples; it stays as it is.
-        to: Where the other one goes, with `hydration.json`; absent, empty, or a release.
-        posts: Files of posts, and how each is read; the pictures beside them are taken in.
-        pictures: A folder with further pictures, whatever they are called.
-        fetch: Limits within which pictures are fetched from their addresses; null for not at all.
-        progress: Called after each picture that was fetched, or could not be.
-
-    Returns:
-        The release, and what became of each sample.
-
-    Raises:
-        ReleaseError: There is no release, it has changed, another version removed the metadata of
-            its images, or `to` is the same folder or another thing.
-        SourceError: The posts or the folder of pictures cannot be read.
-    """
+    """Writes a release with the posted words and pictures put back, as far as they are at hand."""
     check_apart(release_path, to)
     verify_release(release_path)
     release = read_release(release_path)

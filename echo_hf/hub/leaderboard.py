@@ -34,17 +34,7 @@ Seen = frozenset[tuple[str, str | None]]
 
 @dataclass(frozen=True)
 class ScoredRelease:
-    """What a leaderboard needs of one release.
-
-    Attributes:
-        tag: Names it.
-        commit: The commit that the tag is on.
-        target: The model that its posts talk about; null where nothing could be read.
-        figures: Rows of `RESULTS`, the definition of each read.
-        ratings: Rows of `RATINGS`; null where it holds none.
-        samples: For each split, id and `sample_digest` of what systems were given.
-        problem: Why there are no figures; null where there are.
-    """
+    """What a leaderboard needs of one release."""
 
     tag: str
     commit: str
@@ -63,19 +53,7 @@ class ScoredRelease:
 def read_scored(
     repo_id: str, *, known: Sequence[ScoredRelease] = (), api: HfApi | None = None
 ) -> tuple[ScoredRelease, ...]:
-    """Reads every tagged release of a repository.
-
-    Args:
-        repo_id: A dataset repository, `NAMESPACE/NAME`.
-        known: What was read before: a tag that is still on the same commit is not read again.
-        api: The Hub's client; null for one with huggingface_hub's own address and token.
-
-    Returns:
-        The releases, by tag, the last name first. One that cannot be read says why.
-
-    Raises:
-        HubError: There is no such repository, or the Hub is out of reach.
-    """
+    """Reads every tagged release of a repository."""
     remote = Remote(api or HfApi(), repo_id)
     state = remote.state()
     if state is None:
@@ -191,16 +169,7 @@ def splits_of(release: ScoredRelease) -> list[str]:
 
 
 def metrics_of(release: ScoredRelease, split: str, protocol: str) -> dict[str, tuple[Line, ...]]:
-    """The metrics beside the win rate.
-
-    Args:
-        release: A release.
-        split: One of its splits.
-        protocol: Whose arithmetic gave the figures.
-
-    Returns:
-        The systems of each metric, in alphabetical order.
-    """
+    """The metrics beside the win rate."""
     found: dict[str, list[Line]] = {}
     for figure in release.figures_of(split, protocol):
         if figure["metric"] != METRIC:
@@ -212,16 +181,7 @@ def metrics_of(release: ScoredRelease, split: str, protocol: str) -> dict[str, t
 
 
 def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> Board:
-    """The win rates that a release was published with.
-
-    Args:
-        release: A release.
-        split: One of its splits.
-        protocol: Whose arithmetic gave them.
-
-    Returns:
-        The board, with tiers where the release has the ratings they are computed from.
-    """
+    """The win rates that a release was published with."""
     figures = [each for each in release.figures_of(split, protocol) if each["metric"] == METRIC]
     definition = figures[0]["definition"] if figures else {}
     groups, note = _tiers(_ratings(release, split), protocol) if figures else ((), "")
@@ -239,17 +199,7 @@ def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> B
 
 
 def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: str) -> Board:
-    """The win rates that one judge alone gives, computed from the released ratings.
-
-    Args:
-        release: A release.
-        split: One of its splits.
-        protocol: By whose arithmetic.
-        judge: Name of the judge.
-
-    Returns:
-        The board.
-    """
+    """The win rates that one judge alone gives, computed from the released ratings."""
     everyone = published_board(release, split, protocol)
     ratings = _ratings(release, split, judge)
     if ratings is None or not ratings.num_rows:
@@ -277,17 +227,7 @@ def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: s
 
 
 def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) -> str:
-    """Whether the boards of two releases may be read beside each other.
-
-    Args:
-        a: A release.
-        b: Another one.
-        split: A split of both.
-        protocol: Whose arithmetic gave both boards.
-
-    Returns:
-        A sentence; it begins with `comparable: ` where they may, as they stand.
-    """
+    """Whether the boards of two releases may be read beside each other."""
     one, other = a.samples.get(split, frozenset()), b.samples.get(split, frozenset())
     shared = SharedSamples(len(one & other), len(one - other), len(other - one))
     said = Comparability(True, {split: shared}).verdict(split)
@@ -299,12 +239,7 @@ def verdict(a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol) 
 
 
 def may_stand_together(said: str) -> bool:
-    """Whether a verdict lets two boards stand beside each other.
-
-    Example:
-        >>> may_stand_together("comparable on the samples that both have (3), once recomputed")
-        False
-    """
+    """Whether a verdict lets two boards stand beside each other."""
     return said.startswith("comparable: ")
 
 
@@ -396,20 +331,7 @@ def shown(
     beside: str | None = None,
     problem: str = "",
 ) -> str:
-    """The page for what a visitor chose.
-
-    Args:
-        releases: All releases of a repository.
-        tag: Of one of them.
-        split: One of its splits.
-        protocol: `published` or `corrected`.
-        judge: One of its judges; null, or `all judges`, for all.
-        beside: Tag of a release to compare with; null for none.
-        problem: Why the releases may not be the newest; empty where they are.
-
-    Returns:
-        HTML.
-    """
+    """The page for what a visitor chose."""
     start = [_note(problem)] if problem else []
     return _page([*start, *_chosen(releases, tag, split, protocol, judge, beside)])
 
@@ -581,21 +503,7 @@ SDK = "gradio"
 
 
 def space_files(repo_id: str) -> dict[str, bytes]:
-    r"""The files of a Space.
-
-    Args:
-        repo_id: The dataset repository whose results it shows, `NAMESPACE/NAME`.
-
-    Returns:
-        Their bytes by path.
-
-    Raises:
-        HubError: It is no such name.
-
-    Example:
-        >>> space_files("my-lab/echo")["leaderboard.json"]
-        b'{"dataset": "my-lab/echo"}\n'
-    """
+    """The files of a Space."""
     check_repository(repo_id)
     texts = {name: (SOURCE / name).read_text("utf-8") for name in FILES}
     texts["README.md"] = texts["README.md"].replace(DATASET, repo_id)
@@ -604,18 +512,7 @@ def space_files(repo_id: str) -> dict[str, bytes]:
 
 
 def write_space(repo_id: str, folder: Path) -> Path:
-    """Writes the files of a Space into a folder, and asks nobody.
-
-    Args:
-        repo_id: The dataset repository whose results it shows.
-        folder: Where to; made when there is none.
-
-    Returns:
-        The folder.
-
-    Raises:
-        HubError: The name is none, or the folder holds something else.
-    """
+    """Writes the files of a Space into a folder, and asks nobody."""
     files = space_files(repo_id)
     held = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if folder.exists() and not folder.is_dir():
@@ -630,21 +527,7 @@ def write_space(repo_id: str, folder: Path) -> Path:
 def create_space(
     repo_id: str, space: str, *, private: bool = False, api: HfApi | None = None
 ) -> str:
-    """Makes a Space, or brings it up to date.
-
-    Args:
-        repo_id: The dataset repository whose results it shows, `NAMESPACE/NAME`.
-        space: The Space, `NAMESPACE/NAME`.
-        private: Makes a new Space one that only its owners see.
-        api: The Hub's client; null for one with huggingface_hub's own address and token.
-
-    Returns:
-        Its address.
-
-    Raises:
-        HubError: There is no such dataset, the Space is something else, or public where a private
-            one is wanted, the token is missing or may not write, or the Hub is out of reach.
-    """
+    """Makes a Space, or brings it up to date."""
     api = api or HfApi()
     files = space_files(repo_id)
     check_repository(space)

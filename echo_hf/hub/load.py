@@ -109,21 +109,7 @@ def downloaded(
     cache_dir: str | Path | None = None,
     api: HfApi | None = None,
 ) -> Path:
-    """Downloads files of a revision; nothing is checked yet.
-
-    Args:
-        repo: A dataset repository, `NAMESPACE/NAME`.
-        revision: Tag, branch or commit; null for the main branch.
-        patterns: Which files; null for all.
-        cache_dir: As for `load_benchmark`.
-        api: As for `load_benchmark`.
-
-    Returns:
-        Their folder.
-
-    Raises:
-        HubError: As for `load_benchmark`.
-    """
+    """Downloads files of a revision; nothing is checked yet."""
     repo_id = _repository(repo)
     with hub_errors(f"load {repo_id!r} at revision {revision or MAIN!r}"):
         return Path(
@@ -159,20 +145,7 @@ def _repository(path_or_repo: str | Path) -> str:
 
 
 def release_at(reference: Path | str, api: HfApi | None = None) -> Release:
-    """Opens the release that a name stands for.
-
-    Args:
-        reference: Folder of a release, or `NAMESPACE/NAME@REVISION` for one on the Hub, which is
-            downloaded whole and checked against its manifest.
-        api: The Hub's client; null for one with huggingface_hub's own address and token.
-
-    Returns:
-        The release; its rows are not read.
-
-    Raises:
-        ReleaseError: There is none, its manifest is not understood, or a file has changed.
-        HubError: There is no such revision, or the Hub is out of reach and it is not cached.
-    """
+    """Opens the release that a name stands for."""
     repo_id, at, revision = str(reference).rpartition("@")
     if not at or Path(reference).exists():
         return read_release(Path(reference))

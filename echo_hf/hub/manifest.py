@@ -46,14 +46,7 @@ class People:
 
 
 def people_of(configs: Mapping[str, Dataset]) -> People:
-    """Counts what concerns people.
-
-    Args:
-        configs: Rows of each config, with the columns of `SAMPLES`; a sample may be in several.
-
-    Returns:
-        The counts.
-    """
+    """Counts what concerns people."""
     waiting, unscreened, named = set(), set(), False
     for row in chain.from_iterable(map(_rows, configs.values())):
         waiting |= {row["id"]} if row["review"] else set()
@@ -225,16 +218,7 @@ class Manifest(Part):
 def make_manifest(
     facts: ReleaseFacts, configs: Mapping[str, ConfigEntry], people: People | None = None
 ) -> Manifest:
-    """The manifest of a release whose card is not written yet.
-
-    Args:
-        facts: What the release says of itself.
-        configs: What was written, by config.
-        people: What its rows mean for people; null where that is not known yet.
-
-    Returns:
-        The manifest.
-    """
+    """The manifest of a release whose card is not written yet."""
     counts = [StageCounts(stage=stage, counts=row) for stage, row in facts.funnel.items()]
     origins = {stage: StageOrigin(**origin) for stage, origin in facts.provenance.items()}
     return Manifest(
@@ -252,14 +236,7 @@ def make_manifest(
 
 
 def facts_of(manifest: Manifest) -> ReleaseFacts:
-    """The facts that a manifest was made from.
-
-    Args:
-        manifest: The manifest.
-
-    Returns:
-        Facts of which `make_manifest` makes it again.
-    """
+    """The facts that a manifest was made from."""
     return ReleaseFacts(
         name=manifest.name,
         target=manifest.target,
@@ -275,17 +252,7 @@ def facts_of(manifest: Manifest) -> ReleaseFacts:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Reads a release's manifest, which is checked as something that may come from anywhere.
-
-    Args:
-        folder: The release.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        ReleaseError: There is none, or it is not one that this version understands.
-    """
+    """Reads a release's manifest, which is checked as something that may come from anywhere."""
     path = folder / MANIFEST
     try:
         return Manifest.model_validate_json(path.read_bytes())
@@ -303,70 +270,25 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def file_entry(folder: Path, path: str) -> FileEntry:
-    """Size and digest of one file of a release.
-
-    Args:
-        folder: The release.
-        path: The file, relative to it.
-
-    Returns:
-        The entry, computed from the file's bytes without holding them all.
-    """
+    """Size and digest of one file of a release."""
     with (folder / path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return FileEntry(path=path, bytes=(folder / path).stat().st_size, sha256=digest)
 
 
 def canonical(row: Mapping[str, Any]) -> bytes:
-    """A row as JSON that is the same wherever it is written: sorted keys, no spaces, UTF-8.
-
-    Args:
-        row: Values by column; pictures are the hexadecimal sha256 of their bytes.
-
-    Returns:
-        The bytes.
-
-    Example:
-        >>> canonical({"b": None, "a": ["x"]})
-        b'{"a":["x"],"b":null}'
-    """
+    """A row as JSON that is the same wherever it is written: sorted keys, no spaces, UTF-8."""
     text = json.dumps(row, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return text.encode()
 
 
 def row_digest(row: Mapping[str, Any]) -> bytes:
-    """Sha256 of a row: of its `canonical` JSON.
-
-    Args:
-        row: Values by column; pictures are the hexadecimal sha256 of their bytes.
-
-    Returns:
-        32 bytes.
-
-    Example:
-        >>> row_digest({"b": None, "a": ["x"]}) == row_digest({"a": ["x"], "b": None})
-        True
-        >>> row_digest({"a": "x"}).hex()[:16]
-        'bac82bcae3ff0e48'
-    """
+    """Sha256 of a row: of its `canonical` JSON."""
     return hashlib.sha256(canonical(row)).digest()
 
 
 def content_digest(rows: Iterable[bytes]) -> str:
-    """Sha256 of the sorted digests of rows: what a config holds, whatever its order and encoding.
-
-    Args:
-        rows: `row_digest` of each row, in any order.
-
-    Returns:
-        64 hexadecimal characters.
-
-    Example:
-        >>> content_digest([b"b", b"a"]) == content_digest([b"a", b"b"])
-        True
-        >>> content_digest([])[:8]
-        'e3b0c442'
-    """
+    """Sha256 of the sorted digests of rows, whatever their order and encoding."""
     return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
 
 
@@ -414,15 +336,7 @@ class Stats(BaseModel):
 
 
 def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
-    """The counts of a release.
-
-    Args:
-        manifest: What it holds.
-        facts: What its run knew beside; null where only the manifest is known.
-
-    Returns:
-        The counts.
-    """
+    """The counts of a release."""
     configs = {
         name: ConfigCounts(
             rows=entry.rows, pictures=entry.pictures, bytes=sum(file.bytes for file in entry.files)
@@ -439,19 +353,7 @@ def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
 
 
 def read_stats(folder: Path, manifest: Manifest) -> Stats:
-    """Reads the counts of a release, which are checked as something that may come from anywhere.
-
-    Args:
-        folder: The release.
-        manifest: Its manifest.
-
-    Returns:
-        The counts; what the manifest alone says where the release has no such file, as those of
-        format 1.
-
-    Raises:
-        ReleaseError: The file is missing or is not understood.
-    """
+    """Reads the counts of a release, which are checked as something that may come from anywhere."""
     if manifest.stats is None:
         return make_stats(manifest)
     path = folder / STATS

@@ -38,15 +38,7 @@ Boxes = list[list[float]]
 
 @dataclass(frozen=True)
 class Shown:
-    """One picture of a row, or why there is none.
-
-    Attributes:
-        position: Of the name it goes back to, among those of its column.
-        digest: Of the picture; null when it could not be had.
-        reason: Why there is none.
-        detail: What a person needs to see the cause.
-        has_place: Whether a null stands for it in the row; an empty box stands for nothing.
-    """
+    """One picture of a row, or why there is none."""
 
     position: int
     digest: str | None
@@ -57,27 +49,13 @@ class Shown:
 
 @dataclass(frozen=True)
 class Pictures:
-    """The pictures that rows name.
-
-    Attributes:
-        store: Where they are.
-        found: What became of each name.
-    """
+    """The pictures that rows name."""
 
     store: PictureStore
     found: Mapping[str, FetchResult]
 
     def shown(self, media: Sequence[Any], boxes: Boxes | str | None) -> Iterator[Shown]:
-        """The pictures of a column.
-
-        Args:
-            media: Names, or pictures that the dataset holds itself.
-            boxes: Parts that are to be cut out of each; null or empty for the pictures themselves;
-                or what is wrong with the boxes.
-
-        Yields:
-            Each picture in order, and whatever cannot be had.
-        """
+        """The pictures of a column."""
         for position, one in enumerate(media):
             whole = self.whole(position, one)
             if isinstance(boxes, str):
@@ -88,15 +66,7 @@ class Pictures:
                 yield from [whole] * max(1, len(boxes or ()))
 
     def whole(self, position: int, one: Any) -> Shown:
-        """A picture as it was posted.
-
-        Args:
-            position: Of the name in its column.
-            one: The name, or the picture.
-
-        Returns:
-            The picture, or why there is none.
-        """
+        """A picture as it was posted."""
         if isinstance(one, Mapping):
             try:
                 return Shown(position, self.store.put(one.get("bytes") or b""))
@@ -117,20 +87,7 @@ class Pictures:
 
 
 def boxes_of(value: Any) -> Boxes | str | None:
-    """Boxes as the dataset has them: a list, or the same in JSON.
-
-    Args:
-        value: Of the column.
-
-    Returns:
-        Left, top, right, bottom of each; null for null; words for what is no list of boxes.
-
-    Example:
-        >>> boxes_of("[[0, 10, 300, 200]]")
-        [[0.0, 10.0, 300.0, 200.0]]
-        >>> boxes_of([[0, 10]])
-        "'[[0, 10]]': expected four numbers a box"
-    """
+    """Boxes as the dataset has them: a list, or the same in JSON."""
     try:
         boxes = json.loads(value or "null") if isinstance(value, str) else value
         found = None if boxes is None else [[float(number) for number in box] for box in boxes]
@@ -144,20 +101,7 @@ def boxes_of(value: Any) -> Boxes | str | None:
 
 
 def inset_box(box: Sequence[float], size: tuple[int, int]) -> tuple[int, int, int, int] | None:
-    """The part of a box that is shown: without its edge, and inside the picture.
-
-    Args:
-        box: Left, top, right, bottom in pixels.
-        size: Width and height of the picture.
-
-    Returns:
-        The same in whole pixels; null when nothing is left.
-
-    Example:
-        >>> inset_box([0, 0, 130.7, 60], (100, 50))
-        (10, 10, 100, 50)
-        >>> inset_box([0, 0, 20, 60], (100, 50))
-    """
+    """The part of a box that is shown: without its edge, and inside the picture."""
     left, top, right, bottom = (int(number) for number in box)
     left, top, right, bottom = inner((left, top, right, bottom), INSET)
     left, top = max(left, 0), max(top, 0)
@@ -176,14 +120,7 @@ def kept_pictures() -> PictureStore:
 
 @dataclass(frozen=True)
 class OfficialPictures:
-    """How pictures are fetched and where they are kept.
-
-    Attributes:
-        store: Where they are kept; beside it, what became of each address.
-        policy: What may be fetched, and for how long.
-        media: Where the picture of a token is: addresses with `{token}`, tried one after another.
-        resolve: Looks names up.
-    """
+    """How pictures are fetched and where they are kept."""
 
     store: PictureStore = field(default_factory=kept_pictures)
     policy: FetchPolicy = field(default_factory=FetchPolicy)
@@ -191,14 +128,7 @@ class OfficialPictures:
     resolve: Resolve = resolve
 
     def fetch(self, names: Iterable[str]) -> Mapping[str, FetchResult]:
-        """Fetches pictures that are not kept yet, with a progress bar.
-
-        Args:
-            names: Addresses and media tokens, in any number.
-
-        Returns:
-            What became of each, with the address that was asked last.
-        """
+        """Fetches pictures that are not kept yet, with a progress bar."""
         found: dict[str, FetchResult] = {}
         left = list(dict.fromkeys(names))
         for place in self.media:
@@ -232,17 +162,7 @@ Row = dict[str, Any]
 
 
 def our_row(given: Mapping[str, Any], pictures: Pictures, provenance: str) -> Row:
-    """A row with all our columns.
-
-    Args:
-        given: Values by column, as the dataset has them.
-        pictures: The pictures that it names.
-        provenance: JSON of where the dataset comes from.
-
-    Returns:
-        Values by column of a released sample, pictures as paths; and `input_media`,
-        `output_media`, `missing_images`, and the columns that only the dataset has.
-    """
+    """A row with all our columns."""
     media = {column: given.get(column) for column in MEDIA_COLUMNS}
     boxes = {column: boxes_of(given.get(name)) for column, name in BOX_COLUMNS.items()}
     cuts = boxes if given.get("is_screenshot") else {}
@@ -268,14 +188,7 @@ def our_row(given: Mapping[str, Any], pictures: Pictures, provenance: str) -> Ro
 
 
 def comments(value: Any) -> list[Row] | None:
-    """Feedback as the dataset has it, with all our fields.
-
-    Args:
-        value: A list of `post_id` and `feedback`, or the same in JSON; null for none.
-
-    Returns:
-        What it does not say is null, but for the post's address.
-    """
+    """Feedback as the dataset has it, with all our fields."""
     given = json.loads(value or "null") if isinstance(value, str) else value
     if given is None:
         return None
@@ -369,21 +282,7 @@ class MissingPicturesWarning(UserWarning):
 def read_official(
     folder: Path, config: str, repo_id: str, pictures: OfficialPictures | None = None
 ) -> Dataset:
-    """Reads one config of a downloaded revision.
-
-    Args:
-        folder: The revision, with `<config>/*.parquet`.
-        config: Name of the config.
-        repo_id: Where it came from, for messages and provenance.
-        pictures: How pictures are fetched; null for the usual way.
-
-    Returns:
-        Rows with all columns of a released sample, and those named above. A picture that cannot be
-        had is null in its place; a `MissingPicturesWarning` counts them by reason.
-
-    Raises:
-        ReleaseError: There is no such config, or it has another layout.
-    """
+    """Reads one config of a downloaded revision."""
     files = sorted((folder / config).glob("*.parquet"))
     if not files:
         raise ReleaseError(

@@ -24,17 +24,7 @@ from echo_hf.tables import Table
 
 
 def released_schema(table: Table) -> pa.Schema:
-    """Arrow types of a table's released rows, with the features that `load_dataset` reads back.
-
-    Lists are written in the notation of datasets before 4.0, which later versions read as well:
-    theirs would make a file unreadable to 3.x when it is loaded without its card.
-
-    Args:
-        table: What the rows keep to.
-
-    Returns:
-        The schema.
-    """
+    """Arrow types of a table's released rows, with the features that `load_dataset` reads back."""
     released = table.released_features
     features = {name: _classic(feature) for name, feature in released.to_dict().items()}
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
@@ -42,15 +32,7 @@ def released_schema(table: Table) -> pa.Schema:
 
 
 def writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Opens a file of a release.
-
-    Args:
-        path: Where it goes.
-        schema: Types of its rows.
-
-    Returns:
-        The writer; what it writes depends on the rows alone.
-    """
+    """Opens a file of a release."""
     return pq.ParquetWriter(
         path,
         schema,
@@ -63,36 +45,12 @@ def writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def leaves(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """The leaves of a schema's columns, by the paths under which Parquet reads them alone.
-
-    Args:
-        schema: The schema.
-
-    Returns:
-        The type of each leaf.
-
-    Example:
-        >>> picture = pa.struct({"bytes": pa.binary(), "path": pa.string()})
-        >>> list(leaves(pa.schema({"id": pa.string(), "pictures": pa.list_(picture)})))
-        ['id', 'pictures.list.element.bytes', 'pictures.list.element.path']
-    """
+    """The leaves of a schema's columns, by the paths under which Parquet reads them alone."""
     return dict(leaf for field in schema for leaf in _leaves(field.name, field.type))
 
 
 def without_pictures(schema: pa.Schema) -> list[str]:
-    """The leaves of a release's rows but for the bytes of their pictures.
-
-    Args:
-        schema: Types of the rows.
-
-    Returns:
-        Paths; of a picture only its name is left, which holds its digest.
-
-    Example:
-        >>> picture = pa.struct({"bytes": pa.binary(), "path": pa.string()})
-        >>> without_pictures(pa.schema({"id": pa.string(), "screenshot": picture}))
-        ['id', 'screenshot.path']
-    """
+    """The leaves of a release's rows but for the bytes of their pictures."""
     return [path for path, kind in leaves(schema).items() if not pa.types.is_binary(kind)]
 
 
@@ -143,16 +101,7 @@ EXTENSIONS = {
 
 @dataclass
 class Batch:
-    """Rows that are held in memory together, and become one row group.
-
-    Attributes:
-        table: What its rows keep to.
-        rows: The rows, pictures embedded.
-        digests: `row_digest` of each row.
-        pictures: How many pictures are in them.
-        dehydrated: How many rows have content left out.
-        size: Bytes of the rows as JSON and of their pictures.
-    """
+    """Rows that are held in memory together, and become one row group."""
 
     table: Table
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -178,15 +127,7 @@ class Batch:
 
 @dataclass
 class Written:
-    """What was written of one config.
-
-    Attributes:
-        paths: The Parquet files, in order.
-        digests: `row_digest` of each row, in order.
-        pictures: How many pictures are embedded, repetitions counted.
-        dehydrated: How many rows have content left out.
-        loaded_bytes: Size of the rows as Arrow.
-    """
+    """What was written of one config."""
 
     paths: list[Path] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
@@ -198,21 +139,7 @@ class Written:
 def write_shards(
     folder: Path, dataset: Dataset, table: Table, store: PictureStore, shard_bytes: int
 ) -> Written:
-    """Writes a config as `test-00000-of-0000N.parquet`, holding one batch in memory at a time.
-
-    Args:
-        folder: Where to; it must exist.
-        dataset: Rows with the columns of the table.
-        table: What the rows keep to.
-        store: Where their pictures are.
-        shard_bytes: Bytes of rows and pictures after which a new file begins.
-
-    Returns:
-        The files and what is in them; without rows, one file with all columns.
-
-    Raises:
-        PictureError: A picture is missing or has changed.
-    """
+    """Writes a config as `test-00000-of-0000N.parquet`, holding one batch in memory at a time."""
     written, schema = Written(), released_schema(table)
     batches = _batches(dataset, table, store, min(BATCH_BYTES, shard_bytes))
     numbered = _numbered(batches, shard_bytes)
@@ -231,20 +158,7 @@ def write_shards(
 
 
 def embedded(row: dict[str, Any], store: PictureStore, table: Table) -> dict[str, Any]:
-    """A row with its pictures in place of their digests.
-
-    Args:
-        row: Values by column of the table.
-        store: Where the pictures are.
-        table: What the row keeps to.
-
-    Returns:
-        Values by column of its released features: a picture is `{"bytes": ..., "path": ...}`, its
-        bytes as they are stored, its path `<sha256>.<ending of its real format>`.
-
-    Raises:
-        PictureError: A picture is missing or has changed.
-    """
+    """A row with its pictures in place of their digests."""
     shown = dict(row)
     for column in table.pictures:
         value = row[column]

@@ -50,14 +50,7 @@ Files = Mapping[str, RepoFile]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A release on its way to a repository.
-
-    Attributes:
-        release: The release, as it may be passed on.
-        remote: The repository.
-        tag: What the revision is to be called.
-        since: What its card says changed since the last revision; null to leave what it says.
-    """
+    """A release on its way to a repository."""
 
     release: Release
     remote: Remote
@@ -65,30 +58,11 @@ class Candidate:
     since: str | None = None
 
     def differences(self, there: Files) -> Changes:
-        """What differs from a revision.
-
-        Args:
-            there: The files of the revision.
-
-        Returns:
-            What a commit would have to change.
-        """
+        """What differs from a revision."""
         return self._differences(there, self.tag, self.since)
 
     def is_at(self, commit: str, there: Files, tags: Iterable[str] = ()) -> bool:
-        """Whether a commit is the release; what its card compares it with is no part of that.
-
-        Args:
-            commit: The commit.
-            there: Its files.
-            tags: Tags that are on it, any of which its card may name.
-
-        Returns:
-            True when nothing would have to change.
-
-        Raises:
-            HubError: The Hub is out of reach.
-        """
+        """Whether a commit is the release; what its card compares it with is no part of that."""
         found = self.differences(there)
         if not found:
             return True
@@ -98,19 +72,7 @@ class Candidate:
         return any(not self._differences(there, name, since) for name in (self.tag, *tags))
 
     def is_repacked_at(self, commit: str, there: Files, tags: Iterable[str]) -> bool:
-        """Whether a commit is the release as another version of the toolkit wrote it.
-
-        Args:
-            commit: The commit.
-            there: Its files.
-            tags: Tags that are on it, one of which its card has to name.
-
-        Returns:
-            True when it holds the same rows and says the same of them, in other files.
-
-        Raises:
-            HubError: The Hub is out of reach.
-        """
+        """Whether a commit is the release as another version of the toolkit wrote it."""
         folder = self._beside(commit)
         if not is_same_release(self.release.manifest, folder, there):
             return False
@@ -138,18 +100,7 @@ BRANCHES = frozenset({"main", "refs"})
 def check_publishable(
     release: Release, *, allow_rules: bool = False, allow_unscreened: bool = False
 ) -> None:
-    """Refuses a release that must not, or not without being told so, be published.
-
-    Args:
-        release: The release.
-        allow_rules: Whether answers may come from plain rules.
-        allow_unscreened: Whether samples may be in it that no safety model has looked at.
-
-    Raises:
-        ReleaseError: Somebody has to look at it first, a reviewer has removed, changed or opened a
-            sample of it since it was built, or it was not allowed.
-        ReviewError: The decisions beside it are not understood.
-    """
+    """Refuses a release that must not, or not without being told so, be published."""
     manifest, place = release.manifest, f"release {str(release.path)!r}"
     if manifest.open_reviews:
         raise ReleaseError(
@@ -170,15 +121,7 @@ def check_publishable(
 
 
 def check_names(repo_id: str, tag: str) -> None:
-    """Refuses a name that the Hub would not take, or would take for something else.
-
-    Args:
-        repo_id: Of a repository.
-        tag: Of a revision.
-
-    Raises:
-        HubError: One of them is no such name.
-    """
+    """Refuses a name that the Hub would not take, or would take for something else."""
     check_repository(repo_id)
     if not TAG.fullmatch(tag) or COMMIT.fullmatch(tag) or tag in BRANCHES or _is_no_ref(tag):
         raise HubError(
@@ -188,14 +131,7 @@ def check_names(repo_id: str, tag: str) -> None:
 
 
 def check_repository(repo_id: str) -> None:
-    """Refuses a name that the Hub would not take for a repository's.
-
-    Args:
-        repo_id: The name.
-
-    Raises:
-        HubError: It is no such name.
-    """
+    """Refuses a name that the Hub would not take for a repository's."""
     try:
         validate_repo_id(repo_id)
     except HFValidationError:
@@ -245,19 +181,7 @@ def _is_no_ref(tag: str) -> bool:
 
 @contextmanager
 def passed_on(release: Release, say: Callable[[str], None] | None = None) -> Iterator[Release]:
-    """The release as it may be passed on.
-
-    Args:
-        release: A release, which stays as it is.
-        say: Told how much is left out, where anything is.
-
-    Yields:
-        The release itself where nothing forbids it or its rights are stated; else a copy without
-        what the terms of a platform forbid to repeat, which is gone when the block ends.
-
-    Raises:
-        ReleaseError: It has changed since it was written.
-    """
+    """The release as it may be passed on."""
     count = to_leave_out(release)
     if not count:
         yield release
@@ -271,20 +195,7 @@ def passed_on(release: Release, say: Callable[[str], None] | None = None) -> Ite
 
 
 def to_leave_out(release: Release) -> int:
-    """How many rows hold content that must not be passed on.
-
-    What a row says of itself is not asked: one that was put back in part says that it lacks
-    something, and holds the rest.
-
-    Args:
-        release: A release; its pictures are not read.
-
-    Returns:
-        Their number, in all configs; rows of which the content is left out already are none.
-
-    Raises:
-        ReleaseError: A config or a file of it is none that this version writes.
-    """
+    """How many rows hold content that must not be passed on."""
     rights = release.manifest.statements.rights
     if may_pass_on_all(rights):
         return 0
@@ -311,14 +222,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Published:
-    """Where a release is now.
-
-    Attributes:
-        url: Its page: of the tag, or of the pull request.
-        commit: The commit that holds it.
-        tag: The tag that is on this commit; null for a pull request, which has none.
-        unchanged: Whether all of it was there before, so that no commit was made.
-    """
+    """Where a release is now."""
 
     url: str
     commit: str
@@ -403,18 +307,7 @@ def publish(
 
 
 def summary(published: Published) -> str:
-    """What was done, in a line.
-
-    Args:
-        published: Where a release is now.
-
-    Returns:
-        The line, with what is left to do.
-
-    Example:
-        >>> summary(Published("https://hub.example/datasets/o/n/tree/v1", "4d2f", "v1", True))
-        'nothing changed: https://hub.example/datasets/o/n/tree/v1 is this release'
-    """
+    """What was done, in a line."""
     if published.tag is None:
         done = "nothing changed" if published.unchanged else "proposed"
         rest = "the same command without --create-pr makes the tag once it is merged"

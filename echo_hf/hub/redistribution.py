@@ -17,49 +17,18 @@ Sample = Mapping[str, Any]
 
 
 def restricted_platforms(sample: Sample, rights: Collection[str] = ()) -> list[str]:
-    """The platforms whose terms forbid passing on what a sample holds, told by its addresses.
-
-    Args:
-        sample: A row of samples.
-        rights: Platforms of which a right to do so is stated.
-
-    Returns:
-        Their names in order; none when the sample may be passed on as it is.
-
-    Example:
-        >>> sample = {"post_urls": ["https://x.com/i/status/9"]}
-        >>> restricted_platforms(sample), restricted_platforms(sample, {"x": "by contract"})
-        (['x'], [])
-    """
+    """The platforms whose terms forbid passing on what a sample holds, told by its addresses."""
     return restricted_posts(addresses_of(sample), rights)
 
 
 def restricted_posts(urls: Iterable[str | None], rights: Collection[str] = ()) -> list[str]:
-    """The platforms among the addresses of posts whose terms forbid passing these on.
-
-    Args:
-        urls: Addresses of posts.
-        rights: Platforms of which a right to do so is stated.
-
-    Returns:
-        Their names in order.
-
-    Example:
-        >>> restricted_posts(["https://x.com/i/status/9", "https://example.org/a", None])
-        ['x']
-    """
+    """The platforms among the addresses of posts whose terms forbid passing these on."""
     named = {platform_of(url) for url in urls if url}
     return sorted((named & RESTRICTED) - set(rights))
 
 
 def may_pass_on_all(rights: Collection[str]) -> bool:
     """Whether nothing is forbidden that no right is stated to.
-
-    Args:
-        rights: Platforms of which a right to pass posts on is stated.
-
-    Returns:
-        Whether every platform whose terms forbid it is among them.
 
     Example:
         >>> may_pass_on_all({"x": "by contract"}), may_pass_on_all({"bluesky": "consent"})
@@ -69,20 +38,7 @@ def may_pass_on_all(rights: Collection[str]) -> bool:
 
 
 def addresses_of(sample: Sample) -> Iterator[str | None]:
-    """The addresses of all posts that a sample names or quotes, some of them several times.
-
-    Args:
-        sample: A row of samples; columns that it lacks name nobody.
-
-    Yields:
-        Addresses; null where one is not told.
-
-    Example:
-        >>> span = {"post_url": "https://a.example/2"}
-        >>> sample = {"post_urls": ["https://a.example/1"], "prompt_spans": [span]}
-        >>> list(addresses_of(sample))
-        ['https://a.example/1', 'https://a.example/2']
-    """
+    """The addresses of all posts that a sample names or quotes, some of them several times."""
     yield from sample.get("post_urls") or []
     said = sample.get("community_feedback") or []
     yield from (one["post_url"] for one in said)
@@ -105,14 +61,7 @@ UNKNOWN = ""  # in the place of a digest
 
 @dataclass(frozen=True)
 class Samples:
-    """What the samples of a release mean for the rows beside them.
-
-    Attributes:
-        free: Names of samples that may be passed on as they are.
-        of_words: Names of others that are known to start from words alone.
-        posted: Digests of the pictures of others.
-        rights: By platform what permits passing its posts on.
-    """
+    """What the samples of a release mean for the rows beside them."""
 
     free: frozenset[str]
     of_words: frozenset[str]
@@ -121,15 +70,7 @@ class Samples:
 
 
 def samples_of(configs: Mapping[str, Iterable[Row]], rights: Mapping[str, str]) -> Samples:
-    """Looks through the samples of a release.
-
-    Args:
-        configs: Rows of samples by config, pictures by digest.
-        rights: By platform what permits passing its posts on.
-
-    Returns:
-        What must be known of them.
-    """
+    """Looks through the samples of a release."""
     every = [(name, row) for name, rows in configs.items() for row in rows]
     held = [(name, row) for name, row in every if restricted_platforms(row, rights)]
     ids = {row["id"] for _, row in held}
@@ -143,36 +84,13 @@ def samples_of(configs: Mapping[str, Iterable[Row]], rights: Mapping[str, str]) 
 
 
 def pictures_in(row: Row) -> list[str]:
-    """The digests of the pictures that a row of samples holds.
-
-    Example:
-        >>> pictures_in({"input_images": ["a"], "output_images": None, "screenshot": "b"})
-        ['a', 'b']
-    """
+    """The digests of the pictures that a row of samples holds."""
     lists = [*(row["input_images"] or []), *(row["output_images"] or []), row["screenshot"]]
     return [digest for digest in lists if digest is not None]
 
 
 def without_words(table: str, row: Row) -> dict[str, Any]:
-    """A row about a sample that must not be passed on, of another table than the samples.
-
-    Ratings and choices stay; what systems and judges said about the posted words and pictures
-    does not, and neither do quotations in their provenance.
-
-    Args:
-        table: Name of the table.
-        row: A row of it.
-
-    Returns:
-        The row with null in the place of such texts.
-
-    Raises:
-        SpanError: The provenance is no JSON object.
-
-    Example:
-        >>> without_words("ratings", {"rating": 7.0, "explanation": "The fox is red."})
-        {'rating': 7.0, 'explanation': None}
-    """
+    """A row about a sample that must not be passed on, of another table than the samples."""
     silent = {**row, **dict.fromkeys(QUOTING.get(table, ()))}
     return silent | {name: without_quotes(row[name]) for name in {"provenance"} & set(row)}
 
@@ -180,17 +98,7 @@ def without_words(table: str, row: Row) -> dict[str, Any]:
 def passed_on_rows(
     table: str, rows: Iterable[Row], samples: Samples
 ) -> tuple[list[dict[str, Any]], Counter[LeftOut]]:
-    """The rows of a table beside the samples as they may be passed on.
-
-    Args:
-        table: Name of the table.
-        rows: Its rows, pictures by digest.
-        samples: What the release holds of samples; a row about another one is taken for one about
-            a sample that must not be passed on.
-
-    Returns:
-        The rows that may be passed on, and how many are not there, or lack texts and pictures.
-    """
+    """The rows of a table beside the samples as they may be passed on."""
     kept: list[dict[str, Any]] = []
     counts: Counter[LeftOut] = Counter()
     for row in rows:

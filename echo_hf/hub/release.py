@@ -45,14 +45,7 @@ from echo_hf.tables import Table
 
 
 def is_complete(path: Path) -> bool:
-    """Whether each file that the manifest lists is there with its size; contents are not read.
-
-    Args:
-        path: A folder that may hold a release.
-
-    Returns:
-        False also where there is no release, or its manifest is not understood.
-    """
+    """Whether each file that the manifest lists is there with its size; contents are not read."""
     folder = complete(path.resolve())
     try:
         sizes = {entry.path: entry.bytes for entry in read_manifest(folder).files}
@@ -62,16 +55,7 @@ def is_complete(path: Path) -> bool:
 
 
 def verify_release(path: Path, config: str | None = None) -> None:
-    """Compares every file with the manifest; hidden files, which tools leave, are not looked at.
-
-    Args:
-        path: The release.
-        config: Looks at the card and the files of this config alone, as of a release of which
-            only a part was downloaded; null for all.
-
-    Raises:
-        ReleaseError: A file is missing, has changed, or is not listed; or there is no such config.
-    """
+    """Compares every file with the manifest; hidden files, which tools leave, are not looked at."""
     folder = complete(path.resolve())
     manifest = read_manifest(folder)
     listed = manifest.files if config is None else _part(folder, manifest, config)
@@ -193,25 +177,7 @@ def write_release(
     *,
     shard_bytes: int = SHARD_BYTES,
 ) -> Release:
-    """Writes a release; one that is there already stays until the new one is complete.
-
-    The same rows and facts give the same bytes. One writer at a time: a run holds a lock.
-
-    Args:
-        folder: Where to; absent, empty, or a release.
-        configs: Rows of each config, with the columns of its table and no others.
-        pictures: Where the pictures are that the rows name.
-        facts: What the release says of itself.
-        shard_bytes: Bytes of rows and pictures after which a new Parquet file begins.
-
-    Returns:
-        The release, read back.
-
-    Raises:
-        ReleaseError: A config has an unknown name, or `folder` holds something else.
-        TableError: A dataset lacks a column, or has one too many.
-        PictureError: A picture is missing or has changed; the old release stays.
-    """
+    """Writes a release; one that is there already stays until the new one is complete."""
     _check_configs(configs)
     with replaced_whole(folder.resolve(), NAMES) as partial:
         _write(partial, configs, pictures, facts, shard_bytes)
@@ -219,30 +185,12 @@ def write_release(
 
 
 def check_place(folder: Path) -> None:
-    """Refuses a place where no release can be written, before much work is done for it.
-
-    Args:
-        folder: Where one is to go.
-
-    Raises:
-        ReleaseError: It is a file, or holds something else than a release.
-    """
+    """Refuses a place where no release can be written, before much work is done for it."""
     check_replaceable(folder.resolve(), NAMES)
 
 
 def read_release(path: Path, cache: Path | None = None) -> Release:
-    """Opens a release, without reading its rows.
-
-    Args:
-        path: Its folder.
-        cache: As of `Release`.
-
-    Returns:
-        The release.
-
-    Raises:
-        ReleaseError: There is none, or its manifest is not understood.
-    """
+    """Opens a release, without reading its rows."""
     path = complete(path.resolve())
     return Release(path, read_manifest(path), cache)
 
@@ -311,17 +259,7 @@ def _write_config(
 
 
 def released_facts(release: Release) -> ReleaseFacts:
-    """What a release says of itself.
-
-    Args:
-        release: The release.
-
-    Returns:
-        The facts, with what was counted when it was built.
-
-    Raises:
-        ReleaseError: Its counts cannot be read.
-    """
+    """What a release says of itself."""
     stats = read_stats(release.path, release.manifest)
     facts = facts_of(release.manifest)
     # A manifest's keys are sorted; the counts are in the order of the stages.
@@ -345,19 +283,7 @@ STRUCTS = ("community_feedback", "picture_sources")
 
 
 def unpacked(release: Release, pictures: PictureStore) -> dict[str, Dataset]:
-    """The rows of a release as a run has them, one row group in memory at a time with pictures.
-
-    Args:
-        release: The release, which may come from anywhere.
-        pictures: Where its pictures go.
-
-    Returns:
-        Rows by config, of which `write_release` makes the release again.
-
-    Raises:
-        ReleaseError: A config or a file of it is none that this version writes.
-        PictureError: A picture cannot be decoded.
-    """
+    """The rows of a release as a run has them, one row group in memory at a time with pictures."""
     return {
         name: _dataset(release.path, entry, _table(release, name), pictures)
         for name, entry in release.manifest.configs.items()
@@ -365,18 +291,7 @@ def unpacked(release: Release, pictures: PictureStore) -> dict[str, Dataset]:
 
 
 def rows_of(release: Release, config: str) -> Iterator[dict[str, Any]]:
-    """The rows of a config, without reading its pictures.
-
-    Args:
-        release: The release, which may come from anywhere.
-        config: One that it has.
-
-    Yields:
-        Each row, pictures by the digest in their names; empty where a name is no digest.
-
-    Raises:
-        ReleaseError: The config or a file of it is none that this version writes.
-    """
+    """The rows of a config, without reading its pictures."""
     table = _table(release, config)
     for entry in release.manifest.configs[config].files:
         path = release.path / entry.path

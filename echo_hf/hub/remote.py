@@ -31,14 +31,7 @@ KNOWN = (HfHubHTTPError, LocalTokenNotFoundError, LocalEntryNotFoundError, Offli
 
 @contextmanager
 def hub_errors(doing: str) -> Iterator[None]:
-    """Turns whatever the Hub's client raises into a `HubError`; nothing else belongs inside.
-
-    Args:
-        doing: What is being done, as in "cannot ...".
-
-    Raises:
-        HubError: The client raised something.
-    """
+    """Turns whatever the Hub's client raises into a `HubError`; nothing else belongs inside."""
     try:
         yield
     except Exception as error:  # the client passes on what its own libraries raise
@@ -46,14 +39,7 @@ def hub_errors(doing: str) -> Iterator[None]:
 
 
 def status_of(error: BaseException) -> int | None:
-    """The status with which the Hub refused, null where it gave none.
-
-    Args:
-        error: What the client raised, or a `HubError` made of it.
-
-    Returns:
-        A status of HTTP.
-    """
+    """The status with which the Hub refused, null where it gave none."""
     origin = _origin(error)
     return origin.response.status_code if isinstance(origin, HfHubHTTPError) else None
 
@@ -104,13 +90,7 @@ Operation = CommitOperationAdd | CommitOperationDelete
 
 @dataclass(frozen=True)
 class State:
-    """What a repository was at one moment.
-
-    Attributes:
-        head: The commit that its main branch pointed to.
-        tags: The commit of each tag.
-        private: Whether only its owners see it.
-    """
+    """What a repository was at one moment."""
 
     head: str
     tags: Mapping[str, str]
@@ -123,12 +103,7 @@ class State:
 
 @dataclass(frozen=True)
 class Remote:
-    """A dataset repository, which may be yet to be made.
-
-    Attributes:
-        api: The Hub's client, with its address and its token.
-        repo_id: Its name, `NAMESPACE/NAME`.
-    """
+    """A dataset repository, which may be yet to be made."""
 
     api: HfApi
     repo_id: str
@@ -139,11 +114,7 @@ class Remote:
         return f"{self.api.endpoint}/datasets/{self.repo_id}"
 
     def check_token(self) -> None:
-        """Refuses a token that is missing, unknown, or may only read.
-
-        Raises:
-            HubError: It is; or the Hub is out of reach.
-        """
+        """Refuses a token that is missing, unknown, or may only read."""
         if self.api.token is False:
             raise HubError(f"cannot publish to {self.repo_id!r}: {NO_TOKEN}")
         with hub_errors(f"publish to {self.repo_id!r}"):
@@ -155,11 +126,7 @@ class Remote:
             )
 
     def check_writable(self) -> None:
-        """Refuses a repository that the token may not change.
-
-        Raises:
-            HubError: It is; or the Hub is out of reach.
-        """
+        """Refuses a repository that the token may not change."""
         try:
             with hub_errors(f"publish to {self.repo_id!r}"):
                 self.api.auth_check(self.repo_id, repo_type=KIND, write=True)
@@ -172,14 +139,7 @@ class Remote:
             ) from error
 
     def state(self) -> State | None:
-        """What it is now.
-
-        Returns:
-            Its state; null when there is no such repository.
-
-        Raises:
-            HubError: The Hub is out of reach.
-        """
+        """What it is now."""
         try:
             with hub_errors(f"read {self.repo_id!r}"):
                 refs = self.api.list_repo_refs(self.repo_id, repo_type=KIND)
@@ -193,17 +153,7 @@ class Remote:
         return State(heads[MAIN], tags, bool(info.private))
 
     def create(self, private: bool) -> State:
-        """Makes it.
-
-        Args:
-            private: Whether only its owners may see it.
-
-        Returns:
-            Its first state.
-
-        Raises:
-            HubError: The token may not, or the Hub is out of reach.
-        """
+        """Makes it."""
         with hub_errors(f"create {self.repo_id!r}"):
             self.api.create_repo(self.repo_id, repo_type=KIND, private=private, exist_ok=True)
         state = self.state()
@@ -212,17 +162,7 @@ class Remote:
         return state
 
     def files(self, revision: str) -> dict[str, RepoFile]:
-        """The files of a revision.
-
-        Args:
-            revision: A commit, or the name of a pull request's branch.
-
-        Returns:
-            Sizes and digests by path.
-
-        Raises:
-            HubError: There is no such revision, or the Hub is out of reach.
-        """
+        """The files of a revision."""
         with hub_errors(f"list the files of {self.repo_id!r}"):
             found = self.api.list_repo_tree(
                 self.repo_id, revision=revision, repo_type=KIND, recursive=True
@@ -230,29 +170,12 @@ class Remote:
             return {each.path: each for each in found if isinstance(each, RepoFile)}
 
     def commit_of(self, revision: str) -> str:
-        """The commit that a branch, a tag or a pull request's branch points to.
-
-        Args:
-            revision: Its name.
-
-        Returns:
-            The commit.
-
-        Raises:
-            HubError: There is no such revision, or the Hub is out of reach.
-        """
+        """The commit that a branch, a tag or a pull request's branch points to."""
         with hub_errors(f"find {revision!r} of {self.repo_id!r}"):
             return str(self.api.dataset_info(self.repo_id, revision=revision).sha)
 
     def open_pulls(self) -> dict[str, str]:
-        """Open pull requests.
-
-        Returns:
-            The page of each, by the name of its branch.
-
-        Raises:
-            HubError: The Hub is out of reach.
-        """
+        """Open pull requests."""
         with hub_errors(f"list the pull requests of {self.repo_id!r}"):
             found = self.api.get_repo_discussions(
                 self.repo_id,
@@ -265,20 +188,7 @@ class Remote:
     def commit(
         self, operations: Iterable[Operation], message: str, parent: str, *, create_pr: bool
     ) -> CommitInfo:
-        """Makes one commit on a state that was seen; the files of it come first.
-
-        Args:
-            operations: What to add and to delete.
-            message: What it is about.
-            parent: The commit it is made for.
-            create_pr: Whether to propose it only.
-
-        Returns:
-            The commit.
-
-        Raises:
-            HubError: Somebody published meanwhile, the token may not, or the Hub is out of reach.
-        """
+        """Makes one commit on a state that was seen; the files of it come first."""
         try:
             with hub_errors(f"publish to {self.repo_id!r}"):
                 return self.api.create_commit(
@@ -299,15 +209,7 @@ class Remote:
             ) from error
 
     def tag(self, name: str, commit: str) -> None:
-        """Puts a tag on a commit.
-
-        Args:
-            name: The tag.
-            commit: The commit.
-
-        Raises:
-            HubError: It is on another commit, the token may not, or the Hub is out of reach.
-        """
+        """Puts a tag on a commit."""
         try:
             with hub_errors(f"tag {commit[:10]} of {self.repo_id!r} as {name!r}"):
                 self.api.create_tag(self.repo_id, tag=name, revision=commit, repo_type=KIND)

@@ -65,22 +65,7 @@ class _Response(BaseModel):
 
 
 def finish_of(completion: Completion) -> Finish:
-    """The word under which it is recorded how a call ended.
-
-    What an engine says of an error stays where it was said; only its kind is passed on.
-
-    Args:
-        completion: What came back.
-
-    Returns:
-        `stop` for an answer, else what kind of failure it is.
-
-    Example:
-        >>> finish_of(Completion("a fox")), finish_of(Completion(None, "no power in Oslo"))
-        ('stop', 'error')
-        >>> finish_of(Completion("a f", None, "length"))
-        'length'
-    """
+    """The word under which it is recorded how a call ended."""
     if completion.is_answer:
         return STOP
     if completion.error == Failed.NEEDS_MODEL:
@@ -89,14 +74,7 @@ def finish_of(completion: Completion) -> Finish:
 
 
 def is_recordable(completion: Completion) -> bool:
-    """Whether what came back can be written down and will be read again.
-
-    Args:
-        completion: What came back.
-
-    Returns:
-        False for a text of half characters, or a longer one than `read_responses` takes.
-    """
+    """Whether what came back can be written down and will be read again."""
     text = (completion.text or "") if completion.is_answer else ""
     # Half of a surrogate pair is no text that a file could hold.
     data = text.encode("utf-8", "replace")
@@ -104,17 +82,7 @@ def is_recordable(completion: Completion) -> bool:
 
 
 def read_responses(path: Path) -> Iterator[tuple[bytes, Completion]]:
-    """Reads one file of recorded answers.
-
-    Args:
-        path: A Parquet file with the columns of `RESPONSES`.
-
-    Yields:
-        The key of each request, and what came back for it; a failed call has no text.
-
-    Raises:
-        ReleaseError: It is no such file, or a row is none that this toolkit writes.
-    """
+    """Reads one file of recorded answers."""
     try:
         _check_shape(path, pq.read_metadata(path))
         # As a dictionary, a text that stands in every row is in memory once.
@@ -197,13 +165,7 @@ MayQuote = Callable[[Sequence[str]], bool]
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, as far as its answer's row tells of it.
-
-    Attributes:
-        key: Its key.
-        task: The stage that asks it.
-        sources: Addresses of the posts that go into it, in order.
-    """
+    """A request, as far as its answer's row tells of it."""
 
     key: bytes
     task: str
@@ -212,12 +174,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Responses:
-    """What was written.
-
-    Attributes:
-        rows: How many answers, failed calls among them.
-        left_out: How many are not there, by reason.
-    """
+    """What was written."""
 
     rows: int
     left_out: Mapping[LeftOut, int]
@@ -231,22 +188,7 @@ def write_responses(
     *,
     restricted: frozenset[str] = RESTRICTED,
 ) -> Responses:
-    """Writes the stored answers to requests, each once, in the order of their keys.
-
-    Of a call that failed there is a row that says how, without a text. The requests are gone
-    through once; a few thousand answers are in memory at a time.
-
-    Args:
-        folder: The run; a file that it has already stays until the new one is complete.
-        requests: What the stages ask, with its keys; equal ones may stand there again.
-        store: Where the answers are.
-        posts: The posts that the requests are made from, with `url` and `platform`.
-        restricted: Platforms whose posts may not be passed on: an answer that one of their posts
-            went into is left out, or nobody knows which.
-
-    Returns:
-        How many rows there are, and how many were left out.
-    """
+    """Writes the stored answers to requests, each once, in the order of their keys."""
     chosen = _Chosen(store, _may_quote(posts, restricted))
     # Of what a killed run left in the cache, the next one sweeps this.
     partial = folder.cache / "tmp-responses.parquet"
@@ -351,10 +293,7 @@ ROWS = "select * from recorded where key in ({0})"
 
 
 class Recorded:
-    """Recorded answers by the key of their request; a context manager.
-
-    They are on disk while it is open, in a file that nobody else sees.
-    """
+    """Recorded answers by the key of their request; a context manager."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None)
@@ -362,14 +301,7 @@ class Recorded:
         self._connection.execute(TABLE)
 
     def add(self, answers: Iterable[tuple[bytes, Completion]]) -> None:
-        """Takes in answers.
-
-        Args:
-            answers: The key of each request, and what came back for it.
-
-        Raises:
-            ReleaseError: A key is there already: two answers, and nobody knows which was read.
-        """
+        """Takes in answers."""
         self._connection.execute("begin")
         for key, completion in answers:
             usage = completion.usage
@@ -385,14 +317,7 @@ class Recorded:
         self._connection.execute("commit")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
-        """What is recorded of requests.
-
-        Args:
-            keys: Keys of requests, as `request_keys` computes them.
-
-        Returns:
-            A completion for each key of which something is.
-        """
+        """What is recorded of requests."""
         found = {}
         for start in range(0, len(keys), MOST_VARIABLES):
             some = keys[start : start + MOST_VARIABLES]
@@ -416,18 +341,7 @@ class Recorded:
 
 
 def read_recorded(path: Path) -> Recorded:
-    """Reads the answers that a release carries.
-
-    Args:
-        path: The release, or its card, its manifest and its responses.
-
-    Returns:
-        The answers, to be closed.
-
-    Raises:
-        ReleaseError: It carries none, they have changed since it was written, or they are not what
-            this toolkit writes.
-    """
+    """Reads the answers that a release carries."""
     release = read_release(path)
     configs = release.manifest.configs
     if CONFIG not in configs:

@@ -26,14 +26,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Holding:
-    """A revision that holds posts which somebody wants removed.
-
-    Attributes:
-        revision: Its tag, or `main`.
-        commit: The commit it is on.
-        samples: Ids of the samples that name or quote one of the posts.
-        answers: How many stored answers of models one of the posts went into.
-    """
+    """A revision that holds posts which somebody wants removed."""
 
     revision: str
     commit: str
@@ -44,19 +37,7 @@ class Holding:
 def revisions_holding(
     repo_id: str, urls: Collection[str], *, api: HfApi | None = None
 ) -> list[Holding]:
-    """Finds the tags of a repository that still hold posts, and whether its main branch does.
-
-    Args:
-        repo_id: The dataset repository, `NAMESPACE/NAME`.
-        urls: Canonical addresses of posts.
-        api: The Hub's client; null for one with huggingface_hub's own address and token.
-
-    Returns:
-        Those that do, in the order of their names.
-
-    Raises:
-        HubError: There is no such repository, or the Hub is out of reach.
-    """
+    """Finds the tags of a repository that still hold posts, and whether its main branch does."""
     remote = Remote(api or HfApi(), repo_id)
     state = remote.state()
     if state is None:
@@ -71,16 +52,7 @@ def revisions_holding(
 
 
 def delete_tags(repo_id: str, tags: Iterable[str], *, api: HfApi | None = None) -> None:
-    """Deletes tags; a commit that no tag or branch leads to is still there for who knows its hash.
-
-    Args:
-        repo_id: The dataset repository.
-        tags: Names of tags.
-        api: As for `revisions_holding`.
-
-    Raises:
-        HubError: A tag is not there, the token may not, or the Hub is out of reach.
-    """
+    """Deletes tags; their commits are still there for who knows their hashes."""
     client = api or HfApi()
     for tag in tags:
         with hub_errors(f"delete tag {tag!r} of {repo_id!r}"):

@@ -61,17 +61,7 @@ class Results(BaseModel):
 
 
 def read_results(path: Path) -> Dataset:
-    """Reads the figures of a run.
-
-    Args:
-        path: Its `results.json`.
-
-    Returns:
-        Rows of `RESULTS`, in the order of their keys.
-
-    Raises:
-        RunError: It cannot be read, or has another shape.
-    """
+    """Reads the figures of a run."""
     try:
         found = Results.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -101,34 +91,14 @@ OF_OUTPUTS = ("image", "output_sha256", "output_a_sha256", "output_b_sha256")
 
 @dataclass(frozen=True)
 class RunTables:
-    """The tables of a run beside its samples.
-
-    Attributes:
-        configs: Rows by config; a config whose file is not there is not here.
-        left_out: For each config, rows that are not taken over, by reason.
-    """
+    """The tables of a run beside its samples."""
 
     configs: Mapping[str, Dataset]
     left_out: Mapping[str, Mapping[str, int]]
 
 
 def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTables:
-    """Reads what a run's folder holds beside its stages.
-
-    What is about a sample goes on only while that sample is in the release, with the prompt and the
-    inputs that it was about: whatever a withdrawn post led to is not published again.
-
-    Args:
-        root: The run's folder.
-        samples: Rows of `SAMPLES` by config: what the release will hold.
-        cache: Folder for memory-mapped copies.
-
-    Returns:
-        The tables.
-
-    Raises:
-        RunError: A file cannot be read.
-    """
+    """Reads what a run's folder holds beside its stages."""
     digests = dict(_digests(samples))
     configs, left_out = {}, {}
     for name in SCORE_CONFIGS:
@@ -144,21 +114,7 @@ def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTa
 def cleaned_outputs(
     configs: Mapping[str, Dataset], pictures: PictureStore
 ) -> tuple[dict[str, Dataset], int]:
-    """The rows of a release without metadata in the images that systems drew.
-
-    A run keeps them as they came, whoever wrote them; here all of them pass, and whatever names one
-    by its digest follows.
-
-    Args:
-        configs: Rows by config.
-        pictures: Where the images are, and go without metadata.
-
-    Returns:
-        The rows by config, and how many outputs lack an image that cannot be cleaned.
-
-    Raises:
-        PictureError: An image is missing or has changed.
-    """
+    """The rows of a release without metadata in the images that systems drew."""
     if OUTPUTS.name not in configs:
         return dict(configs), 0
     drawn = configs[OUTPUTS.name].with_format("arrow")[:]["image"].to_pylist()
@@ -218,15 +174,7 @@ def _of_samples(rows: Dataset, digests: Mapping[str, str | None]) -> tuple[Datas
 def left_out_reasons(
     rows: pa.Table, digests: Mapping[str, str | None]
 ) -> tuple[LeftOut | None, ...]:
-    """Why rows about samples do not count, null for those that do.
-
-    Args:
-        rows: Rows with sample_id and, where there is one, sample_digest.
-        digests: Digest of each sample of the benchmark.
-
-    Returns:
-        A reason for each row about a sample that is not there, or is another one by now.
-    """
+    """Why rows about samples do not count, null for those that do."""
     columns = [name for name in (SAMPLE, DIGEST) if name in rows.column_names]
     return tuple(_left_out(key, digests) for key in rows.select(columns).to_pylist())
 

@@ -16,12 +16,6 @@ _GREY_CHROMA = 25.0**7
 def light_of(levels: ArrayLike) -> Floats:
     """Levels of sRGB as light (IEC 61966-2-1).
 
-    Args:
-        levels: From 0 to 255, of any shape.
-
-    Returns:
-        From 0 to 1, in the same shape.
-
     Example:
         >>> light_of([0, 128, 255]).round(4).tolist()
         [0.0, 0.2159, 1.0]
@@ -32,14 +26,7 @@ def light_of(levels: ArrayLike) -> Floats:
 
 
 def lab_of_light(light: Floats) -> Floats:
-    """Light of the three channels of sRGB as CIELAB.
-
-    Args:
-        light: From 0 to 1, red, green and blue in the last axis.
-
-    Returns:
-        Lightness (0 to 100), a (green to red) and b (blue to yellow) in the last axis.
-    """
+    """Light of the three channels of sRGB as CIELAB."""
     share = light @ _OF_WHITE.T
     bent = np.where(share > 216 / 24389, np.cbrt(share), (24389 / 27 * share + 16) / 116)
     x, y, z = np.moveaxis(bent, -1, 0)
@@ -47,37 +34,12 @@ def lab_of_light(light: Floats) -> Floats:
 
 
 def lab_of(levels: ArrayLike) -> Floats:
-    """Colours of sRGB as CIELAB.
-
-    Args:
-        levels: From 0 to 255, red, green and blue in the last axis.
-
-    Returns:
-        Lightness (0 to 100), a (green to red) and b (blue to yellow) in the last axis.
-
-    Example:
-        >>> lab_of([255, 0, 0]).round(1).tolist()
-        [53.2, 80.1, 67.2]
-    """
+    """Colours of sRGB as CIELAB."""
     return lab_of_light(light_of(levels))
 
 
 def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
-    """How different two colours look: CIEDE2000 (CIE 142-2001), with all weights 1.
-
-    About 1 is the least that people see side by side, about 2 what they see without trying.
-
-    Args:
-        first: CIELAB colours, lightness, a and b in the last axis.
-        second: Likewise; the two may be exchanged.
-
-    Returns:
-        Differences of 0 or more, without the last axis.
-
-    Example:
-        >>> float(ciede2000([50, 2.5, 0], [73, 25, -18]).round(4))
-        27.1492
-    """
+    """How different two colours look: CIEDE2000 (CIE 142-2001), with all weights 1."""
     (l_1, a_1, b_1), (l_2, a_2, b_2) = (
         np.moveaxis(np.asarray(one, np.float64), -1, 0) for one in (first, second)
     )

@@ -34,18 +34,7 @@ PAGE_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
 
 
 def format_of(data: bytes) -> str | None:
-    """The format that bytes begin as.
-
-    Args:
-        data: Bytes of a file, or its first 1024.
-
-    Returns:
-        One of `echo_hf.images.store.FORMATS`; null for anything else.
-
-    Example:
-        >>> format_of(b"GIF89a..."), format_of(b"%PDF-1.7")
-        ('GIF', None)
-    """
+    """The format that bytes begin as."""
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"
     if data[4:8] == b"ftyp" and AVIF_BRANDS & _brands(data):
@@ -54,18 +43,7 @@ def format_of(data: bytes) -> str | None:
 
 
 def kind_of_other(data: bytes) -> BadPicture:
-    """What bytes are that are in none of the formats.
-
-    Args:
-        data: Bytes of a file, or its first 1024.
-
-    Returns:
-        A web page, an SVG drawing, or no picture.
-
-    Example:
-        >>> str(kind_of_other(b"<!DOCTYPE html><title>Not found</title>"))
-        'html'
-    """
+    """What bytes are that are in none of the formats."""
     # Without the zeros that text in UTF-16 is full of.
     start = data[:FIRST_BYTES].replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
     if not start.startswith(b"<"):
@@ -78,18 +56,7 @@ def kind_of_other(data: bytes) -> BadPicture:
 
 
 def is_cut(data: bytes) -> bool:
-    """Whether a file that could not be decoded ends too early by its own account.
-
-    Args:
-        data: All bytes of a file in one of the formats.
-
-    Returns:
-        True when its end mark is missing, or what it says of its length is more than it has.
-
-    Example:
-        >>> is_cut(b"RIFF" + (100).to_bytes(4, "little") + b"WEBPVP8 ")
-        True
-    """
+    """Whether a file that could not be decoded ends too early by its own account."""
     ends_early = ENDS_EARLY.get(format_of(data) or "")
     return ends_early is not None and ends_early(data)
 
@@ -131,11 +98,7 @@ ENDS_EARLY: dict[str, Callable[[bytes], bool]] = {
 
 
 class PillowGuard:
-    """A context manager for threads that decode: strict about half pictures, silent otherwise.
-
-    Other libraries like to switch on `ImageFile.LOAD_TRUNCATED_IMAGES`, with which the missing
-    part of a picture is grey and nobody is told.
-    """
+    """A context manager for threads that decode: strict about half pictures, silent otherwise."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -178,13 +141,7 @@ PictureSource = bytes | Path | Image.Image
 
 
 class BadPictureError(PictureError):
-    """A picture cannot be shown, and why.
-
-    Attributes:
-        reason: The kind of fault.
-        detail: What a person needs to see the cause.
-        name: How the picture is called in the message.
-    """
+    """A picture cannot be shown, and why."""
 
     def __init__(self, reason: BadPicture, detail: str, name: str = "picture") -> None:
         super().__init__(f"{name}: {reason.meaning} ({detail})")
@@ -198,20 +155,7 @@ class BadPictureError(PictureError):
 
 @contextmanager
 def open_picture(source: PictureSource, *, most_pixels: int = MOST_PIXELS) -> Iterator[Image.Image]:
-    """Opens a picture; what its decoder trips over inside the block is a `BadPictureError` too.
-
-    Args:
-        source: Bytes of an encoded picture, its file, or a picture of Pillow's, which is neither
-            changed nor closed.
-        most_pixels: Width times height that is still opened.
-
-    Yields:
-        The picture, with its size known and its pixels not yet decoded.
-
-    Raises:
-        BadPictureError: It is no picture, a broken one, or outside the limits.
-        TypeError: The source is none of the three.
-    """
+    """Opens a picture; what its decoder trips over inside the block is a `BadPictureError` too."""
     name = _named(source) if isinstance(source, Path) else "picture"
     data = b"" if isinstance(source, Image.Image) else _read(source)
     try:

@@ -25,19 +25,7 @@ FLAGS = ImageCms.Flags.BLACKPOINTCOMPENSATION
 
 
 def to_srgb(picture: Image.Image, profile: bytes) -> tuple[Image.Image, PictureNotice | None]:
-    """A picture's colours in sRGB.
-
-    A profile that is sRGB but for rounding changes nothing: what is tagged as what it already is
-    keeps its numbers.
-
-    Args:
-        picture: A picture in mode RGB, L or CMYK.
-        profile: An ICC profile.
-
-    Returns:
-        The picture in mode RGB, and a notice where the profile could not be used; the numbers are
-        then taken as they are.
-    """
+    """A picture's colours in sRGB."""
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         if MODES.get(source.profile.xcolor_space.strip()) != picture.mode:
@@ -108,12 +96,7 @@ Colour = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedPicture:
-    """A picture as it is measured, and what was noticed on the way.
-
-    Attributes:
-        image: Upright, opaque, sRGB, in mode RGB, without metadata.
-        notices: What had to be decided to get there.
-    """
+    """A picture as it is measured, and what was noticed on the way."""
 
     image: Image.Image
     notices: frozenset[PictureNotice]
@@ -126,31 +109,7 @@ def load_rgb(
     background: Colour = WHITE,
     most_pixels: int = MOST_PIXELS,
 ) -> Image.Image:
-    """Loads a picture the one way in which all pictures are loaded.
-
-    The camera's orientation is applied, 16 bits are rounded to 8, palettes and print colours
-    become RGB, profiles are converted to sRGB, the background shows through what is transparent,
-    and of an animation the first frame is taken; a picture of Pillow's gives the frame it is at.
-
-    Args:
-        source: Bytes of an encoded picture, its file, or a picture of Pillow's, which stays as it
-            is.
-        colour_management: Whether colour profiles are used; without, numbers are taken as sRGB.
-        background: What is seen through transparent places.
-        most_pixels: Width times height that is still decoded.
-
-    Returns:
-        A new picture in mode RGB, without metadata.
-
-    Raises:
-        BadPictureError: It is no picture that can be shown; its `reason` says why.
-        TypeError: The source is none of the three.
-
-    Example:
-        >>> half_red = Image.new("RGBA", (2, 2), (255, 0, 0, 51))
-        >>> load_rgb(half_red).getpixel((0, 0))
-        (255, 204, 204)
-    """
+    """Loads a picture the one way in which all pictures are loaded."""
     loaded = load_picture(
         source,
         colour_management=colour_management,
@@ -167,21 +126,7 @@ def load_picture(
     background: Colour = WHITE,
     most_pixels: int = MOST_PIXELS,
 ) -> LoadedPicture:
-    """`load_rgb`, with what was noticed on the way.
-
-    Args:
-        source: As for `load_rgb`.
-        colour_management: As for `load_rgb`.
-        background: As for `load_rgb`.
-        most_pixels: As for `load_rgb`.
-
-    Returns:
-        The picture and its notices.
-
-    Raises:
-        BadPictureError: It is no picture that can be shown; its `reason` says why.
-        TypeError: The source is none of the three.
-    """
+    """`load_rgb`, with what was noticed on the way."""
     notices: set[PictureNotice] = set()
     with open_picture(source, most_pixels=most_pixels) as picture:
         stored = _stored_as(picture)
@@ -296,18 +241,7 @@ def _turned(picture: Image.Image, shown: Image.Image, notices: set[PictureNotice
 
 
 def upright_rgb(file: Path, sha256: str | None = None) -> Image.Image:
-    """Decodes a picture by `load_rgb`; the bytes on disk stay as they are.
-
-    Args:
-        file: An encoded picture.
-        sha256: Digest that its bytes must have, in hexadecimal; null where any will do.
-
-    Returns:
-        The picture in mode RGB: upright, opaque on white, in sRGB.
-
-    Raises:
-        PictureError: The file is missing, has other bytes, or is no picture that can be shown.
-    """
+    """Decodes a picture by `load_rgb`; the bytes on disk stay as they are."""
     data = _read(file)
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
         raise PictureError(f"picture {sha256!r} has changed on disk: run `collect` again")

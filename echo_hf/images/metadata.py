@@ -1,10 +1,4 @@
-"""Remove what an image file says beside its pixels, without decoding or encoding a pixel.
-
-Each format is a list of parts; those that decide how pixels look are known by name, and all else
-goes. Colour profiles and the orientation stay; nobody looks into a profile or coded pixels. No
-library that we may depend on does this for all formats: those that write losslessly handle one
-format, encode anew, or are under the GPL.
-"""
+"""Remove what an image file says beside its pixels, without decoding or encoding a pixel."""
 
 from __future__ import annotations
 
@@ -46,17 +40,7 @@ AVIF_NO_EXIF = bytes(4) + b"II*\0\x08\0\0\0" + bytes(6)
 
 
 class Kind(StrEnum):
-    """What an image file said beside its pixels.
-
-    Attributes:
-        EXIF: Notes of a camera or a program.
-        GPS: Where the image was taken.
-        XMP: Notes in XML.
-        IPTC: Notes of a picture desk.
-        COMMENT: A comment.
-        TEXT: Named texts.
-        OTHER: Anything else: signatures, further images, thumbnails, bytes behind the end.
-    """
+    """What an image file said beside its pixels."""
 
     EXIF = "exif"
     GPS = "gps"
@@ -68,12 +52,7 @@ class Kind(StrEnum):
 
 
 class Cleaned(NamedTuple):
-    """An image file without metadata.
-
-    Attributes:
-        data: Its bytes; the very object that was given where nothing had to go.
-        kinds: What was removed, each kind once, in alphabetical order.
-    """
+    """An image file without metadata."""
 
     data: bytes
     kinds: tuple[Kind, ...]
@@ -87,30 +66,7 @@ class Part(NamedTuple):
 
 
 def without_metadata(data: bytes) -> Cleaned:
-    """Removes the metadata of an image file; its pixels, colours and orientation stay.
-
-    EXIF but the orientation, GPS, XMP, IPTC, comments, texts, thumbnails, signatures, further
-    images and bytes behind the end go, in JPEG, PNG, WebP, AVIF and GIF. To clean a clean file
-    changes nothing.
-
-    Args:
-        data: Bytes of an image file.
-
-    Returns:
-        The bytes without metadata, and what kinds were there.
-
-    Raises:
-        PictureError: The file cannot be cleaned: it is damaged, an animated AVIF, a TIFF, a BMP
-            with bytes behind its end, or would look different.
-
-    Example:
-        >>> from io import BytesIO
-        >>> from PIL import Image
-        >>> file = BytesIO()
-        >>> Image.new("L", (2, 2)).save(file, "GIF", comment=b"by Mira")
-        >>> str(*without_metadata(file.getvalue()).kinds)
-        'comment'
-    """
+    """Removes the metadata of an image file; its pixels, colours and orientation stay."""
     clean = CLEANERS.get(format_of(data) or "")
     if clean is None:
         raise PictureError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, AVIF, GIF or BMP file")

@@ -37,13 +37,7 @@ Contrasts = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSignature:
-    """What of a picture the first look compares.
-
-    Attributes:
-        size: Width and height.
-        means: Of each block the mean in each channel.
-        contrasts: The standard deviation.
-    """
+    """What of a picture the first look compares."""
 
     size: Size
     means: Means
@@ -51,17 +45,7 @@ class BlockSignature:
 
 
 def block_signature(source: PictureSource) -> BlockSignature:
-    """Computes a picture's signature.
-
-    Args:
-        source: As for `load_rgb`.
-
-    Returns:
-        3 kB of it.
-
-    Raises:
-        BadPictureError: It cannot be loaded.
-    """
+    """Computes a picture's signature."""
     on_white = load_picture(source)
     pixels = _small(on_white.image)
     opacity = np.full((SIDE, SIDE, 1), 255, np.float32)
@@ -77,19 +61,7 @@ def block_signature(source: PictureSource) -> BlockSignature:
 
 
 def same_shape(one: Size, other: Size) -> bool:
-    """Whether one size may be the other scaled, each side rounded up or down.
-
-    Args:
-        one: Width and height.
-        other: Width and height.
-
-    Returns:
-        False as well when they differ so much that the smaller shows no details of the larger.
-
-    Example:
-        >>> same_shape((1024, 683), (750, 500)), same_shape((320, 320), (320, 336))
-        (True, False)
-    """
+    """Whether one size may be the other scaled, each side rounded up or down."""
     large, small = sorted((one, other), key=lambda size: size[0] * size[1], reverse=True)
     if large[0] > MOST_RESCALING * small[0] or large[1] > MOST_RESCALING * small[1]:
         return False
@@ -99,17 +71,7 @@ def same_shape(one: Size, other: Size) -> bool:
 def same_colours(
     means: Means, contrasts: Contrasts, many_means: Means, many_contrasts: Contrasts
 ) -> NDArray[np.bool_]:
-    """Which of many signatures have the colours of one.
-
-    Args:
-        means: Means of the one.
-        contrasts: Contrasts of the one.
-        many_means: Means of the many, along the first axis.
-        many_contrasts: Their contrasts.
-
-    Returns:
-        For each whether neither a block nor the whole differs by more than packing does.
-    """
+    """Which of many signatures have the colours of one."""
     apart = many_means.astype(np.float32) - means
     edges = (many_contrasts.astype(np.float32) + contrasts) / 2
     blocks = (np.abs(apart) <= FLAT + EDGES * edges).all((-3, -2, -1))
@@ -121,15 +83,7 @@ def same_colours(
 
 
 def same_details(one: Image.Image, other: Image.Image) -> bool:
-    """Whether two pictures of one shape have the same details, as far as packing leaves them.
-
-    Args:
-        one: A picture in mode RGB.
-        other: Another, of any size of the same shape.
-
-    Returns:
-        True when nowhere their brightness differs by more than packing does.
-    """
+    """Whether two pictures of one shape have the same details, as far as packing leaves them."""
     smaller = min(one.size, other.size)
     shrunk = min(1.0, LARGEST_DETAIL_SIDE / max(smaller))
     size = max(1, round(smaller[0] * shrunk)), max(1, round(smaller[1] * shrunk))
@@ -163,12 +117,7 @@ ROUNDING = 1e-3
 
 
 class SignatureIndex:
-    """An index of signatures.
-
-    Args:
-        means: Means of all signatures, along the first axis.
-        contrasts: Their contrasts.
-    """
+    """An index of signatures."""
 
     def __init__(self, means: Means, contrasts: Contrasts) -> None:
         self._places = _cells(means)
@@ -179,14 +128,7 @@ class SignatureIndex:
         self._trees = [cKDTree(self._places[members]) for members in self._members]
 
     def near(self, number: int) -> list[int]:
-        """Those that may have the same colours.
-
-        Args:
-            number: Number of a signature.
-
-        Returns:
-            Numbers in order, without its own; none with the same colours is left out.
-        """
+        """Those that may have the same colours."""
         found: set[int] = set()
         for members, tree in zip(self._members, self._trees, strict=True):
             reach = FLAT + (self._slack[number] + self._slack[members].max()) / 2 + ROUNDING

@@ -22,26 +22,12 @@ MOST_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class PictureStore:
-    """A folder of pictures named by their digests.
-
-    Attributes:
-        root: The folder; made when the first picture is put.
-    """
+    """A folder of pictures named by their digests."""
 
     root: Path
 
     def put(self, data: bytes) -> str:
-        """Keeps a picture: when this returns it survives a machine that loses its power.
-
-        Args:
-            data: Bytes of an encoded picture.
-
-        Returns:
-            Their sha256, in hexadecimal.
-
-        Raises:
-            PictureError: They are no picture, a damaged one, or an oversized one.
-        """
+        """Keeps a picture: when this returns it survives a machine that loses its power."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         # What lies here whole has been decoded once.
@@ -58,17 +44,7 @@ class PictureStore:
         return digest
 
     def open(self, digest: str) -> bytes:
-        """The bytes of a picture.
-
-        Args:
-            digest: Their sha256, in hexadecimal.
-
-        Returns:
-            The very bytes that were put.
-
-        Raises:
-            PictureError: No such picture is here, or its bytes have changed.
-        """
+        """The bytes of a picture."""
         try:
             data = self.path(digest).read_bytes()
         except FileNotFoundError:
@@ -107,18 +83,7 @@ def _sync(folder: Path) -> None:
 
 
 def check_picture(data: bytes) -> tuple[int, int]:
-    """Decodes a picture once, to know that it can be.
-
-    Args:
-        data: Bytes of an encoded picture.
-
-    Returns:
-        Width and height in pixels, as stored.
-
-    Raises:
-        PictureError: They are not a picture of a known format, damaged, or larger than
-            `MOST_BYTES` or `MOST_PIXELS`.
-    """
+    """Decodes a picture once, to know that it can be."""
     if len(data) > MOST_BYTES:
         raise PictureError(f"{len(data)} bytes, expected at most {MOST_BYTES}")
     try:

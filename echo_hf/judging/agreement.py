@@ -32,15 +32,7 @@ DRAWS = 1000
 
 @dataclass(frozen=True)
 class RunAgreement:
-    """How far a run's judges agree with people.
-
-    Attributes:
-        path: `agreement.json`.
-        merged: The figures over the samples of all splits.
-        splits: The figures by split, where people ranked samples of more than one.
-        left_out: Rows about other samples or older ones, by table and reason.
-        failed: For each judge that failed its audit, the honeypots that it failed on.
-    """
+    """How far a run's judges agree with people."""
 
     path: Path
     merged: Agreement
@@ -58,24 +50,7 @@ def agree(
     copy: Path | None = None,
     n_boot: int = DRAWS,
 ) -> RunAgreement:
-    """Compares a run's judges with people, and writes the figures to its `agreement.json`.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-        human: A file of ranks, .jsonl or .csv, in place of the run's `human.parquet`.
-        protocol: `published` or `corrected`, in place of the config's.
-        copy: Another file for the same figures.
-        n_boot: Draws of the bootstrap for every interval.
-
-    Returns:
-        The figures.
-
-    Raises:
-        RunError: There are no ranks of the benchmark's samples, a table cannot be read, or a file
-            cannot be written.
-        EchoError: The config, the benchmark or the ranks cannot be read, or contradict each other.
-    """
+    """Compares a run's judges with people, and writes the figures to its `agreement.json`."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     if protocol is not None:
         config = config.model_copy(update={"protocol": protocol})

@@ -42,14 +42,7 @@ TO_CLASSIFY = Table(
 
 
 def to_classify(tasks: Iterable[Task]) -> Dataset:
-    """Rows of `TO_CLASSIFY` for some tasks, in their order.
-
-    Args:
-        tasks: The tasks.
-
-    Returns:
-        One row a task.
-    """
+    """Rows of `TO_CLASSIFY` for some tasks, in their order."""
     rows = [
         {
             "sample_id": task.sample_id,
@@ -65,12 +58,7 @@ def to_classify(tasks: Iterable[Task]) -> Dataset:
 
 @dataclass(frozen=True)
 class Fitting(ModelStage):
-    """Asks of each sample which metrics fit it; what is not asked, or failed, is null.
-
-    Attributes:
-        options: Who is asked, and about which metrics.
-        shown: By digest the picture that is sent; one that is not there cannot be shown.
-    """
+    """Asks of each sample which metrics fit it; what is not asked, or failed, is null."""
 
     name: ClassVar[str] = "applicability"
     version: ClassVar[int] = 1

@@ -57,28 +57,14 @@ class Honeypot(StrEnum):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A sample of an audit.
-
-    Attributes:
-        task: The sample.
-        image: Digest of the real output that stands for its outputs.
-    """
+    """A sample of an audit."""
 
     task: Task
     image: str
 
 
 def drawn_samples(outputs: ToRate, fits: Callable[[Task], bool], samples: int) -> list[Drawn]:
-    """Draws samples by their digests, from each split in turn, and one output of each.
-
-    Args:
-        outputs: The outputs that are there.
-        fits: Whether a judge rates a sample.
-        samples: Most samples.
-
-    Returns:
-        The samples, the same for the same outputs; fewer where there are fewer with an output.
-    """
+    """Draws samples by their digests, from each split in turn, and one output of each."""
     by_split: dict[str, list[Task]] = {}
     for task in sorted(outputs.tasks, key=lambda task: _place(task.sample_id)):
         if fits(task) and outputs.outputs.get(task.sample_id):
@@ -89,19 +75,7 @@ def drawn_samples(outputs: ToRate, fits: Callable[[Task], bool], samples: int) -
 
 
 def honeypots(drawn: Sequence[Drawn], pictures: PictureStore, *, inputs: bool) -> Iterator[Row]:
-    """What a judge is shown.
-
-    A request holds no system's name, so the second name of a picture is the same question put
-    again, as a repetition: what differs then is the judge's noise.
-
-    Args:
-        drawn: The samples.
-        pictures: Where the blank picture is put.
-        inputs: Whether the rubric is about inputs, so that an unchanged one is a fault.
-
-    Yields:
-        Rows of `TO_RATE`, sample by sample; `system` names the honeypot.
-    """
+    """What a judge is shown."""
     blank, others = pictures.put(blank_picture()), _of_others(drawn)
     for one in drawn:
         of_real = {Honeypot.REAL: one.image, Honeypot.RENAMED: one.image, Honeypot.BLANK: blank}
@@ -151,14 +125,7 @@ ByHoneypot = Mapping[str, Mapping[str, float]]  # ratings by honeypot and sample
 
 @dataclass(frozen=True)
 class Rule:
-    """When a judge passes.
-
-    Attributes:
-        margin: Share of the width of the judge's scale. A honeypot has to be rated at least that
-            far below the mean of real outputs; a picture under another name, at most that far from
-            its first rating.
-        share: On which share of the rated samples this has to be so.
-    """
+    """When a judge passes."""
 
     margin: float
     share: float
@@ -174,17 +141,7 @@ RULES: Mapping[Honeypot, Rule] = {
 
 @dataclass(frozen=True)
 class Check:
-    """How a judge did on one honeypot.
-
-    Attributes:
-        rule: When it passes.
-        shown: How many it was shown and answered, rated or not.
-        rated: How many of them count: rated, and with a rating to hold them against.
-        mean: Their mean rating, on the judge's scale; null when there is none.
-        share: Share of them that are as the rule says; null likewise.
-        passed: Whether that is enough; null when nobody can say.
-        reason: Why nobody can say.
-    """
+    """How a judge did on one honeypot."""
 
     rule: Rule
     shown: int
@@ -197,14 +154,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Noise:
-    """How far a judge differs from itself, asked the same twice.
-
-    Attributes:
-        samples: How many pictures have two ratings.
-        equal: Share of them with the same rating twice; null when there are none.
-        deviation: Standard deviation of one rating around the judge's own mean, on its scale.
-        largest: The largest difference.
-    """
+    """How far a judge differs from itself, asked the same twice."""
 
     samples: int
     equal: float | None
@@ -213,14 +163,7 @@ class Noise:
 
 
 def ratings_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
-    """Ratings by honeypot and sample; rows without a rating are left out.
-
-    Args:
-        rows: Rows of `RATINGS` whose `system` is a honeypot.
-
-    Returns:
-        The ratings.
-    """
+    """Ratings by honeypot and sample; rows without a rating are left out."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row["rating"] is not None:
@@ -229,15 +172,7 @@ def ratings_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
 
 
 def checks_of(rows: Sequence[Row], scale: Scale) -> dict[str, Check]:
-    """How a judge did on each honeypot.
-
-    Args:
-        rows: Rows of `RATINGS` whose `system` is a honeypot.
-        scale: The judge's.
-
-    Returns:
-        A check for each honeypot but the real outputs.
-    """
+    """How a judge did on each honeypot."""
     ratings = ratings_of(rows)
     return {
         honeypot.value: _check(honeypot, rule, ratings, _shown(rows, honeypot), scale)
@@ -246,18 +181,7 @@ def checks_of(rows: Sequence[Row], scale: Scale) -> dict[str, Check]:
 
 
 def noise_of(ratings: ByHoneypot) -> Noise:
-    """How far the two ratings of the same picture differ.
-
-    Args:
-        ratings: Ratings by honeypot and sample.
-
-    Returns:
-        The noise; of two ratings that differ by d the variance is d * d / 2.
-
-    Example:
-        >>> noise_of({"real": {"s": 7.0, "t": 5.0}, "renamed": {"s": 8.0, "t": 5.0}})
-        Noise(samples=2, equal=0.5, deviation=0.5, largest=1.0)
-    """
+    """How far the two ratings of the same picture differ."""
     found = _differences(ratings)
     if not found:
         return Noise(0, None, None, None)
@@ -294,17 +218,7 @@ def _shown(rows: Iterable[Row], honeypot: Honeypot) -> int:
 
 
 def audit_of(judge: JudgeConfig, answered: Answered, ratings: pa.Table | None) -> dict[str, Any]:
-    """What is found of a judge.
-
-    Args:
-        judge: The judge.
-        answered: Its ratings of honeypots.
-        ratings: Rows of `RATINGS` of the run, null when there are none yet.
-
-    Returns:
-        Its rubric and scale, a check for each honeypot, its noise, how it uses its scale, and the
-        honeypots that it failed on; JSON can hold it.
-    """
+    """What is found of a judge."""
     rows = answered.rows.to_pylist()
     found = ratings_of(rows)
     checks = checks_of(rows, Scale(*judge.scale, decimals=judge.decimals))
@@ -340,12 +254,7 @@ SAMPLES = 20
 
 @dataclass(frozen=True)
 class Audited:
-    """What became of an audit.
-
-    Attributes:
-        asked: Where it was written, and what asking took.
-        judges: Audit by judge, of those that were asked; JSON can hold it. Of a dry run none.
-    """
+    """What became of an audit."""
 
     asked: Judged
     judges: Mapping[str, Mapping[str, Any]]
@@ -361,27 +270,7 @@ def audit(
     budget_usd: float | None = None,
     watch: Watcher | None = None,
 ) -> Audited:
-    """Shows each judge honeypots in the place of outputs, with its own instructions.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs; this one is the sub-folder of the config's name.
-        judges: Names of those to audit; all of the config's when null.
-        samples: How many samples each is shown honeypots of; the same for all.
-        dry_run: Only plan: nobody is asked, and nothing is written.
-        budget_usd: Most US dollars to spend; calls under way when it is spent are waited for.
-        watch: Told of each plan, call and result.
-
-    Returns:
-        How each judge did, and why.
-
-    Raises:
-        ConfigError: The config names no judge, or not one that was asked for, or `samples` is no
-            number of samples.
-        RunError: There are no outputs to make honeypots for.
-        JudgeError: As for `judge`.
-        EchoError: The benchmark or a table of the run cannot be read.
-    """
+    """Shows each judge honeypots in the place of outputs, with its own instructions."""
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {SAMPLES}")
     config = config if isinstance(config, Evaluated) else load_evaluation(config)

@@ -30,17 +30,7 @@ class _Audits(BaseModel):
 
 
 def read_audits(root: Path) -> dict[str, dict[str, Any]]:
-    """The audits of a run.
-
-    Args:
-        root: The run's folder.
-
-    Returns:
-        Audit by judge; none when there is no such file.
-
-    Raises:
-        RunError: The file cannot be read, or has another shape.
-    """
+    """The audits of a run."""
     path = root / AUDIT_FILE
     if not path.exists():
         return {}
@@ -56,36 +46,13 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_failures(root: Path) -> Failures:
-    """What judges have failed in their audits.
-
-    Args:
-        root: The run's folder.
-
-    Returns:
-        By judge the honeypots that it failed on; a judge who passed, or was not audited, is not
-        there.
-
-    Raises:
-        RunError: As for `read_audits`.
-    """
+    """What judges have failed in their audits."""
     audits = sorted(read_audits(root).items())
     return {name: tuple(audit["failed"]) for name, audit in audits if audit["failed"]}
 
 
 def write_audit(root: Path, judge: str, audit: Mapping[str, Any]) -> Path:
-    """Writes the audit of a judge; those of other judges stay.
-
-    Args:
-        root: The run's folder.
-        judge: The judge's name.
-        audit: What JSON can hold; `failed` names honeypots.
-
-    Returns:
-        The file.
-
-    Raises:
-        RunError: As for `read_audits`.
-    """
+    """Writes the audit of a judge; those of other judges stay."""
     judges = {**read_audits(root), judge: audit}
     text = json.dumps({"judges": judges}, indent=1, sort_keys=True, allow_nan=False)
     path = root / AUDIT_FILE
@@ -101,19 +68,6 @@ KEY = "failed_audit"
 def flagged(
     definition: Mapping[str, Any], judges: Iterable[str], failed: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """A figure's definition, with the judges of the figure that failed their audits.
-
-    Args:
-        definition: How the figure was computed.
-        judges: Whose answers went into it.
-        failed: For each judge that failed its audit, the honeypots that it failed on.
-
-    Returns:
-        The definition; without the flag where none of the judges failed.
-
-    Example:
-        >>> flagged({"metric": "win_rate"}, ["mira", "otto"], {"mira": ("blank",)})
-        {'metric': 'win_rate', 'failed_audit': {'mira': ['blank']}}
-    """
+    """A figure's definition, with the judges of the figure that failed their audits."""
     theirs = {judge: list(failed[judge]) for judge in judges if judge in failed}
     return {**definition, **({KEY: theirs} if theirs else {})}

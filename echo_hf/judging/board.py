@@ -30,13 +30,6 @@ LONGEST = 40
 def judge_names(judges: Iterable[str], failed: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The names of judges, each with the honeypots that it failed on.
 
-    Args:
-        judges: The judges.
-        failed: For each judge that failed its audit, the honeypots that it failed on.
-
-    Yields:
-        What to print, in the order of the judges.
-
     Example:
         >>> list(judge_names(["mira", "otto"], {"mira": ("blank", "shuffled")}))
         ['mira (failed its audit: blank, shuffled)', 'otto']
@@ -58,12 +51,7 @@ NAMES = {
 
 
 def show_agreement(console: Console, found: RunAgreement) -> None:
-    """Prints what people say of the systems, and how far judges agree with them.
-
-    Args:
-        console: Where to print.
-        found: The figures.
-    """
+    """Prints what people say of the systems, and how far judges agree with them."""
     for name, counts in sorted(found.left_out.items()):
         for reason, count in sorted(counts.items()):
             line = f"{count:,} rows of {name} do not count, {reason}: {reason.meaning}"
@@ -91,14 +79,7 @@ def show_agreement(console: Console, found: RunAgreement) -> None:
 
 
 def counted(found: Agreement) -> str:
-    """What was compared, in one line.
-
-    Args:
-        found: The figures.
-
-    Returns:
-        The line.
-    """
+    """What was compared, in one line."""
     counts, people = found.counts, found.people.mean_rank_by_rater
     refused = f", {counts.refused} times impossible" if counts.refused else ""
     partial = f", {counts.partial} of them incomplete" if counts.partial else ""
@@ -109,14 +90,7 @@ def counted(found: Agreement) -> str:
 
 
 def rank_table(people: Verdict) -> Table:
-    """Mean ranks, in the order of the consensus over all samples.
-
-    Args:
-        people: What people say.
-
-    Returns:
-        The table, with a column for each person.
-    """
+    """Mean ranks, in the order of the consensus over all samples."""
     raters = people.mean_rank_by_rater
     table = _table("system", "consensus", "95 %", *raters)
     for system in people.consensus.ranking:
@@ -132,14 +106,7 @@ def rank_table(people: Verdict) -> Table:
 
 
 def friedman_line(found: Agreement) -> str:
-    """Whether the systems differ at all, in one line.
-
-    Args:
-        found: The figures.
-
-    Returns:
-        The line.
-    """
+    """Whether the systems differ at all, in one line."""
     test, tests = found.people.friedman, found.people.tests[_test(found)]
     if test.p_value is None:
         return "Friedman's test: nothing to test, as no block is in an order"
@@ -152,29 +119,14 @@ def friedman_line(found: Agreement) -> str:
 
 
 def differing(found: Agreement) -> list[PairTest]:
-    """The pairs of systems that differ by the protocol's test, after its correction.
-
-    Args:
-        found: The figures.
-
-    Returns:
-        The tests, the largest z first.
-    """
+    """The pairs of systems that differ by the protocol's test, after its correction."""
     adjusted = PROCEDURES[found.protocol].adjusted
     tests = found.people.tests[_test(found)]
     return [one for one in tests if getattr(one, adjusted) < ALPHA]
 
 
 def pair_table(found: Agreement, pairs: Sequence[PairTest]) -> Table:
-    """Pairs of systems with their test.
-
-    Args:
-        found: The figures.
-        pairs: The tests.
-
-    Returns:
-        The table.
-    """
+    """Pairs of systems with their test."""
     adjusted = PROCEDURES[found.protocol].adjusted
     table = _table("better", "worse", "z", "p", NAMES[adjusted], left=("better", "worse"))
     for one in pairs:
@@ -184,16 +136,7 @@ def pair_table(found: Agreement, pairs: Sequence[PairTest]) -> Table:
 
 
 def tau_table(found: Agreement) -> Table:
-    """Agreement of each judge with the consensus and with each person, and of people themselves.
-
-    The row of people is a person with the consensus of the others; below are each two people.
-
-    Args:
-        found: The figures.
-
-    Returns:
-        The table.
-    """
+    """Agreement of each judge with the consensus and with each person, and of people themselves."""
     judges, raters = found.judges, found.people.mean_rank_by_rater
     table = _table("", "consensus", "95 %", "p", "of people's", *raters)
     for judge, tau in judges.with_consensus.items():
@@ -213,14 +156,7 @@ def tau_table(found: Agreement) -> Table:
 
 
 def pearson_lines(found: Agreement) -> list[str]:
-    """How far judges' ratings rise and fall together, a line for each two.
-
-    Args:
-        found: The figures.
-
-    Returns:
-        The lines.
-    """
+    """How far judges' ratings rise and fall together, a line for each two."""
     return [
         f"{plain(judge)} and {plain(other)}: "
         f"Pearson's r {_rounded(one.r)} over {one.outputs:,} outputs"
@@ -279,14 +215,7 @@ def _agreement_share(value: float | None) -> str:
 def show_pairwise(
     console: Console, split: str, found: PairwiseAgreement, failed: Mapping[str, Sequence[str]]
 ) -> None:
-    """Prints how the choices of each judge hold together, and agree with its ratings.
-
-    Args:
-        console: Where to print.
-        split: Name of the split.
-        found: The choices.
-        failed: For each judge that failed its audit, the honeypots that it failed on.
-    """
+    """Prints how the choices of each judge hold together, and agree with its ratings."""
     console.print(Text(f"{split}: two outputs side by side, in both orders", "bold"))
     for name, one in zip(judge_names(found.judges, failed), found.judges.values(), strict=True):
         console.print(Text(f"{name}: {pairwise_line(one)}"), soft_wrap=True)
@@ -294,14 +223,7 @@ def show_pairwise(
 
 
 def pairwise_line(found: JudgeAgreement) -> str:
-    """What is found of one judge, in a line.
-
-    Args:
-        found: The shares.
-
-    Returns:
-        The line, without the judge's name.
-    """
+    """What is found of one judge, in a line."""
     parts = (
         f"{found.pairs:,} pairs",
         f"same winner in both orders {_said(found.consistent)}",
@@ -321,12 +243,7 @@ def _said(share: Share) -> str:
 
 
 def show_scores(console: Console, scores: Scores) -> None:
-    """Prints the figures of a run.
-
-    Args:
-        console: Where to print.
-        scores: The figures.
-    """
+    """Prints the figures of a run."""
     for name, counts in sorted(scores.left_out.items()):
         for reason, count in sorted(counts.items()):
             line = f"{count:,} rows of {name} do not count, {reason}: {reason.meaning}"
@@ -351,14 +268,7 @@ def show_scores(console: Console, scores: Scores) -> None:
 
 
 def win_rate_table(found: SplitWinRates) -> Table:
-    """Win rates with intervals and tiers, the best first.
-
-    Args:
-        found: The win rates of a split.
-
-    Returns:
-        The table.
-    """
+    """Win rates with intervals and tiers, the best first."""
     rates = found.rates
     # Where nothing says how far others may differ, one tier for all would read as no difference.
     known = any(rates.interval.values())
@@ -378,14 +288,7 @@ def win_rate_table(found: SplitWinRates) -> Table:
 
 
 def why_not(found: SplitWinRates) -> list[str]:
-    """Why systems have no win rate, or no interval, a line for each reason.
-
-    Args:
-        found: The win rates of a split.
-
-    Returns:
-        The lines; none where every number is there.
-    """
+    """Why systems have no win rate, or no interval, a line for each reason."""
     named: dict[Unscored, list[str]] = {}
     for system, reason in found.rates.reasons.items():
         named.setdefault(reason, []).append(plain(system, LONGEST))
@@ -398,15 +301,7 @@ def why_not(found: SplitWinRates) -> list[str]:
 
 
 def metric_table(metrics: Sequence[Measured]) -> Table:
-    """The specialised metrics of each system, with the samples that they stand on.
-
-    Args:
-        metrics: Every metric of every system.
-
-    Returns:
-        The table: a line for each system below one for the metric, or one alone for a metric that
-        nothing could be measured by.
-    """
+    """The specialised metrics of each system, with the samples that they stand on."""
     table = Table("metric", box=None, pad_edge=False)
     for heading in ("value", "95 %", "samples"):
         table.add_column(heading, justify="right", no_wrap=True)

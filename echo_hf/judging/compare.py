@@ -37,22 +37,7 @@ MEANT: dict[str, Choice] = {"first": "first", "second": "second", "tie": "tie"}
 
 
 def read_choice(text: str) -> Choice | Unrated:
-    """The choice in an answer.
-
-    Args:
-        text: The answer; first, second or tie stands in double square brackets, capitals or not.
-
-    Returns:
-        The choice, or why there is none: an answer that makes two different ones has none.
-
-    Example:
-        >>> read_choice("The second fox has six legs: [[First]]")
-        'first'
-        >>> print(read_choice("[[first]], or rather [[second]]"))
-        two_choices
-        >>> print(read_choice("the first"))
-        no_choice
-    """
+    """The choice in an answer."""
     made = {one.lower() for one in CHOICE.findall(text)}
     if len(made) > 1:
         return Unrated.TWO_CHOICES
@@ -60,19 +45,7 @@ def read_choice(text: str) -> Choice | Unrated:
 
 
 def winner_of(choice: Choice, order: Order) -> Winner:
-    """The system that a choice is for.
-
-    Args:
-        choice: Which place was preferred.
-        order: `ab` if the output of system a was shown first, `ba` if that of b was.
-
-    Returns:
-        a, b or tie.
-
-    Example:
-        >>> winner_of("first", "ab"), winner_of("first", "ba"), winner_of("tie", "ba")
-        ('a', 'b', 'tie')
-    """
+    """The system that a choice is for."""
     if choice == TIE:
         return TIE
     return "a" if (choice == "first") == (order == "ab") else "b"
@@ -102,35 +75,13 @@ TO_COMPARE = Table(
 
 
 def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
-    """The rows that a judge is asked about.
-
-    Args:
-        judge: The judge: its share of the pairs, and its repeats.
-        outputs: The outputs that are there.
-
-    Returns:
-        Rows of `TO_COMPARE`: sample by sample, then pair by pair by name, each in both orders.
-    """
+    """The rows that a judge is asked about."""
     rows = [row for task in outputs.tasks for row in _of_task(judge, task, outputs)]
     return Dataset(pa.Table.from_pylist(rows, schema=TO_COMPARE.features.arrow_schema))
 
 
 def is_drawn(options: PairwiseConfig, sample_id: str, system_a: str, system_b: str) -> bool:
-    """Whether a pair is one of the share: decided by its digest, whatever else there is.
-
-    Args:
-        options: The share, and the seed.
-        sample_id: The sample.
-        system_a: The first system by name.
-        system_b: The second.
-
-    Returns:
-        Whether sha256 of seed, sample and systems, as a number from 0 to 1, is below the share.
-
-    Example:
-        >>> is_drawn(PairwiseConfig(share=1), "s", "amber", "birch")
-        True
-    """
+    """Whether a pair is one of the share: decided by its digest, whatever else there is."""
     named = SEPARATOR.join((str(options.seed), sample_id, system_a, system_b))
     head = hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()[:8]
     return int.from_bytes(head, "big") < options.share * 2**64
@@ -163,16 +114,7 @@ def _shared(task: Task, a: OutputRow, b: OutputRow) -> OutputRow:
 
 @dataclass(frozen=True)
 class Compare(JudgingStage):
-    """Chooses between two outputs as one judge does.
-
-    A pair whose call failed has a row that says why, without a winner, and stands in the
-    quarantine as well.
-
-    Attributes:
-        judge: The judge.
-        how: How pictures are shown.
-        shown: By digest the picture that is sent; one that is not there cannot be shown.
-    """
+    """Chooses between two outputs as one judge does."""
 
     name: ClassVar[str] = "compare"
     version: ClassVar[int] = 1

@@ -34,18 +34,7 @@ RUBRICS: tuple[str, ...] = get_args(Rubric)
 
 
 def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeConfig]:
-    """The judges that are asked.
-
-    Args:
-        config: The config.
-        names: Names of some of its judges; null for all.
-
-    Returns:
-        The judges; all of them in the order of the config, some as they are named.
-
-    Raises:
-        ConfigError: It names no judge, or not one of these.
-    """
+    """The judges that are asked."""
     by_name = {one.name: one for one in config.judges}
     if not by_name:
         shipped = ", ".join(f"judges/{file.name}" for file in shipped_judges())
@@ -60,17 +49,7 @@ def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeC
 
 
 def chosen_rubrics(names: Sequence[str] | None) -> Sequence[str]:
-    """The rubrics that judges are asked about.
-
-    Args:
-        names: Some of them; null for all.
-
-    Returns:
-        Their names.
-
-    Raises:
-        ConfigError: There is no such rubric.
-    """
+    """The rubrics that judges are asked about."""
     for name in names or ():
         if name not in RUBRICS:
             raise ConfigError(unknown("rubric", name, RUBRICS, "--rubric"))
@@ -78,15 +57,7 @@ def chosen_rubrics(names: Sequence[str] | None) -> Sequence[str]:
 
 
 def check_rubrics(judges: Sequence[JudgeConfig], wanted: Sequence[str]) -> None:
-    """Refuses rubrics that no judge rates by.
-
-    Args:
-        judges: The judges.
-        wanted: Names of rubrics.
-
-    Raises:
-        ConfigError: None of them has one of these.
-    """
+    """Refuses rubrics that no judge rates by."""
     theirs = {rubric for one in judges for rubric in one.rubrics}
     if theirs.isdisjoint(wanted):
         raise ConfigError(
@@ -106,31 +77,7 @@ def judge(
     budget_usd: float | None = None,
     watch: Watcher | None = None,
 ) -> Judged:
-    """Has judges rate the outputs of a run; what one has answered is not asked again.
-
-    Killed at any moment, the same call goes on: each answer is durable when it comes. A rating is
-    read from a stored answer, so that reading it in another way asks nobody. Only pictures that
-    systems made of samples as they are now are rated.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs; this one is the sub-folder of the config's name.
-        judges: Names of those to ask; all of the config's when null.
-        rubrics: Names of those to ask about, among those of the judges; all when null.
-        limit: Most samples of each split.
-        dry_run: Only plan: nobody is asked, and no table is written.
-        budget_usd: Most US dollars to spend; calls under way when it is spent are waited for.
-        watch: Told of each plan, call and result.
-
-    Returns:
-        Where the ratings are, and what became of the outputs.
-
-    Raises:
-        ConfigError: The config names no judge, or not one or a rubric that was asked for.
-        JudgeError: A judge cannot be asked, before anything is; or had to be stopped, after the
-            others have finished.
-        EchoError: The benchmark or a table of the run cannot be read.
-    """
+    """Has judges rate the outputs of a run; what one has answered is not asked again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     chosen, wanted = chosen_judges(config, judges), chosen_rubrics(rubrics)
     check_rubrics(chosen, wanted)
@@ -156,24 +103,7 @@ def applicability(
     budget_usd: float | None = None,
     watch: Watcher | None = None,
 ) -> Judged:
-    """Has a model say which specialised metrics fit the samples of a benchmark.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-        limit: Most samples of each split.
-        dry_run: Only plan: nobody is asked, and no table is written.
-        budget_usd: Most US dollars to spend.
-        watch: Told of the plan, each call and the result.
-
-    Returns:
-        Where the table is, and what became of the samples.
-
-    Raises:
-        ConfigError: The config does not say who is asked.
-        JudgeError: As for `judge`.
-        EchoError: The benchmark cannot be read.
-    """
+    """Has a model say which specialised metrics fit the samples of a benchmark."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     if config.applicability is None:
         raise ConfigError(
@@ -194,20 +124,7 @@ def applicability(
 
 
 def rated_outputs(config: Evaluated, folder: RunFolder, limit: int | None = None) -> ToRate:
-    """The outputs of a run that there are to look at.
-
-    Args:
-        config: The config: its benchmark.
-        folder: The run's folder.
-        limit: Most samples of each split.
-
-    Returns:
-        Outputs with a picture, of samples as they are now.
-
-    Raises:
-        RunError: There are no outputs.
-        EchoError: The benchmark cannot be read.
-    """
+    """The outputs of a run that there are to look at."""
     return outputs_to_rate(_outputs(folder), _tasks(config, folder), limit)
 
 
@@ -235,28 +152,7 @@ def pairwise(
     budget_usd: float | None = None,
     watch: Watcher | None = None,
 ) -> Judged:
-    """Has judges choose between two outputs of a sample; what one has said is not asked again.
-
-    Each judge sees its share of the pairs, every pair in both orders, so that a taste for what
-    comes first shows.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs; this one is the sub-folder of the config's name.
-        judges: Names of those to ask; all of the config's when null.
-        limit: Most samples of each split.
-        dry_run: Only plan: nobody is asked, and no table is written.
-        budget_usd: Most US dollars to spend; calls under way when it is spent are waited for.
-        watch: Told of each plan, call and result.
-
-    Returns:
-        Where the choices are, and what became of the pairs.
-
-    Raises:
-        ConfigError: The config names no judge, or not one that was asked for.
-        JudgeError: As for `judge`.
-        EchoError: The benchmark or a table of the run cannot be read.
-    """
+    """Has judges choose between two outputs of a sample; what one has said is not asked again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
     outputs = rated_outputs(config, folder, limit)

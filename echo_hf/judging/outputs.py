@@ -48,30 +48,14 @@ TO_RATE = Table(
 
 @dataclass(frozen=True)
 class ToRate:
-    """The outputs that are there to rate.
-
-    Attributes:
-        outputs: Rows of `OUTPUTS` with a picture, by sample.
-        tasks: The samples, in the order of the benchmark.
-        left_out: How many other samples and rows of outputs there are, by reason.
-    """
+    """The outputs that are there to rate."""
 
     outputs: Mapping[str, Sequence[Row]]
     tasks: tuple[Task, ...]
     left_out: Mapping[Reason, int]
 
     def rows(self, judge: JudgeConfig, fits: Callable[[Task], bool]) -> Dataset:
-        """The rows that a judge is asked about.
-
-        Outputs of one sample stand together, so that what they share is computed once.
-
-        Args:
-            judge: The judge.
-            fits: Whether the rubric is about a sample.
-
-        Returns:
-            Rows of `TO_RATE`: sample by sample, then repeat by repeat, then by name of the system.
-        """
+        """The rows that a judge is asked about."""
         rows = [
             row_to_rate(task, output, repeat)
             for task in self.tasks
@@ -83,16 +67,7 @@ class ToRate:
 
 
 def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = None) -> ToRate:
-    """Sorts outputs by whether there is something to rate.
-
-    Args:
-        outputs: Rows of `OUTPUTS`.
-        benchmark: All tasks of the benchmark.
-        limit: Most samples of each split, the first ones.
-
-    Returns:
-        What is rated, and what is not and why.
-    """
+    """Sorts outputs by whether there is something to rate."""
     digests = {task.sample_id: task.sample_digest for task in benchmark.tasks}
     left_out: Counter[Reason] = Counter(dict(benchmark.left_out.items()))
     by_sample: dict[str, list[Row]] = {}
@@ -114,15 +89,7 @@ def rows_to_rate(rows: Iterable[Row]) -> Dataset:
 
 
 def has_text(judge: JudgeConfig, applicability: pa.Table | None) -> Callable[[Task], bool]:
-    """Which samples a judge rates by `text_rendering`.
-
-    Args:
-        judge: The judge.
-        applicability: Rows of `APPLICABILITY`, null when nobody was asked.
-
-    Returns:
-        Whether a sample is one of them.
-    """
+    """Which samples a judge rates by `text_rendering`."""
     if judge.text_samples == "all":
         return lambda _: True
     flags = _flags(applicability) if judge.text_samples == "applicable" else {}
@@ -147,16 +114,7 @@ def _first(tasks: Iterable[Task], limit: int | None) -> Iterator[Task]:
 
 
 def row_to_rate(task: Task, output: Row, repeat: int) -> Row:
-    """A row of `TO_RATE`.
-
-    Args:
-        task: The sample.
-        output: The output: `system` and the digest `image`.
-        repeat: Number of the repetition, from 0.
-
-    Returns:
-        Its values.
-    """
+    """A row of `TO_RATE`."""
     return {
         "sample_id": task.sample_id,
         "system": output["system"],
@@ -182,16 +140,7 @@ Size = tuple[int, int]
 def shown_pictures(
     pictures: PictureStore, digests: Iterable[str], how: Pictures
 ) -> dict[str, ImageRef]:
-    """What judges are shown in the place of pictures.
-
-    Args:
-        pictures: Where the pictures are, and where smaller ones made from them go.
-        digests: Digests of the pictures.
-        how: `published`, or `model_budget` for the pictures themselves.
-
-    Returns:
-        By digest the picture to send; one that is missing or cannot be shown is not there.
-    """
+    """What judges are shown in the place of pictures."""
     wanted = dict.fromkeys(digests)
 
     def shown(digest: str) -> ImageRef | None:
@@ -212,20 +161,7 @@ def shown_pictures(
 
 
 def as_published(picture: bytes | Path) -> bytes:
-    """A picture as the released code sends it to a judge.
-
-    The shorter side has 512 pixels, also where it had fewer; Pillow resizes as it does when told
-    nothing; orientation and profiles are ignored; the file is a JPEG of quality 85.
-
-    Args:
-        picture: Bytes of an encoded picture, or its file.
-
-    Returns:
-        Bytes of the JPEG; the same for the same picture and version of Pillow.
-
-    Raises:
-        BadPictureError: It cannot be shown, or is so narrow that no JPEG would hold it.
-    """
+    """A picture as the released code sends it to a judge."""
     with open_picture(picture) as opened:
         size = published_size(opened.size)
         if max(size) > LONGEST_SIDE:
@@ -237,21 +173,7 @@ def as_published(picture: bytes | Path) -> bytes:
 
 
 def published_size(size: Size) -> Size:
-    """Width and height of a picture as the released code sends it.
-
-    Both are cut to whole numbers, and the factor is a floating-point number: a shorter side of 49
-    pixels, for one, becomes 511.
-
-    Args:
-        size: Width and height in pixels.
-
-    Returns:
-        Width and height in pixels.
-
-    Example:
-        >>> published_size((1024, 1536)), published_size((49, 100))
-        ((512, 768), (511, 1044))
-    """
+    """Width and height of a picture as the released code sends it."""
     factor = SHORT_SIDE / min(size)
     return int(size[0] * factor), int(size[1] * factor)
 

@@ -27,11 +27,7 @@ PAIRWISE = "pairwise"
 
 @dataclass
 class Shown:
-    """Pictures as they are sent, each made once for all judges.
-
-    Attributes:
-        pictures: Where they are, and where smaller ones go.
-    """
+    """Pictures as they are sent, each made once for all judges."""
 
     pictures: PictureStore
     _known: dict[Pictures, dict[str, ImageRef]] = field(default_factory=dict)
@@ -52,23 +48,7 @@ def rating_questions(
     applicability: pa.Table | None,
     shown: Shown,
 ) -> Iterator[Question]:
-    """A question for each judge and each of its rubrics, in the order of the config.
-
-    Args:
-        config: The protocol.
-        judges: Those that are asked.
-        rubrics: Names of those that are asked about.
-        to_rate: What there is to rate.
-        applicability: Rows of `APPLICABILITY`, null when nobody was asked.
-        shown: The pictures.
-
-    Yields:
-        The questions.
-
-    Raises:
-        ConfigError: A judge's own instructions cannot be read, or its scale is not that of the
-            published protocol.
-    """
+    """A question for each judge and each of its rubrics, in the order of the config."""
     for judge in judges:
         check_scale(judge, config.protocol)
         for rubric in (one for one in judge.rubrics if one in rubrics):
@@ -80,17 +60,7 @@ def rating_questions(
 def pairwise_questions(
     config: Evaluated, judges: Sequence[JudgeConfig], outputs: ToRate, shown: Shown
 ) -> Iterator[Question]:
-    """A question for each judge about its share of the pairs, in the order of the config.
-
-    Args:
-        config: The protocol, which says how pictures are shown.
-        judges: Those that are asked.
-        outputs: The outputs that are there.
-        shown: The pictures.
-
-    Yields:
-        The questions.
-    """
+    """A question for each judge about its share of the pairs, in the order of the config."""
     for judge in judges:
         rows, how = to_compare(judge, outputs), judge.pictures or _usual(config.protocol)
         inputs = [digest for row in rows["inputs"] for digest in row]
@@ -99,31 +69,14 @@ def pairwise_questions(
 
 
 def fitting_question(options: ApplicabilityConfig, tasks: Sequence[Task], shown: Shown) -> Question:
-    """The question about applicability.
-
-    Args:
-        options: Who is asked, and about which metrics.
-        tasks: The samples.
-        shown: The pictures.
-
-    Returns:
-        The question.
-    """
+    """The question about applicability."""
     digests = (picture.sha256 for task in tasks for picture in task.inputs)
     stage = Fitting(options, shown.of(digests, "model_budget"))
     return Question(APPLICABILITY, APPLICABILITY, stage, to_classify(tasks))
 
 
 def check_scale(judge: JudgeConfig, protocol: Protocol) -> None:
-    """Refuses a judge whose ratings the published protocol would misread.
-
-    Args:
-        judge: The judge.
-        protocol: The config's.
-
-    Raises:
-        ConfigError: It rates in free text on another scale than whole numbers from 1 to 10.
-    """
+    """Refuses a judge whose ratings the published protocol would misread."""
     plain = judge.scale == PUBLISHED_SCALE and not judge.decimals
     if protocol == "published" and judge.mode == "text" and not plain:
         lowest, highest = judge.scale
@@ -142,21 +95,7 @@ def _every(task: Task) -> bool:
 def rating_question(
     judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: Shown
 ) -> Question:
-    """The question about some pictures as outputs.
-
-    Args:
-        judge: Who is asked.
-        rubric: Name of its rubric.
-        protocol: The config's.
-        rows: Rows of `TO_RATE`.
-        shown: The pictures.
-
-    Returns:
-        The question.
-
-    Raises:
-        ConfigError: The judge's own instructions cannot be read.
-    """
+    """The question about some pictures as outputs."""
     how = judge.pictures or _usual(protocol)
     inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
     pictures = shown.of([*inputs, *rows["output"]], how)

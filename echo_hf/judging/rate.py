@@ -33,53 +33,20 @@ CORRECTED = re.compile(r"\[\[\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*\]\]")
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The ratings that a judge may give.
-
-    Attributes:
-        lowest: The worst.
-        highest: The best.
-        decimals: Whether there are ratings between whole numbers.
-    """
+    """The ratings that a judge may give."""
 
     lowest: float
     highest: float
     decimals: bool = False
 
     def holds(self, rating: float) -> bool:
-        """Whether a number is one of them.
-
-        Example:
-            >>> Scale(1, 10).holds(7), Scale(1, 10).holds(7.5), Scale(1, 10).holds(0)
-            (True, False, False)
-        """
+        """Whether a number is one of them."""
         whole = self.decimals or float(rating).is_integer()
         return whole and self.lowest <= rating <= self.highest
 
 
 def read_rating(text: str, scale: Scale, protocol: Protocol) -> float | Unrated:
-    """The rating in an answer.
-
-    `published` takes the first whole number from 1 to 10 that stands in double square brackets,
-    and passes over any other. `corrected` takes the last number there, because an answer may name
-    others before it decides, and refuses it when it is not on the judge's scale.
-
-    Args:
-        text: The answer.
-        scale: The judge's; plays no part as published.
-        protocol: `published` or `corrected`.
-
-    Returns:
-        The rating, or why there is none; never a number that nobody gave.
-
-    Example:
-        >>> text = "At first sight [[3]], but no: Rating: [[8]]"
-        >>> read_rating(text, Scale(1, 10), "published")
-        3.0
-        >>> read_rating(text, Scale(1, 10), "corrected")
-        8.0
-        >>> print(read_rating("[[11]]", Scale(1, 10), "corrected"))
-        beyond_scale
-    """
+    """The rating in an answer."""
     if protocol == "published":
         found = PUBLISHED.search(text)
         return float(found[1]) if found else Unrated.NO_RATING
@@ -125,12 +92,6 @@ class ApplicabilityAnswer(BaseModel):
 def rating_answer(scale: Scale) -> type[RatingAnswer]:
     """The shape of an answer whose rating is on a scale.
 
-    Args:
-        scale: The scale.
-
-    Returns:
-        A shape with the fields explanation and rating, in this order.
-
     Example:
         >>> answer = rating_answer(Scale(1, 10))
         >>> answer.model_validate_json('{"explanation": "A fine boat.", "rating": 9}').rating
@@ -149,12 +110,6 @@ def rating_answer(scale: Scale) -> type[RatingAnswer]:
 def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
     """The shape of an answer about some metrics.
 
-    Args:
-        metrics: Their names.
-
-    Returns:
-        A shape with a field for each of them, in this order, and a rationale.
-
     Example:
         >>> list(applicability_answer(("color_shift",)).model_fields)
         ['color_shift', 'rationale']
@@ -170,19 +125,7 @@ def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
 
 @dataclass(frozen=True)
 class Rate(JudgingStage):
-    """Rates outputs by one rubric as one judge does.
-
-    An output whose call failed has a row that says why, without a rating, and stands in the
-    quarantine as well.
-
-    Attributes:
-        judge: The judge.
-        rubric: Name of the rubric.
-        instructions: What the judge is told.
-        protocol: How a free answer is read.
-        how: How pictures are shown.
-        shown: By digest the picture that is sent; one that is not there cannot be shown.
-    """
+    """Rates outputs by one rubric as one judge does."""
 
     name: ClassVar[str] = "rate"
     version: ClassVar[int] = 1

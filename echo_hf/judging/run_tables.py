@@ -39,19 +39,7 @@ PAGE = "dataset_card/tables.md lists them"
 
 
 def read_table(root: Path, table: Table) -> pa.Table | None:
-    """Reads a table of a run.
-
-    Args:
-        root: The run's folder.
-        table: The table.
-
-    Returns:
-        Its rows with all its columns, null when there is no such file. A column that the file
-        lacks is null; a rating without a rubric is one by `overall`, and the first.
-
-    Raises:
-        RunError: The file cannot be read, lacks a column that it needs, or has one of another type.
-    """
+    """Reads a table of a run."""
     path = root / f"{table.name}.parquet"
     if not path.exists():
         return None
@@ -99,16 +87,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RunTables:
-    """A run's tables, as far as they are about the benchmark as it is now.
-
-    Attributes:
-        tasks: The tasks of each split, in the order of the benchmark.
-        outputs: Rows of `OUTPUTS`, null when there is no such file.
-        ratings: Rows of `RATINGS`, likewise.
-        applicability: Rows of `APPLICABILITY`, likewise.
-        comparisons: Rows of `COMPARISONS`, likewise.
-        left_out: For each table, rows about other samples or older ones, by reason.
-    """
+    """A run's tables, as far as they are about the benchmark as it is now."""
 
     tasks: Mapping[str, tuple[Task, ...]]
     outputs: pa.Table | None
@@ -126,20 +105,7 @@ class RunTables:
 
 
 def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
-    """Reads what is scored.
-
-    Args:
-        benchmark: What the systems were run on.
-        folder: The run's folder.
-
-    Returns:
-        Its tables, without rows about samples that the benchmark does not hold as they are.
-
-    Raises:
-        RunError: There is nothing to score, or a file cannot be read.
-        ScoreError: Two outputs are of the same sample and system, or an outcome is unknown.
-        EchoError: The benchmark cannot be read.
-    """
+    """Reads what is scored."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED}
     if tables["outputs"] is not None:
         read_outputs(tables["outputs"].select(["sample_id", "system", "outcome"]))
@@ -248,18 +214,7 @@ class HumanRow(Section):
 
 
 def read_human_file(path: Path) -> pa.Table:
-    """Reads people's ranks from a file.
-
-    Args:
-        path: A file whose name ends in .jsonl or .csv.
-
-    Returns:
-        Rows of `HUMAN`, in the order of the file.
-
-    Raises:
-        TableError: The file cannot be read, or a line is not what was expected; no line is skipped
-            for it.
-    """
+    """Reads people's ranks from a file."""
     if path.suffix.lower() not in FORMS:
         raise TableError(f"{str(path)!r} holds no ranks: expected a file named .jsonl or .csv")
     records, strict = FORMS[path.suffix.lower()]

@@ -42,14 +42,7 @@ METRIC = "win_rate"
 
 @dataclass(frozen=True)
 class SplitWinRates:
-    """The win rates of one split.
-
-    Attributes:
-        results: A figure for each system under each protocol.
-        rates: The win rates under the config's protocol.
-        tiers: Groups of systems that do not differ, the best first.
-        details: What the report shows beside them; JSON can hold it.
-    """
+    """The win rates of one split."""
 
     results: tuple[Result, ...]
     rates: WinRate
@@ -65,22 +58,7 @@ def win_rates(
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
 ) -> SplitWinRates:
-    """Computes the win rates of a split.
-
-    Args:
-        split: Name of the split.
-        ratings: Its ratings.
-        outputs: Its outputs, null when only ratings are at hand.
-        protocol: The config's.
-        n_boot: Draws of the bootstrap.
-        failed: What judges have failed on in their audits; every figure names those of its judges.
-
-    Returns:
-        The win rates.
-
-    Raises:
-        ScoreError: The ratings contradict each other.
-    """
+    """Computes the win rates of a split."""
     rates = {
         each: _flagged(win_rate(ratings, outputs, protocol=each, n_boot=n_boot), failed)
         for each in get_args(Protocol)
@@ -120,14 +98,7 @@ def _results(split: str, rate: WinRate) -> Iterator[Result]:
 
 @dataclass(frozen=True)
 class Applicable:
-    """The samples of a split that a metric fits.
-
-    Attributes:
-        fitting: The tasks that it fits; all of them where nobody was asked.
-        unknown: How many tasks more nobody gave an answer about, though there are answers about
-            others: they have no number, and lower the coverage.
-        asked: Whether anybody was asked.
-    """
+    """The samples of a split that a metric fits."""
 
     fitting: tuple[Task, ...]
     unknown: int
@@ -140,23 +111,7 @@ class Applicable:
 
 
 def applicable(metric: str, tasks: Sequence[Task], applicability: pa.Table | None) -> Applicable:
-    """The samples that a metric fits.
-
-    Args:
-        metric: Its name, a column of `APPLICABILITY`.
-        tasks: The tasks it could be about.
-        applicability: What somebody answered; null when nobody was asked.
-
-    Returns:
-        The tasks; all where no answer says anything about this metric.
-
-    Example:
-        >>> tasks = [Task(name, "", "", "") for name in "abc"]
-        >>> said = pa.table({"sample_id": ["a", "b"], "color_shift": [True, None]})
-        >>> found = applicable("color_shift", tasks, said)
-        >>> [task.sample_id for task in found.fitting], found.unknown, found.asked
-        (['a'], 2, True)
-    """
+    """The samples that a metric fits."""
     said = _said(metric, applicability)
     if all(answer is None for answer in said.values()):
         return Applicable(tuple(tasks), 0, asked=False)
@@ -177,16 +132,7 @@ NOT_ASKED = "not_asked"
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric of one system.
-
-    Attributes:
-        metric: Name of the metric.
-        system: The system.
-        about: The samples that it fits.
-        result: The metric, with numbers and reasons in the order of those samples; null when it
-            cannot be measured.
-        missing: Why it cannot be measured, such as packages to install; null when it can.
-    """
+    """One metric of one system."""
 
     metric: str
     system: str
@@ -270,24 +216,7 @@ def measured(
     *,
     n_boot: int,
 ) -> Iterator[Measured]:
-    """Measures all systems by all picture metrics; inputs are looked at once for all systems.
-
-    Args:
-        config: Options and protocol.
-        systems: All systems, with outputs or without.
-        tasks: The tasks of the split.
-        outputs: What systems made of them, null when nothing.
-        applicability: Which metric fits which sample, null when nobody was asked.
-        pictures: Where the pictures are.
-        n_boot: Draws of the bootstrap.
-
-    Yields:
-        A result for each metric and system, in order; one that needs packages or weights that are
-        not here says which.
-
-    Raises:
-        ScoreError: An option of a metric is none that it takes.
-    """
+    """Measures all systems by all picture metrics; inputs are looked at once for all systems."""
     rows = [] if outputs is None else outputs.to_pylist()
     made = {(row["system"], row["sample_id"]): row for row in rows}
     edits = [task for task in tasks if task.inputs]
@@ -303,14 +232,7 @@ def measured(
 
 
 def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
-    """The picture metrics, each as what makes a new accumulator with the config's options.
-
-    Args:
-        config: Options and protocol.
-
-    Returns:
-        By name, in the order of the paper; those of one metric share what they know of inputs.
-    """
+    """The picture metrics, each as what makes a new accumulator with the config's options."""
     protocol, options = config.protocol, config.metrics
     similarities, faces = metrics.SimilarityCache(), metrics.FaceCache()
     return {
@@ -387,20 +309,7 @@ def text_measured(
     n_boot: int,
     failed: Failures,
 ) -> Iterator[Measured]:
-    """Measures the text of every system.
-
-    Args:
-        systems: All systems, rated or not.
-        tasks: The tasks of the split.
-        ratings: Its ratings, by any rubric; null when there are none.
-        applicability: Which samples have text to render, null when nobody was asked.
-        protocol: The config's.
-        n_boot: Draws of the bootstrap.
-        failed: What judges have failed on in their audits; every figure names those of its judges.
-
-    Yields:
-        A result for each system in order; a sample that nobody rated has no number but a reason.
-    """
+    """Measures the text of every system."""
     about = applicable(TEXT_METRIC, tasks, applicability)
     rows = text_ratings(ratings)
     judges = sorted(set(rows["judge"].to_pylist()))
@@ -416,14 +325,7 @@ def text_measured(
 
 
 def text_ratings(ratings: pa.Table | None) -> pa.Table:
-    """The ratings of text.
-
-    Args:
-        ratings: Ratings by any rubric; null when there are none.
-
-    Returns:
-        Rows of `RATINGS`.
-    """
+    """The ratings of text."""
     rows = RATINGS.empty() if ratings is None else ratings
     return rows.filter(pc.equal(rows["rubric"], TEXT_RUBRIC))
 
@@ -450,16 +352,7 @@ _, FROM_WORDS = BENCHMARKS
 
 @dataclass(frozen=True)
 class SplitScores:
-    """The figures of one split.
-
-    Attributes:
-        split: Name of the split.
-        samples: How many samples it has.
-        win_rates: Null when no output was rated.
-        metrics: Every metric of every system.
-        pairwise: What judges chose between two outputs, against what they rated; null where they
-            were not asked.
-    """
+    """The figures of one split."""
 
     split: str
     samples: int
@@ -470,15 +363,7 @@ class SplitScores:
 
 @dataclass(frozen=True)
 class Scores:
-    """The figures of a run.
-
-    Attributes:
-        path: `results.json`.
-        protocol: Whose arithmetic is used.
-        splits: The figures by split.
-        left_out: For each table, rows about other samples or older ones, by reason.
-        failed: For each judge that failed its audit, the honeypots that it failed on.
-    """
+    """The figures of a run."""
 
     path: Path
     protocol: Protocol
@@ -499,25 +384,7 @@ def score(
     protocol: str | None = None,
     n_boot: int = DRAWS,
 ) -> Scores:
-    """Computes all figures of a run, and writes them to its `results.json`.
-
-    No model is asked: ratings and outputs are there already. Metrics that use a network fetch its
-    weights when they are not here. One whose packages or weights cannot be had has no value,
-    coverage 0, and says why.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-        protocol: `published` or `corrected`, in place of the config's.
-        n_boot: Draws of the bootstrap for every interval.
-
-    Returns:
-        The figures.
-
-    Raises:
-        RunError: There is nothing to score, or a table cannot be read.
-        EchoError: The config or the benchmark cannot be read, or ratings contradict each other.
-    """
+    """Computes all figures of a run, and writes them to its `results.json`."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     config = _under(config, protocol)
     folder = RunFolder(Path(runs) / config.name)

@@ -41,14 +41,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class Question:
-    """What one judge is asked.
-
-    Attributes:
-        who: Name of the judge, as its engine is known.
-        rubric: What it is asked about.
-        stage: How it is asked.
-        rows: What about.
-    """
+    """What one judge is asked."""
 
     who: str
     rubric: str
@@ -63,14 +56,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Planned:
-    """What one judge is about to be asked.
-
-    Attributes:
-        who: Name of the judge.
-        rubric: What it is asked about.
-        plan: Calls, tokens, pictures.
-        cost_usd: What it may cost in US dollars, answers included; null where no price is known.
-    """
+    """What one judge is about to be asked."""
 
     who: str
     rubric: str
@@ -80,17 +66,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Answered:
-    """What one judge has answered.
-
-    Attributes:
-        who: Name of the judge.
-        rubric: What it was asked about.
-        rows: Rows of the stage's table; those that nobody was asked about are not here.
-        digest: Of all that decides such a row.
-        outcomes: How many rows ended how; `not_answered` are those that are left out.
-        fill: Calls, tokens, cost of this run.
-        stopped: Why the engine had to be left, null when it did not.
-    """
+    """What one judge has answered."""
 
     who: str
     rubric: str
@@ -103,15 +79,7 @@ class Answered:
 
 @dataclass
 class Asking:
-    """Asks judges, of which one at a time has its model in memory.
-
-    Attributes:
-        engines: Who answers, by name of the judge.
-        store: Where the answers are kept.
-        watch: Told of plans, calls and results.
-        budget_usd: Most US dollars to spend, null for no limit.
-        spent_usd: What the calls so far have cost, as far as that is known.
-    """
+    """Asks judges, of which one at a time has its model in memory."""
 
     engines: Engines
     store: Store
@@ -125,18 +93,7 @@ class Asking:
         return self.budget_usd is not None and self.spent_usd >= self.budget_usd
 
     def engine(self, who: str) -> Engine:
-        """Who answers for a judge; another one's model is freed first.
-
-        Args:
-            who: Name of the judge.
-
-        Returns:
-            The engine; its model is loaded by the first call.
-
-        Raises:
-            JudgeError: It keeps no answers, or there is a budget and no price.
-            EngineError: There is no such engine, or it does not take one of its options.
-        """
+        """Who answers for a judge; another one's model is freed first."""
         engine = self.engines.use(who)
         if not engine.stored:
             raise JudgeError(
@@ -151,14 +108,7 @@ class Asking:
         return engine
 
     def check_installed(self, who: str) -> None:
-        """Says what to install for a judge, which a plan can do without.
-
-        Args:
-            who: Name of the judge.
-
-        Raises:
-            MissingExtraError: A package of its engine is not there.
-        """
+        """Says what to install for a judge, which a plan can do without."""
         check_installed(self.engines.choices[who].kind, f"judge {who!r}")
 
     def plan(self, question: Question) -> Planned:
@@ -168,10 +118,7 @@ class Asking:
         return Planned(question.who, question.rubric, planned, _cost_usd(planned, engine))
 
     def ask(self, question: Question) -> Answered:
-        """Asks a judge what is not stored, and reads all that is.
-
-        What stops the engine at work is told in the result.
-        """
+        """Asks a judge what is not stored, and reads all that is."""
         engine = self.engine(question.who)
         self.watch.planned(question.label, plan(question.stage, question.rows, engine, self.store))
         filled, stopped = self._filled(question, engine)
@@ -284,22 +231,7 @@ def asking_in(
     budget_usd: float | None,
     watch: Watcher | None,
 ) -> Iterator[Asking]:
-    """What asks judges in a run's folder, with its store open and other processes kept out.
-
-    Args:
-        folder: The run's folder.
-        engines: Who answers, by name of the judge.
-        budget_usd: Most US dollars to spend, null for no limit.
-        watch: Told of plans, calls and results.
-
-    Yields:
-        What asks; no model is in memory when the block ends.
-
-    Raises:
-        RunError: Another process asks judges there.
-        JudgeError: A judge cannot be asked.
-        EngineError: There is no such engine, or it does not take one of its options.
-    """
+    """What asks judges in a run's folder, with its store open and other processes kept out."""
     busy = RunError(
         f"another process is judging in {str(folder.root)!r}: wait for it, or choose another "
         "folder with --runs"
@@ -319,22 +251,7 @@ def asked(
     write: Callable[[Answered, Collection[str]], Path],
     samples: Collection[str],
 ) -> Judged:
-    """Asks all questions, and writes down what was answered to each as soon as it is done.
-
-    Args:
-        asking: What asks.
-        questions: One of each judge and rubric.
-        left_out: What nobody is asked about.
-        write: Writes the answers to a question, and gives the file.
-        samples: Ids of the samples that this run is about.
-
-    Returns:
-        What became of it.
-
-    Raises:
-        MissingExtraError: A package of a judge's engine is not there; nobody was asked.
-        JudgeError: A judge had to be stopped; the others have finished.
-    """
+    """Asks all questions, and writes down what was answered to each as soon as it is done."""
     for question in questions:
         asking.check_installed(question.who)  # before anything is spent
     path, answered = None, list[Answered]()
@@ -358,19 +275,7 @@ Row = Mapping[str, Any]
 
 
 def write_ratings(root: Path, answered: Answered, asked: Collection[str]) -> Path:
-    """Writes what a judge has said by a rubric into the run's table of ratings.
-
-    Rows of other judges and rubrics stay as they are, whoever made them. Of its own, those about
-    samples that it was not asked about now stay, if it would be asked in the same way.
-
-    Args:
-        root: The run's folder.
-        answered: What the judge has said.
-        asked: Ids of the samples that this run is about.
-
-    Returns:
-        The file.
-    """
+    """Writes what a judge has said by a rubric into the run's table of ratings."""
 
     def stays(row: Row) -> bool:
         if (row["judge"], row["rubric"]) != (answered.who, answered.rubric):
@@ -381,19 +286,7 @@ def write_ratings(root: Path, answered: Answered, asked: Collection[str]) -> Pat
 
 
 def write_comparisons(root: Path, answered: Answered, asked: Collection[str]) -> Path:
-    """Writes what a judge has chosen into the run's table of comparisons.
-
-    Rows of other judges stay as they are. Of its own, those about samples that it was not asked
-    about now stay, if it would be asked in the same way.
-
-    Args:
-        root: The run's folder.
-        answered: What the judge has said.
-        asked: Ids of the samples that this run is about.
-
-    Returns:
-        The file.
-    """
+    """Writes what a judge has chosen into the run's table of comparisons."""
 
     def stays(row: Row) -> bool:
         if row["judge"] != answered.who:
@@ -404,16 +297,7 @@ def write_comparisons(root: Path, answered: Answered, asked: Collection[str]) ->
 
 
 def write_applicability(root: Path, answered: Answered, asked: Collection[str]) -> Path:
-    """Writes which metrics fit into the run's table; rows about other samples stay.
-
-    Args:
-        root: The run's folder.
-        answered: What was said.
-        asked: Ids of the samples that this run is about.
-
-    Returns:
-        The file.
-    """
+    """Writes which metrics fit into the run's table; rows about other samples stay."""
     return _write(root, APPLICABILITY, answered.rows, lambda row: row["sample_id"] not in asked)
 
 

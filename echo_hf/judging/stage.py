@@ -23,16 +23,7 @@ from echo_hf.reasons import Unrated
 
 
 def calls_of(answers: Answers | None, requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """Tokens and price of all calls that were made for requests, failed ones included.
-
-    Args:
-        answers: Where the answers are read from.
-        requests: The requests.
-
-    Returns:
-        Values of the columns usage and cost_usd for each request, in order; null where no call
-        is known.
-    """
+    """Tokens and price of all calls that were made for requests, failed ones included."""
     if not isinstance(answers, StoredAnswers):
         return [{"usage": None, "cost_usd": None} for _ in requests]
     keys = request_keys(answers.signature, requests)
@@ -53,10 +44,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class JudgingStage(ModelStage):
-    """Judges pictures, one row at a time.
-
-    A row whose call failed has an output row that says why, and stands in the quarantine as well.
-    """
+    """Judges pictures, one row at a time."""
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """One call for each row whose pictures can be shown."""
@@ -108,18 +96,7 @@ METRICS = ("face_identity", "color_shift", "structure_distance", "text_rendering
 
 
 def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
-    """The instructions of a judge for a rubric.
-
-    Args:
-        judge: The judge; its own file takes the place of the instructions of `overall`.
-        rubric: Name of the rubric.
-
-    Returns:
-        The instructions, with the form of the rating filled in.
-
-    Raises:
-        ConfigError: The judge's own file cannot be read.
-    """
+    """The instructions of a judge for a rubric."""
     form = rating_form(judge)
     if judge.prompt_file is not None and rubric == OVERALL:
         return Prompt(rubric, _own(judge.name, judge.prompt_file).replace(FORM, form))
@@ -127,27 +104,13 @@ def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
 
 
 def pairwise_prompt(judge: JudgeConfig) -> Prompt:
-    """The instructions for choosing between two outputs; those of a judge's own file play no part.
-
-    Args:
-        judge: The judge: its mode.
-
-    Returns:
-        The instructions, with the form of the choice filled in.
-    """
+    """The instructions for choosing between two outputs; a judge's own file plays no part."""
     form = filled_prompt(f"{FOLDER}/choice_{judge.mode}", {}).text
     return Prompt("pairwise", filled_prompt(f"{FOLDER}/pairwise", {"form": form}).text)
 
 
 def rating_form(judge: JudgeConfig) -> str:
-    """How a judge is to give its rating.
-
-    Args:
-        judge: The judge: its mode and its scale.
-
-    Returns:
-        The last paragraph of its instructions.
-    """
+    """How a judge is to give its rating."""
     lowest, highest = judge.scale
     fields = {
         "number": "a number, decimals allowed," if judge.decimals else "a whole number",
@@ -159,14 +122,7 @@ def rating_form(judge: JudgeConfig) -> str:
 
 
 def applicability_prompt(metrics: Sequence[str]) -> Prompt:
-    """The instructions for saying which metrics fit a sample.
-
-    Args:
-        metrics: Names among `METRICS`.
-
-    Returns:
-        The instructions.
-    """
+    """The instructions for saying which metrics fit a sample."""
     measures = (filled_prompt(f"{FOLDER}/measure_{metric}", {}).text for metric in metrics)
     keys = ", ".join(f'"{metric}": <0 or 1>' for metric in metrics)
     fields = {"measures": "\n\n".join(measures), "keys": keys}

@@ -1,9 +1,4 @@
-"""The specialised metrics (ECHO section 5.2), each a function from pictures to numbers.
-
-Some functions share their name with the file that holds them: they are imported here, at once, so
-that the package's name means the function, whatever is imported first. Nothing that takes long to
-load is imported for it.
-"""
+"""The specialised metrics (ECHO section 5.2), each a function from pictures to numbers."""
 
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.face_identity import FaceIdentity, FaceIdentityResult, face_identity

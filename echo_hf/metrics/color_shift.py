@@ -48,13 +48,7 @@ from echo_hf.reasons import MetricReason
 
 @dataclass(frozen=True)
 class ByChannel:
-    """One estimate for each channel.
-
-    Attributes:
-        red: Of the red levels.
-        green: Of the green levels.
-        blue: Of the blue levels.
-    """
+    """One estimate for each channel."""
 
     red: Estimate
     green: Estimate
@@ -62,20 +56,7 @@ class ByChannel:
 
 
 def wasserstein_of(pairs: Sequence[Integers | None], *, n_boot: int, seed: int) -> ByChannel:
-    """The mean 1-Wasserstein distance of samples.
-
-    Args:
-        pairs: For each sample an array [input or output, channel, level] of counts; null for one
-            that does not count.
-        n_boot: Draws of the bootstrap; 0 for none.
-        seed: Of the draws.
-
-    Returns:
-        The means in levels, 0 to 255, with intervals.
-
-    Raises:
-        ScoreError: `n_boot` is no number of draws.
-    """
+    """The mean 1-Wasserstein distance of samples."""
     rows = [None if pair is None else wasserstein(pair[0], pair[1]).tolist() for pair in pairs]
     return ByChannel(*means_of(rows, CHANNELS, n_boot=n_boot, seed=seed))
 
@@ -84,13 +65,7 @@ SIDES = 2
 
 
 class Pooled(NamedTuple):
-    """The colour shift of pooled pictures.
-
-    Attributes:
-        shift: Distance of the mean colours, in levels; null where a channel has no level left.
-        interval: At 95 %, from a bootstrap over samples; null as for `Estimate`.
-        per_sample: The same distance of each sample alone, null where it has none.
-    """
+    """The colour shift of pooled pictures."""
 
     shift: float | None
     interval: Interval | None
@@ -98,20 +73,7 @@ class Pooled(NamedTuple):
 
 
 def pool(pairs: Sequence[Integers], *, n_boot: int, seed: int) -> Pooled:
-    """Pools samples and compares the mean colours of both sides.
-
-    Args:
-        pairs: For each sample an array [input or output, channel, level] of counts, with zeros
-            for what of it is not pooled.
-        n_boot: Draws of the bootstrap; 0 for none.
-        seed: Of the draws. The order of the samples changes neither shift nor interval.
-
-    Returns:
-        The shift, its interval, and the samples' own shifts.
-
-    Raises:
-        ScoreError: `n_boot` is no number of draws.
-    """
+    """Pools samples and compares the mean colours of both sides."""
     pixels = np.zeros((len(pairs), SIDES, CHANNELS, 2), np.int64)
     for at, pair in enumerate(pairs):
         pixels[at] = kept_pixels(pair)
@@ -148,17 +110,7 @@ def _numbers(values: Floats) -> tuple[float | None, ...]:
 
 @dataclass(frozen=True)
 class Tint:
-    """How the mean colour of the output differs from that of the input, as the mean over samples.
-
-    The first three are signed: opposite tints of two samples cancel out in their means, and 0 is
-    no tint. About 2 is what people begin to see.
-
-    Attributes:
-        lighter: Difference of CIELAB lightness; below 0 is darker.
-        redder: Difference of CIELAB a; below 0 is greener.
-        yellower: Difference of CIELAB b; below 0 is bluer.
-        difference: CIEDE2000 of the two mean colours, 0 or more, whatever its direction.
-    """
+    """How the mean color of outputs differs from that of inputs, as the mean over samples."""
 
     lighter: Estimate
     redder: Estimate
@@ -167,38 +119,13 @@ class Tint:
 
 
 def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-    """The tint of each pair of mean colours.
-
-    Args:
-        inputs: Array [..., channel] of mean levels of sRGB, 0 to 255.
-        outputs: Likewise.
-
-    Returns:
-        Array [..., 4]: lighter, redder, yellower, and the size of the difference.
-
-    Example:
-        >>> tints([130, 122, 113], [130, 122, 93]).round(1).tolist()
-        [-0.5, -3.2, 11.0, 8.4]
-    """
+    """The tint of each pair of mean colours."""
     before, after = lab_of(inputs), lab_of(outputs)
     return np.concatenate([after - before, ciede2000(before, after)[..., None]], axis=-1)
 
 
 def tint_of(pairs: Sequence[Integers | None], *, n_boot: int, seed: int) -> Tint:
-    """The mean tint of samples, from the mean of all levels of either side.
-
-    Args:
-        pairs: For each sample an array [input or output, channel, level] of counts; null for one
-            that does not count.
-        n_boot: Draws of the bootstrap; 0 for none.
-        seed: Of the draws.
-
-    Returns:
-        The means, with intervals.
-
-    Raises:
-        ScoreError: `n_boot` is no number of draws.
-    """
+    """The mean tint of samples, from the mean of all levels of either side."""
     rows = [None if pair is None else _of_pair(pair) for pair in pairs]
     return Tint(*means_of(rows, 4, n_boot=n_boot, seed=seed))
 

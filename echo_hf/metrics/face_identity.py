@@ -73,33 +73,14 @@ RULES: Mapping[Protocol, FaceRule] = {
 
 
 class Levels(NamedTuple):
-    """A picture as it is fed to the networks.
-
-    Attributes:
-        levels: Array [row, column, channel].
-        digest: Of the levels and their shape; equal ones have the same.
-    """
+    """A picture as it is fed to the networks."""
 
     levels: NDArray[np.uint8]
     digest: bytes
 
 
 def levels_of(picture: Image.Image, protocol: Protocol) -> Levels:
-    """A picture's levels in the order of channels of the protocol.
-
-    Args:
-        picture: In mode RGB.
-        protocol: The networks swap the channels of what they are given: `corrected` gives them
-            blue first, so that they see red first, as they were trained; `published` does not.
-
-    Returns:
-        The levels.
-
-    Example:
-        >>> orange = Image.new("RGB", (2, 2), (255, 128, 0))
-        >>> levels_of(orange, "corrected").levels[0, 0].tolist()
-        [0, 128, 255]
-    """
+    """A picture's levels in the order of channels of the protocol."""
     levels = np.asarray(picture)
     fed = np.ascontiguousarray(levels if protocol == "published" else levels[..., ::-1])
     return Levels(fed, xxh3_128(f"{fed.shape}".encode() + fed.tobytes()).digest())
@@ -108,17 +89,7 @@ def levels_of(picture: Image.Image, protocol: Protocol) -> Levels:
 def compared(
     sample: Seen[Levels], reader: FaceReader, cache: FaceCache, protocol: Protocol
 ) -> Seen[Found]:
-    """Finds the faces of a sample, and the two that are most alike.
-
-    Args:
-        sample: Its pictures.
-        reader: The networks.
-        cache: Holds the faces of inputs that were looked at before.
-        protocol: `corrected` or `published`.
-
-    Returns:
-        The sample without its pictures, with the pair or the reason as its output.
-    """
+    """Finds the faces of a sample, and the two that are most alike."""
     if sample.output is None or sample.unmeasured:
         return sample.measured(None)
     dropped = _dropped(sample) if protocol == "published" else None
@@ -129,21 +100,7 @@ def compared(
 
 
 def score_of(found: Found, protocol: Protocol) -> float | Unmeasured:
-    """The number of a sample.
-
-    Args:
-        found: Its best pair, or why there is none.
-        protocol: `corrected` or `published`.
-
-    Returns:
-        The cosine, or why there is no number.
-
-    Example:
-        >>> here = (0.0, 0.0, 1.0, 1.0)
-        >>> pair = FaceMatch(-0.25, 0, here, here, 1, 1)
-        >>> score_of(pair, "corrected"), score_of(pair, "published").detail
-        (-0.25, 'cosine -0.2500')
-    """
+    """The number of a sample."""
     if isinstance(found, Unmeasured):
         return found
     if protocol == "published" and found.cosine <= 0:
@@ -199,21 +156,7 @@ def result_of(
     n_boot: int,
     seed: int,
 ) -> FaceIdentityResult:
-    """The face identity of samples whose faces were compared.
-
-    Args:
-        samples: All of one system, with the best pair, or why there is none, as outputs.
-        rule: From the best pair of a sample, or why there is none, to its number.
-        definition: Everything that decides the numbers.
-        n_boot: Draws of the bootstrap over samples; 0 for none.
-        seed: Of the draws.
-
-    Returns:
-        The result, with the samples in their order.
-
-    Raises:
-        ScoreError: `n_boot` is no number of draws.
-    """
+    """The face identity of samples whose faces were compared."""
     found: list[Found] = [
         reason or sample.output or Unmeasured(MetricReason.MISSING_OUTPUT)
         for sample, reason in zip(samples, reasons_of(samples), strict=True)

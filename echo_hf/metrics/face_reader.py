@@ -27,13 +27,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Faces:
-    """The faces of one picture.
-
-    Attributes:
-        boxes: Array [face, 4] of left, top, right, bottom, in pixels of the picture.
-        embeddings: Array [face, dimension], of any length.
-        failed: What the networks said where they failed on the picture; else empty.
-    """
+    """The faces of one picture."""
 
     boxes: NDArray[np.float32]
     embeddings: NDArray[np.float32]
@@ -42,16 +36,7 @@ class Faces:
 
 @dataclass(frozen=True, slots=True)
 class FaceMatch:
-    """The two faces of a sample that are most alike.
-
-    Attributes:
-        cosine: Of their embeddings, from -1 to 1.
-        input: Which input the one is in; the first is 0.
-        input_box: Where it is there: left, top, right, bottom in pixels.
-        output_box: Where the other is in the output.
-        input_faces: How many faces were found in all inputs together.
-        output_faces: How many in the output.
-    """
+    """The two faces of a sample that are most alike."""
 
     cosine: float
     input: int
@@ -62,24 +47,7 @@ class FaceMatch:
 
 
 def best_match(inputs: Sequence[Faces], output: Faces) -> FaceMatch | Unmeasured:
-    """The pair of a face in any input and a face in the output with the highest cosine.
-
-    Args:
-        inputs: The faces of each input.
-        output: The faces of the output.
-
-    Returns:
-        The pair, the first of several that are equally alike; or why there is none. Where there
-        are faces on neither side, the input's is said: no system could have kept one.
-
-    Example:
-        >>> box = np.zeros((1, 4), np.float32)
-        >>> first = Faces(box, np.array([[3.0, 4.0]], np.float32))
-        >>> second = Faces(box, np.array([[1.0, 0.0]], np.float32))
-        >>> match = best_match([first], second)
-        >>> round(match.cosine, 3)
-        0.6
-    """
+    """The pair of a face in any input and a face in the output with the highest cosine."""
     unmeasured = _unmeasured(inputs, output)
     if unmeasured:
         return unmeasured
@@ -135,13 +103,7 @@ FILES = ("glintr100.onnx", "scrfd_10g_bnkps.onnx")
 
 @dataclass(frozen=True, slots=True)
 class FacePack:
-    """A folder of networks that is there, and how it is called.
-
-    Attributes:
-        folder: Where it is.
-        name: Its name on the Hub, or that of the folder without its path.
-        commit: The commit on the Hub; null for a folder of the user's.
-    """
+    """A folder of networks that is there, and how it is called."""
 
     folder: Path
     name: str
@@ -149,23 +111,7 @@ class FacePack:
 
 
 def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> FacePack:
-    """Finds the folder of a pack, and downloads what is missing of one on the Hub.
-
-    What is no folder never gets as far as insightface, which would look for a release of its own
-    by that name on the internet.
-
-    Args:
-        pack: A folder, or a name on the Hub.
-        revision: Branch, tag or commit on the Hub; null for the main branch.
-
-    Returns:
-        The pack, whose folder is there.
-
-    Raises:
-        ScoreError: There is no such folder, or a folder was given a revision.
-        WeightsError: There is no such repository or revision; the Hub is out of reach and
-            the cache does not hold it.
-    """
+    """Finds the folder of a pack, and downloads what is missing of one on the Hub."""
     folder = Path(pack).expanduser()
     if not folder.is_dir():
         return _on_hub(os.fspath(pack), revision)
@@ -241,19 +187,7 @@ class FaceOptions:
 
 
 class FaceReader:
-    """A detector and a recognizer, ready to run; threads that share them take turns.
-
-    Attributes:
-        definition: What of them and of their surroundings decides what is found.
-        key: The same as one string.
-
-    Args:
-        options: Which networks, and how they look.
-
-    Raises:
-        MissingExtraError: insightface or onnxruntime is not installed.
-        ScoreError: There is no such pack, it lacks one of the networks, or they do not run.
-    """
+    """A detector and a recognizer, ready to run; threads that share them take turns."""
 
     def __init__(self, options: FaceOptions) -> None:
         check_extra("face_identity", EXTRA, PACKAGES)
@@ -272,15 +206,7 @@ class FaceReader:
         self._turn = Lock()
 
     def faces(self, levels: NDArray[np.uint8]) -> Faces:
-        """Finds the faces of a picture.
-
-        Args:
-            levels: Array [row, column, channel]; blue, green, red is what the networks expect.
-
-        Returns:
-            Its faces. Where the networks fail, as they do on a picture of 3 x 2000 pixels, there
-            are none, and `failed` says so: one odd picture costs no other its number.
-        """
+        """Finds the faces of a picture."""
         try:
             with self._turn:
                 found = _quietly(self._app.get, levels)
@@ -336,11 +262,7 @@ def _check_providers(app: Any, asked: Sequence[str] | None) -> None:
 
 
 def _quietly(work: Any, levels: NDArray[np.uint8]) -> Any:
-    """Runs the networks without the warning that aligning a face gives for each.
-
-    insightface calls a function that scikit-image is about to rename. Filters belong to the whole
-    process, and other threads decode at the same time: so this goes through what they all share.
-    """
+    """Runs the networks without the warning that aligning a face gives for each."""
     with decoding:
         return work(levels)
 

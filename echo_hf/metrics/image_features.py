@@ -29,25 +29,7 @@ Found = TypeVar("Found")
 def in_order(
     work: Callable[[Item], Found], items: Iterable[Item], *, threads: int | None = None
 ) -> Iterator[Found]:
-    """Does a piece of work on each item, a few items ahead of what is asked for.
-
-    Args:
-        work: What is done, in any of the threads.
-        items: Taken one by one, in the thread that asks for the results; at most twice as many
-            as there are threads are held at once.
-        threads: How many threads work; as many as there are processors when null.
-
-    Yields:
-        What the work gives for each item, in the order of the items. An error of the work is
-        raised where its result would be.
-
-    Raises:
-        ScoreError: `threads` is no number of threads.
-
-    Example:
-        >>> list(in_order(abs, [3, -1, -2], threads=2))
-        [3, 1, 2]
-    """
+    """Does a piece of work on each item, a few items ahead of what is asked for."""
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ScoreError(f"threads is {threads!r}: expected a whole number from 1, or null")
     return _done(work, items, threads or os.cpu_count() or 1)
@@ -75,15 +57,7 @@ Look = Callable[[Image.Image], Value]
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[Value]):
-    """What a metric keeps of one sample.
-
-    Attributes:
-        inputs: What it keeps of each input; empty where not all of them can be used.
-        output: What it keeps of the output; null where it cannot be used.
-        unmeasured: Why the sample gets no number; null where nothing speaks against it.
-        digests: Of all inputs together, and of the output; empty where they cannot be used.
-        notices: What was noticed about its pictures.
-    """
+    """What a metric keeps of one sample."""
 
     inputs: tuple[Value, ...] = ()
     output: Value | None = None
@@ -92,14 +66,7 @@ class Seen(Generic[Value]):
     notices: tuple[PictureNotice, ...] = ()
 
     def measured(self, output: Other | None) -> Seen[Other]:
-        """The sample with what was made of its pictures in their place.
-
-        Args:
-            output: Kept as its output; nothing is of its inputs.
-
-        Returns:
-            The sample, with its digests, notices and reason.
-        """
+        """The sample with what was made of its pictures in their place."""
         return Seen((), output, self.unmeasured, self.digests, self.notices)
 
 
@@ -136,24 +103,7 @@ def seen(
     threads: int | None = None,
     lone_inputs: bool = False,
 ) -> Iterator[Seen[Value]]:
-    """Looks at the pictures of samples, a few samples ahead of what is asked for.
-
-    A sample is measured when its output and every one of its inputs can be: a number from some
-    of its inputs alone would be the number of another task.
-
-    Args:
-        samples: The samples, taken as they are needed.
-        look: What is kept of a picture in mode RGB; called in several threads.
-        load: How pictures are loaded: one of `echo_hf.metrics.samples.LOADERS`.
-        threads: How many threads work; as many as there are processors when null.
-        lone_inputs: Whether to look at inputs whose output cannot be used.
-
-    Returns:
-        What is kept of each sample, in order.
-
-    Raises:
-        ScoreError: `threads` is no number of threads.
-    """
+    """Looks at the pictures of samples, a few samples ahead of what is asked for."""
     work = partial(_seen, look=look, load=load, lone_inputs=lone_inputs)
     return in_order(work, samples, threads=threads)
 
@@ -165,32 +115,12 @@ def seen_outputs(
     load: Load,
     threads: int | None = None,
 ) -> Iterator[Seen[Value]]:
-    """Looks at the outputs of samples that are measured without their inputs.
-
-    Args:
-        outputs: For each sample a digest of what the output was made from, and the output.
-        look: As for `seen`.
-        load: As for `seen`.
-        threads: As for `seen`.
-
-    Returns:
-        What is kept of each sample, in order.
-
-    Raises:
-        ScoreError: `threads` is no number of threads.
-    """
+    """Looks at the outputs of samples that are measured without their inputs."""
     return in_order(partial(_seen_output, look=look, load=load), outputs, threads=threads)
 
 
 def reasons_of(samples: Sequence[Seen[Value]]) -> list[Unmeasured | None]:
-    """Why samples have no number, with the outputs that several tasks share.
-
-    Args:
-        samples: All samples of one system: whether an output is a placeholder, the others tell.
-
-    Returns:
-        For each sample why it has none; null for one that can be measured.
-    """
+    """Why samples have no number, with the outputs that several tasks share."""
     repeated = placeholders([sample.digests for sample in samples])
     placeholder = Unmeasured(MetricReason.PLACEHOLDER)
     return [
@@ -200,14 +130,7 @@ def reasons_of(samples: Sequence[Seen[Value]]) -> list[Unmeasured | None]:
 
 
 def notices_of(samples: Iterable[Seen[Value]]) -> dict[PictureNotice, int]:
-    """How many pictures had something that had to be decided on loading.
-
-    Args:
-        samples: The samples.
-
-    Returns:
-        How many, by what it was.
-    """
+    """How many pictures had something that had to be decided on loading."""
     found = Counter(notice for sample in samples for notice in sample.notices)
     return dict(sorted(found.items()))
 
@@ -274,19 +197,7 @@ MOST = 2
 
 
 class LoadedOnce(Generic[Network]):
-    """Loads a network when it is first asked for, and gives the same from then on.
-
-    What cannot be loaded is remembered as well: a Hub that is out of reach is asked once. At most
-    two are kept, those that were asked for last; they go when this goes. One thread loads at a
-    time, and others that want the same wait for it.
-
-    Example:
-        >>> networks, loads = LoadedOnce(), []
-        >>> for name in ("vit", "vit", "dino"):
-        ...     _ = networks.get(name, lambda: loads.append(1) or object())
-        >>> len(loads), len(networks)
-        (2, 2)
-    """
+    """Loads a network when it is first asked for, and gives the same from then on."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -297,18 +208,7 @@ class LoadedOnce(Generic[Network]):
         return len(self._found)
 
     def get(self, key: Hashable, load: Callable[[], Network]) -> Network:
-        """The network, loaded the first time.
-
-        Args:
-            key: All that decides which network it is.
-            load: Loads it.
-
-        Returns:
-            The network.
-
-        Raises:
-            ScoreError: It cannot be loaded, now or when it was tried.
-        """
+        """The network, loaded the first time."""
         with self._lock:
             found = self._found.pop(key, None)
             found = _outcome(load) if found is None else found
@@ -342,18 +242,7 @@ ENTRY_BYTES = 640
 
 
 class InputCache(ABC, Generic[Network, Value]):
-    """Values of inputs up to a number of bytes, and the networks that made them.
-
-    Given to a metric for one system after the other, also from several threads. What came first
-    stays: every system has the inputs in the same order, and to make room for the last would be to
-    lose each just before it is needed again. All goes when the cache goes.
-
-    Args:
-        most_bytes: How much is kept of inputs at most; networks come on top.
-
-    Raises:
-        ScoreError: `most_bytes` is no number of bytes.
-    """
+    """Values of inputs up to a number of bytes, and the networks that made them."""
 
     def __init__(self, *, most_bytes: int) -> None:
         if not isinstance(most_bytes, int) or most_bytes < 0:
@@ -381,25 +270,11 @@ class InputCache(ABC, Generic[Network, Value]):
         return self._kept_bytes
 
     def find(self, key: tuple[str, bytes]) -> Value | None:
-        """What is kept of an input.
-
-        Args:
-            key: What decides what is seen, one string for all inputs; and the digest of the
-                input's pixels.
-
-        Returns:
-            What was kept; null where nothing is.
-        """
+        """What is kept of an input."""
         return self._kept.get(key)
 
     def keep(self, key: tuple[str, bytes], value: Value) -> None:
-        """Keeps what was seen in an input, if there is room.
-
-        Args:
-            key: As for `find`.
-            value: What was seen; its arrays are copied, since a part of a batch would hold on to
-                the whole of it.
-        """
+        """Keeps what was seen in an input, if there is room."""
         size = ENTRY_BYTES + self._size(value)
         with self._lock:
             if key in self._kept or self._kept_bytes + size > self._most_bytes:

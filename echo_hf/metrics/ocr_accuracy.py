@@ -65,21 +65,7 @@ def result_of(
     n_boot: int,
     seed: int,
 ) -> OcrAccuracyResult:
-    """The OCR accuracy of samples that were read.
-
-    Args:
-        scores: Of each sample its score, or why its output could not be read.
-        notices: How many pictures had something that had to be decided on loading.
-        definition: Everything that decides the numbers.
-        n_boot: Draws of the bootstrap over samples; 0 for none.
-        seed: Of the draws.
-
-    Returns:
-        The result, with the samples in their order.
-
-    Raises:
-        ScoreError: `n_boot` is no number of draws.
-    """
+    """The OCR accuracy of samples that were read."""
     quoted, exact, known = (
         mean_of(values, n_boot=n_boot, seed=seed)
         for values in (

@@ -54,21 +54,7 @@ _EMPTY_LINE = re.compile(r"\n[ \t]*\n")
 
 
 def quoted(prompt: str) -> tuple[str, ...]:
-    r"""The strings in quotation marks, each once.
-
-    Straight and curly marks, single and double, guillemets and the marks of Chinese and Japanese
-    count; apostrophes and inches do not. Of marks within marks the outer ones count.
-
-    Args:
-        prompt: The text of a prompt.
-
-    Returns:
-        The strings in order, without what surrounds them; none without a letter or a digit.
-
-    Example:
-        >>> quoted("Don't change the 24\" sign: write “Fish & Chips”, below it 'Today's catch'")
-        ('Fish & Chips', "Today's catch")
-    """
+    """The strings in quotation marks, each once."""
     found: dict[str, str] = {}
     for text in map(str.strip, _between_marks(prompt)):
         if any(letter.isalnum() for letter in text):
@@ -104,13 +90,7 @@ def _between_marks(prompt: str) -> Iterator[str]:
 
 
 class Window(NamedTuple):
-    """A part of a text.
-
-    Attributes:
-        distance: How many letters are missing, too many or wrong in it (Levenshtein).
-        start: Where it begins.
-        end: Where it ends; equal to `start` where nothing of the text is like the string.
-    """
+    """A part of a text."""
 
     distance: int
     start: int
@@ -118,20 +98,7 @@ class Window(NamedTuple):
 
 
 def best_window(wanted: str, text: str) -> Window:
-    """The window of a text with the smallest edit distance to a string.
-
-    Args:
-        wanted: The string.
-        text: The text.
-
-    Returns:
-        The window; of several, the first to end, and of those the longest. Its distance is at
-        most the length of the string, which an empty window has.
-
-    Example:
-        >>> best_window("birthday", "happybirtday,mia")
-        Window(distance=1, start=5, end=12)
-    """
+    """The window of a text with the smallest edit distance to a string."""
     letters = _codes(text)
     ends = _distances(_codes(wanted), letters, anywhere=True)
     end = int(ends.argmin())
@@ -144,10 +111,7 @@ def best_window(wanted: str, text: str) -> Window:
 def _distances(
     wanted: NDArray[np.uint32], text: NDArray[np.uint32], *, anywhere: bool
 ) -> NDArray[np.int64]:
-    """Distance of a string to the windows that end after each number of letters, 0 first.
-
-    `anywhere`: to the nearest of the windows that end there; else to the one from the beginning.
-    """
+    """Distance of a string to the windows that end after each number of letters, 0 first."""
     places = np.arange(len(text) + 1)
     row = np.zeros_like(places) if anywhere else places
     for count, letter in enumerate(wanted, 1):
@@ -168,16 +132,7 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class QuoteMatch:
-    """A string that the prompt quotes, and what of it was read.
-
-    Attributes:
-        wanted: The string, as the prompt has it.
-        found: The part of what was read that is most like it, in small letters without spaces.
-        distance: How many letters are missing, too many or wrong in it; null where the reader
-            cannot write the string.
-        accuracy: Share of the string's letters that are right, from 0 to 1; null likewise.
-        unknown: The letters and signs of the string that the reader cannot write.
-    """
+    """A string that the prompt quotes, and what of it was read."""
 
     wanted: str
     found: str
@@ -188,15 +143,7 @@ class QuoteMatch:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read in one output.
-
-    Attributes:
-        lines: The lines that count.
-        unsure: Lines below the least confidence, which do not count.
-        quotes: The strings that the prompt quotes, in order.
-        words: How many words of three letters or more were read.
-        known: How many of them are in the vocabulary; null where its rule was not needed.
-    """
+    """What was read in one output."""
 
     lines: tuple[str, ...]
     unsure: tuple[str, ...]
@@ -206,12 +153,7 @@ class Reading:
 
 
 class Least(NamedTuple):
-    """From when on something counts.
-
-    Attributes:
-        words: Fewer words give no share.
-        confidence: Lines below it do not count.
-    """
+    """From when on something counts."""
 
     words: int
     confidence: float
@@ -219,15 +161,7 @@ class Least(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OcrScore:
-    """One sample's number, by one of the two rules.
-
-    Attributes:
-        by: The rule; null where neither gives a number.
-        value: The number, from 0 to 1; null where there is none.
-        exact: Share of the quoted strings that were read without a fault; null by the other rule.
-        unmeasured: Why there is none.
-        reading: What was read.
-    """
+    """One sample's number, by one of the two rules."""
 
     by: Rule | None
     value: float | None
@@ -239,24 +173,7 @@ class OcrScore:
 def match_quotes(
     prompt: str, lines: Sequence[str], signs: AbstractSet[str] | None = None
 ) -> tuple[QuoteMatch, ...]:
-    """Looks for the strings that a prompt quotes in what was read.
-
-    Args:
-        prompt: The prompt.
-        lines: The lines, in reading order; a string may go on from one to the next.
-        signs: The letters and signs that the reader can write; null for all that there are.
-
-    Returns:
-        A match for each string; without a number for one with other letters or signs, which
-        would be wrong however it was drawn.
-
-    Example:
-        >>> (match,) = match_quotes('a sign that says "Open late"', ["OPEN", "LAKE", "24 h"])
-        >>> match.found, match.distance, match.accuracy
-        ('openlake', 1, 0.875)
-        >>> match_quotes("«дом»", ["AOM"], signs={"A", "O", "M"})[0].unknown
-        'дмо'
-    """
+    """Looks for the strings that a prompt quotes in what was read."""
     text = "".join(map(folded, lines))
     return tuple(_matched(wanted, text, signs) for wanted in quoted(prompt))
 
@@ -268,18 +185,7 @@ def score(
     least: Least,
     signs: AbstractSet[str] | None = None,
 ) -> OcrScore:
-    """Scores one output by the strings that its prompt quotes, else by its words.
-
-    Args:
-        prompt: The prompt.
-        read: What was read.
-        vocabulary: The words that there are.
-        least: From when on lines and words count.
-        signs: As for `match_quotes`.
-
-    Returns:
-        The score.
-    """
+    """Scores one output by the strings that its prompt quotes, else by its words."""
     if read.failed:
         failed = Unmeasured(MetricReason.MODEL_FAILED, detail=f"output: {read.failed}")
         return _unscored(failed, Reading((), (), (), 0, None))

@@ -93,30 +93,12 @@ class MetricResult:
 
 
 def coverage_of(counted: int, samples: int) -> float | None:
-    """Share of the samples that have a number.
-
-    Args:
-        counted: How many have one.
-        samples: Of how many.
-
-    Returns:
-        From 0 to 1; null when there are no samples.
-
-    Example:
-        >>> coverage_of(3, 4)
-        0.75
-    """
+    """Share of the samples that have a number."""
     return counted / samples if samples else None
 
 
 def versions_of(*packages: str) -> dict[str, str]:
     """Versions of installed packages, for the definition of a result.
-
-    Args:
-        packages: Names as they are installed by.
-
-    Returns:
-        By name.
 
     Example:
         >>> list(versions_of("echo-hf", "numpy"))
@@ -126,23 +108,7 @@ def versions_of(*packages: str) -> dict[str, str]:
 
 
 def mean_of(values: Sequence[float | None], *, n_boot: int, seed: int) -> Estimate:
-    """The mean of the samples' numbers, with its bootstrap interval.
-
-    Args:
-        values: A number for each sample, null for one that has none.
-        n_boot: Draws of the bootstrap; 0 for none.
-        seed: Of the draws. The order of the samples changes neither mean nor interval.
-
-    Returns:
-        The mean, its interval, and the numbers.
-
-    Raises:
-        ScoreError: `n_boot` is no number of draws.
-
-    Example:
-        >>> mean_of([1.0, None, 2.0], n_boot=0, seed=0)
-        Estimate(value=1.5, interval=None, per_sample=(1.0, None, 2.0))
-    """
+    """The mean of the samples' numbers, with its bootstrap interval."""
     known = np.sort(np.array([value for value in values if value is not None], np.float64))
     drawn = [weights @ known / len(known) for weights in drawn_weights(len(known), n_boot, seed)]
     mean = float(known.mean()) if len(known) else None
@@ -153,34 +119,13 @@ def mean_of(values: Sequence[float | None], *, n_boot: int, seed: int) -> Estima
 def means_of(
     rows: Sequence[Sequence[float] | None], count: int, *, n_boot: int, seed: int
 ) -> tuple[Estimate, ...]:
-    """The means of several numbers that each sample has.
-
-    Args:
-        rows: For each sample its numbers, null for a sample that has none.
-        count: How many numbers those are.
-        n_boot: As for `mean_of`.
-        seed: As for `mean_of`.
-
-    Returns:
-        An estimate for each of the numbers.
-
-    Example:
-        >>> [one.value for one in means_of([(1.0, 5.0), None, (2.0, 5.0)], 2, n_boot=0, seed=0)]
-        [1.5, 5.0]
-    """
+    """The means of several numbers that each sample has."""
     columns = ([None if row is None else row[at] for row in rows] for at in range(count))
     return tuple(mean_of(column, n_boot=n_boot, seed=seed) for column in columns)
 
 
 def definition_of(n_boot: int, seed: int) -> dict[str, Any]:
     """How intervals are made, for the definition of a result.
-
-    Args:
-        n_boot: Draws of the bootstrap.
-        seed: Of the draws.
-
-    Returns:
-        A dict that JSON can hold.
 
     Example:
         >>> definition_of(1000, 0)["draws"]
@@ -193,36 +138,13 @@ LONGEST = 200
 
 
 def check_extra(metric: str, extra: str, packages: Iterable[str]) -> None:
-    """Says what to install where a package is missing; imports none.
-
-    Args:
-        metric: What needs them.
-        extra: What installs them.
-        packages: Their names, as they are imported.
-
-    Raises:
-        MissingExtraError: One of them is not installed.
-
-    Example:
-        >>> check_extra("color_shift", "none", ["numpy"])
-    """
+    """Says what to install where a package is missing; imports none."""
     if any(find_spec(name) is None for name in packages):
         raise MissingExtraError(metric, extra)
 
 
 def said(error: Exception) -> str:
-    r"""What went wrong in somebody else's code, in one line.
-
-    Args:
-        error: Of any library.
-
-    Returns:
-        Its kind and its words, at most 200 letters.
-
-    Example:
-        >>> said(ValueError("no such\n  file")), said(OSError())
-        ('ValueError: no such file', 'OSError')
-    """
+    """What went wrong in somebody else's code, in one line."""
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}"[:LONGEST].rstrip(": ")
 

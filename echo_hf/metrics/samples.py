@@ -26,36 +26,14 @@ ONE_PICTURE = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Im
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample as a metric takes it.
-
-    Attributes:
-        inputs: Its input pictures, not opened yet; null for one that is missing.
-        output: What the system made of them, null when there is nothing.
-    """
+    """One sample as a metric takes it."""
 
     inputs: tuple[PictureSource | None, ...]
     output: PictureSource | None
 
 
 def samples_of(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[Sample]:
-    """Pairs inputs with outputs, one sample at a time.
-
-    Args:
-        inputs: For each sample one picture, a list of them, or null. A picture is one of Pillow's,
-            a path, bytes of a file, or a dict with `bytes` or `path`, as `datasets` stores it. A
-            column of a Dataset is read as the files that it holds, so that no broken one stops it.
-        outputs: For each sample a picture in one of these forms, or null.
-
-    Yields:
-        The samples, in order.
-
-    Raises:
-        ScoreError: The two differ in length, or an element is no picture.
-
-    Example:
-        >>> [sample.output for sample in samples_of(["in.png", ["a.png", "b.png"]], [b"", None])]
-        [b'', None]
-    """
+    """Pairs inputs with outputs, one sample at a time."""
     sides = {"inputs": inputs, "outputs": outputs}
     for name, side in sides.items():
         if isinstance(side, ONE_PICTURE) or not isinstance(side, Iterable):
@@ -135,23 +113,7 @@ def _stored(values: Iterable[Any]) -> Iterable[Any]:
 def prompted(
     prompts: Iterable[str], outputs: Iterable[Any]
 ) -> tuple[list[str], Iterator[tuple[str, PictureSource | None]]]:
-    """Pairs prompts with outputs.
-
-    Args:
-        prompts: For each sample the prompt.
-        outputs: For each sample a picture in one of the forms of `samples_of`, or null.
-
-    Returns:
-        The prompts; and for each a digest of it with its output, taken as they are needed.
-
-    Raises:
-        ScoreError: The two differ in length, or an entry is no prompt or no picture.
-
-    Example:
-        >>> texts, pairs = prompted(["a cat", "a dog"], [b"png", None])
-        >>> texts, [output for _, output in pairs]
-        (['a cat', 'a dog'], [b'png', None])
-    """
+    """Pairs prompts with outputs."""
     texts = _texts(prompts)
     _check_prompt_lengths(texts, outputs)
     samples = samples_of([None] * len(texts), outputs)
@@ -194,26 +156,7 @@ _LOCKS = tuple(Lock() for _ in range(64))
 
 
 def plain_rgb(source: PictureSource) -> LoadedPicture:
-    """A picture's numbers as red, green and blue, as Pillow converts them and nothing more.
-
-    Orientation and colour profiles are ignored, what is transparent shows the colour that is
-    hidden there, and levels of grey with 16 bits become white above 255: so the released code of
-    the paper reads pictures, and this is only for comparison with its numbers.
-
-    Args:
-        source: Bytes of an encoded picture, its file, or a picture of Pillow's.
-
-    Returns:
-        The picture in mode RGB.
-
-    Raises:
-        BadPictureError: It is no picture that can be shown; its `reason` says why.
-
-    Example:
-        >>> half_red = Image.new("RGBA", (2, 2), (255, 0, 0, 51))
-        >>> plain_rgb(half_red).image.getpixel((0, 0))
-        (255, 0, 0)
-    """
+    """A picture's numbers as red, green and blue, as Pillow converts them and nothing more."""
     with open_picture(source) as picture:
         return LoadedPicture(picture.convert("RGB"), frozenset())
 
@@ -222,47 +165,20 @@ LOADERS: Mapping[Protocol, Load] = {"published": plain_rgb, "corrected": load_pi
 
 
 def check_protocol(protocol: Protocol) -> None:
-    """Refuses a protocol that there is not.
-
-    Args:
-        protocol: `published`, what the released code computes, or `corrected`.
-
-    Raises:
-        ScoreError: Refused.
-    """
+    """Refuses a protocol that there is not."""
     if protocol not in LOADERS:
         raise ScoreError(unknown("protocol", protocol, LOADERS))
 
 
 def load_once(source: PictureSource, load: Load) -> tuple[LoadedPicture, str]:
-    """Loads a picture that other threads may be loading, too.
-
-    Args:
-        source: The picture.
-        load: How.
-
-    Returns:
-        What `load` gives, and a digest of the file's bytes, or of the loaded pixels of a picture
-        in memory; equal ones have the same.
-
-    Raises:
-        BadPictureError: It is no picture that can be shown; its `reason` says why.
-    """
+    """Loads a picture that other threads may be loading, too."""
     with _its_lock(source):
         loaded = load(source)
     return loaded, _image_digest(source, loaded.image)
 
 
 def decoders() -> dict[str, str | None]:
-    """Versions of the libraries that decide what levels a decoded picture has.
-
-    Returns:
-        By name; null for one that Pillow was built without.
-
-    Example:
-        >>> "pillow" in decoders()
-        True
-    """
+    """Versions of the libraries that decide what levels a decoded picture has."""
     return {**versions_of("pillow"), **{name: features.version(name) for name in CODECS}}
 
 
@@ -285,39 +201,14 @@ _LATTICE = (8, 8)
 
 
 def is_flat(picture: Image.Image) -> bool:
-    """Whether a picture is a sheet of one colour, up to what people cannot see.
-
-    Args:
-        picture: In mode RGB.
-
-    Returns:
-        True when no channel has levels more than 2 apart.
-
-    Example:
-        >>> is_flat(Image.new("RGB", (9, 9), "teal"))
-        True
-        >>> is_flat(Image.linear_gradient("L").convert("RGB"))
-        False
-    """
+    """Whether a picture is a sheet of one colour, up to what people cannot see."""
     # Some of its pixels tell of most pictures that they are not.
     some = picture.resize(_LATTICE, Image.Resampling.NEAREST)
     return _range(some) <= FLAT_LEVELS and _range(picture) <= FLAT_LEVELS
 
 
 def placeholders(digests: Sequence[tuple[str, str]]) -> frozenset[int]:
-    """Outputs that stand for several tasks, such as a card that says that nothing was made.
-
-    Args:
-        digests: For each sample, the digests of its inputs and of its output; an empty one for
-            what is not there.
-
-    Returns:
-        Numbers of the samples whose output is, byte for byte, that of a sample with other inputs.
-
-    Example:
-        >>> sorted(placeholders([("a", "x"), ("b", "x"), ("a", "y"), ("a", "y"), ("c", "")]))
-        [0, 1]
-    """
+    """Outputs that stand for several tasks, such as a card that says that nothing was made."""
     tasks: dict[str, set[str]] = {}
     for inputs, output in digests:
         tasks.setdefault(output, set()).add(inputs)

@@ -25,69 +25,32 @@ RESAMPLING = Image.Resampling.BILINEAR
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Squashed:
-    """A picture as a ViT is given it.
-
-    Attributes:
-        pixels: Array [size, size, channel] of levels.
-        digest: Of the pixels: pictures that share it look the same to the ViT.
-    """
+    """A picture as a ViT is given it."""
 
     pixels: Levels
     digest: bytes
 
 
 def squashed(picture: Image.Image, size: int) -> Squashed:
-    """Makes a picture a square, whatever its shape was, in 8 bits.
-
-    Args:
-        picture: In mode RGB.
-        size: Pixels a side.
-
-    Returns:
-        The square, with its digest.
-
-    Example:
-        >>> wide = Image.new("RGB", (40, 10), (1, 2, 3))
-        >>> squashed(wide, 2).pixels.tolist()
-        [[[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [1, 2, 3]]]
-        >>> squashed(wide, 2).digest == squashed(wide.resize((8, 8)), 2).digest
-        True
-    """
+    """Makes a picture a square, whatever its shape was, in 8 bits."""
     pixels = np.asarray(picture.resize((size, size), RESAMPLING))
     return Squashed(pixels, sha256(pixels.tobytes()).digest())
 
 
 def blocks_of(model: Any) -> Sequence[Any]:
-    """The blocks of a ViT, in the order in which they are run.
-
-    Args:
-        model: A `transformers.ViTModel` of any version from 5.0.
-
-    Returns:
-        The blocks; each takes hidden states and gives the next.
-    """
+    """The blocks of a ViT, in the order in which they are run."""
     blocks: Sequence[Any] = model.encoder.layer if hasattr(model, "encoder") else model.layers
     return blocks
 
 
 def key_projection(block: Any) -> Any:
-    """The layer of a block that makes keys, those of all heads side by side.
-
-    Args:
-        block: One of `blocks_of`.
-
-    Returns:
-        The linear layer; it takes the block's normalised hidden states.
-    """
+    """The layer of a block that makes keys, those of all heads side by side."""
     attention = block.attention
     return attention.k_proj if hasattr(attention, "k_proj") else attention.attention.key
 
 
 class CudnnGuard:
-    """A context manager for threads that want their convolutions without cuDNN.
-
-    torch is there by the time it is entered.
-    """
+    """A context manager for threads that want their convolutions without cuDNN."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -124,20 +87,7 @@ SHORTEST_KEY = 1e-8
 
 
 def self_similarities(vit: LoadedVit, layer: int, pictures: Levels) -> Similarity:
-    """Cosines of the keys of every two places of each picture.
-
-    The ViT is run up to the block whose keys are taken, without hooks, so that threads and
-    batches do not get each other's.
-
-    Args:
-        vit: The ViT.
-        layer: Number of the block, the first being 0.
-        pictures: Array [picture, size, size, channel] of levels, 0 to 255.
-
-    Returns:
-        Array [picture, token, token] from -1 to 1, symmetric; the first token is that of the
-        class. NaN where the ViT makes no number, or one whose square float32 cannot hold.
-    """
+    """Cosines of the keys of every two places of each picture."""
     import torch
 
     # No short cuts of GPUs, which round to 10 bits where nobody has asked for it: neither those of
@@ -216,13 +166,7 @@ class SimilarityCache(InputCache[LoadedVit, Similarity]):
 
 
 class SelfSimilarities:
-    """The self-similarities of pictures, from a ViT that is loaded when it is first needed.
-
-    Args:
-        options: Which ViT, and which keys.
-        batch_size: How many pictures the ViT is given at once, at most.
-        cache: Shares the ViT, and keeps what it sees in inputs; nothing when null.
-    """
+    """The self-similarities of pictures, from a ViT that is loaded when it is first needed."""
 
     def __init__(
         self, options: VitOptions, *, batch_size: int, cache: SimilarityCache | None
@@ -244,15 +188,7 @@ class SelfSimilarities:
         return self._definition or self.load().definition
 
     def load(self) -> LoadedVit:
-        """The ViT, loaded the first time.
-
-        Returns:
-            The ViT.
-
-        Raises:
-            MissingExtraError: torch or transformers is not installed.
-            ScoreError: It cannot be loaded as the options say.
-        """
+        """The ViT, loaded the first time."""
         if self._vit is None:
             self._vit = self._loaded()
             self._definition = self._vit.definition
@@ -261,15 +197,7 @@ class SelfSimilarities:
     def of(
         self, inputs: Iterable[Squashed], outputs: Iterable[Squashed]
     ) -> Mapping[bytes, Similarity]:
-        """The self-similarities of pictures, equal ones being looked at once.
-
-        Args:
-            inputs: Are looked up in the cache, and kept there.
-            outputs: Are looked up only.
-
-        Returns:
-            Array [token, token] by the digest of a picture.
-        """
+        """The self-similarities of pictures, equal ones being looked at once."""
         vit = self.load()
         own = {one.digest: one for one in inputs}
         pictures = {**own, **{one.digest: one for one in outputs}}

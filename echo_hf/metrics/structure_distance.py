@@ -67,21 +67,7 @@ def result_of(
     n_boot: int,
     seed: int,
 ) -> StructureDistanceResult:
-    """The structure distance of samples whose distances are known.
-
-    Args:
-        samples: All of one system, with the distance from each input in place of the inputs.
-        rule: From the distances of a sample, and why it has no number if so, to its number.
-        definition: Everything that decides the numbers.
-        n_boot: Draws of the bootstrap over samples; 0 for none.
-        seed: Of the draws.
-
-    Returns:
-        The result, with the samples in their order.
-
-    Raises:
-        ScoreError: `n_boot` is no number of draws.
-    """
+    """The structure distance of samples whose distances are known."""
     found = [rule(one.inputs, why) for one, why in zip(samples, reasons_of(samples), strict=True)]
     estimate = mean_of([value for value, _ in found], n_boot=n_boot, seed=seed)
     reasons = tuple(reason for _, reason in found)
@@ -109,13 +95,7 @@ REDUCTIONS: Mapping[Reduction, Callable[[Sequence[float]], float]] = {
 
 
 class Rule(NamedTuple):
-    """What a protocol decides.
-
-    Attributes:
-        loader: How pictures are loaded.
-        reduction: Which of the distances from several inputs is the sample's.
-        zero: What a distance of 0 is.
-    """
+    """What a protocol decides."""
 
     loader: str
     reduction: Reduction
@@ -129,16 +109,7 @@ RULES: Mapping[Protocol, Rule] = {
 
 
 def check_choices(protocol: Protocol, reduction: Reduction | None, **numbers: int) -> None:
-    """Refuses choices that there are not, and numbers that are none.
-
-    Args:
-        protocol: `published` or `corrected`.
-        reduction: `min`, `max`, `mean`, or null for that of the protocol.
-        numbers: By name; whole ones, from 1, and `layer` from 0.
-
-    Raises:
-        ScoreError: Refused.
-    """
+    """Refuses choices that there are not, and numbers that are none."""
     check_protocol(protocol)
     if reduction is not None and reduction not in REDUCTIONS:
         raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
@@ -149,33 +120,12 @@ def check_choices(protocol: Protocol, reduction: Reduction | None, **numbers: in
 
 
 def squared_difference(one: Similarity, other: Similarity) -> float:
-    """The mean squared difference of two self-similarities.
-
-    Args:
-        one: Array [token, token] from -1 to 1.
-        other: Likewise.
-
-    Returns:
-        From 0 to 4.
-
-    Example:
-        >>> squared_difference(np.eye(2, dtype=np.float32), np.ones((2, 2), np.float32))
-        0.5
-    """
+    """The mean squared difference of two self-similarities."""
     return float(np.square(one - other).mean(dtype=np.float64))
 
 
 def distanced(sample: Seen[Squashed], found: Mapping[bytes, Similarity]) -> Seen[float]:
-    """A sample with distances in place of its pictures.
-
-    Args:
-        sample: Its pictures.
-        found: The self-similarities of all of them, by the digest of a picture.
-
-    Returns:
-        The sample with the distance of its output from each input; with none where it is not
-        measured, and with the reason where one of them is not finite.
-    """
+    """A sample with distances in place of its pictures."""
     distances: tuple[float, ...] = ()
     if sample.unmeasured is None and sample.output is not None:
         made = found[sample.output.digest]
@@ -185,18 +135,7 @@ def distanced(sample: Seen[Squashed], found: Mapping[bytes, Similarity]) -> Seen
 
 
 def failed_of(distances: Sequence[float]) -> Unmeasured | None:
-    """Why distances are none: weights or sums that overflow make numbers that are not finite.
-
-    Args:
-        distances: Of an output from each of its inputs.
-
-    Returns:
-        The reason, with the first of them that is not finite; null where all are.
-
-    Example:
-        >>> failed_of([0.25]), failed_of([0.25, math.nan]).detail
-        (None, 'the distance from input 2 is nan')
-    """
+    """Why distances are none: weights or sums that overflow make numbers that are not finite."""
     for number, distance in enumerate(distances, 1):
         if not math.isfinite(distance):
             detail = f"the distance from input {number} is {distance}"
@@ -207,22 +146,7 @@ def failed_of(distances: Sequence[float]) -> Unmeasured | None:
 def reduced(
     distances: Sequence[float], reason: Unmeasured | None, protocol: Protocol, reduction: Reduction
 ) -> tuple[float | None, Unmeasured | None]:
-    """The distance of a sample, or why it has none.
-
-    Args:
-        distances: Of its output from each of its inputs.
-        reason: Why it cannot be measured, if so.
-        protocol: The released code writes 0 for a missing output and then leaves out every 0, so
-            that in `published` a sample with that distance has no number.
-        reduction: Which distance counts.
-
-    Returns:
-        The number and null, or null and the reason.
-
-    Example:
-        >>> reduced([0.25, 0.5], None, "published", "max")
-        (0.5, None)
-    """
+    """The distance of a sample, or why it has none."""
     if reason is not None:
         return None, reason
     distance = REDUCTIONS[reduction](distances)

@@ -29,60 +29,24 @@ _APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ′`", "'"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """Words, in small letters.
-
-    Attributes:
-        words: The words.
-        latin: Whether it holds words in Latin letters alone.
-        definition: What decides which words it holds.
-    """
+    """Words, in small letters."""
 
     words: frozenset[str]
     latin: bool
     definition: Mapping[str, Any]
 
     def knows(self, word: str) -> bool:
-        """Whether there is such a word, with or without a genitive's ending.
-
-        Args:
-            word: As `words_of` gives it.
-
-        Returns:
-            True where there is.
-        """
+        """Whether there is such a word, with or without a genitive's ending."""
         return word in self.words or word.removesuffix("'s") in self.words
 
 
 def vocabulary_of(words: Collection[str] | None) -> Vocabulary:
-    """English, or the words that are given.
-
-    Args:
-        words: Null for the English list of pyspellchecker, 160 000 words, American spellings.
-
-    Returns:
-        The vocabulary.
-
-    Raises:
-        MissingExtraError: pyspellchecker is not installed.
-        ScoreError: What is given are no words.
-
-    Example:
-        >>> vocabulary_of(["Echo", "l’eau"]).knows("l'eau")
-        True
-    """
+    """English, or the words that are given."""
     return _english() if words is None else _given(words)
 
 
 def check_vocabulary(words: Collection[str] | None) -> None:
-    """Refuses what is no vocabulary; loads none.
-
-    Args:
-        words: As for `vocabulary_of`.
-
-    Raises:
-        MissingExtraError: pyspellchecker is needed, and not installed.
-        ScoreError: What is given are no words.
-    """
+    """Refuses what is no vocabulary; loads none."""
     if words is None:
         check_extra("ocr_accuracy", SPELLING_EXTRA, [MODULE])
     else:
@@ -90,35 +54,13 @@ def check_vocabulary(words: Collection[str] | None) -> None:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text that have three letters or more, in small letters.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The words, in order.
-
-    Example:
-        >>> words_of("It’s 5 o'clock: DON'T be late, Zoë!")
-        ["it's", "o'clock", "don't", 'late', 'zoë']
-    """
+    """The words of a text that have three letters or more, in small letters."""
     plain = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
     return [word for word in _WORD.findall(plain) if _letters(word) >= FEWEST_LETTERS]
 
 
 def mostly_latin(text: str) -> bool:
-    """Whether at least half of a text's letters are Latin.
-
-    Args:
-        text: The text.
-
-    Returns:
-        True also where there are no letters.
-
-    Example:
-        >>> mostly_latin("東京 tower"), mostly_latin("東京タワー view")
-        (True, False)
-    """
+    """Whether at least half of a text's letters are Latin."""
     letters = [one for one in text if one.isalpha()]
     latin = sum(
         unicodedata.name(one, "").startswith(("LATIN", "FULLWIDTH LATIN")) for one in letters
@@ -159,22 +101,7 @@ MARKS = str.maketrans(
 
 
 def folded(text: str) -> str:
-    r"""A text without what does not tell whether it is written right.
-
-    Case, width, ligatures, kinds of quotation marks and of dashes are folded. Spaces and line
-    breaks go: where a line ends is a matter of layout, and readers of pictures drop spaces by
-    themselves.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The same for all that count as the same.
-
-    Example:
-        >>> folded("ＨＡＰＰＹ  “Birth\nday” ﬁsh")
-        'happy"birthday"fish'
-    """
+    """A text without what does not tell whether it is written right."""
     marked = text.translate(MARKS)
     # As Unicode defines caseless matching of compatible characters (3.13, D146).
     once = normalize("NFKC", normalize("NFD", marked).casefold())
@@ -184,21 +111,7 @@ def folded(text: str) -> str:
 
 
 def signs_of(text: str) -> frozenset[str]:
-    """The letters and signs of a text, in the case in which they are written.
-
-    What has to be read for `folded` texts to be compared: a reader that knows the letters of
-    "STRASSE" does not know that of "Straße" for it.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        Each once, with width, ligatures, kinds of quotation marks and of dashes folded.
-
-    Example:
-        >>> sorted(signs_of("ＡＡ a ﬁ–“"))
-        ['"', '-', 'A', 'a', 'f', 'i']
-    """
+    """The letters and signs of a text, in the case in which they are written."""
     plain = normalize("NFKC", text.translate(MARKS)).translate(MARKS)
     return frozenset(_without_spaces(plain))
 
@@ -234,28 +147,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """All that was read in a picture.
-
-    Attributes:
-        lines: From top to bottom, and from left to right.
-        failed: What the networks said where they failed on the picture; else empty.
-    """
+    """All that was read in a picture."""
 
     lines: tuple[Line, ...]
     failed: str = ""
 
 
 class TextReader:
-    """Three networks that find, turn and read lines of text; for one thread at a time.
-
-    Attributes:
-        definition: What of them and of their surroundings decides what is read.
-        signs: The letters and signs that they can write, as `folded_text.signs_of` gives them.
-
-    Raises:
-        MissingExtraError: rapidocr or onnxruntime is not installed.
-        ScoreError: Its networks are not there, or do not run.
-    """
+    """Three networks that find, turn and read lines of text; for one thread at a time."""
 
     def __init__(self) -> None:
         check_extra("ocr_accuracy", EXTRA, PACKAGES)
@@ -270,15 +169,7 @@ class TextReader:
         self.definition = _definition(files)
 
     def read(self, levels: NDArray[np.uint8]) -> Lines:
-        """Reads a picture.
-
-        Args:
-            levels: Array [row, column, channel] of blue, green, red.
-
-        Returns:
-            Its lines. Where the networks fail there are none, and `failed` says so; so it is of
-            a picture with one side more than 10 times the other, which they are not given.
-        """
+        """Reads a picture."""
         height, width = levels.shape[:2]
         if max(height, width) > MOST_TIMES * min(height, width):
             return Lines((), f"{width} x {height} pixels, expected at most 1 to {MOST_TIMES}")
@@ -293,18 +184,7 @@ class TextReader:
 
 
 def blue_first(picture: Image.Image) -> NDArray[np.uint8]:
-    """A picture as the networks take it.
-
-    Args:
-        picture: In mode RGB.
-
-    Returns:
-        Array [row, column, channel] of blue, green, red.
-
-    Example:
-        >>> blue_first(Image.new("RGB", (2, 2), (255, 128, 0)))[0, 0].tolist()
-        [0, 128, 255]
-    """
+    """A picture as the networks take it."""
     return np.ascontiguousarray(np.asarray(picture)[..., ::-1])
 
 

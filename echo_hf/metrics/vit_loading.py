@@ -17,13 +17,7 @@ CHANNELS = 3
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a picture is divided.
-
-    Attributes:
-        size: Pixels a side of the picture.
-        patch: Pixels a side of a patch.
-        trained: Pixels a side of the pictures whose positions the ViT has learned.
-    """
+    """How a picture is divided."""
 
     size: int
     patch: int
@@ -36,14 +30,7 @@ class Grid:
 
     @property
     def definition(self) -> Mapping[str, Any]:
-        """What of it decides numbers.
-
-        Example:
-            >>> Grid(224, 16, 224).definition
-            {'patch': 16, 'tokens': 197, 'positions': 'as learned'}
-            >>> Grid(448, 16, 224).definition["positions"]
-            'those for 224 pixels, bicubic interpolation'
-        """
+        """What of it decides numbers."""
         learned = f"those for {self.trained} pixels, bicubic interpolation"
         return {
             "patch": self.patch,
@@ -53,21 +40,7 @@ class Grid:
 
 
 def grid_of(config: Any, model: str, layer: int, size: int) -> Grid:
-    """How a ViT divides pictures of a size.
-
-    Args:
-        config: Its settings, as transformers reads them.
-        model: What messages call it.
-        layer: Number of the block whose keys are taken, the first being 0.
-        size: Pixels a side of a picture.
-
-    Returns:
-        The grid.
-
-    Raises:
-        ScoreError: It is no ViT of three channels and squares, it has no such block, or its
-            patches do not fill such a picture.
-    """
+    """How a ViT divides pictures of a size."""
     named = f"model {model!r}"
     if config.model_type != "vit" or config.num_channels != CHANNELS:
         raise ScoreError(
@@ -106,15 +79,7 @@ LONGEST_REASON = 300
 
 @dataclass(frozen=True, slots=True)
 class VitOptions:
-    """Which keys of which ViT are compared.
-
-    Attributes:
-        model: A name on the Hub, or a folder.
-        revision: Branch, tag or commit on the Hub; null for the main branch.
-        layer: Number of the block whose keys are taken, the first being 0.
-        size: Pixels a side of what the ViT sees.
-        device: Where it runs, as torch names it; null for a GPU when there is one.
-    """
+    """Which keys of which ViT are compared."""
 
     model: str
     revision: str | None
@@ -125,15 +90,7 @@ class VitOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedVit:
-    """A ViT, ready to run.
-
-    Attributes:
-        model: The `transformers.ViTModel`, in float32.
-        device: Where it is.
-        interpolated: Whether its positions are interpolated, for pictures of another size.
-        definition: What of it and of its surroundings decides numbers.
-        key: The same as one string.
-    """
+    """A ViT, ready to run."""
 
     model: Any
     device: str
@@ -143,19 +100,7 @@ class LoadedVit:
 
 
 def load_vit(options: VitOptions) -> LoadedVit:
-    """Loads a ViT onto its device.
-
-    Args:
-        options: Which.
-
-    Returns:
-        The ViT.
-
-    Raises:
-        MissingExtraError: torch or transformers is not installed.
-        ScoreError: There is no such model or revision, it is no ViT, it has no such block, its
-            patches do not fill such a size, or there is no such device.
-    """
+    """Loads a ViT onto its device."""
     check_extra("structure_distance", EXTRA, PACKAGES)
     device = _device(options.device)
     checkpoint = _checkpoint(options)
@@ -207,11 +152,7 @@ def _checkpoint(options: VitOptions) -> Checkpoint:
 
 
 def _folder(checkpoint: Checkpoint) -> str:
-    """Where the files are, downloaded first where they are not.
-
-    Told to fetch them itself, transformers asks the Hub in passing to open a pull request where a
-    model has no safetensors.
-    """
+    """Where the files are, downloaded first where they are not."""
     from huggingface_hub import snapshot_download
 
     if checkpoint.commit is None:

@@ -78,14 +78,7 @@ FORGET = "delete from {0} where key in (select key from forgotten)"
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turns what SQLite says of a file into what a user can do.
-
-    Args:
-        path: The file.
-
-    Raises:
-        StoreError: The file cannot be used, or is no store.
-    """
+    """Turns what SQLite says of a file into what a user can do."""
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:
@@ -101,17 +94,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Opens the file, and makes it and its tables where there is none.
-
-    Args:
-        path: The file.
-
-    Returns:
-        A connection that commits each statement, in write-ahead mode.
-
-    Raises:
-        StoreError: The file is another program's, or of another format.
-    """
+    """Opens the file, and makes it and its tables where there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(
         path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
@@ -155,15 +138,7 @@ def _tune(connection: sqlite3.Connection) -> None:
 
 
 def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:
-    """Keys under which answers are kept.
-
-    Args:
-        signature: Signature of the engine that is asked.
-        requests: What it is asked.
-
-    Returns:
-        32 bytes a request; equal for requests that the same engine must answer alike.
-    """
+    """Keys under which answers are kept."""
     base = hashlib.sha256(signature_digest(signature))
     shared: dict[int, bytes] = {}
     return [_request_key(base.copy(), request, shared) for request in requests]
@@ -219,14 +194,7 @@ MOST_TRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is known of a request without reading its answer.
-
-    Attributes:
-        tries: How many tries its answer took, 0 when there is none.
-        readable: Whether the answer could be read when it came.
-        usage: Tokens of all its calls, failed ones included.
-        cost_usd: Price of all its calls, null when unknown.
-    """
+    """What is known of a request without reading its answer."""
 
     tries: int = 0
     readable: bool = False

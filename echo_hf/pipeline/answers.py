@@ -1,7 +1,4 @@
-"""Where a stage reads its answers: a store of what a model said, or an engine that needs no model.
-
-Parsing happens here, on reading, so a better parser costs no model call.
-"""
+"""Where a stage reads its answers: a store, or an engine that needs no model."""
 
 from __future__ import annotations
 
@@ -21,13 +18,7 @@ LONGEST_DETAIL = 300
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request without a usable answer.
-
-    Attributes:
-        reason: What kind of failure.
-        detail: What the engine or the parser said.
-        request: Key of the request in the store, in hexadecimal.
-    """
+    """A request without a usable answer."""
 
     reason: Failed
     detail: str
@@ -108,18 +99,7 @@ class NoAnswers:
 
 
 def answers_of(engine: Engine, store: Store | None) -> Answers:
-    """Where answers of an engine are read from.
-
-    Args:
-        engine: The engine.
-        store: Where its answers are kept, if it is one whose answers are.
-
-    Returns:
-        The engine itself where it needs no model, else the store.
-
-    Raises:
-        ValueError: The engine's answers must be kept and there is no store.
-    """
+    """Where answers of an engine are read from."""
     if not engine.stored:
         return DirectAnswers(engine, engine.signature())
     if store is None:
@@ -128,16 +108,7 @@ def answers_of(engine: Engine, store: Store | None) -> Answers:
 
 
 def parse(request: Request, completion: Completion | None, key: bytes) -> BaseModel | Failure:
-    """Reads a completion as the request's declared shape, or as `RawText` where it declares none.
-
-    Args:
-        request: What was asked.
-        completion: What came back, null when nothing is known.
-        key: The request's key in the store.
-
-    Returns:
-        The answer, or why there is none.
-    """
+    """Reads a completion as the request's declared shape, or as `RawText`."""
     if completion is None:
         return Failure(Failed.NOT_ANSWERED, "no stored answer", key.hex())
     if completion.text is None or not completion.is_answer:

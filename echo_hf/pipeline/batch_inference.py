@@ -29,17 +29,7 @@ SAID = (
 
 
 def second_request(request: Request, completion: Completion | None, failure: Failure) -> Request:
-    """The request to make after one that failed.
-
-    Args:
-        request: What was asked.
-        completion: What came back, null when nothing did.
-        failure: Why it is no answer.
-
-    Returns:
-        The request with twice the room after a cut answer; after one that could not be read, with
-        the answer and what was wrong with it; else the same.
-    """
+    """The request to make after one that failed."""
     if failure.reason is Failed.CUT:
         return replace(request, max_tokens=2 * request.max_tokens)
     has_form = request.answer is not None or request.regex is not None
@@ -115,18 +105,7 @@ def fill(
 
 
 def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> Plan:
-    """What `fill` would ask: a pass over the rows that calls no model.
-
-    Args:
-        stage: The stage.
-        dataset: Its input rows.
-        engine: Who would be asked; its `usd_per_million_prompt_tokens`, where it has one, is the
-            price.
-        store: Where answers are looked up.
-
-    Returns:
-        Numbers of calls, pictures and, estimated, tokens.
-    """
+    """What `fill` would ask: a pass over the rows that calls no model."""
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
     planned, signature = Plan(usd_per_million_prompt_tokens=price), engine.signature()
     stage = stage.answered_by(answers_of(engine, store))
@@ -301,15 +280,7 @@ def _readable(
 
 
 def request_segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Request]]:
-    """What a stage asks for these rows, some thousand rows at a time.
-
-    Args:
-        stage: The stage, told where its answers are read from.
-        dataset: Its input rows.
-
-    Yields:
-        The requests of each segment, in the order of the rows.
-    """
+    """What a stage asks for these rows, some thousand rows at a time."""
     rows = dataset.with_format("arrow")
     for start in range(0, len(rows), SEGMENT):
         batch = rows[start : start + SEGMENT]
@@ -319,17 +290,7 @@ def request_segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Reque
 def keyed_requests(
     stages: Iterable[tuple[Stage, Engine | None]], inputs: Iterable[Dataset], store: Store
 ) -> Iterator[tuple[bytes, Request]]:
-    """What stages ask of engines whose answers are kept; nothing is asked now.
-
-    Args:
-        stages: The stages, each with who answers it.
-        inputs: The rows that each of them reads.
-        store: Where the answers are kept.
-
-    Yields:
-        Each request with its key, stage by stage, some thousand of them in memory at a time; equal
-        ones come as often as they are asked.
-    """
+    """What stages ask of engines whose answers are kept; nothing is asked now."""
     for (stage, engine), dataset in zip(stages, inputs, strict=False):
         if isinstance(stage, ModelStage) and engine is not None and engine.stored:
             asking = stage.answered_by(answers_of(engine, store))

@@ -20,20 +20,7 @@ from echo_hf.reasons import Status
 
 @dataclass
 class FillStats:
-    """What filling took.
-
-    Attributes:
-        requests: Requests that the rows hold: hits, repeats, and those that a call was made for.
-        store_hits: Those that were answered before this run.
-        repeated: Those that are equal to an earlier one of the same rows.
-        calls: Calls that came back in this run, second tries included.
-        failures: Requests of this run without a usable answer in the end, by reason.
-        usage: Tokens of the calls of this run.
-        cost_usd: Price of the calls of this run, null when the engine names none.
-        stage_usage: Tokens of all calls for these requests, those of earlier runs included.
-        stage_cost_usd: Price of all calls for these requests, null when none has a price.
-        seconds: Wall-clock time of this run.
-    """
+    """What filling took."""
 
     requests: int = 0
     store_hits: int = 0
@@ -68,21 +55,7 @@ SAID = ("_reason", "_detail", "_request")
 
 @dataclass
 class StageStats:
-    """What a stage did, as `stats.json` keeps it.
-
-    Attributes:
-        stage: Name of the stage.
-        rows_in: Input rows.
-        kept: Rows that go on.
-        rejected: Rejected rows by reason.
-        quarantined: Rows whose model call failed, by reason.
-        noted: Remarks about rows that go on, by reason.
-        tally: Counts of the stage's own, such as relevance scores.
-        fill: Model calls, store hits, tokens, cost.
-        seconds: Wall-clock time.
-        reads: Name of the table it reads.
-        makes: Name of the table it makes.
-    """
+    """What a stage did, as `stats.json` keeps it."""
 
     stage: str
     rows_in: int
@@ -117,16 +90,7 @@ class StageResult:
 
 
 def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
-    """Sorts the rows that a stage gave by what became of them.
-
-    Args:
-        stage: The stage.
-        dataset: Its input rows.
-        mapped: Its output rows, with their control columns.
-
-    Returns:
-        The rows, and stats without calls and times.
-    """
+    """Sorts the rows that a stage gave by what became of them."""
     control = mapped.select_columns(list(CONTROL)).with_format("arrow")[:]
     by_status = {status: pc.equal(control["_status"], status.value) for status in Status}
     rest = control.filter(pc.invert(by_status[Status.KEPT]))
@@ -151,15 +115,7 @@ def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
 
 
 def keys_in(stage: Stage, dataset: Dataset) -> pa.Array:
-    """The key of each of a stage's input rows, as `_parent` holds it.
-
-    Args:
-        stage: The stage.
-        dataset: Its input rows.
-
-    Returns:
-        One text a row.
-    """
+    """The key of each of a stage's input rows, as `_parent` holds it."""
     rows = dataset.select_columns(list(stage.inputs.key)).with_format("arrow")
     return keys_of(rows[:], stage.inputs)
 

@@ -30,14 +30,7 @@ FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
 
 @dataclass(frozen=True)
 class StageRecord:
-    """What made a stage's result, as `digest.json` keeps it.
-
-    Attributes:
-        stage: Name of the stage.
-        describe: The description: version, parameters, prompt, schema, engine.
-        input: Fingerprint of the rows it read.
-        output: Fingerprint of the rows it made.
-    """
+    """What made a stage's result, as `digest.json` keeps it."""
 
     stage: str
     describe: Mapping[str, Any]
@@ -55,11 +48,7 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where a run keeps everything.
-
-    Attributes:
-        root: The folder.
-    """
+    """Where a run keeps everything."""
 
     root: Path
 
@@ -98,11 +87,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other processes out while a run writes.
-
-        Raises:
-            RunError: Another process is at it, or it cannot be made.
-        """
+        """Keeps other processes out while a run writes."""
         busy = RunError(
             f"another process is working in {str(self.root)!r}: wait for it, or choose another "
             "folder with --runs"

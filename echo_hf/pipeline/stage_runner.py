@@ -75,16 +75,7 @@ def run_stage(
 
 
 def check_columns(table: Table, dataset: Dataset, reader: str) -> None:
-    """Refuses a dataset that lacks a declared column or has it with another type.
-
-    Args:
-        table: What is declared.
-        dataset: What is given.
-        reader: Who wants to read it, for the message.
-
-    Raises:
-        TableError: On the first column that does not fit.
-    """
+    """Refuses a dataset that lacks a declared column or has it with another type."""
     given = dataset.features.arrow_schema
     for field_ in table.schema:
         at = given.get_field_index(field_.name)

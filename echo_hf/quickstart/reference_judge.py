@@ -37,14 +37,7 @@ _LIGHT = light_of(np.arange(256))
 
 
 class Parts(NamedTuple):
-    """In what two pictures of one size differ.
-
-    Attributes:
-        detail: Share of the light and shade within their tiles that is not the same, 0 to 1.
-        worst: The same of the hundredth of the tiles where it is largest, 0 to 1.
-        colour: CIELAB units between the tiles' mean colours: the mean of how far they are apart
-            place by place, and of how far when the colours of both are put in order first.
-    """
+    """In what two pictures of one size differ."""
 
     detail: float
     worst: float
@@ -57,13 +50,7 @@ class Parts(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How far an output is from the meant picture, and how far it could be.
-
-    Attributes:
-        output: In what the output differs, resampled to the meant picture's size.
-        blank: In what the closest sheet of one colour differs.
-        shape: The smaller ratio of the two aspect ratios, 1 when they are equal.
-    """
+    """How far an output is from the meant picture, and how far it could be."""
 
     output: Parts
     blank: Parts
@@ -77,55 +64,12 @@ class Difference(NamedTuple):
 
 
 def closeness(output: Pixels, truth: Pixels) -> float:
-    """How much of the meant picture an output shows, where a blank sheet shows nothing.
-
-    It is 1 - (difference of the output) / (difference of the sheet of one colour that comes
-    closest), and 0 where that is negative. So the same picture gets 1 and every sheet of one colour
-    gets 0, unless such a sheet is what was meant. Pictures are compared in CIELAB, in tiles of
-    16 x 16 pixels, as `Parts` says:
-
-    - wrong letters and moved things cost detail, and as they are in few places, unlike the noise
-      of a JPEG, the worst tiles count once more;
-    - a colour cast costs colour in every tile;
-    - moved things cost colour in their places only: as a whole, it is still there.
-
-    An output of another size is resampled to that of the truth. One of another shape is stretched
-    for it, and what it reaches is multiplied by the smaller ratio of the two aspect ratios: a
-    square in place of 16:9 gets at most 0.5625. The truth sets the scale, so the two cannot be
-    exchanged.
-
-    Args:
-        output: Height x width x RGB, 8 bits.
-        truth: Likewise.
-
-    Returns:
-        0 to 1.
-
-    Raises:
-        ValueError: One of them has another form or another type.
-
-    Example:
-        >>> squares = np.eye(4, dtype=np.uint8).repeat(12, axis=0).repeat(12, axis=1) * 200
-        >>> truth = np.stack([squares] * 3, axis=-1)
-        >>> closeness(truth, truth), closeness(np.full_like(truth, 90), truth)
-        (1.0, 0.0)
-        >>> one_square_lost = truth.copy()
-        >>> one_square_lost[:12] = 0
-        >>> round(closeness(one_square_lost, truth), 2)
-        0.72
-    """
+    """How much of the meant picture an output shows, where a blank sheet shows nothing."""
     return Meant(truth).difference(output).closeness
 
 
 class Meant:
-    """A meant picture, made ready to be compared with many outputs.
-
-    Args:
-        truth: Height x width x RGB, 8 bits.
-
-    Raises:
-        ValueError: It has another form or another type.
-    """
+    """A meant picture, made ready to be compared with many outputs."""
 
     def __init__(self, truth: Pixels) -> None:
         self._height, self._width = _checked(truth).shape[:2]
@@ -133,17 +77,7 @@ class Meant:
         self._blank = _parts(self._tiles.blank(), self._tiles)
 
     def difference(self, output: Pixels) -> Difference:
-        """What `closeness` is made of.
-
-        Args:
-            output: Height x width x RGB, 8 bits.
-
-        Returns:
-            The parts.
-
-        Raises:
-            ValueError: It has another form or another type.
-        """
+        """What `closeness` is made of."""
         height, width = _checked(output).shape[:2]
         if (height, width) != (self._height, self._width):
             size = (self._width, self._height)
@@ -154,18 +88,7 @@ class Meant:
 
 
 def cielab(pixels: Pixels) -> Floats:
-    """Colours as CIELAB, with the white of sRGB (D65).
-
-    Args:
-        pixels: sRGB, 8 bits, channels last.
-
-    Returns:
-        Lightness (0 to 100), a (green to red) and b (blue to yellow), channels last.
-
-    Example:
-        >>> cielab(np.array([[255, 0, 0], [255, 255, 255]], np.uint8)).round(1).tolist()
-        [[53.2, 80.1, 67.2], [100.0, 0.0, 0.0]]
-    """
+    """Colours as CIELAB, with the white of sRGB (D65)."""
     return lab_of_light(_LIGHT[pixels])
 
 
@@ -230,24 +153,7 @@ READ_OUTPUTS = Table(
 def drawn_truth(
     samples: Dataset | pa.Table, outputs: Dataset | pa.Table, pictures: PictureStore
 ) -> pa.Table:
-    """Rates outputs by their closeness to the pictures that the bundled posts mean.
-
-    Args:
-        samples: A table of samples of the bundled corpus, or a config of its release.
-        outputs: What systems made of those of Benchmark quality, with the columns of `OUTPUTS`.
-        pictures: Where their pictures are.
-
-    Returns:
-        Rows of `RATINGS` in the order of the outputs: 10 is the meant picture, 1 is no closer to it
-        than a blank sheet. There is no rating, and `outcome` says why, where an output has no
-        picture, was made for another prompt (`other_digest`), or belongs to a sample for which no
-        picture is drawn (`no_truth`).
-
-    Raises:
-        EchoError: A sample is not of the bundled corpus, or an output is of none of the samples.
-        TableError: A column is missing or has another type.
-        PictureError: A picture is missing, has changed, or cannot be shown.
-    """
+    """Rates outputs by their closeness to the pictures that the bundled posts mean."""
     truths = read_truths()
     asked = {row["id"]: row for row in sample_rows(samples, JUDGE)}
     for sample in asked.values():
@@ -328,15 +234,5 @@ def _in_words(off: Difference) -> str:
 
 
 def pixels(data: bytes) -> Pixels:
-    """A picture as an array, by `load_rgb`.
-
-    Args:
-        data: Bytes of an encoded picture, its first frame where it moves.
-
-    Returns:
-        Height x width x RGB, 8 bits.
-
-    Raises:
-        BadPictureError: It is no picture that can be shown.
-    """
+    """A picture as an array, by `load_rgb`."""
     return np.asarray(load_rgb(data))

@@ -41,12 +41,7 @@ what to do next
 
 
 def show(console: Console, runs: Path) -> None:
-    """Builds the bundled benchmark and shows what happened.
-
-    Args:
-        console: Where to print.
-        runs: Folder of runs.
-    """
+    """Builds the bundled benchmark and shows what happened."""
     with Watch(console) as watch:
         release = build(shipped_config(), runs=runs, watch=watch)
     watch.funnel()
@@ -70,27 +65,13 @@ def show(console: Console, runs: Path) -> None:
 
 
 def why_command(runs: Path) -> str:
-    """The command that explains the run of the bundled config, wherever its runs are.
-
-    Args:
-        runs: Folder of runs.
-
-    Returns:
-        A line for a shell.
-    """
+    """The command that explains the run of the bundled config, wherever its runs are."""
     command = ["echo-hf", "why", str(_short(shipped_config()))]
     return shlex.join(command if runs == RUNS else [*command, "--runs", str(runs)])
 
 
 def rated(folder: RunFolder) -> pa.Table:
-    """Has the four stand-in systems' outputs rated, and keeps the tables in the run's folder.
-
-    Args:
-        folder: A finished run of the bundled corpus.
-
-    Returns:
-        Rows of `RATINGS`.
-    """
+    """Has the four stand-in systems' outputs rated, and keeps the tables in the run's folder."""
     samples = pq.read_table(folder.stage("splits") / "kept.parquet")
     drawn = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
     benchmark = samples.filter(pa.array(drawn))
@@ -103,18 +84,7 @@ def rated(folder: RunFolder) -> pa.Table:
 
 
 def rating_note(ratings: pa.Table) -> str:
-    """Why outputs have no rating, and what the judge knows.
-
-    Args:
-        ratings: Rows of `RATINGS`.
-
-    Returns:
-        One line.
-
-    Example:
-        >>> rating_note(pa.table({"outcome": ["ok", "no_image"], "rating": [9.5, None]}))
-        'not rated: no_image; drawn_truth only knows these posts'
-    """
+    """Why outputs have no rating, and what the judge knows."""
     outcomes = ratings.filter(pc.is_null(ratings["rating"]))["outcome"].unique().to_pylist()
     reasons = [
         f"{one} ({UNRATED[one]})" if one in UNRATED else str(one) for one in sorted(outcomes)
@@ -129,14 +99,7 @@ def _short(path: Path) -> Path:
 
 
 def telling_thread(folder: RunFolder) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """The thread that shows most of what happens: prompt, pictures and feedback across posts.
-
-    Args:
-        folder: A run whose `privacy` stage has finished.
-
-    Returns:
-        The row of `threads` and its rows of `samples`.
-    """
+    """The thread that shows most of what happens: prompt, pictures and feedback across posts."""
     threads = pq.read_table(folder.stage("threads") / "kept.parquet").to_pylist()
     samples = pq.read_table(folder.stage("privacy") / "kept.parquet").to_pylist()
     home = {post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]}

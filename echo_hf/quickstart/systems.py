@@ -1,9 +1,4 @@
-"""Four stand-ins for image systems, so that the quickstart has outputs to compare.
-
-`exact_copy` gives the picture that a task means, `yellow_tint` the same with a yellow cast,
-`moved_layout` the same things in other places, `misspelt_text` the same with wrong letters. They
-know the bundled posts alone; their pictures are drawn by `scripts/draw_systems.py`.
-"""
+"""Four stand-ins for image systems, so that the quickstart has outputs to compare."""
 
 from __future__ import annotations
 
@@ -23,30 +18,12 @@ MADE_BY = "echo_hf.quickstart.systems"
 
 
 def stand_in_systems() -> tuple[str, ...]:
-    """Names of the stand-ins.
-
-    Example:
-        >>> len(stand_in_systems())
-        4
-    """
+    """Names of the stand-ins."""
     return SYSTEMS
 
 
 def outputs(samples: Dataset | pa.Table, pictures: PictureStore) -> pa.Table:
-    """What the stand-ins make of samples.
-
-    Args:
-        samples: A table of samples, or a config of a release; of these, the samples of Benchmark
-            quality are drawn.
-        pictures: Where their pictures go.
-
-    Returns:
-        Rows of `OUTPUTS`, one for each sample and stand-in. A sample for which nothing is drawn,
-        such as a template with its blanks empty, has the outcome `unsupported`.
-
-    Raises:
-        TableError: A column is missing or has another type.
-    """
+    """What the stand-ins make of samples."""
     truths, drawn = read_truths(), _drawn()
     rows = [
         row

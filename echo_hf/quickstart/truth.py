@@ -26,25 +26,13 @@ NO_TRUTH = "no_truth"  # a reason: no picture is drawn for what a sample asks
 
 @dataclass(frozen=True)
 class Truths:
-    """The meant pictures of the bundled posts.
-
-    Attributes:
-        pictures: Paths below the corpus, by the task's post and its prompt without white space.
-        addresses: All bundled posts.
-    """
+    """The meant pictures of the bundled posts."""
 
     pictures: Mapping[tuple[str, str], str]
     addresses: frozenset[str]
 
     def of(self, sample: Mapping[str, Any]) -> str | None:
-        """The picture that a sample asks for.
-
-        Args:
-            sample: A row of samples; its posts are looked up in their order.
-
-        Returns:
-            A path below the corpus; null when none is drawn for such a prompt at these posts.
-        """
+        """The picture that a sample asks for."""
         prompt = without_spaces(sample["prompt"])
         found = (self.pictures.get((url, prompt)) for url in sample["post_urls"] or [])
         return next((path for path in found if path), None)
@@ -61,11 +49,7 @@ def corpus() -> Path:
 
 
 def read_truths() -> Truths:
-    """Reads which pictures are meant.
-
-    Returns:
-        The pictures, and the addresses of the posts that they are for.
-    """
+    """Reads which pictures are meant."""
     folder = corpus()
     rows = json_lines(folder / "truth.jsonl")
     pictures = {(row["post_url"], without_spaces(row["prompt"])): row["picture"] for row in rows}
@@ -74,12 +58,7 @@ def read_truths() -> Truths:
 
 
 def without_spaces(prompt: str) -> str:
-    """A prompt without its white space, which readers of a post set as they like.
-
-    Example:
-        >>> without_spaces("a paper fox,  teal")
-        'apaperfox,teal'
-    """
+    """A prompt without its white space, which readers of a post set as they like."""
     return "".join(prompt.split())
 
 
@@ -89,18 +68,7 @@ def json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def sample_rows(samples: Dataset | pa.Table, reader: str) -> list[dict[str, Any]]:
-    """The samples of Benchmark quality, in their order.
-
-    Args:
-        samples: A table of samples, or a config of a release; pictures in it are not decoded.
-        reader: Who wants to read them, for the message.
-
-    Returns:
-        Rows with the columns `READ`.
-
-    Raises:
-        TableError: A column is missing or has another type.
-    """
+    """The samples of Benchmark quality, in their order."""
     dataset = samples if isinstance(samples, Dataset) else Dataset(samples)
     check_columns(READ_SAMPLES, dataset, reader)
     rows = dataset.select_columns(list(READ)).with_format("arrow")[:].to_pylist()
@@ -112,15 +80,7 @@ PICTURE_METRICS = ("face_identity", "color_shift", "structure_distance")
 
 
 def written_applicability(samples: pa.Table) -> pa.Table:
-    """Which metrics fit the samples of the bundled posts that start from a picture.
-
-    Args:
-        samples: Rows of samples, with id and post_urls.
-
-    Returns:
-        Rows of `APPLICABILITY`, one for each sample that is spoken of; whether it has text to
-        render is null, since nobody was asked.
-    """
+    """Which metrics fit the samples of the bundled posts that start from a picture."""
     said = {row["post_url"]: row for row in json_lines(corpus() / FILE)}
     rows = samples.select(["id", "post_urls"]).to_pylist()
     return pa.Table.from_pylist(list(_rows(rows, said)), APPLICABILITY.schema)

@@ -40,14 +40,7 @@ ABOUT = (
 
 
 def agreement(data: RunData) -> Markup | None:
-    """People's verdict, and how far judges agree with it.
-
-    Args:
-        data: The run.
-
-    Returns:
-        The section; null where people were not asked.
-    """
+    """People's verdict, and how far judges agree with it."""
     if data.agreement is None:
         return None
     found = data.agreement.merged
@@ -70,14 +63,7 @@ def agreement(data: RunData) -> Markup | None:
 
 
 def rank_table(found: Compared) -> Markup:
-    """Mean ranks, in the order of the consensus (figure C.1).
-
-    Args:
-        found: The figures.
-
-    Returns:
-        A table whose rows show the consensus with its interval, and each person as a faint dot.
-    """
+    """Mean ranks, in the order of the consensus (figure C.1)."""
     people, systems = found.people, found.people.consensus.ranking
     places = Scale(0.5, len(systems) + 0.5, tuple(range(1, len(systems) + 1)))
     raters = people.mean_rank_by_rater
@@ -106,15 +92,7 @@ def _rank_row(system: str, found: Compared, places: Scale) -> Row:
 
 
 def tau_table(found: Compared, failures: Failed) -> Markup:
-    """Tau-b of judges and people, each with each (figure C.2).
-
-    Args:
-        found: The figures.
-        failures: For each judge that failed its audit, what it failed on.
-
-    Returns:
-        A table with coloured cells, lower half only.
-    """
+    """Tau-b of judges and people, each with each (figure C.2)."""
     judges, raters = list(found.judges.with_consensus), list(found.people.mean_rank_by_rater)
     taus = dict(_pairs(found))
     columns = [
@@ -157,26 +135,14 @@ def _tau(tau: Tau | None, one: str, other: str) -> Markup:
 
 
 def stars(p: float | None) -> str:
-    """How the paper marks what is significant.
-
-    Example:
-        >>> stars(0.0001), stars(0.02), stars(0.2), stars(None)
-        ('***', '**', '', '')
-    """
+    """How the paper marks what is significant."""
     if p is None or p >= ALPHA:
         return ""
     return "***" if p < 0.001 else "**"
 
 
 def pair_table(found: Compared) -> Markup:
-    """Pairs of systems that differ by the protocol's test (table C.1).
-
-    Args:
-        found: The figures.
-
-    Returns:
-        The table, the largest difference first.
-    """
+    """Pairs of systems that differ by the protocol's test (table C.1)."""
     procedure = PROCEDURES[found.protocol]
     adjusted = procedure.adjusted
     tests = found.people.tests.get(procedure.test, ())

@@ -57,16 +57,7 @@ MOST_ROWS = 20
 
 
 def estimate_table(caption: str, head: str, rows: Sequence[tuple[str, Estimate, Child]]) -> Markup:
-    """Numbers with intervals, one a prompt set.
-
-    Args:
-        caption: What is shown.
-        head: What stands beside each.
-        rows: Name, number, and what stands beside it.
-
-    Returns:
-        The table.
-    """
+    """Numbers with intervals, one a prompt set."""
     known = [one.value for _, one, _ in rows if one.value is not None]
     scale = round_scale([*known, *(one.high for _, one, _ in rows if one.high is not None)])
     columns = (
@@ -177,14 +168,7 @@ ABOUT = "What people ask for and what they say of it, beside the prompts of othe
 
 
 def analysis(data: RunData) -> Markup | None:
-    """Everything that the analysis found.
-
-    Args:
-        data: The run.
-
-    Returns:
-        The section; null where nothing was analyzed.
-    """
+    """Everything that the analysis found."""
     found = data.analysis
     if found is None:
         return None

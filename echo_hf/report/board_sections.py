@@ -41,15 +41,7 @@ from echo_hf.scores.rating_table import RUBRIC
 
 
 def robustness(rates: Rates, found: WinRates) -> Markup:
-    """The places of each system under every rule, and the bounds of its win rate.
-
-    Args:
-        rates: The win rates.
-        found: The same with what lies beside them.
-
-    Returns:
-        A table and what it means.
-    """
+    """The places of each system under every rule, and the bounds of its win rate."""
     places = Scale(0.5, len(rates.win_rate) + 0.5, tuple(range(1, len(rates.win_rate) + 1)))
     columns = (
         Column("System", "name"),
@@ -100,15 +92,7 @@ def _named(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def side_by_side(found: Pairwise, failures: Failed) -> Markup:
-    """How steady judges are who see two outputs at once.
-
-    Args:
-        found: What they said.
-        failures: For each judge that failed its audit, what it failed on.
-
-    Returns:
-        A table with a row for each judge.
-    """
+    """How steady judges are who see two outputs at once."""
     columns = [
         Column(head, "name" if not at else "number")
         for at, head in enumerate(
@@ -135,14 +119,7 @@ ABOUT = (
 
 
 def board(data: RunData) -> Markup:
-    """The win rates of each split.
-
-    Args:
-        data: The run.
-
-    Returns:
-        The section.
-    """
+    """The win rates of each split."""
     return section("win-rates", "Win rates", [_split(data, one) for one in data.splits], lead=ABOUT)
 
 
@@ -175,15 +152,7 @@ def _how_sure(split: Split, rates: Rates, data: RunData) -> Markup:
 
 
 def tiers_of(rates: Rates, found: WinRates) -> list[list[str]]:
-    """Systems in tiers, the best first, and those without a rate at the end.
-
-    Args:
-        rates: The win rates.
-        found: The same with their tiers.
-
-    Returns:
-        Names of systems; a single group where nothing says how far others may differ.
-    """
+    """Systems in tiers, the best first, and those without a rate at the end."""
     every = list(rates.order)
     if not any(rates.interval.values()):
         return [every]
@@ -194,15 +163,7 @@ def tiers_of(rates: Rates, found: WinRates) -> list[list[str]]:
 
 
 def main_table(rates: Rates, found: WinRates) -> Markup:
-    """Win rates with their intervals, in tiers.
-
-    Args:
-        rates: The win rates.
-        found: The same with their tiers.
-
-    Returns:
-        The table.
-    """
+    """Win rates with their intervals, in tiers."""
     known = any(rates.interval.values())
     columns = (
         Column("System", "name"),
@@ -258,14 +219,7 @@ def _why_not(rates: Rates) -> Iterator[str]:
 
 
 def pair_table(rates: Rates) -> Markup:
-    """The share of points that each system won from each other one.
-
-    Args:
-        rates: The win rates.
-
-    Returns:
-        A table with coloured cells: blue where the system of the row wins.
-    """
+    """The share of points that each system won from each other one."""
     systems = rates.order
     columns = [Column("", "name", "System"), *(Column(breakable(one), "heat") for one in systems)]
     rows = [[name_of(one), *(_pair(one, other, rates) for other in systems)] for one in systems]
@@ -282,15 +236,7 @@ def _pair(one: str, other: str, rates: Rates) -> Markup:
 
 
 def judge_table(rates: Rates, data: RunData) -> Markup:
-    """Win rates by each judge alone.
-
-    Args:
-        rates: The win rates.
-        data: The run.
-
-    Returns:
-        The table, with a flag at judges that failed their audits.
-    """
+    """Win rates by each judge alone."""
     judges = list(rates.per_judge)
     heads = [Column(judge_name(judge, data.failures), "heat") for judge in judges]
     rows = [
@@ -311,15 +257,7 @@ DRIFTS = ("face_identity", "structure_distance")
 
 
 def highlights(data: RunData, thumbnails: Thumbnails) -> Markup | None:
-    """Telling samples of each split and metric.
-
-    Args:
-        data: The run.
-        thumbnails: Small copies of the pictures.
-
-    Returns:
-        The section; null where there is no output.
-    """
+    """Telling samples of each split and metric."""
     if not data.outputs:
         return None
     shown = [
@@ -339,16 +277,7 @@ def _highlights_split(data: RunData, split: str, thumbnails: Thumbnails) -> Mark
 
 
 def widest(data: RunData, split: str, shown: int = SHOWN) -> list[Sample]:
-    """The samples of a split whose ratings lie furthest apart.
-
-    Args:
-        data: The run.
-        split: The split.
-        shown: At most how many.
-
-    Returns:
-        The samples, the widest first; of equal ones the first of the benchmark.
-    """
+    """The samples of a split whose ratings lie furthest apart."""
     apart = [
         (spread(data.ratings.get(sample.id, ()), RUBRIC), -at, sample)
         for at, sample in enumerate(data.of_split(split))
@@ -407,14 +336,7 @@ UNKNOWN = "unknown"
 
 
 def tasks(data: RunData) -> Markup:
-    """Samples by task, split by split.
-
-    Args:
-        data: The run.
-
-    Returns:
-        The section.
-    """
+    """Samples by task, split by split."""
     cards = [element("div", _table(data, split), class_="card") for split in data.splits]
     return section("tasks", "Tasks", element("div", cards, class_="columns"))
 

@@ -15,23 +15,7 @@ POINTS = 81
 
 
 def density(values: Sequence[float], low: float, high: float, points: int = POINTS) -> list[float]:
-    """A Gaussian kernel density, Scott's bandwidth, as a share of its highest point.
-
-    It is cut at the smallest and the largest number, so that it claims none that are not there.
-
-    Args:
-        values: At least two numbers, not all equal.
-        low: Where the curve begins.
-        high: Where it ends.
-        points: How many places it is computed at.
-
-    Returns:
-        Heights from 0 to 1, `points` of them.
-
-    Example:
-        >>> [round(one, 2) for one in density([0, 1, 1, 2], 0, 2, points=3)]
-        [0.61, 1.0, 0.61]
-    """
+    """A Gaussian kernel density, Scott's bandwidth, as a share of its highest point."""
     at = np.linspace(low, high, points)
     heights = gaussian_kde(np.asarray(values, np.float64))(at)
     step = (high - low) / (points - 1)
@@ -46,14 +30,7 @@ STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis.
-
-    Attributes:
-        low: The number at its left end.
-        high: The number at its right end, above `low`.
-        ticks: Numbers that are named on it.
-        digits: Decimals of these names.
-    """
+    """An axis."""
 
     low: float
     high: float
@@ -61,24 +38,11 @@ class Scale:
     digits: int = 0
 
     def share(self, value: float) -> float:
-        """Where a number lies, from 0 at the left to 1 at the right.
-
-        Args:
-            value: A number; one beyond an end lies at that end.
-
-        Example:
-            >>> Scale(0, 4, (0, 2, 4)).share(1)
-            0.25
-        """
+        """Where a number lies, from 0 at the left to 1 at the right."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
     def percent(self, value: float) -> str:
-        """The same as SVG has it.
-
-        Example:
-            >>> Scale(0, 3, (0, 3)).percent(1)
-            '33.33%'
-        """
+        """The same as SVG has it."""
         return percent(self.share(value))
 
 
@@ -87,33 +51,14 @@ UNIT = Scale(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), 2)
 
 
 def percent(part: float) -> str:
-    """A share of the width as SVG has it.
-
-    Example:
-        >>> percent(0.5), percent(1 / 3)
-        ('50%', '33.33%')
-    """
+    """A share of the width as SVG has it."""
     return f"{100 * part:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 def round_scale(
     values: Iterable[float], *, ticks: int = 4, from_zero: bool = True, whole: bool = False
 ) -> Scale:
-    """An axis with round numbers that reaches over all values.
-
-    Args:
-        values: Finite numbers; none for an axis from 0 to 1.
-        ticks: About how many steps it has.
-        from_zero: Whether it begins at 0 where all values are above.
-        whole: Whether only whole numbers are named, as for counts.
-
-    Returns:
-        The axis.
-
-    Example:
-        >>> round_scale([3, 28.8]).ticks
-        (0.0, 10.0, 20.0, 30.0)
-    """
+    """An axis with round numbers that reaches over all values."""
     known = sorted(values)
     low, high = (known[0], known[-1]) if known else (0.0, 1.0)
     if from_zero:
@@ -141,16 +86,7 @@ FINE = 1000  # units of the width of a drawn outline
 
 
 def plot(*marks: Markup, scale: Scale, at: float | None = None) -> Markup:
-    """A row's picture.
-
-    Args:
-        marks: What it shows, the first at the back.
-        scale: Its axis, whose ticks are drawn as faint lines.
-        at: A number to compare with, drawn as a stronger line.
-
-    Returns:
-        The SVG.
-    """
+    """A row's picture."""
     grid = [_upright(scale, tick, "grid") for tick in scale.ticks]
     if at is not None:
         grid.append(_upright(scale, at, "reference"))
@@ -160,16 +96,7 @@ def plot(*marks: Markup, scale: Scale, at: float | None = None) -> Markup:
 
 
 def axis(scale: Scale) -> Markup:
-    """The names of an axis' ticks, for the head of the column.
-
-    Every second one is `between` its neighbours, and left out where there is little room.
-
-    Args:
-        scale: The axis.
-
-    Returns:
-        The SVG.
-    """
+    """The names of an axis' ticks, for the head of the column."""
     names = [
         element(
             "text",
@@ -184,21 +111,7 @@ def axis(scale: Scale) -> Markup:
 
 
 def point(scale: Scale, value: float | None, ends: tuple[float, float] | None) -> Markup:
-    """A number with its interval.
-
-    Args:
-        scale: The axis.
-        value: The number, null for none.
-        ends: Both ends of its interval, null for none.
-
-    Returns:
-        The marks.
-
-    Example:
-        >>> from echo_hf.report.charts import UNIT
-        >>> point(UNIT, 0.5, None)
-        '<circle cx="50%" cy="13.0" r="4.5" class="dot"></circle>'
-    """
+    """A number with its interval."""
     return joined(
         None if ends is None else span(scale, *ends, "whisker"),
         None if value is None else dot(scale, value),
@@ -206,57 +119,18 @@ def point(scale: Scale, value: float | None, ends: tuple[float, float] | None) -
 
 
 def dot(scale: Scale, value: float, kind: str = "dot", radius: float = 4.5) -> Markup:
-    """A point.
-
-    Args:
-        scale: The axis.
-        value: The number.
-        kind: Class of the mark.
-        radius: In pixels.
-
-    Returns:
-        The mark.
-    """
+    """A point."""
     return element("circle", cx=scale.percent(value), cy=MIDDLE, r=radius, class_=kind)
 
 
 def span(scale: Scale, low: float, high: float, kind: str) -> Markup:
-    """A line from one number to another.
-
-    Args:
-        scale: The axis.
-        low: Its left end.
-        high: Its right end.
-        kind: Class of the mark.
-
-    Returns:
-        The mark.
-
-    Example:
-        >>> from echo_hf.report.charts import UNIT
-        >>> span(UNIT, 0.25, 0.75, "whisker")
-        '<line x1="25%" x2="75%" y1="13.0" y2="13.0" class="whisker"></line>'
-    """
+    """A line from one number to another."""
     ends = {"x1": scale.percent(low), "x2": scale.percent(high)}
     return element("line", **ends, y1=MIDDLE, y2=MIDDLE, class_=kind)
 
 
 def bar(scale: Scale, value: float, kind: str = "bar") -> Markup:
-    """A bar from zero, or from the nearest end of the axis.
-
-    Args:
-        scale: The axis.
-        value: Where it ends.
-        kind: Class of the mark.
-
-    Returns:
-        The mark.
-
-    Example:
-        >>> from echo_hf.report.charts import UNIT
-        >>> bar(UNIT, 0.2)
-        '<rect x="0%" y="7" width="20%" height="12" rx="2" class="bar"></rect>'
-    """
+    """A bar from zero, or from the nearest end of the axis."""
     start, end = sorted((scale.share(0.0), scale.share(value)))
     return element(
         "rect", x=percent(start), y=7, width=percent(end - start), height=12, rx=2, class_=kind
@@ -264,28 +138,12 @@ def bar(scale: Scale, value: float, kind: str = "bar") -> Markup:
 
 
 def dots(scale: Scale, values: Iterable[float]) -> Markup:
-    """A faint dot for each of a few numbers.
-
-    Args:
-        scale: The axis.
-        values: The numbers.
-
-    Returns:
-        The marks.
-    """
+    """A faint dot for each of a few numbers."""
     return joined([dot(scale, value, "faint", 3) for value in values])
 
 
 def distribution(scale: Scale, values: Sequence[float]) -> Markup:
-    """The outline of how often numbers are, with a line from quartile to quartile.
-
-    Args:
-        scale: The axis.
-        values: The numbers, at least two of them different.
-
-    Returns:
-        The marks.
-    """
+    """The outline of how often numbers are, with a line from quartile to quartile."""
     heights = density(values, scale.low, scale.high)
     step = FINE / (len(heights) - 1)
     half = MIDDLE - 2
@@ -296,15 +154,7 @@ def distribution(scale: Scale, values: Sequence[float]) -> Markup:
 
 
 def stretched(drawing: Markup, height: int) -> Markup:
-    """A drawing `FINE` units wide, stretched to the width of its row.
-
-    Args:
-        drawing: Outlines alone: text would be stretched, too.
-        height: In pixels.
-
-    Returns:
-        The SVG.
-    """
+    """A drawing `FINE` units wide, stretched to the width of its row."""
     box = {"viewBox": f"0 0 {FINE} {height}", "preserveAspectRatio": "none"}
     return element("svg", drawing, **box, width="100%", height=height)
 
@@ -326,44 +176,17 @@ GROUP = 4  # levels a step: 64 steps are as fine as the width shows
 
 
 def grouped(shares: Sequence[float], group: int = GROUP) -> list[float]:
-    """Neighbouring shares added up.
-
-    Args:
-        shares: As many as a multiple of `group`.
-        group: How many become one.
-
-    Returns:
-        The sums.
-
-    Example:
-        >>> grouped([1, 2, 3, 4], 2)
-        [3, 7]
-    """
+    """Neighbouring shares added up."""
     return [sum(shares[at : at + group]) for at in range(0, len(shares), group)]
 
 
 def highest(channels: Sequence[Sequence[float]]) -> float:
-    """The highest step of a histogram but for its ends, where clipped levels pile up.
-
-    Args:
-        channels: Shares by channel and level.
-
-    Returns:
-        The share.
-    """
+    """The highest step of a histogram but for its ends, where clipped levels pile up."""
     return max(max(grouped(channel)[1:-1]) for channel in channels)
 
 
 def histogram(channels: Sequence[Sequence[float]], top: float) -> Markup:
-    """A colour histogram.
-
-    Args:
-        channels: Shares of red, green and blue by level.
-        top: The share at the upper edge; what is higher is cut there.
-
-    Returns:
-        The SVG.
-    """
+    """A colour histogram."""
     areas = [
         element("path", d=_area(grouped(channel), top), class_=f"channel {name}")
         for name, channel in zip(CHANNELS, channels, strict=True)
@@ -388,19 +211,7 @@ GAP = 0.15  # of the width of a column
 
 
 def columns(counts: Sequence[int], top: float) -> str:
-    """The outline of columns side by side.
-
-    Args:
-        counts: One for each column, at least one.
-        top: The count at the upper edge, above 0.
-
-    Returns:
-        A path over a box `FINE` wide and `HEIGHT` high.
-
-    Example:
-        >>> columns([1, 2], 2)
-        'M38,110V55.0H462V110ZM538,110V0.0H962V110Z'
-    """
+    """The outline of columns side by side."""
     width = FINE / len(counts)
     return "".join(
         f"M{(at + GAP / 2) * width:.0f},{DAYS_HEIGHT}V{DAYS_HEIGHT * (1 - count / top):.1f}"
@@ -411,17 +222,7 @@ def columns(counts: Sequence[int], top: float) -> str:
 
 
 def days(counts: Sequence[int], first: str, last: str, label: str) -> Markup:
-    """Counts over time.
-
-    Args:
-        counts: One for each day, at least one.
-        first: Name of the first day.
-        last: Name of the last day.
-        label: What is shown, as a sentence.
-
-    Returns:
-        A figure with the first and last day and the highest count named.
-    """
+    """Counts over time."""
     top = max(*counts, 1)
     path = element("path", d=columns(counts, top), class_="column")
     drawn = element(
@@ -442,16 +243,7 @@ Places = Sequence[tuple[float, float]]
 
 
 def scatter(groups: Mapping[str, Places], label: str) -> Markup:
-    """Points of several groups, the last group on top.
-
-    Args:
-        groups: Places by name of the group.
-        label: What is shown, as a sentence.
-
-    Returns:
-        The SVG. A group is one path of lines without length, whose round ends are the points, so
-        that thousands of them cost nothing.
-    """
+    """Points of several groups, the last group on top."""
     every = [place for places in groups.values() for place in places]
     box = _box(every)
     paths = [
@@ -471,19 +263,7 @@ def scatter(groups: Mapping[str, Places], label: str) -> Markup:
 
 
 def points(places: Places, box: tuple[float, float, float, float]) -> str:
-    """A line without length at each place.
-
-    Args:
-        places: The places.
-        box: Left, lower, right and upper end of the plane.
-
-    Returns:
-        A path.
-
-    Example:
-        >>> points([(0, 0), (1, 1)], (0, 0, 1, 1))
-        'M12.0,388.0h0M628.0,12.0h0'
-    """
+    """A line without length at each place."""
     left, low, right, high = box
     across, down = WIDTH - 2 * MARGIN, SCATTER_HEIGHT - 2 * MARGIN
     return "".join(
@@ -519,51 +299,21 @@ Box = tuple[str, Sequence[float]]
 
 
 def printed_bars(title: str, bars: Sequence[Bar], warned: str = "") -> str:
-    """Win rates as bars from 0 to 1 with a line at one half.
-
-    Args:
-        title: What stands above.
-        bars: Name, number and interval of each system.
-        warned: What is to be said below the title; nothing when empty.
-
-    Returns:
-        An SVG document.
-    """
+    """Win rates as bars from 0 to 1 with a line at one half."""
     half = _across(UNIT, 0.5, len(bars), "half")
     marks = [_bar(at, *one) for at, one in enumerate(bars)]
     return _document(title, warned, [name for name, *_ in bars], UNIT, joined(half, marks))
 
 
 def printed_boxes(title: str, boxes: Sequence[Box], warned: str = "") -> str:
-    """Numbers as boxes: median and quartiles, and lines to the 5th and the 95th percentile.
-
-    Args:
-        title: What stands above.
-        boxes: Name and numbers of each system, at least one number each.
-        warned: As for `printed_bars`.
-
-    Returns:
-        An SVG document.
-    """
+    """Numbers as boxes: median and quartiles, and lines to the 5th and the 95th percentile."""
     scale = round_scale(value for _, values in boxes for value in values)
     marks = [_printed_box(scale, at, values) for at, (_, values) in enumerate(boxes)]
     return _document(title, warned, [name for name, _ in boxes], scale, joined(marks))
 
 
 def place(scale: Scale, value: float) -> float:
-    """How far from the top of the document a number lies.
-
-    Args:
-        scale: The axis, from bottom to top.
-        value: The number.
-
-    Returns:
-        Pixels.
-
-    Example:
-        >>> place(UNIT, 1.0), place(UNIT, 0.5), place(UNIT, 0.0)
-        (34.0, 129.0, 224.0)
-    """
+    """How far from the top of the document a number lies."""
     return TOP + PRINTED_HEIGHT * (1 - scale.share(value))
 
 

@@ -28,75 +28,23 @@ Attribute = str | int | float | bool | None
 
 
 def shown(text: str) -> str:
-    r"""Somebody's text without what no page can show, or what changes the text around it.
-
-    Args:
-        text: Any text, broken UTF-8 and halves of characters included.
-
-    Returns:
-        The text, with U+FFFD in the place of each such character.
-
-    Example:
-        >>> shown("a\r\nb\x00\u202ec\ud800")
-        'a\nb\ufffd\ufffdc\ufffd'
-    """
+    """Somebody's text without what no page can show, or what changes the text around it."""
     return UNSHOWN.sub(REPLACEMENT, text.replace("\r\n", "\n"))
 
 
 def element(tag: str, *children: Child, **attributes: Attribute) -> Markup:
-    """An element with its children.
-
-    Args:
-        tag: Its name.
-        children: Text, which is escaped; `Markup`, which is not; null, which is left out; or
-            several of these.
-        attributes: By name, with `_` for `-` and a trailing `_` for names that Python keeps; true
-            for one without a value, null or false for none.
-
-    Returns:
-        The element.
-
-    Raises:
-        ValueError: An attribute could hold a script or a style.
-
-    Example:
-        >>> element("p", "1 < 2", element("b", "yes"), class_="note", hidden=True)
-        '<p class="note" hidden>1 &lt; 2<b>yes</b></p>'
-    """
+    """An element with its children."""
     opening = f"<{tag}{''.join(map(_attribute, attributes, attributes.values()))}>"
     return Markup(opening if tag in VOID else f"{opening}{joined(*children)}</{tag}>")
 
 
 def joined(*children: Child) -> Markup:
-    """Several pieces of markup or text as one.
-
-    Args:
-        children: As for `element`.
-
-    Returns:
-        The pieces one after another, text escaped.
-
-    Example:
-        >>> joined("a & b", [Markup("<hr>"), None])
-        'a &amp; b<hr>'
-    """
+    """Several pieces of markup or text as one."""
     return Markup("".join(map(_child, children)))
 
 
 def link(address: str | None, text: str | None = None) -> Markup:
-    """A link to a page of the web; the address as text where it is anything else.
-
-    Args:
-        address: Any text; null where there is none.
-        text: What is shown, null for the address without its scheme.
-
-    Returns:
-        The link.
-
-    Example:
-        >>> link("javascript:alert(1)")
-        '<span dir="auto">javascript:alert(1)</span>'
-    """
+    """A link to a page of the web; the address as text where it is anything else."""
     if address is None or not is_web(address):
         return element("span", text or address or "–", dir="auto")
     said = text or shortened(address.split("://", 1)[1], LONGEST_LINK)
@@ -104,18 +52,7 @@ def link(address: str | None, text: str | None = None) -> Markup:
 
 
 def is_web(address: str) -> bool:
-    """Whether an address is one of the web, and nothing that a browser would run.
-
-    Args:
-        address: Any text.
-
-    Returns:
-        True for http and https with a host.
-
-    Example:
-        >>> is_web("https://example.org/1"), is_web("data:text/html,x"), is_web("https://")
-        (True, False, False)
-    """
+    """Whether an address is one of the web, and nothing that a browser would run."""
     if UNSHOWN.search(address) or address != address.strip():
         return False
     try:
@@ -126,19 +63,7 @@ def is_web(address: str) -> bool:
 
 
 def shortened(text: str, longest: int) -> str:
-    """A text that is no longer than asked, with an ellipsis where it was cut.
-
-    Args:
-        text: Any text.
-        longest: Most characters.
-
-    Returns:
-        The text.
-
-    Example:
-        >>> shortened("picture", 4)
-        'pic…'
-    """
+    """A text that is no longer than asked, with an ellipsis where it was cut."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
@@ -170,12 +95,7 @@ Interval = tuple[float, float]
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with a fixed number of decimals.
-
-    Example:
-        >>> number(0.5), number(None), number(-0.0001)
-        ('0.500', '–', '0.000')
-    """
+    """A number with a fixed number of decimals."""
     if value is None:
         return NOTHING
     said = f"{value:.{digits}f}"
@@ -183,67 +103,37 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def interval(ends: Interval | None, digits: int = 3) -> str:
-    """Both ends of an interval.
-
-    Example:
-        >>> interval((0.25, 0.75), 2), interval(None)
-        ('0.25 – 0.75', '–')
-    """
+    """Both ends of an interval."""
     if ends is None:
         return NOTHING
     return f"{number(ends[0], digits)} – {number(ends[1], digits)}"
 
 
 def share(value: float | None) -> str:
-    """A share as a whole number of per cent.
-
-    Example:
-        >>> share(0.857), share(None)
-        ('86 %', '–')
-    """
+    """A share as a whole number of per cent."""
     return NOTHING if value is None else f"{100 * value:.0f} %"
 
 
 def count(value: int) -> str:
-    """A count with its thousands apart.
-
-    Example:
-        >>> count(68000)
-        '68,000'
-    """
+    """A count with its thousands apart."""
     return f"{value:,}"
 
 
 def p_value(value: float | None) -> str:
-    """A probability under the null hypothesis.
-
-    Example:
-        >>> p_value(0.0004), p_value(0.02)
-        ('< 0.001', '0.020')
-    """
+    """A probability under the null hypothesis."""
     if value is None:
         return NOTHING
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def plural(number_of: int, noun: str, more: str | None = None) -> str:
-    """A count with its noun.
-
-    Example:
-        >>> plural(1, "sample"), plural(2000, "sample"), plural(0, "box", "boxes")
-        ('1 sample', '2,000 samples', '0 boxes')
-    """
+    """A count with its noun."""
     said = noun if number_of == 1 else more or f"{noun}s"
     return f"{count(number_of)} {said}"
 
 
 def listed(counts: Mapping[str, int], most: int = 12) -> str:
-    """Names with their counts, the largest count first.
-
-    Example:
-        >>> listed({"b": 1, "c": 2000, "a": 1}, most=2)
-        'c 2,000, a 1, ...'
-    """
+    """Names with their counts, the largest count first."""
     pairs = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     said = [f"{name} {count(number_of)}" for name, number_of in pairs[:most]]
     return ", ".join([*said, *(["..."] if len(pairs) > most else [])])

@@ -60,14 +60,7 @@ MEANINGS = {str(one): one.meaning for one in MetricReason}
 
 
 def metrics(data: RunData) -> Markup | None:
-    """Every metric of every split.
-
-    Args:
-        data: The run.
-
-    Returns:
-        The section; null where nothing was to be measured.
-    """
+    """Every metric of every split."""
     shown = [_split(data, name) for name in data.splits if data.results.details[name].metrics]
     return section("metrics", "Metrics", shown, lead=ABOUT) if shown else None
 
@@ -83,16 +76,7 @@ def _split(data: RunData, name: str) -> Markup:
 
 
 def metric_card(metric: str, rows: Sequence[Metric], warned: Markup | None = None) -> Markup:
-    """One metric of all systems.
-
-    Args:
-        metric: Its name.
-        rows: The metric of each system.
-        warned: What is to be said of its judges; null for nothing.
-
-    Returns:
-        A table with a distribution in each row, or why there is none.
-    """
+    """One metric of all systems."""
     higher = BETTER.get(metric, HIGHER) == HIGHER
     title = joined(
         titled(metric),
@@ -119,14 +103,7 @@ def _table(title: Markup, rows: Sequence[Metric]) -> Markup:
 
 
 def scale_of(rows: Sequence[Metric]) -> Scale:
-    """An axis that holds every number of every system.
-
-    Args:
-        rows: The metric of each system.
-
-    Returns:
-        The axis.
-    """
+    """An axis that holds every number of every system."""
     found = [one.result for one in rows if one.result]
     values = [value for one in found for value in one.per_sample if value is not None]
     values += [one.value for one in found if one.value is not None]
@@ -171,16 +148,7 @@ Colours = Mapping[tuple[str, str], MeanColours]
 
 
 def colours(data: RunData, found: Colours, thumbnails: Thumbnails) -> Markup | None:
-    """Mean colours of the splits that have inputs.
-
-    Args:
-        data: The run.
-        found: Mean colours by split and system, and of the inputs.
-        thumbnails: Small copies of the pictures.
-
-    Returns:
-        The section; null where no split has inputs.
-    """
+    """Mean colours of the splits that have inputs."""
     splits = [split for split in data.splits if (split, INPUTS) in found]
     shown = [_colours_split(data, split, found, thumbnails) for split in splits]
     return section("colours", "Colours", shown, lead=COLOURS_ABOUT) if shown else None
@@ -236,14 +204,7 @@ PROVENANCE_ABOUT = (
 
 
 def provenance(data: RunData) -> Markup:
-    """Coverage and definitions.
-
-    Args:
-        data: The run.
-
-    Returns:
-        The section.
-    """
+    """Coverage and definitions."""
     return section(
         "provenance",
         "Provenance",
@@ -258,14 +219,7 @@ def provenance(data: RunData) -> Markup:
 
 
 def coverage_table(data: RunData) -> Markup:
-    """What became of each system's tasks.
-
-    Args:
-        data: The run.
-
-    Returns:
-        The table.
-    """
+    """What became of each system's tasks."""
     ended = Counter((system, one.outcome) for (_, system), one in data.outputs.items())
     outcomes = sorted({outcome for _, outcome in ended}, key=lambda one: (one != "ok", one))
     columns = (

@@ -22,14 +22,7 @@ SHOW = {
 
 
 def gallery(data: RunData) -> Markup:
-    """The gallery without its samples.
-
-    Args:
-        data: The run.
-
-    Returns:
-        The section.
-    """
+    """The gallery without its samples."""
     splits = Counter(sample.split for sample in data.samples)
     tasks = Counter(sample.task for sample in data.samples if sample.task)
     systems = [(system, system) for system in data.systems]
@@ -81,17 +74,7 @@ SCHEMES = "light dark"
 
 
 def page(title: str, head: Markup, sections: Sequence[Markup], data: str) -> str:
-    """The whole document.
-
-    Args:
-        title: What the window is called.
-        head: The head of the report.
-        sections: Its sections, in order.
-        data: The gallery's data, safe to stand in a page.
-
-    Returns:
-        HTML that asks for nothing from anywhere else, and runs no script but its own.
-    """
+    """The whole document."""
     style, script = asset("report.css"), asset("report.js")
     policy = POLICY.format(style=digest(style), script=digest(script))
     top = element(
@@ -118,24 +101,12 @@ def page(title: str, head: Markup, sections: Sequence[Markup], data: str) -> str
 
 
 def asset(name: str) -> str:
-    """The text of a file that comes with the report.
-
-    Args:
-        name: Its name.
-
-    Returns:
-        The text.
-    """
+    """The text of a file that comes with the report."""
     return (ASSETS / name).read_text("utf-8")
 
 
 def digest(text: str) -> str:
-    """How a policy names a script or a style sheet.
-
-    Example:
-        >>> digest("")
-        '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='
-    """
+    """How a policy names a script or a style sheet."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -154,14 +125,7 @@ SHORT_DIGEST = 12
 
 
 def header(data: RunData) -> Markup:
-    """The head of the report.
-
-    Args:
-        data: The run.
-
-    Returns:
-        The header with title, a sentence, and the facts.
-    """
+    """The head of the report."""
     facts = [
         element("div", element("dt", term), element("dd", said)) for term, said in _facts(data)
     ]

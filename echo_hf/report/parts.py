@@ -35,17 +35,7 @@ def titled(name: str) -> str:
 
 
 def section(name: str, title: str, *children: Child, lead: Child = None) -> Markup:
-    """A section of the page with its heading.
-
-    Args:
-        name: Its anchor.
-        title: Its heading.
-        children: Its content.
-        lead: A sentence or two below the heading.
-
-    Returns:
-        The section.
-    """
+    """A section of the page with its heading."""
     heading = element("h2", title, id=f"{name}-title")
     intro = element("p", lead, class_="lead") if lead else None
     return element("section", heading, intro, *children, id=name, aria_labelledby=f"{name}-title")
@@ -85,15 +75,7 @@ def breakable(name: str) -> Markup:
 
 
 def judge_name(judge: str, failures: Mapping[str, Sequence[str]]) -> Markup:
-    """A judge's name, with a flag where it failed its audit.
-
-    Args:
-        judge: The judge.
-        failures: By judge what it failed on.
-
-    Returns:
-        The name.
-    """
+    """A judge's name, with a flag where it failed its audit."""
     failed = failures.get(judge)
     if not failed:
         return breakable(judge)
@@ -102,15 +84,7 @@ def judge_name(judge: str, failures: Mapping[str, Sequence[str]]) -> Markup:
 
 
 def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) -> Markup | None:
-    """A warning where judges of a board failed their audits.
-
-    Args:
-        judges: The judges.
-        failures: By judge what it failed on.
-
-    Returns:
-        The warning; null where none failed, or none was audited.
-    """
+    """A warning where judges of a board failed their audits."""
     failed = [judge for judge in judges if failures.get(judge)]
     if not failed:
         return None
@@ -127,15 +101,7 @@ def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) ->
 
 
 def picture(thumbnail: Thumbnail, text: str) -> Markup:
-    """A small copy of a picture, loaded when it comes into view.
-
-    Args:
-        thumbnail: The copy.
-        text: What stands for it where it is not seen.
-
-    Returns:
-        The image.
-    """
+    """A small copy of a picture, loaded when it comes into view."""
     return element(
         "img",
         src=thumbnail.source,
@@ -175,17 +141,7 @@ Row = Sequence[Child]
 def table(
     caption: Child, columns: Sequence[Column], groups: Iterable[Iterable[Row]], kind: str = ""
 ) -> Markup:
-    """A table whose first column names its rows.
-
-    Args:
-        caption: What the table shows.
-        columns: Its columns.
-        groups: Rows, in groups that are set apart from each other.
-        kind: Further class of the table.
-
-    Returns:
-        The table, in a box that scrolls sideways where it is too wide.
-    """
+    """A table whose first column names its rows."""
     head = element("tr", [_head(column) for column in columns])
     bodies = [element("tbody", [_row(columns, row) for row in group]) for group in groups]
     whole = element(
@@ -197,12 +153,7 @@ def table(
 
 
 def spoken(caption: Child) -> str:
-    """A caption without its elements, for an attribute.
-
-    Example:
-        >>> spoken(element("b", "a < b"))
-        'a < b'
-    """
+    """A caption without its elements, for an attribute."""
     return html.unescape(re.sub(r"<[^>]*>", "", joined(caption)))
 
 
@@ -227,15 +178,6 @@ def _cell(column: Column, cell: Child) -> Markup:
 def heat_cell(value: float | None, part: float | None, text: str, title: str) -> Markup:
     """A cell coloured by its number.
 
-    Args:
-        value: The number, null for none.
-        part: From 0 to 1, where on the scale of colours it lies.
-        text: How the number is written.
-        title: What it is, as a sentence.
-
-    Returns:
-        The cell; 0.5 has the colour of paper.
-
     Example:
         >>> heat_cell(0.9, 0.9, "0.90", "a beats b")
         '<td class="heat h9" title="a beats b">0.90</td>'
@@ -257,18 +199,7 @@ def strip(
     thumbnails: Thumbnails,
     said: Said,
 ) -> Markup:
-    """One sample in a row.
-
-    Args:
-        sample: The sample.
-        systems: The systems, from left to right.
-        outputs: What became of each sample and system.
-        thumbnails: Small copies of the pictures.
-        said: By sample and system, what stands beside its name.
-
-    Returns:
-        The row, which scrolls sideways where it is too wide.
-    """
+    """One sample in a row."""
     cells = [*_inputs(sample, thumbnails)]
     for system in systems:
         output = outputs.get((sample.id, system))
@@ -280,17 +211,7 @@ def strip(
 
 
 def cell(output: Output | None, text: str, label: Child, thumbnails: Thumbnails) -> Markup:
-    """What a system made of a sample: its picture, or a card that says why there is none.
-
-    Args:
-        output: What became of it; null where it was not tried.
-        text: What stands for the picture where it is not seen.
-        label: What stands below.
-        thumbnails: Small copies of the pictures.
-
-    Returns:
-        The cell.
-    """
+    """What a system made of a sample: its picture, or a card that says why there is none."""
     shown = thumbnails.get(output.picture or "") if output else None
     body = picture(shown, text) if shown else _error_card(output)
     return element("li", element("figure", body, element("figcaption", label)))

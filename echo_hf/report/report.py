@@ -34,15 +34,7 @@ from echo_hf.report.thumbnails import ColourSum, Looked, MeanColours, Thumbnails
 
 
 def figures(data: RunData) -> dict[str, str]:
-    """The figures of a run for print.
-
-    Args:
-        data: The run.
-
-    Returns:
-        SVG documents by name: win rates of each split as bars (figure 6), and each metric as
-        boxes over samples (figure 8).
-    """
+    """The figures of a run for print."""
     found: dict[str, str] = {}
     for split in data.splits:
         rates = data.results.rates(split)
@@ -83,18 +75,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def eval_results(data: RunData) -> str | None:
-    """The win rates of each system, for whoever publishes it.
-
-    A task of the benchmark's own `eval.yaml` is a split. The value alone says little, so that the
-    notes name the other systems, the judges and the interval.
-
-    Args:
-        data: The run.
-
-    Returns:
-        YAML with a list of entries by system; null where the benchmark is not on the Hub, or
-        nothing was rated.
-    """
+    """The win rates of each system, for whoever publishes it."""
     dataset, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
     if not at:
         return None
@@ -145,14 +126,7 @@ HEAD = "| system | win rate | 95 % | tier | coverage |\n|---|---:|---:|---:|---:
 
 
 def board_markdown(data: RunData) -> str:
-    """The win rates of every split in Markdown.
-
-    Args:
-        data: The run.
-
-    Returns:
-        A heading and a table for each split that was rated, and who judged.
-    """
+    """The win rates of every split in Markdown."""
     return "\n".join(line for split in data.splits for line in _split(data, split)) + "\n"
 
 
@@ -219,16 +193,7 @@ class Numbered:
 
 
 def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str]) -> str:
-    """All samples as the gallery's script reads them.
-
-    Args:
-        data: The run.
-        thumbnails: Small copies of the pictures.
-        problems: Why pictures cannot be shown, by digest.
-
-    Returns:
-        JSON that may stand in a page as it is.
-    """
+    """All samples as the gallery's script reads them."""
     texts, pictures = Numbered(), Numbered()
     row = _Rows(data, texts, pictures, problems)
     samples = [row.sample(one) for one in data.samples]
@@ -329,14 +294,7 @@ MOST_IN_ONE_FILE = 200
 
 @dataclass(frozen=True)
 class Report:
-    """A written report.
-
-    Attributes:
-        path: Its page.
-        samples: How many samples it shows.
-        pictures: How many pictures.
-        problems: Why pictures cannot be shown, by digest.
-    """
+    """A written report."""
 
     path: Path
     samples: int
@@ -346,13 +304,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Pictures:
-    """What a report shows of pictures.
-
-    Attributes:
-        thumbnails: Small copies by digest.
-        problems: Why others cannot be shown.
-        colours: Mean colours by split and system, and of the inputs.
-    """
+    """What a report shows of pictures."""
 
     thumbnails: Thumbnails
     problems: Mapping[str, str]
@@ -362,24 +314,7 @@ class Pictures:
 def report(
     config: Evaluated | Path | str, *, runs: Path | str = RUNS, single_file: bool = False
 ) -> Report:
-    """Writes the report of a run: `report/` in its folder, in place of the one before.
-
-    No model is asked. The same figures, tables and pictures give the same bytes.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-        single_file: Whether the page holds its pictures itself.
-
-    Returns:
-        What was written.
-
-    Raises:
-        RunError: There are no figures yet, a file cannot be read, another process writes the
-            same report, or there are too many samples for a single file.
-        ReleaseError: The folder is a file, or holds what is no part of a report.
-        EchoError: The config or the benchmark cannot be read.
-    """
+    """Writes the report of a run: `report/` in its folder, in place of the one before."""
     data = read_run_data(config, runs)
     root = data.pictures.root.parent
     busy = RunError(
@@ -391,20 +326,7 @@ def report(
 
 
 def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> Report:
-    """Writes a report of what was read.
-
-    Args:
-        data: The run.
-        folder: The report's folder; a report that is there is replaced as a whole.
-        single_file: As for `report`.
-
-    Returns:
-        What was written.
-
-    Raises:
-        RunError: There are too many samples for a single file.
-        ReleaseError: The folder is a file, or holds what is no part of a report.
-    """
+    """Writes a report of what was read."""
     if single_file and len(data.samples) > MOST_IN_ONE_FILE:
         raise RunError(
             f"{count(len(data.samples))} samples in a single file: expected at most "

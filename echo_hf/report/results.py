@@ -200,19 +200,7 @@ class Results(Part):
 
 
 def read_figures(path: Path, model: type[Read], verb: str) -> Read | None:
-    """Reads a file of figures.
-
-    Args:
-        path: Its path.
-        model: What it holds.
-        verb: The command that writes it, for messages.
-
-    Returns:
-        What it holds; null when there is no such file.
-
-    Raises:
-        RunError: It cannot be read, or has another shape.
-    """
+    """Reads a file of figures."""
     try:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:

@@ -33,13 +33,7 @@ SHOWN = ("id", "task", "review", "has_nsfw", "community_feedback", "output_image
 
 @dataclass(frozen=True)
 class Feedback:
-    """What somebody said of a result.
-
-    Attributes:
-        text: Their words.
-        verdict: success, failure, mixed or none; null when not asked.
-        keyword: What failed, in a few words.
-    """
+    """What somebody said of a result."""
 
     text: str
     verdict: str | None
@@ -48,19 +42,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample.
-
-    Attributes:
-        id: The sample.
-        split: Config of the benchmark that it is in.
-        prompt: The instruction.
-        task: Its type of task, null when unknown.
-        inputs: Digests of its input pictures.
-        posted: Digests of the pictures that its author posted as the result.
-        urls: Addresses of its posts, the most important first.
-        feedback: What people said of the result.
-        flags: Why a person has to look at it.
-    """
+    """One sample."""
 
     id: str
     split: str
@@ -75,14 +57,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Output:
-    """What a system made of a sample.
-
-    Attributes:
-        picture: Digest of its picture, null when it made none.
-        outcome: What became of it.
-        reason: Where and why it ended, as far as it is known.
-        text: What was said beside or instead of a picture.
-    """
+    """What a system made of a sample."""
 
     picture: str | None
     outcome: str
@@ -92,17 +67,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Rating:
-    """What a judge said of an output.
-
-    Attributes:
-        system: The system whose output it is.
-        judge: The judge.
-        rubric: What it was rated by.
-        repeat: Number of the repetition.
-        value: On the judge's own scale, null when there is none.
-        explanation: The judge's reasons.
-        outcome: ok, or why there is no rating.
-    """
+    """What a judge said of an output."""
 
     system: str
     judge: str
@@ -114,14 +79,7 @@ class Rating:
 
 
 def outputs_of(rows: pa.Table | None) -> dict[tuple[str, str], Output]:
-    """What became of each sample and system.
-
-    Args:
-        rows: Rows of `OUTPUTS`, null when there are none.
-
-    Returns:
-        By sample and system.
-    """
+    """What became of each sample and system."""
     if rows is None:
         return {}
     columns = ("sample_id", "system", "image", "outcome", "stage", "code", "text")
@@ -137,14 +95,7 @@ def outputs_of(rows: pa.Table | None) -> dict[tuple[str, str], Output]:
 
 
 def ratings_of(rows: pa.Table | None) -> dict[str, tuple[Rating, ...]]:
-    """All ratings of each sample.
-
-    Args:
-        rows: Rows of `RATINGS`, null when there are none.
-
-    Returns:
-        By sample, in the order of rubric, system, judge and repeat.
-    """
+    """All ratings of each sample."""
     if rows is None:
         return {}
     columns = ("sample_id", "system", "judge", "rubric", "repeat", "rating", "explanation")
@@ -160,16 +111,7 @@ def ratings_of(rows: pa.Table | None) -> dict[str, tuple[Rating, ...]]:
 def samples_of(
     benchmark: Benchmark, tasks: Mapping[str, Iterable[Task]], pictures: PictureStore
 ) -> tuple[Sample, ...]:
-    """The samples of all splits.
-
-    Args:
-        benchmark: Where they are from.
-        tasks: The same samples as systems get them, by split.
-        pictures: Where posted pictures are put.
-
-    Returns:
-        The samples, in the order of the benchmark.
-    """
+    """The samples of all splits."""
     found = (_of_split(benchmark, list(some), pictures) for some in tasks.values())
     return tuple(sample for some in found for sample in some)
 
@@ -227,24 +169,7 @@ def _place(one: Rating) -> tuple[str, str, str, int]:
 
 @dataclass(frozen=True)
 class RunData:
-    """A run as its report shows it.
-
-    Attributes:
-        name: Name of the run.
-        title: What it is about: the target, or where other systems are compared, the benchmark.
-        target: The model that people talk about; null where the benchmark does not say.
-        results: Its figures.
-        stale: Whether the figures are of another state of the benchmark than the samples.
-        agreement: How far its judges agree with people; null where nobody was asked.
-        failures: For each judge that failed its audit, the honeypots that it failed on.
-        analysis: What `echo-hf analyze` found; null where it has not run.
-        samples: The samples, in the order of the benchmark.
-        outputs: What became of each sample and system.
-        ratings: All ratings of each sample.
-        systems: All systems, the best first.
-        pictures: Where the pictures lie.
-        settings: Systems and judges as the config has them.
-    """
+    """A run as its report shows it."""
 
     name: str
     title: str
@@ -282,19 +207,7 @@ class RunData:
 
 
 def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
-    """Reads what a run's folder holds.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-
-    Returns:
-        All that a report shows.
-
-    Raises:
-        RunError: There are no figures yet, or a file cannot be read.
-        EchoError: The config or the benchmark cannot be read.
-    """
+    """Reads what a run's folder holds."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     folder = RunFolder(Path(runs) / config.name)
     results = read_figures(folder.root / RESULTS_FILE, Results, "score")
@@ -330,34 +243,14 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
 
 
 def failures_of(root: Path, results: Results, agreement: AgreementFile | None) -> Failed:
-    """The judges that failed their audits, by the last word on each of them.
-
-    Args:
-        root: The run's folder, which may hold audits that are newer than the figures.
-        results: The figures.
-        agreement: How far judges agree with people; null where nobody was asked.
-
-    Returns:
-        By judge the honeypots that it failed on.
-
-    Raises:
-        RunError: The audits cannot be read.
-    """
+    """The judges that failed their audits, by the last word on each of them."""
     before = {**(agreement.failed_audit if agreement else {}), **results.failed_audit}
     now = {judge: tuple(audit["failed"]) for judge, audit in read_audits(root).items()}
     return {judge: failed for judge, failed in sorted({**before, **now}.items()) if failed}
 
 
 def systems_of(results: Results, outputs: Mapping[tuple[str, str], Output]) -> tuple[str, ...]:
-    """All systems, in the order of the first split that has win rates; the others by name.
-
-    Args:
-        results: The figures.
-        outputs: What became of each sample and system.
-
-    Returns:
-        Their names.
-    """
+    """All systems, in the order of the first split that has win rates; the others by name."""
     boards = (results.rates(split) for split in results.details)
     ranked = [system for rates in boards if rates for system in rates.order]
     others = {system for _, system in outputs} | {row.system for row in results.results}
@@ -380,15 +273,7 @@ def _target(config: Evaluated, benchmark: Benchmark) -> Target | None:
 
 
 def spread(ratings: Sequence[Rating], rubric: str) -> float:
-    """How far the ratings of a sample's outputs lie apart, as a mean over judges.
-
-    Args:
-        ratings: The ratings of a sample.
-        rubric: The rubric that counts.
-
-    Returns:
-        Mean over judges of highest less lowest rating, on their own scales; 0 for none.
-    """
+    """How far the ratings of a sample's outputs lie apart, as a mean over judges."""
     by_judge: dict[str, list[float]] = {}
     for one in ratings:
         if one.rubric == rubric and one.value is not None:

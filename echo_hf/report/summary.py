@@ -17,12 +17,7 @@ from echo_hf.report.report import Report
 
 
 def show_report(console: Console, written: Report) -> None:
-    """Prints where a report lies, and which pictures it could not show.
-
-    Args:
-        console: Where to print.
-        written: The report.
-    """
+    """Prints where a report lies, and which pictures it could not show."""
     for reason, pictures in sorted(Counter(written.problems.values()).items()):
         line = f"{plural(pictures, 'picture')} cannot be shown: {reason}"
         console.print(Text(line, "yellow"), soft_wrap=True)
@@ -50,12 +45,7 @@ PARTS = (
 
 
 def show_analysis(console: Console, done: Analyzed) -> None:
-    """Prints an analysis.
-
-    Args:
-        console: Where to print.
-        done: The analysis.
-    """
+    """Prints an analysis."""
     for table in tables_of(done.analysis):
         console.print(table)
         console.print()
@@ -72,14 +62,7 @@ def show_analysis(console: Console, done: Analyzed) -> None:
 
 
 def tables_of(analysis: Analysis) -> Iterator[Table]:
-    """The tables of an analysis, those of parts without figures left out.
-
-    Args:
-        analysis: The analysis.
-
-    Yields:
-        Prompt sets, perplexity, tasks, failures.
-    """
+    """The tables of an analysis, those of parts without figures left out."""
     yield _sets(analysis)
     if analysis.perplexity.found:
         yield _perplexity(analysis.perplexity.found)

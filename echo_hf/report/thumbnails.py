@@ -27,14 +27,7 @@ NAME_LENGTH = 20  # 80 bits of the digest
 
 @dataclass(frozen=True)
 class Thumbnail:
-    """A small copy of a picture.
-
-    Attributes:
-        digest: Sha256 of the picture.
-        source: Where a page finds it: a path beside it, or the picture itself.
-        width: Of the copy, in pixels.
-        height: Likewise.
-    """
+    """A small copy of a picture."""
 
     digest: str
     source: str
@@ -44,14 +37,7 @@ class Thumbnail:
 
 @dataclass(frozen=True)
 class Looked:
-    """What came of decoding a picture.
-
-    Attributes:
-        digest: Sha256 of the picture.
-        thumbnail: Its small copy; null when it cannot be shown.
-        counts: Array [channel, level] of its pixels; null likewise, or where nobody asked.
-        problem: Why it cannot be shown.
-    """
+    """What came of decoding a picture."""
 
     digest: str
     thumbnail: Thumbnail | None
@@ -62,18 +48,7 @@ class Looked:
 def looked_at(
     digests: Iterable[str], pictures: PictureStore, folder: Path | None, counted: Container[str]
 ) -> Iterator[Looked]:
-    """Decodes pictures, in several threads, and holds only a few of them at a time.
-
-    Args:
-        digests: Sha256 of each picture, each once.
-        pictures: Where they lie.
-        folder: The report's folder, in which small copies are written; null to hold them in the
-            page itself.
-        counted: Of which pictures the levels of colours are counted.
-
-    Yields:
-        What came of each, in their order.
-    """
+    """Decodes pictures, in several threads, and holds only a few of them at a time."""
     if folder is not None:
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     yield from in_order(
@@ -93,19 +68,7 @@ def _looked(digest: str, pictures: PictureStore, folder: Path | None, counted: b
 
 
 def reduced(picture: Image.Image, longest: int = LONGEST_SIDE) -> Image.Image:
-    """A picture no larger than asked, in its own shape: whole blocks of pixels are averaged.
-
-    Args:
-        picture: In mode RGB.
-        longest: Most pixels of a side.
-
-    Returns:
-        A copy; it may have little more than half as many pixels a side as asked.
-
-    Example:
-        >>> reduced(Image.new("RGB", (1000, 500)), 384).size
-        (334, 167)
-    """
+    """A picture no larger than asked, in its own shape: whole blocks of pixels are averaged."""
     return picture.reduce(math.ceil(max(picture.size) / longest))
 
 
@@ -125,12 +88,7 @@ Thumbnails = Mapping[str, Thumbnail]
 
 @dataclass(frozen=True)
 class MeanColours:
-    """The mean of some pictures' histograms.
-
-    Attributes:
-        pictures: How many they are.
-        shares: Array [channel, level], each channel adding up to 1.
-    """
+    """The mean of some pictures' histograms."""
 
     pictures: int
     shares: Floats
@@ -165,11 +123,7 @@ class ColourSum:
         self._pictures = 0
 
     def add(self, counts: Integers) -> None:
-        """Adds a picture.
-
-        Args:
-            counts: Array [channel, level] of its pixels.
-        """
+        """Adds a picture."""
         self._sum += counts / counts.sum(axis=-1, keepdims=True)
         self._pictures += 1
 

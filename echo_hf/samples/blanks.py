@@ -15,12 +15,7 @@ from echo_hf.samples.shown_images import LONGEST_PLACEHOLDER
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text that white space separates.
-
-    Example:
-        >>> sorted(words("city country"))
-        ['city', 'country']
-    """
+    """The words of a text that white space separates."""
     return frozenset(text.split())
 
 
@@ -74,15 +69,6 @@ ALTERNATIVE = re.compile(r"/|\bor\b|或|または|、|\|")
 
 def is_slot(inner: str) -> bool:
     """Whether what stands in parentheses is the place of a word, not a remark.
-
-    The rule is strict, since prompts are full of remarks: a few words, all of them known names of
-    things that templates leave open ("object", "city", "your name") or words that join them.
-
-    Args:
-        inner: The text between the parentheses.
-
-    Returns:
-        True for the place of a word.
 
     Example:
         >>> [is_slot(one) for one in ("object", "insert your dish here", "subject 2", "城市")]
@@ -174,15 +160,7 @@ NEARBY = 60
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A piece of a prompt that is written as a blank may be.
-
-    Attributes:
-        prompt: The whole prompt.
-        start: Where the piece begins.
-        end: Where what follows it begins.
-        notation: Which notation it is in.
-        closed: The names of all tags that are closed in the prompt.
-    """
+    """A piece of a prompt that is written as a blank may be."""
 
     prompt: str
     start: int
@@ -229,24 +207,12 @@ def begins_line(prompt: str, at: int) -> bool:
 
 
 def inside(placeholder: str) -> str:
-    """What stands between the marks of a placeholder.
-
-    Example:
-        >>> inside("[[subject]]"), inside("${ city }"), inside("___")
-        ('subject', 'city', '')
-    """
+    """What stands between the marks of a placeholder."""
     return placeholder.removeprefix("$").strip(MARKS)
 
 
 def is_blank(piece: Candidate) -> bool:
-    """Whether a piece of a prompt holds the place of something else.
-
-    Args:
-        piece: What is written as a blank may be.
-
-    Returns:
-        False for links, data, tags, emoticons, remarks and rules across the page.
-    """
+    """Whether a piece of a prompt holds the place of something else."""
     return TESTS[piece.notation](piece)
 
 
@@ -434,15 +400,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A prompt with values in its blanks.
-
-    Attributes:
-        prompt: The prompt.
-        unknown: Placeholders that were given a value but do not stand in the prompt, each once.
-        left: Placeholders that still stand in it, each as often as it does.
-        surplus: Placeholders that were given more values than the prompt has places, each once.
-        filled: Placeholder and value of each blank that was filled, in the order given.
-    """
+    """A prompt with values in its blanks."""
 
     prompt: str
     unknown: tuple[str, ...]
@@ -452,29 +410,7 @@ class Completed:
 
 
 def placeholders(prompt: str) -> list[str]:
-    """Finds what looks like a blank to fill in.
-
-    Notations: `[KEYWORD]`, `{name}`, `{argument name="x" default="y"}`, `<subject>`, `【】`, and
-    runs of `_` or `〇`; also with doubled or full-width marks. Marks around nothing or around an
-    ellipsis are blanks too: `【】`, `[ ]`, `[...]`; `{}`, `[]` and `(   )` only between the words
-    of a sentence, since code has them as well, and `()` never. In `(parentheses)` a piece counts
-    only when all its words are known names of what templates leave open, such as "(object)" or
-    "(your name)": any other is taken for a remark.
-
-    No blanks are: links, data as in JSON (but a blank inside one of its strings is one), tags,
-    emoticons, boxes to tick, headings, brackets that stand for a picture ("[attached image]"), and
-    our mark of what was left out of a text.
-
-    Args:
-        prompt: A prompt.
-
-    Returns:
-        Each with its marks, letter for letter, in order of appearance, as often as it appears.
-
-    Example:
-        >>> placeholders("A [PET] (4k, sharp) on a [link](https://example.org), saying (word)")
-        ['[PET]', '(word)']
-    """
+    """Finds what looks like a blank to fill in."""
     return [place.of(prompt) for place in places(prompt)]
 
 
@@ -484,20 +420,7 @@ def places(prompt: str) -> list[Place]:
 
 
 def name_of(placeholder: str) -> str:
-    """What a placeholder calls the thing that it leaves open.
-
-    Args:
-        placeholder: With its marks.
-
-    Returns:
-        The name, in small letters, without hints behind it; empty for a blank without a name.
-
-    Example:
-        >>> name_of('{argument name="Main Colour" default="red"}'), name_of("[PET: any animal]")
-        ('main colour', 'pet')
-        >>> name_of("____")
-        ''
-    """
+    """What a placeholder calls the thing that it leaves open."""
     named = NAME.search(placeholder) if placeholder.startswith("{") else None
     if EMPTY.fullmatch(placeholder):
         return ""
@@ -506,38 +429,13 @@ def name_of(placeholder: str) -> str:
 
 
 def default_of(placeholder: str) -> str | None:
-    """The value that a placeholder itself proposes, null when it proposes none.
-
-    Example:
-        >>> default_of('{argument name="colour" default="red"}'), default_of("[COLOUR]")
-        ('red', None)
-    """
+    """The value that a placeholder itself proposes, null when it proposes none."""
     proposed = DEFAULT.search(placeholder) if placeholder.startswith("{") else None
     return _value(proposed) if proposed else None
 
 
 def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
-    """Puts values into the blanks of a prompt.
-
-    Values go in as they are: what looks like a blank in one stays. What can be filled is what
-    `placeholders` finds, and three kinds of pieces that it leaves alone, since they are blanks only
-    if somebody says so: the name of a slot in capitals ("YOUR CITY"), a name in capitals joined by
-    underscores ("CITY_NAME"), and a run of underscores. Nothing else of a prompt can be replaced,
-    nor can part of a longer run or word.
-
-    Args:
-        prompt: A template.
-        fillings: Placeholder and value of each blank. A placeholder listed once is replaced
-            wherever it stands; one listed several times takes its values in order, a place each.
-
-    Returns:
-        The prompt, and what did not fit; outside the placeholders no character is changed.
-
-    Example:
-        >>> completed("a [PET] with ___ and ___", [("[PET]", "cat"), ("___", "hat"), ("[X]", "y")])
-        Completed(prompt='a cat with hat and hat', unknown=('[X]',), left=(), surplus=(), \
-filled=(('[PET]', 'cat'), ('___', 'hat')))
-    """
+    """Puts values into the blanks of a prompt."""
     values: dict[str, list[str]] = {}
     for placeholder, value in fillings:
         values.setdefault(placeholder, []).append(value)

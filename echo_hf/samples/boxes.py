@@ -69,21 +69,7 @@ WORDS: Mapping[Convention, str] = MappingProxyType(
 
 
 def convention_of(family: str | None, model: str = "") -> Convention | None:
-    """How a model names places.
-
-    Args:
-        family: A key of `echo_hf.engines.checkpoint.FAMILIES`, null for none.
-        model: The model's name.
-
-    Returns:
-        The convention; null for a model of which it is not known.
-
-    Example:
-        >>> convention_of("qwen2_5_vl").value, convention_of(None, "google/gemini-3-pro").value
-        ('abs_resized', 'rel_1000_yx')
-        >>> convention_of(None, "org/some-model") is None
-        True
-    """
+    """How a model names places."""
     if family is not None and family in OF_FAMILIES:
         return OF_FAMILIES[family]
     return next((one for words, one in OF_NAMES if words.search(model.lower())), None)
@@ -91,13 +77,7 @@ def convention_of(family: str | None, model: str = "") -> Convention | None:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How a model names places in one picture.
-
-    Attributes:
-        convention: What the numbers mean.
-        original: Width and height of the upright picture.
-        sent: Width and height in which the model gets it.
-    """
+    """How a model names places in one picture."""
 
     convention: Convention
     original: Size
@@ -120,19 +100,7 @@ class Frame:
         return f"The picture is {width} pixels wide and {height} pixels high. {asked}"
 
     def to_original(self, numbers: Sequence[float]) -> Box:
-        """Where a box lies in the upright picture; nothing is clipped.
-
-        Args:
-            numbers: The four numbers of a box, as the model gave them.
-
-        Returns:
-            Left, top, right, bottom in pixels.
-
-        Example:
-            >>> phone = Frame(Convention.ABS_RESIZED, (1290, 2796), (672, 1456))
-            >>> phone.to_original([0, 728, 672, 1456])
-            (0.0, 1398.0, 1290.0, 2796.0)
-        """
+        """Where a box lies in the upright picture; nothing is clipped."""
         left, top, right, bottom = self._across_first(numbers)
         (across, down), (width, height) = self.extent, self.original
         # The product first: a corner maps to the corner, without a rounding error.
@@ -144,22 +112,7 @@ class Frame:
         )
 
     def betrayed_by(self, boxes: Iterable[Sequence[float]]) -> str | None:
-        """What in an answer cannot have been meant as this convention has it.
-
-        Pixels may miss a side by a little, and anything may be a little below 0; thousandths and
-        parts of a side are never past its end. Numbers that are all up to 1 are parts of the sides.
-
-        Args:
-            boxes: The numbers of each box.
-
-        Returns:
-            The numbers of the box that tells, as text; null when none does.
-
-        Example:
-            >>> frame = Frame(Convention.ABS_RESIZED, (500, 500), (504, 504))
-            >>> frame.betrayed_by([[10, 10, 90, 90], [100, 20, 900, 480]])
-            '[100, 20, 900, 480]'
-        """
+        """What in an answer cannot have been meant as this convention has it."""
         every = list(boxes)
         if every and self.convention is not Convention.REL_1 and max(map(max, every)) <= 1:
             return shown(every[0])
@@ -180,12 +133,7 @@ class Frame:
 
 
 def shown(numbers: Iterable[float]) -> str:
-    """Numbers of a box as people read them.
-
-    Example:
-        >>> shown((12.0, 3.5, 40, 1e3))
-        '[12, 3.5, 40, 1000]'
-    """
+    """Numbers of a box as people read them."""
     return f"[{', '.join(f'{number:g}' for number in numbers)}]"
 
 
@@ -214,14 +162,7 @@ FLAGS = frozenset(
 
 @dataclass
 class Boxes:
-    """The boxes of one screenshot.
-
-    Attributes:
-        inputs: Around what went in, in reading order; left, top, right, bottom in pixels of the
-            upright screenshot, right and bottom being the first pixels outside.
-        outputs: Around what came out, likewise.
-        findings: What is wrong with them.
-    """
+    """The boxes of one screenshot."""
 
     inputs: list[Pixels] = field(default_factory=list)
     outputs: list[Pixels] = field(default_factory=list)
@@ -234,23 +175,7 @@ class Boxes:
 
 
 def checked_boxes(inputs: Sequence[Numbers], outputs: Sequence[Numbers], frame: Frame) -> Boxes:
-    """Maps the boxes of an answer to pixels, and checks them.
-
-    Args:
-        inputs: Numbers of the boxes around what went in.
-        outputs: Numbers of those around what came out.
-        frame: What the numbers mean.
-
-    Returns:
-        The boxes with all that was found; without boxes where the numbers cannot have been meant as
-        the frame has it.
-
-    Example:
-        >>> from echo_hf.samples.boxes import Convention
-        >>> frame = Frame(Convention.REL_1000, (400, 800), (400, 800))
-        >>> checked_boxes([[500, 0, 1000, 250]], [[0, 500, 1000, 1000]], frame).outputs
-        [(0, 400, 400, 800)]
-    """
+    """Maps the boxes of an answer to pixels, and checks them."""
     boxes = Boxes()
     betrayal = frame.betrayed_by([*inputs, *outputs])
     if betrayal is not None:
@@ -267,14 +192,7 @@ def checked_boxes(inputs: Sequence[Numbers], outputs: Sequence[Numbers], frame: 
 
 
 def reading_order(boxes: Sequence[Pixels]) -> list[Pixels]:
-    """Boxes row by row, each row from the left; the order given does not matter.
-
-    A box belongs to the row whose uppermost box has its middle at its own height.
-
-    Example:
-        >>> reading_order([(0, 90, 50, 140), (60, 0, 110, 50), (0, 4, 50, 54)])
-        [(0, 4, 50, 54), (60, 0, 110, 50), (0, 90, 50, 140)]
-    """
+    """Boxes row by row, each row from the left; the order given does not matter."""
     rows: list[list[Pixels]] = []
     for box in sorted(boxes, key=lambda one: (one[1], one[0], one)):
         if rows and (box[1] + box[3]) / 2 < rows[-1][0][3]:
@@ -285,24 +203,14 @@ def reading_order(boxes: Sequence[Pixels]) -> list[Pixels]:
 
 
 def intersection(one: Pixels, other: Pixels) -> int:
-    """The number of pixels that two boxes share.
-
-    Example:
-        >>> intersection((0, 0, 10, 10), (5, 8, 20, 20))
-        10
-    """
+    """The number of pixels that two boxes share."""
     wide = min(one[2], other[2]) - max(one[0], other[0])
     high = min(one[3], other[3]) - max(one[1], other[1])
     return max(wide, 0) * max(high, 0)
 
 
 def intersection_over_union(one: Pixels, other: Pixels) -> float:
-    """How far two boxes are the same: 1 when they are, 0 when they share nothing.
-
-    Example:
-        >>> intersection_over_union((0, 0, 10, 10), (5, 0, 15, 10))
-        0.3333333333333333
-    """
+    """How far two boxes are the same: 1 when they are, 0 when they share nothing."""
     shared = intersection(one, other)
     return shared / (area(one) + area(other) - shared) if shared else 0.0
 
@@ -358,17 +266,7 @@ ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
 
 @dataclass(frozen=True)
 class EngineFrames:
-    """How one engine sends pictures and names places in them.
-
-    Attributes:
-        convention: What the numbers of a box mean.
-        family: Whose rule pictures are resized by; null for none.
-        min_pixels: Fewest pixels of a picture that is sent; null where the rule is not in force.
-        max_pixels: Most pixels, likewise.
-        is_assumed: Whether nobody said which convention the model keeps to: it is asked for one.
-        is_blind: Whether places cannot be found: the model counts pixels of a picture that its
-            server resizes in a way that nobody stated.
-    """
+    """How one engine sends pictures and names places in them."""
 
     convention: Convention
     family: str | None = None
@@ -378,17 +276,7 @@ class EngineFrames:
     is_blind: bool = False
 
     def frame(self, size: Size) -> Frame:
-        """How places are named in a picture.
-
-        Args:
-            size: Width and height of the upright picture.
-
-        Returns:
-            What is needed to map them back.
-
-        Raises:
-            PictureError: A model that counts pixels cannot be sent a picture of this shape.
-        """
+        """How places are named in a picture."""
         if self.convention is not Convention.ABS_RESIZED:
             return Frame(self.convention, size, size)
         budget = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
@@ -398,27 +286,7 @@ class EngineFrames:
 def engine_frames(
     signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
 ) -> EngineFrames:
-    """How the engine with this signature sends pictures and names places in them.
-
-    `pixels` in the signature are the factor, the fewest and the most pixels by which the engine
-    resizes a picture, or null where it sends the file as it is. Then the server resizes it, if the
-    model's family does, by a budget of its own: what such a model counts are pixels of a picture
-    that nobody here knows the size of.
-
-    Args:
-        signature: The engine's.
-        convention: A value of `Convention`, or `auto` for the one of the model's family.
-        family: The model's family where its name does not tell, a key of `FAMILIES`.
-
-    Returns:
-        What follows from them. The plain rules count pixels of the file. A model of no known
-        convention is asked for thousandths, and that is said.
-
-    Example:
-        >>> model = {"model": "Qwen/Qwen2.5-VL-7B-Instruct", "pixels": [28, 3136, 1003520]}
-        >>> engine_frames(model).frame((1290, 2796)).sent
-        (672, 1456)
-    """
+    """How the engine with this signature sends pictures and names places in them."""
     if signature.get("kind") == RULES:
         return EngineFrames(Convention.ABS_RESIZED)
     model = str(signature.get("model") or "")
@@ -454,17 +322,7 @@ ORIENTATION, ON_ITS_SIDE = 0x0112, frozenset({5, 6, 7, 8})
 
 
 def upright_size(data: bytes) -> tuple[int, int]:
-    """Width and height of a picture as people see it, mostly without decoding it.
-
-    Args:
-        data: Bytes of an encoded picture.
-
-    Returns:
-        Width and height in pixels.
-
-    Raises:
-        PictureError: They are no picture that can be shown.
-    """
+    """Width and height of a picture as people see it, mostly without decoding it."""
     with _opened(data) as picture:
         if picture.getexif().get(ORIENTATION) not in ON_ITS_SIDE:
             return picture.size
@@ -473,18 +331,7 @@ def upright_size(data: bytes) -> tuple[int, int]:
 
 
 def upright(data: bytes) -> Image.Image:
-    """A picture as people see it, in its own colours.
-
-    Args:
-        data: Bytes of an encoded picture; of an animation the first frame is taken.
-
-    Returns:
-        The picture, in the mode it is stored in where a PNG can hold that, else in RGB. A colour
-        profile stays with it, nothing else that describes it does.
-
-    Raises:
-        PictureError: They are no picture that can be shown.
-    """
+    """A picture as people see it, in its own colours."""
     with _opened(data) as picture:
         if picture.mode in UNDEFINED_MODES:
             raise PictureError(f"pixels of mode {picture.mode!r}: expected 8 or 16 bits a channel")
@@ -498,20 +345,7 @@ def upright(data: bytes) -> Image.Image:
 
 
 def cut(picture: Image.Image, box: Pixels, inset: int = 0) -> bytes:
-    """Cuts a part out of a picture.
-
-    Args:
-        picture: A picture as `upright` gives it.
-        box: Left, top, right, bottom in pixels.
-        inset: Pixels to leave out along each side of the box.
-
-    Returns:
-        The part as a PNG whose pixels are those of the picture. The same pixels give the same
-        bytes, as long as Pillow and its zlib stay the same.
-
-    Raises:
-        PictureError: Nothing is left of the box.
-    """
+    """Cuts a part out of a picture."""
     left, top, right, bottom = inner(box, inset)
     if not (0 <= left < right <= picture.width and 0 <= top < bottom <= picture.height):
         raise PictureError(
@@ -529,12 +363,7 @@ def cut(picture: Image.Image, box: Pixels, inset: int = 0) -> bytes:
 
 
 def inner(box: Pixels, inset: int) -> Pixels:
-    """A box that is smaller by so many pixels on each side.
-
-    Example:
-        >>> inner((0, 0, 100, 50), 10)
-        (10, 10, 90, 40)
-    """
+    """A box that is smaller by so many pixels on each side."""
     left, top, right, bottom = box
     return left + inset, top + inset, right - inset, bottom - inset
 

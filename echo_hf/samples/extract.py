@@ -42,18 +42,7 @@ NO_WORDS = re.compile(
 
 @dataclass
 class Draft:
-    """A sample in the making.
-
-    Attributes:
-        primary: Number of the post that says what the task is.
-        start: Offset of the prompt's longest span in that post's text, -1 when it has none there.
-        prompt: The instruction.
-        quality: How usable it is.
-        posts: Numbers of its posts, the most important first.
-        owned: Those of them whose pictures are its own.
-        pictures: Digests of the pictures that no sample before it has; set when finished.
-        feedback: What was said, by the number of the post that said it.
-    """
+    """A sample in the making."""
 
     primary: int
     start: int
@@ -67,12 +56,7 @@ class Draft:
 
 @dataclass
 class Drafts:
-    """The samples of one thread.
-
-    Attributes:
-        posts: The thread's posts, depth first.
-        findings: What had to be corrected.
-    """
+    """The samples of one thread."""
 
     posts: Sequence[Post]
     findings: list[Finding] = field(default_factory=list)
@@ -81,12 +65,7 @@ class Drafts:
     _said_to: set[int] = field(default_factory=set)
 
     def add(self, answer: ExtractAnswer, shown: Collection[int]) -> None:
-        """Takes over the answer about one part of the thread.
-
-        Args:
-            answer: What the model found.
-            shown: Numbers of the posts in that part.
-        """
+        """Takes over the answer about one part of the thread."""
         shown = frozenset(shown)
         earlier = list(self._drafts)
         prompts = {squeezed(sample.prompt) for sample in answer.samples}

@@ -54,15 +54,7 @@ Finding = tuple[Notice, str]
 
 @dataclass
 class Assigned:
-    """The tasks of one sample.
-
-    Attributes:
-        prompt: The sample's prompt.
-        order: Digests of the sample's pictures in the order of its posts.
-        by_rules: Whether plain rules say it, which never speak of minors. A model that is silent
-            about them has not ruled them out.
-        findings: What had to be corrected.
-    """
+    """The tasks of one sample."""
 
     prompt: str
     order: Sequence[str]
@@ -73,12 +65,7 @@ class Assigned:
     _minors: set[str] = field(default_factory=set)
 
     def add(self, answer: RolesAnswer, part: Part) -> None:
-        """Takes over the answer about one part of the sample.
-
-        Args:
-            answer: What the model said.
-            part: What it was shown.
-        """
+        """Takes over the answer about one part of the sample."""
         for sample in answer.samples:
             self._tasks.append(self._task(sample, part))
             if sample.may_show_minor or (sample.may_show_minor is None and not self.by_rules):
@@ -90,11 +77,7 @@ class Assigned:
         return frozenset(self._minors)
 
     def finish(self) -> list[Task]:
-        """The tasks: first those that are no completion, each kind by its first picture.
-
-        Returns:
-            The tasks, each with a picture; none where the model made out no coherent one.
-        """
+        """The tasks: first those that are no completion, each kind by its first picture."""
         tasks = sorted(self._tasks, key=self._sources)
         self._keep_roles_apart(tasks)
         completions, rest = self._completions(tasks)

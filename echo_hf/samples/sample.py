@@ -18,19 +18,7 @@ LENGTH = 22
 
 
 def sample_id(*sources: str | int) -> str:
-    """A name for the sample that comes from these sources.
-
-    Args:
-        *sources: What identifies it: the primary post's address, and what tells it from its
-            siblings (`sample_ids`).
-
-    Returns:
-        22 characters that are not easily mistaken for each other, as short UUIDs use them.
-
-    Example:
-        >>> sample_id("https://x.com/i/status/1", 0, 0)
-        'Q5r3DiSWV9DEfJFpffWDgR'
-    """
+    """A name for the sample that comes from these sources."""
     text = json.dumps(sources, ensure_ascii=False)
     number = int.from_bytes(hashlib.sha256(text.encode()).digest())
     letters = []
@@ -41,27 +29,7 @@ def sample_id(*sources: str | int) -> str:
 
 
 def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
-    """Names for the samples of one primary post.
-
-    A better model changes a prompt, not its id: one prompt a post is by far the commonest case,
-    and then the post alone names it, wherever and however a model cut it out. The further prompts
-    of a post are told apart by where they stand in it, not by the order of an answer.
-
-    Args:
-        primary: Address of the post.
-        text: Its text.
-        starts: For each sample the offset of its longest span in the text, -1 when it has none.
-
-    Returns:
-        A name each, in the order given: the earliest span (none comes last, equal ones stay in
-        order) has the post's, each further one adds its paragraph and its number in there.
-
-    Example:
-        >>> sample_ids("u", "a fox in the snow", [0]) == [sample_id("u")]
-        True
-        >>> sample_ids("u", "a fox, an owl", [7, 0]) == [sample_id("u", 0, 1), sample_id("u")]
-        True
-    """
+    """Names for the samples of one primary post."""
     names = [""] * len(starts)
     counts: Counter[int] = Counter()
     order = sorted(range(len(starts)), key=lambda number: (starts[number] < 0, starts[number]))
@@ -73,17 +41,7 @@ def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
 
 
 def sample_digest(prompt: str, input_images: Sequence[str]) -> str:
-    """Sha256 of all that a system under test is given.
-
-    Outputs and ratings carry it: a row whose digest differs was made for another prompt.
-
-    Args:
-        prompt: The instruction.
-        input_images: Digests of the input pictures, in order.
-
-    Returns:
-        64 hexadecimal characters.
-    """
+    """Sha256 of all that a system under test is given."""
     text = json.dumps([prompt, list(input_images)], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -117,24 +75,7 @@ SAMPLES_IN_CONTEXT = Table(
 def context_of(
     posts: Sequence[Post], own: Iterable[int], feedback: Iterable[int]
 ) -> list[dict[str, Any]]:
-    """The posts that a sample is to be read with.
-
-    Args:
-        posts: All posts of the thread, depth first.
-        own: Numbers of the sample's posts.
-        feedback: Numbers of the posts that judge its result.
-
-    Returns:
-        Those posts and the posts above them in their order, their parents numbered anew.
-
-    Example:
-        >>> thread = [
-        ...     {"url": u, "parent": p, "author": u, "text": u, "missing": None, "pictures": []}
-        ...     for u, p in (("a", -1), ("b", 0), ("c", 1), ("d", 0))
-        ... ]
-        >>> [(post["url"], post["parent"]) for post in context_of(thread, [2], [])]
-        [('a', -1), ('b', 0), ('c', 1)]
-    """
+    """The posts that a sample is to be read with."""
     wanted: set[int] = set()
     for number in (*own, *feedback):
         while number >= 0 and number not in wanted:

@@ -71,13 +71,7 @@ Crop = tuple[Pixels, bytes]
 
 @dataclass(frozen=True)
 class ScreenshotParser:
-    """Makes of a sample and an answer the row that goes on.
-
-    Attributes:
-        pictures: Where the screenshot is, and where the crops go.
-        inset: Pixels to leave out along each side of a box.
-        made_by: What made the decisions, for the provenance.
-    """
+    """Makes of a sample and an answer the row that goes on."""
 
     pictures: PictureStore
     inset: int
@@ -86,16 +80,7 @@ class ScreenshotParser:
     def row(
         self, sample: Sample, answer: ScreenshotsAnswer, frame: Frame
     ) -> tuple[dict[str, Any], list[Finding]]:
-        """The row of a sample, and what was noticed.
-
-        Args:
-            sample: A row of samples in context, with a screenshot.
-            answer: What an engine said about the screenshot.
-            frame: What the numbers of its boxes mean.
-
-        Returns:
-            Values of the columns, those of the sample where nothing may be cut; and the findings.
-        """
+        """The row of a sample, and what was noticed."""
         boxes = checked_boxes(answer.inputs, answer.outputs, frame)
         if not boxes.findings and not (boxes.inputs or boxes.outputs):
             boxes.findings.append((Notice.NO_BOX, sample["screenshot"]))
@@ -349,15 +334,7 @@ class Screenshots(ModelStage):
 
 
 def relevant_text(sample: Sample) -> dict[str, Any]:
-    """What people wrote around a sample's screenshot, as a request holds it.
-
-    Args:
-        sample: A row of samples in context, with a screenshot.
-
-    Returns:
-        The texts of its own posts and those above them, in order, and how the screenshot is
-        described, all shortened to what a request has room for.
-    """
+    """What people wrote around a sample's screenshot, as a request holds it."""
     posts = _own_and_above(sample)
     described = (
         one["alt_text"]

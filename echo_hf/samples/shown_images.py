@@ -63,14 +63,7 @@ Sample = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a sample.
-
-    Attributes:
-        sha256: Digest of its bytes.
-        post: Place of its post in the sample's context.
-        alt_text: Its description, if its author wrote one.
-        copy_of: Digest of the picture that it is a copy of, packed or scaled anew.
-    """
+    """A picture of a sample."""
 
     sha256: str
     post: int
@@ -133,14 +126,7 @@ class Part:
 
 
 def pictures_of(sample: Sample) -> list[Picture]:
-    """The pictures that are the sample's own, each once, in the order of its posts.
-
-    Args:
-        sample: A row of samples in context, with the pictures to look at as `output_images`.
-
-    Returns:
-        The pictures; one that is not fetched, or belongs to another sample, is none of them.
-    """
+    """The pictures that are the sample's own, each once, in the order of its posts."""
     own, candidates = set(sample["post_urls"]), set(sample["output_images"])
     found: dict[str, Picture] = {}
     for place, post in enumerate(sample["context"]):
@@ -153,14 +139,7 @@ def pictures_of(sample: Sample) -> list[Picture]:
 
 
 def lost_pictures(sample: Sample) -> Iterator[str]:
-    """The pictures of a sample's own posts that could not be had: whether one is an input?
-
-    Args:
-        sample: A row of samples in context.
-
-    Yields:
-        The address of each, or how it is described.
-    """
+    """The pictures of a sample's own posts that could not be had: whether one is an input?"""
     own = set(sample["post_urls"])
     for post in sample["context"]:
         for one in post["pictures"] if post["url"] in own else ():
@@ -169,19 +148,7 @@ def lost_pictures(sample: Sample) -> Iterator[str]:
 
 
 def parts_of(sample: Sample, most_pictures: int) -> list[Part]:
-    """Cuts a sample into parts of so many pictures.
-
-    Each part shows the first pictures of the post that states the task, so that all are judged
-    beside what they may have been made from, and each other picture stands in one part, with the
-    others of its post where there is room for them.
-
-    Args:
-        sample: A row of samples in context.
-        most_pictures: Most pictures of a part, 2 or more.
-
-    Returns:
-        The parts; none when there is no picture.
-    """
+    """Cuts a sample into parts of so many pictures."""
     pictures = pictures_of(sample)
     if not pictures:
         return []

@@ -23,13 +23,7 @@ Place = tuple[int, int]
 
 
 class Span(NamedTuple):
-    """A run of tokens that a prompt shares with a text.
-
-    Attributes:
-        tokens: Length in tokens.
-        text: Number of the text.
-        start: Offset of its first character there.
-    """
+    """A run of tokens that a prompt shares with a text."""
 
     tokens: int
     text: int
@@ -38,12 +32,7 @@ class Span(NamedTuple):
 
 @dataclass
 class SpanIndex:
-    """Texts, ready for looking up spans.
-
-    Attributes:
-        texts: What people wrote, in order.
-        shortest: Tokens that a span has at least, 1 or more.
-    """
+    """Texts, ready for looking up spans."""
 
     texts: Sequence[str]
     shortest: int = SHORTEST_SPAN
@@ -54,14 +43,7 @@ class SpanIndex:
         return [([one.group() for one in every], [one.start() for one in every]) for every in found]
 
     def spans(self, prompt: str) -> list[Span | None]:
-        """Cuts a prompt into the longest spans, greedily from its beginning.
-
-        Args:
-            prompt: Any text.
-
-        Returns:
-            The spans in the prompt's order; null for each token that begins none.
-        """
+        """Cuts a prompt into the longest spans, greedily from its beginning."""
         tokens, at = TOKEN.findall(prompt), 0
         places = self._places(tokens)
         cut: list[Span | None] = []
@@ -72,21 +54,7 @@ class SpanIndex:
         return cut
 
     def holds(self, prompt: str) -> bool:
-        """Whether a prompt is made of spans of the texts.
-
-        Args:
-            prompt: Any text.
-
-        Returns:
-            True when it is one span of any length, or at most 8 spans of at least 3 tokens each.
-
-        Example:
-            >>> texts = SpanIndex(["My prompt: draw a red fox. Enjoy!", "... in the snow at night"])
-            >>> texts.holds("draw a red  fox"), texts.holds("draw a red fox in the snow")
-            (True, True)
-            >>> texts.holds("draw a blue fox")
-            False
-        """
+        """Whether a prompt is made of spans of the texts."""
         if not prompt.split():
             return False
         if any(squeezed(prompt) in squeezed(text) for text in self.texts):
@@ -129,19 +97,7 @@ class SpanIndex:
 
 
 def span_start(prompt: str, text: str) -> int:
-    r"""Where a prompt's longest span stands in the text of its post.
-
-    Args:
-        prompt: The prompt.
-        text: The text of the primary post.
-
-    Returns:
-        Offset of the span's first character, -1 when they share none.
-
-    Example:
-        >>> span_start("Draw a fox in the snow", "New trick!\nPrompt: a fox in the snow, at night")
-        19
-    """
+    """Where a prompt's longest span stands in the text of its post."""
     start = text.find(prompt) if prompt else -1
     if start < 0:
         spans = [span for span in SpanIndex([text]).spans(prompt) if span]
@@ -150,31 +106,12 @@ def span_start(prompt: str, text: str) -> int:
 
 
 def paragraph(text: str, start: int) -> int:
-    r"""Where the paragraph of a span begins.
-
-    A better model that cuts the prompt more cleanly leaves it in its paragraph.
-
-    Args:
-        text: The text of the primary post.
-        start: Offset of the span, -1 when there is none.
-
-    Returns:
-        Offset of the first character of the paragraph, -1 when there is no span.
-
-    Example:
-        >>> paragraph("New trick!\nPrompt: a fox", 19), paragraph("New trick!", -1)
-        (11, -1)
-    """
+    """Where the paragraph of a span begins."""
     return start if start < 0 else text.rfind("\n", 0, start) + 1
 
 
 def squeezed(text: str) -> str:
-    """The text with every run of white space made one space.
-
-    Example:
-        >>> squeezed("  a  fox ")
-        'a fox'
-    """
+    """The text with every run of white space made one space."""
     return " ".join(text.split())
 
 
@@ -189,13 +126,7 @@ SourcePlace = tuple[str | None, str | None]
 
 
 class Source(NamedTuple):
-    """A text that spans are places of.
-
-    Attributes:
-        post_url: Address of the post; null for a text that belongs to no post.
-        field: Where in the post: `text`, or `pictures.<n>.alt_text` with n counted from 0.
-        text: What stands there.
-    """
+    """A text that spans are places of."""
 
     post_url: str | None
     field: str
@@ -203,15 +134,7 @@ class Source(NamedTuple):
 
 
 class SourceSpan(NamedTuple):
-    """A piece of a text: characters of a source, or words that were put in.
-
-    Attributes:
-        post_url: Address of the post; null for an insertion.
-        field: Which of its texts; null for an insertion.
-        start: Offset of the first character there, in code points from 0.
-        end: Offset after the last one.
-        text: The words of an insertion; null for characters of a source.
-    """
+    """A piece of a text: characters of a source, or words that were put in."""
 
     post_url: str | None = None
     field: str | None = None
@@ -224,36 +147,14 @@ KINDS = {"post_url": str, "field": str, "start": int, "end": int, "text": str}
 
 
 def sources_of(posts: Iterable[Mapping[str, Any]]) -> list[Source]:
-    """All texts of some posts: what they say, and how their pictures are described.
-
-    Args:
-        posts: Posts with `url`, `text` and `pictures`, the ones to prefer first.
-
-    Returns:
-        The sources in order; a post without any text has none.
-
-    Example:
-        >>> picture = {"alt_text": "A fox"}
-        >>> [tuple(one) for one in sources_of([{"url": "u", "text": "hi", "pictures": [picture]}])]
-        [('u', 'text', 'hi'), ('u', 'pictures.0.alt_text', 'A fox')]
-    """
+    """All texts of some posts: what they say, and how their pictures are described."""
     return [
         Source(post["url"], field, text) for post in posts for field, text in _texts(post) if text
     ]
 
 
 def spans_from(rows: Iterable[Any]) -> list[SourceSpan]:
-    """Spans as a table or JSON holds them, which may come from anywhere.
-
-    Args:
-        rows: Mappings with the fields of `SourceSpan`.
-
-    Returns:
-        The spans; whether they are places in a text is for `text_of` to say.
-
-    Raises:
-        SpanError: One has other fields, or a value of another kind.
-    """
+    """Spans as a table or JSON holds them, which may come from anywhere."""
     spans = []
     for row in rows:
         if not isinstance(row, Mapping) or set(row) != set(KINDS):
@@ -266,24 +167,7 @@ def spans_from(rows: Iterable[Any]) -> list[SourceSpan]:
 
 
 def spans_of(text: str, sources: Sequence[Source]) -> tuple[SourceSpan, ...] | None:
-    """Takes a text apart into places of the sources, with few words in between.
-
-    Args:
-        text: Any text.
-        sources: Where it may come from; of equal places the one in the first source is taken.
-
-    Returns:
-        The pieces in order, from which `text_of` makes the very text. Null when it cannot be given
-        so: an insertion would have more than 8 words or 80 characters, or all of them more than a
-        third of the words. Masks such as `[handle]` do not count.
-
-    Example:
-        >>> post = Source("u", "text", "Prompt: a [PET] in the snow, at night")
-        >>> [span.text or (span.start, span.end) for span in spans_of("a fox in the snow", [post])]
-        [(8, 9), ' fox ', (16, 27)]
-        >>> spans_of("something else altogether", [post]) is None
-        True
-    """
+    """Takes a text apart into places of the sources, with few words in between."""
     if len(text) > LONGEST_TEXT:
         return None
     for source in sources:
@@ -294,24 +178,7 @@ def spans_of(text: str, sources: Sequence[Source]) -> tuple[SourceSpan, ...] | N
 
 
 def text_of(spans: Iterable[SourceSpan], sources: Iterable[Source]) -> str:
-    """Puts a text together again.
-
-    Args:
-        spans: Its pieces, which may come from anywhere.
-        sources: The texts that they are places of; others may be among them.
-
-    Returns:
-        The text.
-
-    Raises:
-        SpanError: A piece is no insertion and no place in a source, or the text would have more
-            than 1,000,000 characters.
-
-    Example:
-        >>> spans = [SourceSpan("u", "text", 0, 4), SourceSpan(text="night")]
-        >>> text_of(spans, [Source("u", "text", "the day")])
-        'the night'
-    """
+    """Puts a text together again."""
     texts: dict[SourcePlace, str] = {(one.post_url, one.field): one.text for one in sources}
     pieces: list[str] = []
     length = 0
@@ -324,31 +191,13 @@ def text_of(spans: Iterable[SourceSpan], sources: Iterable[Source]) -> str:
 
 
 def insertions(spans: Iterable[SourceSpan]) -> list[str]:
-    """What of some spans is put in, and has a word besides masks.
-
-    Example:
-        >>> insertions([SourceSpan("u", "text", 0, 4), SourceSpan(text=" "), SourceSpan(text="by")])
-        ['by']
-    """
+    """What of some spans is put in, and has a word besides masks."""
     texts = [MASK.sub(" ", span.text) for span in spans if span.text is not None]
     return [text for text in texts if WORD.search(text)]
 
 
 def repeats(texts: Iterable[str], sources: Iterable[Source]) -> bool:
-    """Whether a text has three words in a row that a source has, too.
-
-    Args:
-        texts: Any texts.
-        sources: Where the words may stand; marks, white space and upper case do not matter.
-
-    Returns:
-        Whether one of them has.
-
-    Example:
-        >>> posts = [Source("u", "text", "A fox, in the SNOW")]
-        >>> repeats(["fox in the snow"], posts), repeats(["in the", "snow"], posts)
-        (True, False)
-    """
+    """Whether a text has three words in a row that a source has, too."""
     runs = {run for text in texts for run in _runs_of_words(text)}
     return bool(runs) and any(not runs.isdisjoint(_runs_of_words(one.text)) for one in sources)
 

@@ -20,16 +20,7 @@ Fillings = tuple[tuple[str, str], ...]
 
 @dataclass(eq=False)
 class Task:
-    """One task that the pictures show.
-
-    Attributes:
-        prompt: The prompt, completed where it is a template.
-        fillings: Placeholder and value of each blank that was filled, in the order given.
-        inputs: Digests of its input pictures.
-        outputs: Digests of its outputs.
-        posts: Places of its posts in the sample's context, the most important first.
-        screenshot: Digest of the conversation or collage that it is read from.
-    """
+    """One task that the pictures show."""
 
     prompt: str
     fillings: Fillings = ()
@@ -57,19 +48,7 @@ class Task:
 
 
 def joined(tasks: Iterable[tuple[Key, Task]]) -> list[Task]:
-    """Joins tasks that have one key.
-
-    Args:
-        tasks: Each with its key.
-
-    Returns:
-        One task a key, in the order of their first appearance.
-
-    Example:
-        >>> cat, more = Task("a cat", outputs=["x"]), Task("a cat", outputs=["y"])
-        >>> [task.outputs for task in joined([("a cat", cat), ("a cat", more)])]
-        [['x', 'y']]
-    """
+    """Joins tasks that have one key."""
     first: dict[Key, Task] = {}
     for key, task in tasks:
         if first.setdefault(key, task) is not task:
@@ -78,24 +57,7 @@ def joined(tasks: Iterable[tuple[Key, Task]]) -> list[Task]:
 
 
 def tries(tasks: Sequence[Task]) -> list[Task]:
-    """Joins what belongs to the same try of a prompt.
-
-    What shares a picture is one try. People who put in pictures of their own made tries of their
-    own, or a system would be given the pictures of all of them at once. All that was made from the
-    words alone is one try, apart from those with inputs: nobody knows that it came from theirs.
-    What is told without any picture belongs to the first try.
-
-    Args:
-        tasks: Tasks of one prompt.
-
-    Returns:
-        The tries, in the order of their first tasks.
-
-    Example:
-        >>> told = [Task("p", outputs=["a"]), Task("p", inputs=["b"]), Task("p", inputs=["c"])]
-        >>> [(task.inputs, task.outputs) for task in tries(told)]
-        [([], ['a']), (['b'], []), (['c'], [])]
-    """
+    """Joins what belongs to the same try of a prompt."""
     apart: list[Task] = []
     for task in tasks:
         first, *others = [*(one for one in apart if _share(one, task)), task]
@@ -107,23 +69,7 @@ def tries(tasks: Sequence[Task]) -> list[Task]:
 
 
 def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
-    """Joins what is told in words with the screenshots that show it.
-
-    Args:
-        told: Tries of a prompt.
-        seen: Tasks of the same prompt in different screenshots.
-
-    Returns:
-        All tasks: a try stands with the first screenshot task that shares a picture with it; where
-        none shares any, the first try that lacks inputs or outputs with the first screenshot, which
-        may show them. A try that has both needs no screenshot, and stays what it is.
-
-    Example:
-        >>> told = [Task("p", outputs=["a"]), Task("p", inputs=["b"])]
-        >>> seen = [Task("p", inputs=["b"], screenshot="c")]
-        >>> [task.pictures for task in told_and_seen(told, seen)]
-        [['a'], ['c', 'b']]
-    """
+    """Joins what is told in words with the screenshots that show it."""
     apart = []
     for task in told:
         same = next((one for one in seen if _share(one, task)), None)
@@ -160,25 +106,7 @@ def rows_of(
     made_by: Mapping[str, Any],
     may_show_minor: Collection[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    """One row a task.
-
-    The first task that completes no template is the sample itself and keeps its id; each other
-    one's id is made from the sample's and the first picture, in the order of the posts, that it
-    alone has: which role the picture has changes no id. A prompt that still has blanks is of no
-    better quality than Analysis, since nobody could draw it. A post's words are feedback
-    of one row: the one whose pictures it stands with, or stands below; else the first. A post of
-    the sample that no task has stays with the first row.
-
-    Args:
-        sample: A row of samples in context.
-        tasks: What its pictures show, the first one first; at least one.
-        made_by: What made the decision, for the provenance.
-        may_show_minor: Digests of pictures that a person has to look at; a row that has one of
-            them is to be reviewed.
-
-    Yields:
-        Values of the columns.
-    """
+    """One row a task."""
     own = [_own_posts(sample, task) for task in tasks]
     feedback = _shared_out(sample, own)
     named = {place for posts in own for place in posts}
@@ -214,13 +142,6 @@ def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
 
 def quality_with(prompt: str, quality: str) -> str:
     """The quality of a sample with this prompt: what is no whole task is for analysis only.
-
-    Args:
-        prompt: Its prompt.
-        quality: The quality of the sample but for that.
-
-    Returns:
-        Analysis instead of Benchmark where the prompt has blanks, or our mark of what was left out.
 
     Example:
         >>> quality_with("a [PET] asleep", "Benchmark"), quality_with("a [PET] asleep", "Trash")

@@ -51,19 +51,7 @@ MARK = len("\\n [... 999999999 characters left out]")
 
 
 def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
-    """What a model is shown of a thread's posts.
-
-    Where the whole thread is too long for one part, no post takes more than a quarter of a part:
-    its text and the descriptions of its pictures are shortened, with a mark that says by how much.
-
-    Args:
-        posts: The items of `threads.posts`, depth first.
-        longest: Most characters of a part, 2000 or more.
-
-    Returns:
-        One object a post: its number, its parent's, author (by a number, not by name), text,
-        pictures, their descriptions, and why its content is missing.
-    """
+    """What a model is shown of a thread's posts."""
     authors: dict[str, int] = {}
     shown = [
         {
@@ -84,18 +72,7 @@ def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
 
 
 def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
-    """Cuts a thread into parts that fit a model's context.
-
-    Every part holds the posts of the root's author and those above its own posts, as far as half
-    of the room allows; the rest of the posts stand in exactly one part each.
-
-    Args:
-        shown: The posts as `rendered` for parts of this length.
-        longest: Most characters of a part as JSON between its delimiters; no part exceeds it.
-
-    Returns:
-        Numbers of the posts of each part, ascending; one part when the whole thread fits.
-    """
+    """Cuts a thread into parts that fit a model's context."""
     sizes = _sizes(shown)
     if _fits(sizes, longest):
         return [list(range(len(shown)))]

@@ -27,17 +27,7 @@ Moment = tuple[bool, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Reply trees in depth-first order.
-
-    Attributes:
-        order: Numbers of the posts, tree after tree, each tree depth first.
-        parent: For each place in `order`, the place of the parent within its own tree, -1 at the
-            root.
-        depth: For each place in `order`, the number of ancestors.
-        starts: Places in `order` where a tree begins, and the end.
-        self_parents: Posts whose link to themselves was cut.
-        cycles: Posts at which a circle of replies was cut.
-    """
+    """Reply trees in depth-first order."""
 
     order: list[int] = field(default_factory=list)
     parent: list[int] = field(default_factory=list)
@@ -48,22 +38,7 @@ class Forest:
 
 
 def plant(parents: Sequence[int], moments: Sequence[Moment]) -> Forest:
-    """Orders posts into reply trees.
-
-    Args:
-        parents: For each post the number of the post it answers, -1 for none.
-        moments: For each post what it is sorted by: (time unknown, time, url).
-
-    Returns:
-        The trees: roots and children ascending by moment. A post that answers itself becomes a
-        root; a circle of replies is cut at its smallest moment.
-
-    Example:
-        >>> forest = plant([-1, 0, 0, 1], [(False, 1, "a"), (False, 3, "b"), (False, 2, "c"),
-        ...                               (False, 4, "d")])
-        >>> forest.order, forest.parent, forest.depth, forest.starts
-        ([0, 2, 1, 3], [-1, 0, 0, 2], [0, 1, 1, 2], [0, 4])
-    """
+    """Orders posts into reply trees."""
     forest = Forest()
     cut = list(parents)
     for post, parent in enumerate(parents):

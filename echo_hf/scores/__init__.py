@@ -1,8 +1,4 @@
-"""From ratings to win rates, and how far to trust them (ECHO section 5, appendix C).
-
-Some functions share their name with the file that holds them: they are imported here, at once, so
-that the package's name means the function, whatever is imported first.
-"""
+"""From ratings to win rates, and how far to trust them (ECHO section 5, appendix C)."""
 
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.bradley_terry import (

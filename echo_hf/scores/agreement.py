@@ -39,14 +39,7 @@ Ties = Literal["kept", "random"]
 
 @dataclass(frozen=True)
 class Procedure:
-    """What a protocol does.
-
-    Attributes:
-        judges_ties: Whether equal ratings are ties, or chance puts them in an order.
-        blocks: What a block of the tests is: the consensus of a sample, or one person's ranking.
-        test: The test of pairs that is reported first.
-        adjusted: The p value of a pair that says whether it differs.
-    """
+    """What a protocol does."""
 
     judges_ties: Ties
     blocks: Blocks
@@ -63,15 +56,6 @@ PROCEDURES: Mapping[Protocol, Procedure] = {
 def procedure_of(protocol: Protocol) -> Procedure:
     """The procedure of a protocol.
 
-    Args:
-        protocol: `published`, what the paper describes, or `corrected`.
-
-    Returns:
-        The procedure.
-
-    Raises:
-        ScoreError: There is no such protocol.
-
     Example:
         >>> procedure_of("published").judges_ties
         'random'
@@ -86,18 +70,7 @@ MeanRanks = Mapping[str, Mean]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What people say of the systems.
-
-    Attributes:
-        consensus: The order nearest to all rankings of all samples.
-        mean_rank: Mean rank of each system in the consensus of a sample, 1 is best, over samples on
-            which every system is ranked.
-        mean_rank_by_rater: The same in the rankings of each person that are complete.
-        friedman: Whether the systems differ at all.
-        tests: Which two systems differ, by `dunn` and by `siegel_castellan`.
-        kendalls_w: How far people agree on a sample, mean over those that two of them or more
-            ranked completely: 1 the same order, 0 no agreement.
-    """
+    """What people say of the systems."""
 
     consensus: Consensus
     mean_rank: MeanRanks
@@ -108,20 +81,7 @@ class Verdict:
 
 
 def verdict_of(people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Draws) -> Verdict:
-    """Says what people think of the systems.
-
-    Args:
-        people: Their ranks.
-        consensus: Array [system, sample] of the consensus on each sample.
-        blocks: What the tests take for a block.
-        draws: Of the bootstrap.
-
-    Returns:
-        The verdict.
-
-    Raises:
-        ScoreError: There are more than 14 systems, or a number of draws or the seed is none.
-    """
+    """Says what people think of the systems."""
     every = np.moveaxis(people.ranks, 1, -1).reshape(-1, len(people.systems))
     tested = _ranked(every if blocks == "rankings" else consensus.T)
     return Verdict(
@@ -142,18 +102,6 @@ def verdict_of(people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Dra
 
 def mean_ranks(systems: Sequence[str], ranks: Floats, draws: Draws) -> MeanRanks:
     """Mean rank of each system.
-
-    Args:
-        systems: Their names.
-        ranks: Array [system, sample], lower is better, NaN where not ranked. Ties share the mean of
-            their places; a sample with a NaN does not count, since fewer places have a lower mean.
-        draws: Of the bootstrap.
-
-    Returns:
-        Means with intervals, in the order of the systems.
-
-    Raises:
-        ScoreError: A number of draws or the seed is none.
 
     Example:
         >>> ranks = np.array([[1.0, 1.0, np.nan], [2.0, 1.0, 1.0]])
@@ -194,27 +142,14 @@ class CeilingShare:
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """People and judges beside the consensus of all people but one.
-
-    Attributes:
-        people: Array [person, sample] of tau-b of the person left out.
-        judges: Array [judge, person, sample] of tau-b of each judge.
-    """
+    """People and judges beside the consensus of all people but one."""
 
     people: Floats
     judges: Floats
 
 
 def leave_one_out(people: Floats, judges: Floats) -> LeaveOneOut:
-    """Compares each person, and each judge, with the consensus of the others.
-
-    Args:
-        people: Array [person, system, sample] of ranks, lower is better, NaN where not ranked.
-        judges: Array [judge, system, sample], likewise.
-
-    Returns:
-        Tau-b in each sample, NaN where there is none.
-    """
+    """Compares each person, and each judge, with the consensus of the others."""
     others = [sample_consensus(np.delete(people, at, axis=0)) for at in range(len(people))]
     consensus = np.array(others).reshape(people.shape)
     own = [
@@ -226,43 +161,14 @@ def leave_one_out(people: Floats, judges: Floats) -> LeaveOneOut:
 
 
 def ceiling(found: LeaveOneOut, draws: Draws) -> Mean:
-    """How far people agree: the mean of tau-b of a person with the consensus of the others.
-
-    Args:
-        found: What `leave_one_out` found.
-        draws: Of the bootstrap.
-
-    Returns:
-        The mean over people and samples.
-
-    Raises:
-        ScoreError: A number of draws or the seed is none.
-    """
+    """How far people agree: the mean of tau-b of a person with the consensus of the others."""
     there = ~np.isnan(found.people)
     sums = np.where(there.any(axis=0), np.nansum(found.people, axis=0), np.nan)
     return ratios(sums[None], there.sum(axis=0)[None].astype(float), draws)[0]
 
 
 def ceiling_shares(found: LeaveOneOut, draws: Draws) -> list[CeilingShare]:
-    """Each judge's agreement as a share of people's.
-
-    Args:
-        found: What `leave_one_out` found.
-        draws: Of the bootstrap.
-
-    Returns:
-        A share for each judge.
-
-    Raises:
-        ScoreError: A number of draws or the seed is none.
-
-    Example:
-        >>> same = np.array([[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]])
-        >>> half = np.array([[[1.0, 1.0], [3.0, 3.0], [2.0, 2.0]]])
-        >>> found = ceiling_shares(leave_one_out(np.repeat(same, 3, axis=0), half), Draws())[0]
-        >>> round(found.judge, 3), found.people, round(found.share, 3)
-        (0.333, 1.0, 0.333)
-    """
+    """Each judge's agreement as a share of people's."""
     both = ~np.isnan(found.judges) & ~np.isnan(found.people)
     counts = both.sum(axis=1)
     own = np.where(both, found.judges, 0.0).sum(axis=1)
@@ -304,20 +210,7 @@ class PearsonR:
 
 
 def pearson(one: Floats, other: Floats) -> PearsonR:
-    """Pearson's correlation of two judges' ratings.
-
-    Args:
-        one: Array of ratings, NaN where there is none.
-        other: Array of the same form.
-
-    Returns:
-        The correlation.
-
-    Example:
-        >>> one, other = np.array([1.0, 2.0, np.nan, 3.0]), np.array([2.0, 1.0, 5.0, 3.0])
-        >>> round(pearson(one, other).r, 6)
-        0.5
-    """
+    """Pearson's correlation of two judges' ratings."""
     from scipy.stats import pearsonr
 
     common = ~np.isnan(one) & ~np.isnan(other)
@@ -329,14 +222,7 @@ def pearson(one: Floats, other: Floats) -> PearsonR:
 
 
 def pearson_table(said: JudgeRatings) -> Mapping[str, Mapping[str, PearsonR]]:
-    """Pearson's correlation of each two judges.
-
-    Args:
-        said: The ratings.
-
-    Returns:
-        Correlations by the first and then by the second judge.
-    """
+    """Pearson's correlation of each two judges."""
     return {
         judge: {
             other: pearson(said.ratings[at], said.ratings[beyond])
@@ -377,21 +263,7 @@ class Judged:
 def judged(
     people: HumanRanks, consensus: Floats, said: JudgeRatings, how: Procedure, draws: Draws
 ) -> Judged:
-    """Compares judges and people.
-
-    Args:
-        people: People's ranks.
-        consensus: Array [system, sample] of the consensus on each sample.
-        said: Judges' ratings of the same.
-        how: What the protocol does.
-        draws: Of the bootstrap and the tests.
-
-    Returns:
-        How far they agree.
-
-    Raises:
-        ScoreError: A number of draws or the seed is none.
-    """
+    """Compares judges and people."""
     ranks = said.ranks(ties_seed=draws.seed if how.judges_ties == "random" else None)
     left_out = leave_one_out(people.ranks, ranks)
     shares = ceiling_shares(left_out, draws)
@@ -421,15 +293,7 @@ def _each_two(names: Sequence[str], ranks: Floats, draws: Draws) -> Taus:
 
 @dataclass(frozen=True)
 class Counts:
-    """What there is to compare.
-
-    Attributes:
-        samples: Samples that somebody ranked, or found impossible to rank.
-        rankings: Rankings of a sample by a person, complete or not.
-        partial: Those of them that leave a system out.
-        refused: How often a person found a sample impossible to rank.
-        ratings_elsewhere: Ratings of samples or systems that nobody ranked; they do not count.
-    """
+    """What there is to compare."""
 
     samples: int
     rankings: int

@@ -95,20 +95,7 @@ def bradley_terry(
 
 
 def strengths(points: Points) -> Floats:
-    """Maximum likelihood strengths from points.
-
-    Args:
-        points: Points won and comparisons [system, opponent].
-
-    Returns:
-        Natural logarithms with mean 0, NaN for a system without comparisons; all NaN where no
-        finite strengths fit.
-
-    Example:
-        >>> won = np.array([[0.0, 30.0], [10.0, 0.0]])
-        >>> strengths(Points(won, won + won.T)).round(4).tolist()
-        [0.5493, -0.5493]
-    """
+    """Maximum likelihood strengths from points."""
     from choix import ilsr_pairwise_dense
     from scipy.sparse.csgraph import connected_components
 

@@ -22,19 +22,7 @@ Weights = NDArray[np.float32]
 
 
 def divided(part: ArrayLike, whole: ArrayLike) -> Floats:
-    """One array by another, and NaN where there is nothing to divide by.
-
-    Args:
-        part: Any array.
-        whole: Array of a shape that fits; no element below 0.
-
-    Returns:
-        The quotients.
-
-    Example:
-        >>> divided([1.0, 0.0], [4, 0]).tolist()
-        [0.25, nan]
-    """
+    """One array by another, and NaN where there is nothing to divide by."""
     parts, wholes = np.broadcast_arrays(part, whole)
     found: Floats = np.full(parts.shape, np.nan)
     np.divide(parts, wholes, out=found, where=wholes > 0)
@@ -53,28 +41,7 @@ EXPECTED = {
 def read_columns(
     source: Any, table: Table, required: Sequence[str], optional: Sequence[str] = ()
 ) -> pa.Table:
-    """The columns of a table that a measure reads, cast to their declared types.
-
-    Args:
-        source: The table: a Dataset, a pyarrow Table or anything else that exports Arrow, a list
-            of dicts, or a mapping from names to columns.
-        table: What it is declared as.
-        required: Columns that have to be there.
-        optional: Columns that are read where they are there.
-
-    Returns:
-        A table with the required columns and those of the optional ones that there are.
-
-    Raises:
-        TableError: The form is none of these, a column is missing, has another type, or holds a
-            null where the table's key or outcome stands.
-
-    Example:
-        >>> from echo_hf.tables import OUTPUTS
-        >>> rows = [{"sample_id": "s", "system": "a", "outcome": "ok"}]
-        >>> read_columns(rows, OUTPUTS, ["sample_id", "system", "outcome"]).num_rows
-        1
-    """
+    """The columns of a table that a measure reads, cast to their declared types."""
     given = _as_arrow(source, table.name, required, (*required, *optional))
     names = [name for name in (*required, *optional) if name in given.column_names]
     schema = table.schema
@@ -87,20 +54,7 @@ def read_columns(
 
 
 def encoded(*columns: pa.ChunkedArray) -> tuple[tuple[str, ...], list[Integers]]:
-    """Distinct values of text columns, and each column as positions among them.
-
-    Args:
-        columns: Columns of text that share their values.
-
-    Returns:
-        The values in alphabetical order; for each column the position of each row's value, -1
-        for null.
-
-    Example:
-        >>> names, (codes,) = encoded(pa.chunked_array([["b", "a", None, "b"]]))
-        >>> names, codes.tolist()
-        (('a', 'b'), [1, 0, -1, 1])
-    """
+    """Distinct values of text columns, and each column as positions among them."""
     chunks = [chunk for column in columns for chunk in column.chunks]
     joined = pa.chunked_array(chunks, pa.string()).dictionary_encode().combine_chunks()
     values = joined.dictionary.to_pylist() if len(joined) else []

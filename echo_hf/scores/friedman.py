@@ -97,14 +97,7 @@ def kendalls_w(values: ArrayLike) -> float | None:
 
 
 def concordances(ranks: Floats) -> Floats:
-    """Kendall's W of the people who ranked every system of a sample, for each sample.
-
-    Args:
-        ranks: Array [person, system, sample], NaN where not ranked.
-
-    Returns:
-        Array [sample], NaN where fewer than two people are left, or all see nothing but ties.
-    """
+    """Kendall's W of the people who ranked every system of a sample, for each sample."""
     complete = np.asarray(~np.isnan(ranks).any(axis=1))
     found = [
         concordance(ranks[people, :, at]) if people.sum() > 1 else np.nan
@@ -115,12 +108,6 @@ def concordances(ranks: Floats) -> Floats:
 
 def concordance(values: Floats) -> Floats:
     """Kendall's W of complete blocks.
-
-    Args:
-        values: Array [block, system] without NaN.
-
-    Returns:
-        Array of no dimension, NaN where no block has an order.
 
     Example:
         >>> round(float(concordance(np.array([[1.0, 1.0, 2.0], [1.0, 2.0, 3.0]]))), 4)
@@ -137,15 +124,6 @@ def concordance(values: Floats) -> Floats:
 
 def block_array(values: ArrayLike) -> Floats:
     """Values in blocks, as an array that is one.
-
-    Args:
-        values: What should be an array [block, system].
-
-    Returns:
-        The array.
-
-    Raises:
-        ScoreError: It has another form, or fewer than two systems.
 
     Example:
         >>> block_array([[1, 2]]).tolist()
@@ -252,52 +230,19 @@ def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTes
 
 
 def two_sided(z: ArrayLike) -> Floats:
-    """Chance that a standard normal number is as far from 0.
-
-    Args:
-        z: Array of numbers.
-
-    Returns:
-        Array of p values.
-
-    Example:
-        >>> two_sided([0.0, 1.959964]).round(4).tolist()
-        [1.0, 0.05]
-    """
+    """Chance that a standard normal number is as far from 0."""
     from scipy.special import ndtr
 
     return np.asarray(2 * ndtr(-np.abs(np.asarray(z, dtype=float))))
 
 
 def bonferroni(p_values: Floats) -> Floats:
-    """P values times their number, at most 1.
-
-    Args:
-        p_values: Array of p values.
-
-    Returns:
-        As many adjusted ones.
-
-    Example:
-        >>> bonferroni(np.array([0.25, 0.75])).tolist()
-        [0.5, 1.0]
-    """
+    """P values times their number, at most 1."""
     return np.asarray(np.minimum(p_values * len(p_values), 1.0))
 
 
 def stars(p_value: float) -> str:
-    """How a table marks a p value.
-
-    Args:
-        p_value: From 0 to 1.
-
-    Returns:
-        `***` below 0.001, `**` below 0.01, `*` below 0.05, else `-`.
-
-    Example:
-        >>> [stars(p) for p in (0.0009, 0.002, 0.02, 0.05)]
-        ['***', '**', '*', '-']
-    """
+    """How a table marks a p value."""
     return next((mark for level, mark in STARS.items() if p_value < level), NOT_SIGNIFICANT)
 
 

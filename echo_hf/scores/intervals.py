@@ -27,18 +27,7 @@ from echo_hf.scores.votes import Average, Points, pairs_of, points_of, rates_of,
 def drawn_rates(
     verdicts: Floats, systems: int, average: Average, *, n_boot: int, seed: int
 ) -> Floats:
-    """Win rates of bootstrap draws over samples; the draws are the same for all systems.
-
-    Args:
-        verdicts: Array [pair, sample].
-        systems: How many systems there are.
-        average: As for `rates_of`.
-        n_boot: How many draws.
-        seed: Of the random numbers.
-
-    Returns:
-        Array [draw, system], NaN where a draw has no comparison of a system.
-    """
+    """Win rates of bootstrap draws over samples; the draws are the same for all systems."""
     if not verdicts.shape[-1]:
         return np.full((n_boot, systems), np.nan)
     rates = [
@@ -53,14 +42,7 @@ ERRORS_A_SIDE = 1.96
 
 @dataclass(frozen=True)
 class Spread:
-    """Intervals by system.
-
-    Attributes:
-        interval: Lower and upper end, null where there is none.
-        standard_error: Standard error, null where there is no interval.
-        reasons: Why there is none.
-        definition: How they were computed.
-    """
+    """Intervals by system."""
 
     interval: Mapping[str, Interval | None]
     standard_error: Mapping[str, float | None]
@@ -69,36 +51,14 @@ class Spread:
 
 
 def spread_of(compared: Compared, points: Points, *, n_boot: int, seed: int) -> Spread:
-    """The intervals that go with a protocol.
-
-    Args:
-        compared: The verdicts.
-        points: What they add up to.
-        n_boot: Draws of the bootstrap, for `corrected`.
-        seed: Of the draws.
-
-    Returns:
-        The intervals.
-    """
+    """The intervals that go with a protocol."""
     if compared.protocol == "published":
         return _of_comparisons(compared, points)
     return _of_draws(compared, n_boot, seed)
 
 
 def samples_of(verdicts: Floats, systems: int) -> list[int]:
-    """On how many samples each system is compared with any other one.
-
-    Args:
-        verdicts: Array [pair, sample].
-        systems: How many systems there are.
-
-    Returns:
-        A count for each system.
-
-    Example:
-        >>> samples_of(np.array([[1.0, np.nan], [0.0, np.nan], [np.nan, 1.0]]), 3)
-        [1, 2, 2]
-    """
+    """On how many samples each system is compared with any other one."""
     first, second = pairs_of(systems)
     there = ~np.isnan(verdicts)
     return [int(there[(first == at) | (second == at)].any(axis=0).sum()) for at in range(systems)]
@@ -153,22 +113,7 @@ TEST = "paired sign-flip test over samples, two-sided"
 
 
 def leads_of(verdicts: Floats, systems: int, average: Average) -> Floats:
-    """What each sample adds to a win rate, above or below the 0.5 of a system like the others.
-
-    A sample without a comparison adds nothing, so that it is no evidence for anybody.
-
-    Args:
-        verdicts: Array [pair, sample] of 1, 0, -1 and NaN.
-        systems: How many systems there are.
-        average: As for `rates_of`.
-
-    Returns:
-        Array [system, sample]; its sum over samples is the win rate less 0.5.
-
-    Example:
-        >>> leads_of(np.array([[1.0, 1.0, 0.0, -1.0, np.nan]]), 2, "opponents").tolist()
-        [[0.125, 0.125, 0.0, -0.125, 0.0], [-0.125, -0.125, 0.0, 0.125, 0.0]]
-    """
+    """What each sample adds to a win rate, above or below the 0.5 of a system like the others."""
     compared = points_of(verdicts, systems).compared
     if average == "comparisons":
         counts = np.broadcast_to(compared.sum(axis=1, keepdims=True), compared.shape)
@@ -180,24 +125,7 @@ def leads_of(verdicts: Floats, systems: int, average: Average) -> Floats:
 
 
 def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Floats:
-    """Two-sided p values of sums of differences; the exchanges are the same for all rows.
-
-    Args:
-        differences: Array [pair, sample].
-        n_resamples: How many exchanges are drawn, 1 or more.
-        seed: Of the draws.
-
-    Returns:
-        Array [pair] of the share of exchanges, the one that was observed among them, that give as
-        large a sum; with many samples as small as `smallest_p`.
-
-    Raises:
-        ScoreError: `n_resamples` is no number of draws.
-
-    Example:
-        >>> sign_flip_test(np.array([[1.0] * 30, [0.0] * 30]), n_resamples=999, seed=0).tolist()
-        [0.001, 1.0]
-    """
+    """Two-sided p values of sums of differences; the exchanges are the same for all rows."""
     smallest = smallest_p(n_resamples)
     observed = np.abs(differences.sum(axis=1))
     reached = np.zeros(len(differences))
@@ -208,15 +136,6 @@ def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Float
 
 def smallest_p(n_resamples: int) -> float:
     """The p value of a difference that no drawn exchange reaches.
-
-    Args:
-        n_resamples: How many are drawn, 1 or more.
-
-    Returns:
-        A probability.
-
-    Raises:
-        ScoreError: `n_resamples` is no number of draws.
 
     Example:
         >>> smallest_p(9999)

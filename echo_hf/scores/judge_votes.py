@@ -31,43 +31,17 @@ Rates = Mapping[str, float | None]
 
 
 def number(value: float) -> float | None:
-    """A plain number, null for NaN.
-
-    Args:
-        value: Any float, also numpy's.
-
-    Returns:
-        The same as Python's.
-
-    Example:
-        >>> number(float("nan")), number(0.5)
-        (None, 0.5)
-    """
+    """A plain number, null for NaN."""
     return None if math.isnan(value) else float(value)
 
 
 def named(names: Sequence[str], values: Iterable[float]) -> dict[str, float | None]:
-    """A number for each name.
-
-    Args:
-        names: The names.
-        values: As many values.
-
-    Returns:
-        The numbers, null for NaN.
-    """
+    """A number for each name."""
     return {name: number(value) for name, value in zip(names, values, strict=True)}
 
 
 def named_pairs(names: Sequence[str], values: Floats) -> dict[str, dict[str, float | None]]:
     """A number for each two different names.
-
-    Args:
-        names: The names.
-        values: Square array.
-
-    Returns:
-        Numbers by row, then by column, null for NaN.
 
     Example:
         >>> import numpy as np
@@ -81,15 +55,7 @@ def named_pairs(names: Sequence[str], values: Floats) -> dict[str, dict[str, flo
 
 
 def counted_pairs(names: Sequence[str], counts: Floats) -> dict[str, dict[str, int]]:
-    """A count for each two different names.
-
-    Args:
-        names: The names.
-        counts: Square array of whole numbers.
-
-    Returns:
-        Counts by row, then by column.
-    """
+    """A count for each two different names."""
     return {
         name: {other: int(row[at]) for at, other in enumerate(names) if other != name}
         for name, row in zip(names, counts, strict=True)
@@ -97,18 +63,7 @@ def counted_pairs(names: Sequence[str], counts: Floats) -> dict[str, dict[str, i
 
 
 def best_first(rates: Rates) -> list[str]:
-    """Names from the highest rate to the lowest, those without one last; equals by name.
-
-    Args:
-        rates: Rate by name.
-
-    Returns:
-        The names.
-
-    Example:
-        >>> best_first({"a": 0.2, "b": None, "c": 0.8})
-        ['c', 'a', 'b']
-    """
+    """Names from the highest rate to the lowest, those without one last; equals by name."""
 
     def place(name: str) -> tuple[bool, float, str]:
         rate = rates[name]
@@ -118,18 +73,7 @@ def best_first(rates: Rates) -> list[str]:
 
 
 def ranks(rates: Rates) -> dict[str, int | None]:
-    """Place of each name: 1 for the highest rate, equal rates share the better place.
-
-    Args:
-        rates: Rate by name.
-
-    Returns:
-        Place by name, null for a name without a rate.
-
-    Example:
-        >>> ranks({"a": 0.2, "b": 0.8, "c": 0.2, "d": None, "e": 0.1})
-        {'a': 2, 'b': 1, 'c': 2, 'd': None, 'e': 4}
-    """
+    """Place of each name: 1 for the highest rate, equal rates share the better place."""
     known = [rate for rate in rates.values() if rate is not None]
     return {
         name: None if rate is None else 1 + sum(other > rate + SAME_RATE for other in known)
@@ -138,19 +82,7 @@ def ranks(rates: Rates) -> dict[str, int | None]:
 
 
 def flipped(one: Rates, other: Rates) -> tuple[tuple[str, str], ...]:
-    """Pairs that two boards put in opposite orders; equal rates are in no order.
-
-    Args:
-        one: Rate by name.
-        other: Rate by name.
-
-    Returns:
-        Pairs, the better by `one` first, in the order of that board.
-
-    Example:
-        >>> flipped({"a": 0.9, "b": 0.5, "c": 0.1}, {"a": 0.5, "b": 0.9, "c": 0.1})
-        (('a', 'b'),)
-    """
+    """Pairs that two boards put in opposite orders; equal rates are in no order."""
     order = best_first(one)
     return tuple(
         (better, worse)
@@ -166,13 +98,7 @@ def _above(rates: Rates, better: str, worse: str) -> bool:
 
 
 class Selection(TypedDict, total=False):
-    """Which ratings a measure reads, as for `win_rate`.
-
-    Attributes:
-        missing: `exclude` (default) or `loss`.
-        rubric: The rubric that is scored; `overall` by default.
-        judges: All judges, in the order in which `published` asks them.
-    """
+    """Which ratings a measure reads, as for `win_rate`."""
 
     missing: Missing
     rubric: str
@@ -180,11 +106,7 @@ class Selection(TypedDict, total=False):
 
 
 class Choices(Selection, total=False):
-    """Which ratings a measure reads, and how it counts them, as for `win_rate`.
-
-    Attributes:
-        protocol: `corrected` (default) or `published`.
-    """
+    """Which ratings a measure reads, and how it counts them, as for `win_rate`."""
 
     protocol: Protocol
 
@@ -217,42 +139,20 @@ class Compared:
         return verdicts_of(self.margins)
 
     def rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
-        """Win rates by system, null for a system that was never compared.
-
-        Args:
-            verdicts: Verdicts [pair, sample] in place of the judges' vote.
-
-        Returns:
-            The rates, from 0 to 1.
-        """
+        """Win rates by system, null for a system that was never compared."""
         systems = self.table.systems
         points = points_of(self.verdicts if verdicts is None else verdicts, len(systems))
         return named(systems, rates_of(points, self.rule.average))
 
     def why_unrated(self, system: str) -> Unscored:
-        """Why a system has no win rate.
-
-        Args:
-            system: A system without one.
-
-        Returns:
-            The reason.
-        """
+        """Why a system has no win rate."""
         if len(self.table.systems) == 1:
             return Unscored.ONE_SYSTEM
         ratings = self.table.ratings[:, self.table.systems.index(system)]
         return Unscored.NOT_RATED if np.isnan(ratings).all() else Unscored.NOTHING_IN_COMMON
 
     def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
-        """Everything that the measure depends on, as plain values.
-
-        Args:
-            measure: Name of the measure.
-            parameters: What it depends on beyond protocol and ratings.
-
-        Returns:
-            A dict that JSON can hold.
-        """
+        """Everything that the measure depends on, as plain values."""
         return {
             "measure": measure,
             "protocol": self.protocol,
@@ -279,23 +179,7 @@ def compare(
     rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
 ) -> Compared:
-    """Reads ratings and lets the judges vote on every pair of systems.
-
-    Args:
-        ratings: As for `read_ratings`.
-        outputs: As for `read_ratings`.
-        protocol: `corrected` or `published`.
-        missing: `exclude` or `loss`.
-        rubric: As for `read_ratings`.
-        judges: As for `read_ratings`.
-
-    Returns:
-        The verdicts, with what they follow from.
-
-    Raises:
-        TableError: A table lacks a column, or has it with another type.
-        ScoreError: Ratings contradict each other, or a choice is none of those there are.
-    """
+    """Reads ratings and lets the judges vote on every pair of systems."""
     rule = rule_of(protocol)
     check_missing(missing, outputs)
     table = read_ratings(ratings, outputs, rubric=rubric, judges=judges)
@@ -305,17 +189,6 @@ def compare(
 def voted(
     table: RatingTable, protocol: Protocol, rule: Rule, missing: Missing, rubric: str
 ) -> Compared:
-    """Lets the judges vote on ratings that were read before.
-
-    Args:
-        table: The ratings.
-        protocol: Name of the rule.
-        rule: How they vote.
-        missing: What becomes of outputs that are not there.
-        rubric: The rubric of the ratings.
-
-    Returns:
-        The verdicts, with what they follow from.
-    """
+    """Lets the judges vote on ratings that were read before."""
     margin = margins(table, count_lost=missing == "loss")
     return Compared(table, protocol, rule, missing, rubric, margin, VOTES[rule.vote](margin))

@@ -180,17 +180,7 @@ def _mean(values: Floats, axis: int) -> Floats:
 
 @dataclass(frozen=True)
 class ScaleUse:
-    """How one judge uses its scale.
-
-    Attributes:
-        ratings: How many ratings it gave, repeats counted.
-        at_ceiling: Share of them at the top of its scale; null where nobody said what that is, or
-            it gave none.
-        levels: How many different ratings there are among them.
-        entropy: Of their distribution, in bits: 0 where all are the same; null without ratings.
-        pairs: How many pairs of outputs of one sample it rated both of.
-        ties: Share of those that it rated alike; null when there are none.
-    """
+    """How one judge uses its scale."""
 
     ratings: int
     at_ceiling: float | None
@@ -203,28 +193,7 @@ class ScaleUse:
 def scale_use(
     ratings: Any, highest: Mapping[str, float] | None = None, *, rubric: str = RUBRIC
 ) -> dict[str, ScaleUse]:
-    """How judges use their scales.
-
-    Args:
-        ratings: As for `win_rate`.
-        highest: The best rating on the scale of each judge, as far as it is known.
-        rubric: The rubric whose ratings are looked at.
-
-    Returns:
-        By judge, in alphabetical order.
-
-    Raises:
-        TableError: As for `win_rate`.
-        ScoreError: As for `win_rate`.
-
-    Example:
-        >>> rated = {"a": 10, "b": 10, "c": 8, "d": 10}
-        >>> row = {"sample_id": "s", "judge": "j"}
-        >>> rows = [{**row, "system": name, "rating": rating} for name, rating in rated.items()]
-        >>> use = scale_use(rows, {"j": 10})["j"]
-        >>> use.at_ceiling, use.levels, round(use.entropy, 3), use.ties
-        (0.75, 2, 0.811, 0.5)
-    """
+    """How judges use their scales."""
     compared, tops = compare(ratings, rubric=rubric), highest or {}
     rows = rows_of_rubric(ratings, rubric, {})
     judges, given = np.array(rows["judge"].to_pylist(), dtype=object), rows["rating"].to_numpy()

@@ -16,15 +16,7 @@ CELLS_AT_ONCE = 2_000_000
 
 @dataclass(frozen=True)
 class OptimalOrders:
-    """The best orders of each of many profiles.
-
-    Attributes:
-        order: Array [profile, place] of systems, the best first: of the best orders the first one,
-            compared place by place.
-        cost: Array [profile] of what any best order costs.
-        count: Array [profile] of how many best orders there are.
-        mean_place: Array [profile, system] of its place, from 1, averaged over all best orders.
-    """
+    """The best orders of each of many profiles."""
 
     order: Integers
     cost: Floats
@@ -33,23 +25,7 @@ class OptimalOrders:
 
 
 def optimal_orders(costs: Floats) -> OptimalOrders:
-    """Finds the orders of systems that cost least.
-
-    Args:
-        costs: Array [profile, system, system] of what it costs to put the first before the second:
-            multiples of 0.5, so that sums are exact. The diagonal does not matter.
-
-    Returns:
-        The orders.
-
-    Raises:
-        ScoreError: There are more than 14 systems: the time doubles with each.
-
-    Example:
-        >>> found = optimal_orders(np.array([[[0.0, 2.0], [1.0, 0.0]]]))
-        >>> found.order.tolist(), found.cost.tolist(), found.count.tolist()
-        ([[1, 0]], [1.0], [1])
-    """
+    """Finds the orders of systems that cost least."""
     profiles, systems, _ = costs.shape
     if systems > MOST_SYSTEMS:
         raise ScoreError(
@@ -164,15 +140,7 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
 
 
 def consensus_of(names: Sequence[str], orders: OptimalOrders) -> Consensus:
-    """The consensus of a single profile, by name.
-
-    Args:
-        names: Names of the systems.
-        orders: Best orders of one profile.
-
-    Returns:
-        The consensus.
-    """
+    """The consensus of a single profile, by name."""
     return Consensus(
         tuple(names[at] for at in orders.order[0]),
         float(orders.cost[0]),
@@ -182,44 +150,13 @@ def consensus_of(names: Sequence[str], orders: OptimalOrders) -> Consensus:
 
 
 def pair_costs(ranks: Floats) -> Floats:
-    """What it costs to put one system before another.
-
-    Args:
-        ranks: Array [..., person, system], lower is better, NaN where not ranked.
-
-    Returns:
-        Array [..., system, system]: how many rank the second better, and half of those who see a
-        tie.
-
-    Example:
-        >>> pair_costs(np.array([[1.0, 2.0], [1.0, 1.0], [1.0, np.nan]])).tolist()
-        [[1.5, 0.5], [1.5, 1.0]]
-    """
+    """What it costs to put one system before another."""
     one, other = ranks[..., :, None], ranks[..., None, :]
     return np.asarray(((one > other) + (one == other) / 2).sum(axis=-3))
 
 
 def sample_consensus(ranks: Floats) -> Floats:
-    """The consensus of people on each sample alone.
-
-    People see many ties, so that a sample often has several best orders; to take the first of them
-    by name would put the alphabet into every figure that is made of it.
-
-    Args:
-        ranks: Array [person, system, sample], lower is better, NaN where not ranked.
-
-    Returns:
-        Array [system, sample] of places, 1 is best, averaged over all best orders, so that systems
-        are tied that the rankings do not tell apart; NaN for one that nobody ranked there.
-
-    Raises:
-        ScoreError: There are more than 14 systems.
-
-    Example:
-        >>> one_sample = np.array([[[1.0], [2.0], [2.0]], [[1.0], [2.0], [2.0]]])
-        >>> sample_consensus(one_sample).T.tolist()
-        [[1.0, 2.5, 2.5]]
-    """
+    """The consensus of people on each sample alone."""
     ranked = ~np.isnan(ranks).all(axis=0)
     places = np.full(ranked.shape, np.nan)
     # Samples on which the same systems are ranked are solved together.

@@ -26,15 +26,7 @@ Key = tuple[str, str, str, int]  # sample, the two systems, repeat
 
 @dataclass(frozen=True)
 class TwoOrders:
-    """What a judge said about one pair of outputs.
-
-    Attributes:
-        sample: The sample.
-        systems: The two systems, in alphabetical order.
-        ab: With the first system's output first: 1 if the first system won, -1 if the second did,
-            0 for a tie, null when there is no verdict.
-        ba: Likewise, with the second system's output first.
-    """
+    """What a judge said about one pair of outputs."""
 
     sample: str
     systems: tuple[str, str]
@@ -54,18 +46,6 @@ class TwoOrders:
 
 def read_comparisons(comparisons: Any) -> dict[str, list[TwoOrders]]:
     """Reads choices.
-
-    Args:
-        comparisons: Rows with sample_id, system_a, system_b, judge, order (ab or ba), winner (a, b,
-            tie or null) and, as far as there is one, repeat. Any form that `read_columns` takes.
-
-    Returns:
-        By judge, in alphabetical order, the pairs that it was asked about, likewise.
-
-    Raises:
-        TableError: A column is missing or of the wrong type, or a key is null.
-        ScoreError: An order or a winner is none of these, the systems are not in alphabetical
-            order, or two rows have the same key.
 
     Example:
         >>> row = {"sample_id": "s", "system_a": "a", "system_b": "b", "judge": "j"}
@@ -130,16 +110,6 @@ class Share:
 
 def share_of(part: Floats, whole: Floats, missing: Unscored, *, n_boot: int, seed: int) -> Share:
     """The share of all samples' things together.
-
-    Args:
-        part: Array [sample]: how many of its things count.
-        whole: Array [sample]: how many there are.
-        missing: The reason when there are none at all.
-        n_boot: Draws of the bootstrap over samples; 0 for none.
-        seed: Of the draws.
-
-    Returns:
-        The share, with its interval.
 
     Example:
         >>> share_of(np.array([1, 2]), np.array([2, 2]), Unscored.NO_VERDICTS, n_boot=0, seed=0)
@@ -296,14 +266,6 @@ def _judge(
 
 def verdict_of(ab: float, ba: float) -> float:
     """The verdict of a pair: what both orders say, and a tie where they differ.
-
-    Args:
-        ab: 1 if the first system won, -1 if the second did, 0 for a tie, with the first system's
-            output shown first.
-        ba: Likewise, with the second system's output shown first.
-
-    Returns:
-        1, 0 or -1.
 
     Example:
         >>> verdict_of(1.0, 1.0), verdict_of(1.0, 0.0), verdict_of(-1.0, 1.0)

@@ -21,13 +21,7 @@ from echo_hf.scores.votes import pairs_of
 
 @dataclass(frozen=True)
 class Draws:
-    """How often chance is asked.
-
-    Attributes:
-        n_boot: Draws of the bootstrap over samples; 0 for none.
-        n_resamples: Draws of the sign-flip test.
-        seed: Of all draws.
-    """
+    """How often chance is asked."""
 
     n_boot: int = 1000
     n_resamples: int = 10_000
@@ -36,15 +30,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over samples.
-
-    Attributes:
-        value: The mean; null where no sample has a value.
-        interval: Lower and upper end at 95 %, by a bootstrap over samples; null where there is
-            none.
-        samples: How many samples have a value.
-        reason: Why there is no value, or no interval.
-    """
+    """A mean over samples."""
 
     value: float | None
     interval: Interval | None
@@ -53,39 +39,12 @@ class Mean:
 
 
 def means(values: Floats, draws: Draws) -> list[Mean]:
-    """Means over samples.
-
-    Args:
-        values: Array [row, sample], NaN where a sample has no value.
-        draws: Of the bootstrap, the same for all rows.
-
-    Returns:
-        A mean for each row.
-
-    Raises:
-        ScoreError: A number of draws or the seed is none.
-
-    Example:
-        >>> means(np.array([[1.0, 2.0, np.nan]]), Draws(n_boot=0))[0]
-        Mean(value=1.5, interval=None, samples=2, reason=<Unscored.NO_DRAWS: 'no_draws'>)
-    """
+    """Means over samples."""
     return ratios(values, (~np.isnan(values)).astype(float), draws)
 
 
 def ratios(parts: Floats, wholes: Floats, draws: Draws) -> list[Mean]:
-    """Ratios of two sums over the same samples.
-
-    Args:
-        parts: Array [row, sample], NaN where a sample has no value.
-        wholes: Array of the same form, in which such samples do not count.
-        draws: Of the bootstrap, the same for all rows.
-
-    Returns:
-        For each row the sum of parts over that of wholes, null where that is not above 0.
-
-    Raises:
-        ScoreError: A number of draws or the seed is none.
-    """
+    """Ratios of two sums over the same samples."""
     there = ~np.isnan(parts)
     above, below = np.where(there, parts, 0.0), np.where(there, wholes, 0.0)
     values = divided(above.sum(axis=1), below.sum(axis=1))
@@ -173,19 +132,7 @@ def tau_b(
 
 
 def tau_table(ones: Floats, others: Floats, draws: Draws) -> list[list[TauB]]:
-    """Compares everybody with everybody.
-
-    Args:
-        ones: Array [one, system, sample], lower is better, NaN where not ranked.
-        others: Array [other, system, sample].
-        draws: Of the bootstrap and the test.
-
-    Returns:
-        For each of the ones a list, with each of the others.
-
-    Raises:
-        ScoreError: A number of draws or the seed is none.
-    """
+    """Compares everybody with everybody."""
     taus = sample_taus(ones, others)
     flat = taus.reshape(-1, taus.shape[-1])
     p_values = sign_flip_test(np.nan_to_num(flat), n_resamples=draws.n_resamples, seed=draws.seed)
@@ -212,19 +159,7 @@ def _tau_b(mean: Mean, p_value: float, pooled: float | None, pooled_p: float | N
 
 
 def sample_taus(ones: Floats, others: Floats) -> Floats:
-    """Tau-b of each two rankings within each sample, over the systems that both rank.
-
-    Args:
-        ones: Array [one, system, sample], lower is better, NaN where not ranked.
-        others: Array [other, system, sample].
-
-    Returns:
-        Array [one, other, sample], NaN where one of them puts no two common systems in an order.
-
-    Example:
-        >>> sample_taus(np.array([[[1.0], [2.0]]]), np.array([[[2.0], [1.0]]])).tolist()
-        [[[-1.0]]]
-    """
+    """Tau-b of each two rankings within each sample, over the systems that both rank."""
     one, other = _signs(ones), _signs(others)
     counts = [
         np.einsum("aps,bps->abs", left, right)

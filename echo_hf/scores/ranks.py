@@ -18,42 +18,14 @@ from echo_hf.tables import HUMAN
 
 
 def mid_ranks(values: Floats) -> Floats:
-    """Places along the last axis, 1 for the smallest value; ties share the mean of theirs.
-
-    Args:
-        values: Array [..., system], NaN where there is none.
-
-    Returns:
-        Array of the same shape, NaN where there is no value.
-
-    Example:
-        >>> mid_ranks(np.array([3.0, 1.0, 3.0, np.nan])).tolist()
-        [2.5, 1.0, 2.5, nan]
-    """
+    """Places along the last axis, 1 for the smallest value; ties share the mean of theirs."""
     one, other = values[..., :, None], values[..., None, :]
     below, equal = (one > other).sum(axis=-1), (one == other).sum(axis=-1)
     return np.asarray(np.where(np.isnan(values), np.nan, below + (equal + 1) / 2))
 
 
 def without_ties(values: Floats, seed: int) -> Floats:
-    """Places along the last axis, where chance puts equal values in an order.
-
-    Args:
-        values: Array [..., system], NaN where there is none.
-        seed: Of the draws.
-
-    Returns:
-        Array of the same shape of 1, 2, 3 and so on, NaN where there is no value.
-
-    Raises:
-        ScoreError: The seed is none.
-
-    Example:
-        >>> sorted(without_ties(np.array([5.0, 5.0, 1.0]), seed=0).tolist())
-        [1.0, 2.0, 3.0]
-        >>> without_ties(np.array([5.0, np.nan, 1.0]), seed=0).tolist()
-        [2.0, nan, 1.0]
-    """
+    """Places along the last axis, where chance puts equal values in an order."""
     chance = generator(seed).random(values.shape)
     places = np.lexsort((chance, values), axis=-1).argsort(axis=-1) + 1.0
     return np.asarray(np.where(np.isnan(values), np.nan, places))
@@ -65,16 +37,7 @@ OPTIONAL = ("cannot_rank",)
 
 @dataclass(frozen=True)
 class HumanRanks:
-    """Every person's ranks of every system's output for every sample.
-
-    Attributes:
-        samples: Names of the samples, in alphabetical order.
-        raters: Pseudonyms of the people, in alphabetical order.
-        systems: Names of the systems, in alphabetical order.
-        ranks: Array [rater, system, sample] of ranks, lower is better; NaN where there is none.
-        refused: Array [rater, sample]: the person was shown outputs of that sample, and could rank
-            none of them.
-    """
+    """Every person's ranks of every system's output for every sample."""
 
     samples: tuple[str, ...]
     raters: tuple[str, ...]
@@ -89,29 +52,7 @@ class HumanRanks:
 
 
 def read_human(human: Any) -> HumanRanks:
-    """Reads what people ranked.
-
-    Args:
-        human: Rows of `HUMAN` with sample_id, rater, system and rank (from 1, equal ranks are ties,
-            null where the output cannot be ranked), and as far as there is one cannot_rank. Any
-            form that `read_columns` takes.
-
-    Returns:
-        The ranks as an array.
-
-    Raises:
-        TableError: A column is missing or of the wrong type, or a key is null.
-        ScoreError: A rank is below 1, contradicts cannot_rank or is given twice, or there are fewer
-            than two systems.
-
-    Example:
-        >>> rows = [
-        ...     {"sample_id": "s", "rater": "ada", "system": system, "rank": rank}
-        ...     for system, rank in {"a": 2, "b": 1, "c": 2}.items()
-        ... ]
-        >>> read_human(rows).ranks.tolist()
-        [[[2.0], [1.0], [2.0]]]
-    """
+    """Reads what people ranked."""
     rows = read_columns(human, HUMAN, REQUIRED, OPTIONAL)
     _check(rows)
     samples, (sample,) = encoded(rows["sample_id"])
@@ -170,31 +111,14 @@ DECIMALS = 9
 
 @dataclass(frozen=True)
 class JudgeRatings:
-    """What judges said of the outputs that people ranked.
-
-    Attributes:
-        judges: Names of the judges.
-        ratings: Array [judge, system, sample], in the order of the people's systems and samples;
-            NaN where there is none.
-        elsewhere: How many ratings are of samples or systems that nobody ranked.
-    """
+    """What judges said of the outputs that people ranked."""
 
     judges: tuple[str, ...]
     ratings: Floats
     elsewhere: int
 
     def ranks(self, *, ties_seed: int | None = None) -> Floats:
-        """The order in which ratings put the systems.
-
-        Args:
-            ties_seed: Of the draws that break ties; null to keep them.
-
-        Returns:
-            Array [judge, system, sample], lower is better, NaN where there is no rating.
-
-        Raises:
-            ScoreError: The seed is none.
-        """
+        """The order in which ratings put the systems."""
         worse = -self.ratings
         if ties_seed is None:
             return worse
@@ -202,18 +126,7 @@ class JudgeRatings:
 
 
 def beside(table: RatingTable, human: HumanRanks) -> JudgeRatings:
-    """Takes the ratings of what people ranked.
-
-    Args:
-        table: The ratings.
-        human: The ranks.
-
-    Returns:
-        The ratings, as an array that fits the ranks.
-
-    Raises:
-        ScoreError: No rating is of an output that somebody ranked.
-    """
+    """Takes the ratings of what people ranked."""
     ratings = np.full((len(table.judges), len(human.systems), len(human.samples)), np.nan)
     of_system, system = _common(table.systems, human.systems)
     of_sample, sample = _common(table.samples, human.samples)

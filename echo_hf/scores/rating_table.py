@@ -22,28 +22,12 @@ DIGEST = "sample_digest"
 
 @dataclass(frozen=True)
 class RatedOutputs:
-    """The outputs that ratings are of.
-
-    Attributes:
-        rows: Rows of `OUTPUTS` with sample_id, system, outcome, and sample_digest where it was
-            given; one for each sample and system.
-    """
+    """The outputs that ratings are of."""
 
     rows: pa.Table
 
     def without_stale(self, ratings: pa.Table, ignored: dict[IgnoredRating, pa.Table]) -> pa.Table:
-        """The ratings of these very outputs.
-
-        Digests are compared where both tables give them. A row without a rating about an output
-        without a picture is no rating, and stays.
-
-        Args:
-            ratings: Rows of `RATINGS`.
-            ignored: Where the others are put, by reason.
-
-        Returns:
-            The rows that are left.
-        """
+        """The ratings of these very outputs."""
         output = self._output_of(ratings)
         known = output >= 0
         stale = self._differ(ratings, output)
@@ -59,15 +43,7 @@ class RatedOutputs:
         return ratings.filter(pa.array(known & ~stale & ~unseen))
 
     def lost(self, systems: Sequence[str], samples: Sequence[str]) -> Bools:
-        """What a system refused, or answered without a picture.
-
-        Args:
-            systems: All systems of the outputs.
-            samples: All samples of the outputs.
-
-        Returns:
-            Array [system, sample].
-        """
+        """What a system refused, or answered without a picture."""
         lost = np.zeros((len(systems), len(samples)), dtype=bool)
         without = pc.is_in(self.rows["outcome"], value_set=pa.array(LOST)).to_numpy()
         _, (system,) = encoded(self.rows["system"])
@@ -92,18 +68,7 @@ class RatedOutputs:
 
 
 def read_outputs(outputs: Any) -> RatedOutputs:
-    """Reads which outputs there are.
-
-    Args:
-        outputs: Rows with sample_id, system and outcome, and sample_digest as far as there is one.
-
-    Returns:
-        The outputs.
-
-    Raises:
-        TableError: A column is missing or of the wrong type, or a key or outcome is null.
-        ScoreError: Two rows are of the same sample and system, or an outcome is unknown.
-    """
+    """Reads which outputs there are."""
     rows = read_columns(outputs, OUTPUTS, READ, (DIGEST,))
     known = [outcome.value for outcome in Outcome]
     for outcome in rows["outcome"].unique().to_pylist():
@@ -128,18 +93,7 @@ Ignored = dict[IgnoredRating, pa.Table]
 
 @dataclass(frozen=True)
 class RatingTable:
-    """Every judge's rating of every system's output for every sample.
-
-    Attributes:
-        samples: Names of the samples, in alphabetical order.
-        systems: Names of the systems, in alphabetical order.
-        judges: Names of the judges, in the order that was asked for, or alphabetical.
-        ratings: Array [judge, system, sample] of ratings, each on its judge's scale; NaN where
-            there is none. Of repeats it holds the mean.
-        lost: Array [system, sample] of what the system refused or answered without a picture;
-            null when no outputs were given.
-        ignored: Rows that do not count, as (sample, system, judge), by reason.
-    """
+    """Every judge's rating of every system's output for every sample."""
 
     samples: tuple[str, ...]
     systems: tuple[str, ...]
@@ -156,32 +110,7 @@ def read_ratings(
     rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
 ) -> RatingTable:
-    """Reads ratings; with outputs given, those of other outputs are left out and named.
-
-    Args:
-        ratings: Rows with sample_id, system, judge and rating (a finite number on the judge's
-            scale; null or NaN where there is none), and as far as there are rubric, repeat and
-            sample_digest. Any form that `read_columns` takes.
-        outputs: Rows with sample_id, system and outcome, and sample_digest as far as there is
-            one, in any of the same forms. They say which samples and systems there are; without
-            them the ratings do.
-        rubric: The rubric that is scored; a table without that column has one rubric alone.
-        judges: All judges in the order in which they are asked by a vote that takes the first
-            who rated; alphabetical when null.
-
-    Returns:
-        The ratings as an array.
-
-    Raises:
-        TableError: A column is missing or of the wrong type, or a key is null.
-        ScoreError: A rating is infinite, two rows have the same key, no row has the rubric, or
-            `judges` are not the judges of the table.
-
-    Example:
-        >>> row = {"sample_id": "s", "system": "a", "judge": "j", "rating": 7}
-        >>> read_ratings([row, {**row, "system": "b", "rating": None}]).ratings.tolist()
-        [[[7.0], [nan]]]
-    """
+    """Reads ratings; with outputs given, those of other outputs are left out and named."""
     ignored: Ignored = {}
     rows = rows_of_rubric(ratings, rubric, ignored)
     seen = None if outputs is None else read_outputs(outputs)
@@ -192,20 +121,7 @@ def read_ratings(
 
 
 def rows_of_rubric(ratings: Any, rubric: str, ignored: Ignored) -> pa.Table:
-    """The ratings by one rubric, one row each, with the columns that scores are made of.
-
-    Args:
-        ratings: As for `read_ratings`.
-        rubric: As for `read_ratings`.
-        ignored: Where rows of other rubrics are put.
-
-    Returns:
-        Rows of `RATINGS`, in the order of the table.
-
-    Raises:
-        TableError: As for `read_ratings`.
-        ScoreError: A rating is infinite, or no row has the rubric.
-    """
+    """The ratings by one rubric, one row each, with the columns that scores are made of."""
     rows = read_columns(ratings, RATINGS, REQUIRED, OPTIONAL)
     _check_finite(rows)
     return _of_rubric(rows, rubric, ignored)

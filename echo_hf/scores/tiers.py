@@ -103,18 +103,7 @@ def tiers(
 
 
 def holm(p_values: Floats) -> Floats:
-    """Holm's adjusted p values: they may be compared with alpha whatever their number.
-
-    Args:
-        p_values: Array of p values.
-
-    Returns:
-        As many adjusted ones, none above 1.
-
-    Example:
-        >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-        [0.03, 0.06, 0.06]
-    """
+    """Holm's adjusted p values: they may be compared with alpha whatever their number."""
     order = np.argsort(p_values)
     raised = p_values[order] * np.arange(len(p_values), 0, -1)
     adjusted = np.empty(len(p_values))
@@ -161,18 +150,7 @@ def _split(
 
 
 def per_sample(compared: Compared) -> Floats:
-    """A value for each system and sample; their mean over samples is the win rate.
-
-    Where nothing is missing it is the mean of a system's points against the others on that
-    sample. Where comparisons are missing, each one that there is counts as many times as makes up
-    for those (the rate's influence values, of which the delta method takes the variance).
-
-    Args:
-        compared: The verdicts.
-
-    Returns:
-        Array [system, sample], NaN for a system that was never compared.
-    """
+    """A value for each system and sample; their mean over samples is the win rate."""
     systems, samples = len(compared.table.systems), len(compared.table.samples)
     points = points_of(compared.verdicts, systems)
     rates = rates_of(points, compared.rule.average)[:, None]

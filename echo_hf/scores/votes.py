@@ -18,34 +18,13 @@ TIE_WIDTH = 1e-6
 
 
 def pairs_of(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions of the first and the second system of every pair.
-
-    Args:
-        count: How many systems there are.
-
-    Returns:
-        Two arrays of count * (count - 1) / 2 positions.
-
-    Example:
-        >>> [positions.tolist() for positions in pairs_of(3)]
-        [[0, 0, 1], [1, 2, 2]]
-    """
+    """Positions of the first and the second system of every pair."""
     first, second = np.triu_indices(count, 1)
     return first, second
 
 
 def margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
-    """By how much each judge rates the first system of each pair above the second.
-
-    Args:
-        table: The ratings.
-        count_lost: An output that was refused, or that is no picture, is below any rated output
-            of its sample, and level with another such; otherwise it is missing.
-
-    Returns:
-        Array [judge, pair, sample]; NaN where the judge did not rate both, infinite where one of
-        the two lost without a picture.
-    """
+    """By how much each judge rates the first system of each pair above the second."""
     first, second = pairs_of(len(table.systems))
     ratings, lost = table.ratings, table.lost
     if not count_lost or lost is None:
@@ -57,28 +36,12 @@ def margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
 
 
 def verdicts_of(margin: Floats) -> Floats:
-    """The verdict that a margin is: a difference of 1e-6 or less is a tie.
-
-    Args:
-        margin: Differences of ratings, on the judge's scale.
-
-    Returns:
-        An array of the same shape with 1, 0, -1 and NaN.
-
-    Example:
-        >>> verdicts_of(np.array([2.0, 1e-9, -np.inf, np.nan])).tolist()
-        [1.0, 0.0, -1.0, nan]
-    """
+    """The verdict that a margin is: a difference of 1e-6 or less is a tie."""
     return np.sign(np.where(np.abs(margin) <= TIE_WIDTH, 0.0, margin))
 
 
 def first_judge(margin: Floats) -> Floats:
-    """The verdict of the first judge who rated both: what the released code computes.
-
-    Example:
-        >>> first_judge(np.array([[np.nan, 1.0], [-2.0, -2.0]])).tolist()
-        [-1.0, 1.0]
-    """
+    """The verdict of the first judge who rated both: what the released code computes."""
     said = verdicts_of(margin)
     voted = np.full(margin.shape[1:], np.nan)
     for verdict in said[::-1]:
@@ -87,35 +50,19 @@ def first_judge(margin: Floats) -> Floats:
 
 
 def plurality(margin: Floats) -> Floats:
-    """The system that more judges prefer wins; ties are ignored, and equal numbers are a tie.
-
-    Example:
-        >>> judges = np.array([[1.0, 1.0], [0.0, -3.0], [0.0, np.nan]])
-        >>> plurality(judges).tolist()
-        [1.0, 0.0]
-    """
+    """The system that more judges prefer wins; ties are ignored, and equal numbers are a tie."""
     said = verdicts_of(margin)
     return _where_any(said, np.sign(np.nansum(said, axis=0)))
 
 
 def plurality_else_first(margin: Floats) -> Floats:
-    """As `plurality`, but equal numbers are decided by the first judge who rated both.
-
-    Example:
-        >>> plurality_else_first(np.array([[1.0], [-3.0]])).tolist()
-        [1.0]
-    """
+    """As `plurality`, but equal numbers are decided by the first judge who rated both."""
     voted = plurality(margin)
     return np.where(voted == 0, first_judge(margin), voted)
 
 
 def majority(margin: Floats) -> Floats:
-    """The system that more than half of the judges who rated both prefer wins; else it is a tie.
-
-    Example:
-        >>> majority(np.array([[1.0, 1.0], [0.0, 2.0], [0.0, -1.0]])).tolist()
-        [0.0, 1.0]
-    """
+    """The system that more than half of the judges who rated both prefer wins; else it is a tie."""
     said = verdicts_of(margin)
     half = (~np.isnan(said)).sum(axis=0) / 2
     ahead = ((said == 1).sum(axis=0) > half).astype(float)
@@ -123,12 +70,7 @@ def majority(margin: Floats) -> Floats:
 
 
 def most_frequent(margin: Floats) -> Floats:
-    """The most frequent of win, tie and loss; a tie when there is no single one.
-
-    Example:
-        >>> most_frequent(np.array([[1.0, 1.0], [0.0, 0.0], [0.0, np.nan]])).tolist()
-        [0.0, 0.0]
-    """
+    """The most frequent of win, tie and loss; a tie when there is no single one."""
     said = verdicts_of(margin)
     wins, ties, losses = ((said == verdict).sum(axis=0) for verdict in (1, 0, -1))
     ahead = (wins > np.maximum(ties, losses)).astype(float)
@@ -136,14 +78,7 @@ def most_frequent(margin: Floats) -> Floats:
 
 
 def mean_rating(margin: Floats) -> Floats:
-    """The system with the higher mean rating by the judges who rated both wins.
-
-    It takes the judges' scales as one, which they need not be.
-
-    Example:
-        >>> mean_rating(np.array([[1.0], [1.0], [-3.0]])).tolist()
-        [-1.0]
-    """
+    """The system with the higher mean rating by the judges who rated both wins."""
     there = ~np.isnan(margin)
     mean = np.nansum(margin, axis=0) / np.maximum(there.sum(axis=0), 1)
     return _where_any(margin, verdicts_of(mean))
@@ -173,13 +108,7 @@ Average = Literal["opponents", "comparisons"]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a protocol does.
-
-    Attributes:
-        vote: How judges vote on a pair: a name in `echo_hf.scores.votes.VOTES`.
-        average: Whether a win rate is the mean over opponents, or over all comparisons.
-        interval: Where the interval comes from.
-    """
+    """What a protocol does."""
 
     vote: str
     average: Average
@@ -195,15 +124,6 @@ PROTOCOLS: Mapping[Protocol, Rule] = {
 def rule_of(protocol: Protocol) -> Rule:
     """The rule of a protocol.
 
-    Args:
-        protocol: `published`, what the released code computes, or `corrected`.
-
-    Returns:
-        The rule.
-
-    Raises:
-        ScoreError: There is no such protocol.
-
     Example:
         >>> rule_of("published").vote
         'first_judge'
@@ -214,15 +134,7 @@ def rule_of(protocol: Protocol) -> Rule:
 
 
 def check_missing(missing: Missing, outputs: object) -> None:
-    """Refuses a way to treat what is missing that there is not, or that needs outputs.
-
-    Args:
-        missing: `exclude` or `loss`.
-        outputs: The outputs, null when there are none.
-
-    Raises:
-        ScoreError: Refused.
-    """
+    """Refuses a way to treat what is missing that there is not, or that needs outputs."""
     if missing not in get_args(Missing):
         raise ScoreError(unknown("missing", missing, get_args(Missing)))
     if missing == "loss" and outputs is None:
@@ -233,12 +145,7 @@ def check_missing(missing: Missing, outputs: object) -> None:
 
 
 class Points(NamedTuple):
-    """What each system won from each other one.
-
-    Attributes:
-        won: Points [..., system, opponent]: 1 for a win, 0.5 for a tie.
-        compared: How many comparisons [..., system, opponent] they were won in.
-    """
+    """What each system won from each other one."""
 
     won: Floats
     compared: Floats
@@ -246,14 +153,6 @@ class Points(NamedTuple):
 
 def points_of(verdicts: Floats, systems: int, weights: Weights | None = None) -> Points:
     """Sums verdicts up over samples.
-
-    Args:
-        verdicts: Array [..., pair, sample] of 1, 0, -1 and NaN.
-        systems: How many systems there are.
-        weights: Array [draw, sample]: how often each sample was drawn; once each when null.
-
-    Returns:
-        The points; with weights, the first axis is the draw.
 
     Example:
         >>> points_of(np.array([[1.0, 0.0, np.nan]]), 2).won.tolist()
@@ -270,30 +169,13 @@ def points_of(verdicts: Floats, systems: int, weights: Weights | None = None) ->
 
 
 def ties_of(verdicts: Floats, systems: int) -> Floats:
-    """On how many samples each two systems tie.
-
-    Args:
-        verdicts: Array [pair, sample].
-        systems: How many systems there are.
-
-    Returns:
-        Counts [system, opponent].
-    """
+    """On how many samples each two systems tie."""
     tied = (verdicts == 0).sum(axis=-1)
     return square(tied, tied, systems)
 
 
 def square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
-    """Values of pairs as an array of systems and opponents, with 0 on the diagonal.
-
-    Args:
-        first: What the first system of each pair has: [..., pair].
-        second: What the second one has.
-        systems: How many systems there are.
-
-    Returns:
-        Array [..., system, opponent].
-    """
+    """Values of pairs as an array of systems and opponents, with 0 on the diagonal."""
     whole = np.zeros((*first.shape[:-1], systems, systems))
     one, other = pairs_of(systems)
     whole[..., one, other], whole[..., other, one] = first, second
@@ -301,27 +183,12 @@ def square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
 
 
 def matrix_of(points: Points) -> Floats:
-    """Share of points that each system won from each opponent.
-
-    Args:
-        points: Points and comparisons.
-
-    Returns:
-        Array [..., system, opponent], NaN where the two were never compared.
-    """
+    """Share of points that each system won from each opponent."""
     return divided(points.won, points.compared)
 
 
 def rates_of(points: Points, average: Average) -> Floats:
     """Win rates, from 0 to 1: higher is better, and 0.5 is as good as the others.
-
-    Args:
-        points: Points and comparisons.
-        average: `opponents`: the mean of the rates against each opponent; `comparisons`: the mean
-            over all comparisons, so that an opponent met more often counts more.
-
-    Returns:
-        Array [..., system], NaN for a system that was never compared.
 
     Example:
         >>> verdicts = np.array([[1.0, 1.0, 1.0], [-1.0, np.nan, np.nan], [0.0, 0.0, np.nan]])

@@ -45,19 +45,7 @@ from echo_hf.systems.registry import deciding, model_of, options_of, register
 
 @dataclass(frozen=True, slots=True)
 class LoadedAnole:
-    """A model that can draw.
-
-    Attributes:
-        model: Chameleon, as transformers has it.
-        tokenizer: Its tokenizer.
-        decoder: From codes to pictures.
-        words: The tokens around texts and pictures.
-        codes: Code of each token of a picture.
-        side: Of a picture, in pixels.
-        count: Tokens of a picture.
-        context: Most tokens that it reads and writes.
-        details: Which model it is, for the provenance of what it draws.
-    """
+    """A model that can draw."""
 
     model: Any
     tokenizer: Any
@@ -85,19 +73,7 @@ class LoadedAnole:
 
 
 def load_anole(model: LocalModel, decoder: LocalModel, options: AnoleOptions) -> LoadedAnole:
-    """Loads a model.
-
-    Args:
-        model: The language model.
-        decoder: The VQGAN with its decoder.
-        options: The parameters of its system.
-
-    Returns:
-        The model, on its device.
-
-    Raises:
-        GenerationError: One of them is not there, or does not fit the other.
-    """
+    """Loads a model."""
     place = f"system {model.system!r}"
     device = device_of(options, place)
     model.index_at_hand()
@@ -196,18 +172,7 @@ def draw_tokens(
     options: AnoleOptions,
     seed: int,
 ) -> list[int]:
-    """Draws exactly as many tokens as a picture has, and no others than a picture's.
-
-    Args:
-        model: Chameleon, as transformers has it.
-        rows: What it reads in each branch: everything, the inputs alone, nothing.
-        loaded: What belongs to the model.
-        options: Guidance and sampling.
-        seed: Of the draws.
-
-    Returns:
-        Tokens, row by row of the picture.
-    """
+    """Draws exactly as many tokens as a picture has, and no others than a picture's."""
     import torch
 
     generator = torch.Generator("cpu").manual_seed(seed)
@@ -268,19 +233,7 @@ WORDING = 1
     packages=("torch", "transformers", "accelerate"),
 )
 class AnoleSystem:
-    """Draws with Anole.
-
-    Args:
-        config: The config of the system; its `parameters` are those of `AnoleOptions`.
-
-    Attributes:
-        concurrency: 1.
-        determinism: What the same seed gives.
-        options: The parameters, checked.
-
-    Raises:
-        GenerationError: A parameter is unknown, or has a bad value.
-    """
+    """Draws with Anole."""
 
     concurrency = 1
     determinism = (
@@ -306,12 +259,7 @@ class AnoleSystem:
         self._loaded: LoadedAnole | None = None
 
     def signature(self) -> dict[str, Any]:
-        """What decides a picture; the device does not.
-
-        Returns:
-            Plain values; a `revision` is what the config says, or the digest of a folder. A
-            parameter at its default is left out, so that one more parameter is no other signature.
-        """
+        """What decides a picture; the device does not."""
         places = {"device", "revision", "decoder", "decoder_revision"}
         return {
             "adapter": self.config.adapter,
@@ -323,27 +271,13 @@ class AnoleSystem:
         }
 
     def preflight(self) -> Retired | None:
-        """Looks for the model and its decoder; nothing is downloaded, and nothing retires.
-
-        Raises:
-            GenerationError: One of them is not there.
-        """
+        """Looks for the model and its decoder; nothing is downloaded, and nothing retires."""
         self._model.index_at_hand()
         self._decoder.index_at_hand()
         return None
 
     def draw(self, task: Task) -> Drawn:
-        """Draws the picture that a task asks for; the first task loads the model.
-
-        Args:
-            task: The task.
-
-        Returns:
-            What became of it.
-
-        Raises:
-            GenerationError: The model or its decoder cannot be loaded.
-        """
+        """Draws the picture that a task asks for; the first task loads the model."""
         loaded = self._load()
         unfit = misfit(task, 0, MOST_INPUTS, "Anole")
         if unfit is not None:

@@ -27,23 +27,12 @@ CHANNELS = 3
 
 @dataclass(frozen=True, slots=True)
 class PictureDecoder:
-    """Turns codes into a picture.
-
-    Attributes:
-        network: The codebook (`quantize.embedding`), `post_quant_conv` and `decoder`, as a module.
-    """
+    """Turns codes into a picture."""
 
     network: Any
 
     def picture(self, codes: Sequence[int]) -> Image.Image:
-        """Decodes a square of codes.
-
-        Args:
-            codes: Row by row.
-
-        Returns:
-            The picture, in mode RGB.
-        """
+        """Decodes a square of codes."""
         import torch
 
         side, parts = isqrt(len(codes)), self.network
@@ -57,33 +46,14 @@ class PictureDecoder:
 
 
 def weights_name(decoder: str) -> str:
-    """The file that holds the weights of a decoder.
-
-    Args:
-        decoder: A name on the Hub, or a folder.
-
-    Returns:
-        `model.safetensors`, or what a folder has in its place.
-    """
+    """The file that holds the weights of a decoder."""
     folder = Path(decoder)
     pickled = (folder / PICKLED).is_file() and not (folder / SAFETENSORS).is_file()
     return PICKLED if pickled else SAFETENSORS
 
 
 def make_decoder(vq_config: Any, weights: Mapping[str, Any], place: str) -> PictureDecoder:
-    """Builds a decoder and fills it.
-
-    Args:
-        vq_config: The model's config of its VQGAN.
-        weights: By name, in either order of levels; those of the encoder are not looked at.
-        place: What to call the system, for messages.
-
-    Returns:
-        The decoder, in 32 bits, on the processor.
-
-    Raises:
-        GenerationError: The weights are not those of such a decoder.
-    """
+    """Builds a decoder and fills it."""
     network = _network(vq_config)
     try:
         network.load_state_dict(in_order(weights))
@@ -97,19 +67,7 @@ def make_decoder(vq_config: Any, weights: Mapping[str, Any], place: str) -> Pict
 
 
 def in_order(weights: Mapping[str, Any]) -> dict[str, Any]:
-    """The weights of a decoder by the names that transformers gives them.
-
-    Args:
-        weights: By name; in the original order of levels the first of them does not enlarge.
-
-    Returns:
-        The same weights of the codebook, its convolution and the decoder; nothing else.
-
-    Example:
-        >>> original = {"decoder.up.0.a": 1, "decoder.up.1.a": 2, "decoder.up.1.upsample.b": 3}
-        >>> in_order({**original, "encoder.a": 4})
-        {'decoder.up.1.a': 1, 'decoder.up.0.a': 2, 'decoder.up.0.upsample.b': 3}
-    """
+    """The weights of a decoder by the names that transformers gives them."""
     found = ((PART.fullmatch(name), value) for name, value in weights.items())
     parts = {match[1]: value for match, value in found if match}
     levels = {name: LEVEL.fullmatch(name) for name in parts}
@@ -157,15 +115,7 @@ END_OF_TURN = "<reserved08706>"
 
 @dataclass(frozen=True, slots=True)
 class AnoleWords:
-    """The tokens around texts and pictures.
-
-    Attributes:
-        start: Before everything.
-        picture_starts: Before a picture.
-        picture_ends: After a picture.
-        end_of_turn: After the prompt.
-        pad: What fills a row up.
-    """
+    """The tokens around texts and pictures."""
 
     start: int
     picture_starts: int
@@ -175,18 +125,7 @@ class AnoleWords:
 
 
 def words_of(vocabulary: Mapping[str, int] | None, place: str) -> AnoleWords:
-    """Finds those tokens in a model's vocabulary.
-
-    Args:
-        vocabulary: The `vocabulary_map` of its config.
-        place: What to call the system, for messages.
-
-    Returns:
-        Their numbers.
-
-    Raises:
-        GenerationError: One of them is not there.
-    """
+    """Finds those tokens in a model's vocabulary."""
     names = (START, PICTURE_STARTS, PICTURE_ENDS, END_OF_TURN, PAD)
     missing = [name for name in names if name not in (vocabulary or {})]
     if vocabulary is None or missing:
@@ -200,20 +139,7 @@ def words_of(vocabulary: Mapping[str, int] | None, place: str) -> AnoleWords:
 def branches(
     text: Sequence[int], inputs: Sequence[Sequence[int]], words: AnoleWords
 ) -> tuple[list[int], list[int], list[int]]:
-    """What the model reads in each branch, up to where its picture starts.
-
-    Args:
-        text: Tokens of the prompt.
-        inputs: Tokens of each input picture, in order; they stand before the prompt.
-        words: The tokens around them.
-
-    Returns:
-        Everything; the inputs alone; nothing.
-
-    Example:
-        >>> branches([7, 8], [[5, 6]], Words(0, 1, 2, 3, 9))
-        ([0, 1, 5, 6, 2, 7, 8, 3, 1], [0, 1, 5, 6, 2, 1], [0, 1])
-    """
+    """What the model reads in each branch, up to where its picture starts."""
     pictures = [
         token
         for picture in inputs
@@ -230,38 +156,12 @@ def branches(
 def guided(
     everything: Any, inputs: Any, nothing: Any, *, text_scale: float, image_scale: float
 ) -> Any:
-    """Logits under the guidance of the prompt and of the inputs.
-
-    Args:
-        everything: Logits after the prompt and its inputs; an array of any shape.
-        inputs: Logits after the inputs alone.
-        nothing: Logits after nothing.
-        text_scale: How far the prompt pulls away from the inputs alone.
-        image_scale: How far the inputs pull away from nothing.
-
-    Returns:
-        Logits of the same shape.
-
-    Example:
-        >>> guided(4.0, 2.0, 1.0, text_scale=3.0, image_scale=1.2)
-        8.2
-    """
+    """Logits under the guidance of the prompt and of the inputs."""
     return nothing + image_scale * (inputs - nothing) + text_scale * (everything - inputs)
 
 
 def draw_token(logits: Any, temperature: float, top_p: float, generator: Any) -> int:
-    """Draws from the most probable tokens.
-
-    Args:
-        logits: A vector of them.
-        temperature: What they are divided by.
-        top_p: The tokens that stay are the fewest, the most probable first, whose probabilities
-            sum to at least this.
-        generator: The source of chance, on the processor.
-
-    Returns:
-        The position of the token drawn.
-    """
+    """Draws from the most probable tokens."""
     import torch
 
     values, order = (logits / temperature).softmax(-1).sort(descending=True, stable=True)
@@ -300,20 +200,7 @@ STEP = 0.0078
 
 
 def pixels(picture: Image.Image, side: int) -> NDArray[np.float32]:
-    """Scales a picture to its shorter side, and cuts the square in its middle out.
-
-    Args:
-        picture: In mode RGB.
-        side: Of the square.
-
-    Returns:
-        Numbers from -1 to about 1, as [channel, row, column].
-
-    Example:
-        >>> blue = pixels(Image.new("RGB", (40, 20), (0, 128, 255)), 8)
-        >>> blue.shape, [round(float(level), 4) for level in blue[:, 0, 0]]
-        ((3, 8, 8), [-1.0, -0.0016, 0.989])
-    """
+    """Scales a picture to its shorter side, and cuts the square in its middle out."""
     short = min(picture.size)
     width, height = (side * length // short for length in picture.size)
     scaled = picture.resize((width, height), Image.Resampling.LANCZOS)

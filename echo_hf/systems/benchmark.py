@@ -54,27 +54,13 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark by its name.
-
-    Attributes:
-        reference: Folder of a release, or `ORGANISATION/NAME` with or without `@REVISION`.
-        cache: Where its rows are copied to when they are read; null for the cache of datasets.
-    """
+    """A benchmark by its name."""
 
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
 
     def identity(self) -> dict[str, Any]:
-        """What tells this benchmark from another one, without the place of a folder.
-
-        Returns:
-            Name and digests of its splits, as the manifest has them, and its name on the Hub; null
-            where there is none.
-
-        Raises:
-            HubError: As for `tasks`.
-            ReleaseError: As for `tasks`.
-        """
+        """What tells this benchmark from another one, without the place of a folder."""
         is_folder = Path(self.reference).exists()
         repo, at, revision = self.reference.rpartition("@")
         known = {"on_hub": None if is_folder else self.reference, "name": None, "digests": None}
@@ -90,19 +76,7 @@ class Benchmark:
         return {**known, "name": manifest.name, "digests": digests}
 
     def tasks(self, pictures: PictureStore | None, limit: int | None = None) -> Tasks:
-        """Reads the tasks, and puts their input pictures where adapters find them.
-
-        Args:
-            pictures: Where the inputs go; null to write nothing, and have tasks without files.
-            limit: Most samples of each split; the first ones, which are a random draw.
-
-        Returns:
-            The tasks.
-
-        Raises:
-            HubError: There is no such repository or revision, or it cannot be reached.
-            ReleaseError: A file is not the one that was published.
-        """
+        """Reads the tasks, and puts their input pictures where adapters find them."""
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
         for split in BENCHMARKS:
@@ -115,18 +89,7 @@ class Benchmark:
         return Tasks(tuple(tasks), left_out)
 
     def load(self, split: str) -> Dataset:
-        """Loads the samples of a split.
-
-        Args:
-            split: `image_to_image` or `text_to_image`.
-
-        Returns:
-            Rows of samples.
-
-        Raises:
-            HubError: As for `tasks`.
-            ReleaseError: As for `tasks`.
-        """
+        """Loads the samples of a split."""
         try:
             return self._loaded(split)
         except HubError as error:
@@ -195,19 +158,7 @@ ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
 
 def load_evaluation(path: Path | str) -> Config | Evaluation:
-    """Reads a config that says which systems are measured.
-
-    Args:
-        path: A YAML file, with `posts` for a benchmark of one's own, or with `benchmark` for one
-            that is there already. `eval_configs/...` that is not there is the one that echo-hf
-            brings.
-
-    Returns:
-        The config, its paths made absolute.
-
-    Raises:
-        ConfigError: It is missing, is not YAML, or holds an unknown key or a bad value.
-    """
+    """Reads a config that says which systems are measured."""
     path = config_place(Path(path))
     data = read_yaml(path, "config", EXAMPLE)
     folder = path.resolve().parent
@@ -231,19 +182,7 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
 
 
 def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
-    """The benchmark that the systems of a config are measured on.
-
-    Args:
-        config: The config.
-        folder: The run's folder, which holds the release of a config with posts.
-
-    Returns:
-        The benchmark; nothing of it is read yet.
-
-    Raises:
-        RunError: The benchmark of a config with posts was not built, or the folder is another
-            config's.
-    """
+    """The benchmark that the systems of a config are measured on."""
     if isinstance(config, Evaluation):
         if (folder.root / "stages").exists():
             raise RunError(
@@ -260,19 +199,7 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
 
 
 def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:
-    """The folder of the run that measures a config's systems.
-
-    Args:
-        config: The config.
-        runs: Folder of runs.
-
-    Returns:
-        The folder; that of a benchmark which is there already is made, and the config written
-        down in it.
-
-    Raises:
-        RunError: The folder is another config's.
-    """
+    """The folder of the run that measures a config's systems."""
     folder = RunFolder(Path(runs) / config.name)
     if isinstance(config, Evaluation):
         folder.root.mkdir(parents=True, exist_ok=True)

@@ -60,33 +60,12 @@ PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
 
 
 def resolved(command: Sequence[str], place: str) -> list[str]:
-    """A command with the files of the workers that echo-hf brings.
-
-    Args:
-        command: The program and its arguments; `worker:NAME` stands for such a file.
-        place: Where the command stands, for messages.
-
-    Returns:
-        The command as it is run.
-
-    Raises:
-        GenerationError: No worker has this name.
-    """
+    """A command with the files of the workers that echo-hf brings."""
     return [_shipped(one, place) if one.startswith(SHIPPED) else one for one in command]
 
 
 def signed(command: Sequence[str], folder: Path) -> list[Any]:
-    """What of a command decides a picture.
-
-    Args:
-        command: The program and its arguments, `worker:NAME` resolved.
-        folder: Where it runs.
-
-    Returns:
-        The program's name without its folder, which differs from machine to machine, as does which
-        Python it is; and the arguments, absolute paths without their folders. A digest of its
-        content is in place of a script, so that an edited one is noticed.
-    """
+    """What of a command decides a picture."""
     program, *arguments = command
     name = Path(program).name
     is_python = PYTHON.match(name) is not None
@@ -95,12 +74,6 @@ def signed(command: Sequence[str], folder: Path) -> list[Any]:
 
 def portable(value: Any) -> Any:
     """What a config says, without the folders of one machine.
-
-    Args:
-        value: What JSON can hold.
-
-    Returns:
-        The same, with absolute paths cut down to their last names.
 
     Example:
         >>> portable({"weights": ["/data/mira/lumen.ckpt"], "steps": 30})
@@ -114,17 +87,7 @@ def portable(value: Any) -> Any:
 
 
 def check_command(command: Sequence[str], folder: Path, path: str | None, place: str) -> None:
-    """Makes sure that a command can be started, without starting it.
-
-    Args:
-        command: The program and its arguments, `worker:NAME` resolved.
-        folder: Where it runs.
-        path: The folders in which programs are looked for.
-        place: Where the command stands, for messages.
-
-    Raises:
-        GenerationError: The folder, the program or a script in Python is missing.
-    """
+    """Makes sure that a command can be started, without starting it."""
     if not folder.is_dir():
         raise GenerationError(f"{place}: no folder {str(folder)!r}: set parameters.folder")
     program = command[0]
@@ -254,14 +217,6 @@ def worker_environment(
 ) -> dict[str, str]:
     """The variables of a worker.
 
-    Args:
-        given: Variables with their values, which win over all others.
-        passed: Names of the parent's variables that it gets.
-        parent: The environment of echo-hf.
-
-    Returns:
-        Those, and the few of the parent that hold no secrets.
-
     Example:
         >>> parent = {"PATH": "/bin", "SHOP_KEY": "k"}
         >>> worker_environment({"STEPS": "5"}, [], parent)["PATH"], "SHOP_KEY" in parent
@@ -274,20 +229,7 @@ def worker_environment(
 
 
 def hidden(said: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> bytes:
-    """What a worker wrote, without the secrets that were passed on to it.
-
-    Args:
-        said: What it wrote.
-        passed: Names of the variables.
-        parent: The environment of echo-hf.
-
-    Returns:
-        The same, with the name of each variable in place of its value.
-
-    Example:
-        >>> hidden(b"refused: key abcdef", ["SHOP_KEY"], {"SHOP_KEY": "abcdef"})
-        b'refused: key $SHOP_KEY'
-    """
+    """What a worker wrote, without the secrets that were passed on to it."""
     # The longest first: one may be a part of another.
     secrets = [(parent.get(name, ""), name) for name in passed if is_secret(name)]
     for value, name in sorted(secrets, key=lambda one: -len(one[0])):
@@ -317,17 +259,7 @@ class InputError(Exception):
 
 @contextmanager
 def placed(task: Task) -> Iterator[tuple[Task, Path]]:
-    """Puts the inputs of a task where a worker may do with them what it likes.
-
-    Args:
-        task: The sample.
-
-    Yields:
-        The sample with the copies as its inputs, and their folder, which is removed afterwards.
-
-    Raises:
-        InputError: An input cannot be read.
-    """
+    """Puts the inputs of a task where a worker may do with them what it likes."""
     with TemporaryDirectory(prefix="echo-hf-task-", ignore_cleanup_errors=True) as folder:
         place = Path(folder).resolve()
         inputs = tuple(
@@ -350,14 +282,7 @@ def _copied(picture: ImageRef, place: Path, number: int) -> ImageRef:
 
 @register("command", "a model in an environment of its own, behind a worker process")
 class CommandSystem:
-    """Gives tasks to worker processes.
-
-    Args:
-        config: The config of the system.
-
-    Attributes:
-        determinism: What the worker says of it, once one has been started.
-    """
+    """Gives tasks to worker processes."""
 
     def __init__(self, config: SystemConfig) -> None:
         self._config, self._options = config, options_of(config, CommandOptions)
@@ -370,11 +295,7 @@ class CommandSystem:
         self._making = Lock()
 
     def signature(self) -> Mapping[str, Any]:
-        """The command with a digest of its scripts, the model, the parameters, size and seed.
-
-        What a script imports is not looked at: change `parameters` where it changes pictures. Of
-        absolute paths the last name counts, as their folders differ from machine to machine.
-        """
+        """The command with a digest of its scripts, the model, the parameters, size and seed."""
         config = self._config.model_dump(mode="json", include={"model", "size", "seed"})
         given = {
             "parameters": portable(self._options.parameters),
@@ -389,11 +310,7 @@ class CommandSystem:
         }
 
     def preflight(self) -> None:
-        """Makes sure that the worker can be started; it is not started yet.
-
-        Raises:
-            GenerationError: The folder, the program, a script or a variable is missing.
-        """
+        """Makes sure that the worker can be started; it is not started yet."""
         check_command(self._command, self._folder, self._environment.get("PATH"), self._place)
         missing = next((one for one in self._options.pass_environment if one not in os.environ), "")
         if missing:
@@ -403,18 +320,7 @@ class CommandSystem:
             )
 
     def draw(self, task: Task) -> Drawn:
-        """Gives the task to a worker that has none.
-
-        Args:
-            task: The sample.
-
-        Returns:
-            What the worker says became of it.
-
-        Raises:
-            Passing: The worker ended or took too long; the next attempt has a new one.
-            GenerationError: No worker can be started, or they keep ending.
-        """
+        """Gives the task to a worker that has none."""
         crew = self._workers()
         with crew.borrowed(task.sample_id) as worker:
             self.determinism = worker.hello.determinism or self.determinism

@@ -33,11 +33,7 @@ GRACE_S = 2.0
 
 
 class WorkerError(Exception):
-    """A worker gave no answer, and is no longer there.
-
-    Attributes:
-        code: `worker_ended`, `timeout` or `line_too_long`.
-    """
+    """A worker gave no answer, and is no longer there."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -45,20 +41,7 @@ class WorkerError(Exception):
 
 
 class WorkerProcess:
-    """A running worker.
-
-    Args:
-        command: The program and its arguments.
-        folder: Where it runs.
-        environment: All its variables.
-        hide: Takes what is secret out of all that it wrote.
-
-    Attributes:
-        logged: How many lines of its output were none of the protocol.
-
-    Raises:
-        OSError: It cannot be started.
-    """
+    """A running worker."""
 
     def __init__(
         self,
@@ -87,20 +70,7 @@ class WorkerProcess:
         self._pipes.register(self._stderr, selectors.EVENT_READ)
 
     def ask(self, request: bytes, is_answer: Callable[[bytes], bool], timeout_s: float) -> bytes:
-        """Sends a request and waits for its answer.
-
-        Args:
-            request: A line with its end; nothing, to wait for the first line.
-            is_answer: Tells a line of the protocol from what else is printed.
-            timeout_s: Longest wait, in seconds.
-
-        Returns:
-            The answer, without secrets and without the end of the line.
-
-        Raises:
-            WorkerError: The worker ended, took too long, or wrote a line that does not end. It is
-                killed by then.
-        """
+        """Sends a request and waits for its answer."""
         self._unsent = request
         try:
             return self._answer(is_answer, time.monotonic() + timeout_s, timeout_s)
@@ -121,11 +91,7 @@ class WorkerProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self, grace_s: float = 0.0) -> None:
-        """Closes its input, waits for it to end by itself, and kills what is left.
-
-        Args:
-            grace_s: How long to wait, in seconds.
-        """
+        """Closes its input, waits for it to end by itself, and kills what is left."""
         if self._stderr.closed:
             return
         self._pipes.close()
@@ -277,17 +243,7 @@ class Answer(Told):
 def request_line(
     task: Task, config: SystemConfig, parameters: Mapping[str, Any], place: Path
 ) -> bytes:
-    """One request, in pure ASCII so that no character of a prompt ends the line.
-
-    Args:
-        task: The sample; its inputs are files in the place.
-        config: The config of the system.
-        parameters: What the config says for the worker.
-        place: Folder of the request's files.
-
-    Returns:
-        The line, with its end.
-    """
+    """One request, in pure ASCII so that no character of a prompt ends the line."""
     request = {
         "id": task.sample_id,
         "prompt": task.prompt,
@@ -311,12 +267,7 @@ def has_key(line: bytes, key: str) -> bool:
 
 
 def answers(line: bytes, request_id: str) -> bool:
-    """Whether an answer is that to a request.
-
-    Example:
-        >>> answers(b'{"id": "a1"}', "a1"), answers(b'{"id": "a1"}', "b2")
-        (True, False)
-    """
+    """Whether an answer is that to a request."""
     return _object(line).get(ANSWER) == request_id
 
 
@@ -332,17 +283,7 @@ def _object(line: bytes) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a worker is started.
-
-    Attributes:
-        name: What messages call it.
-        command: The program and its arguments.
-        folder: Where it runs.
-        environment: All its variables.
-        start_timeout_s: Longest wait for its first line.
-        most_restarts: In how many tasks in a row workers may end without an answer.
-        hide: Takes what is secret out of what a worker wrote.
-    """
+    """How a worker is started."""
 
     name: str
     command: Sequence[str]
@@ -354,13 +295,7 @@ class Launch:
 
 
 class Worker:
-    """A place for one process at a time.
-
-    Attributes:
-        process: The process; null before its start and after its end.
-        task: Sample of the task that it has, or had last.
-        hello: What the process said of itself.
-    """
+    """A place for one process at a time."""
 
     def __init__(self) -> None:
         self.process: WorkerProcess | None = None
@@ -369,12 +304,7 @@ class Worker:
 
 
 class Crew:
-    """Several workers, of which each has one task at a time.
-
-    Args:
-        launch: How each is started.
-        size: How many there are.
-    """
+    """Several workers, of which each has one task at a time."""
 
     def __init__(self, launch: Launch, size: int) -> None:
         self._launch = launch
@@ -388,18 +318,7 @@ class Crew:
 
     @contextmanager
     def borrowed(self, task: str) -> Iterator[Worker]:
-        """Waits for a worker and sees that its process runs.
-
-        Args:
-            task: Sample of the task that it is for.
-
-        Yields:
-            The worker, for this thread alone.
-
-        Raises:
-            Passing: It could not be started this time.
-            GenerationError: None can be started, or the crew is closed.
-        """
+        """Waits for a worker and sees that its process runs."""
         worker = self._idle.get()
         worker.task = task
         try:
@@ -410,20 +329,7 @@ class Crew:
             self._idle.put(worker)
 
     def ask(self, worker: Worker, request: bytes, timeout_s: float) -> bytes:
-        """Gives a worker a request.
-
-        Args:
-            worker: A borrowed one.
-            request: The line.
-            timeout_s: Longest wait for the answer.
-
-        Returns:
-            The line of the answer.
-
-        Raises:
-            Passing: The worker ended, or gave no answer in time; it is started again when needed.
-            GenerationError: That has happened in too many tasks in a row.
-        """
+        """Gives a worker a request."""
         process = worker.process
         if process is None:
             raise GenerationError(f"{self._launch.name}: no worker runs: borrow one first")
@@ -440,15 +346,7 @@ class Crew:
         return line
 
     def dismiss(self, worker: Worker, why: str) -> Exception:
-        """Ends a worker whose answers do not fit the requests.
-
-        Args:
-            worker: A borrowed one.
-            why: What it did.
-
-        Returns:
-            What to raise.
-        """
+        """Ends a worker whose answers do not fit the requests."""
         if worker.process is not None:
             worker.process.kill()
             worker.process.end()

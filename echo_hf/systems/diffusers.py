@@ -44,43 +44,21 @@ WRONG_SIZE = "size_of_input"
 
 @dataclass(frozen=True, slots=True)
 class GivenInputs:
-    """The inputs of a task as a pipeline gets them.
-
-    Attributes:
-        arguments: Of its call, `prompt` among them.
-        details: What became of them, for the provenance.
-    """
+    """The inputs of a task as a pipeline gets them."""
 
     arguments: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
 
 
 def way_of(pipeline: PipelineClass, options: DiffusersOptions) -> str:
-    """How several inputs are given.
-
-    Args:
-        pipeline: The class.
-        options: The parameters of its system.
-
-    Returns:
-        `list`, `stitch`, `first` or `refuse`.
-    """
+    """How several inputs are given."""
     if options.several_inputs != "auto":
         return options.several_inputs
     return "list" if pipeline.kind.takes_list else "stitch"
 
 
 def check_way(pipeline: PipelineClass, options: DiffusersOptions, place: str) -> None:
-    """Checks that a pipeline takes several inputs the way a config wants to give them.
-
-    Args:
-        pipeline: The class.
-        options: The parameters of its system.
-        place: What to call the system, for messages.
-
-    Raises:
-        GenerationError: It takes no list.
-    """
+    """Checks that a pipeline takes several inputs the way a config wants to give them."""
     kind = pipeline.kind
     if options.several_inputs == "list" and kind.picture and not kind.takes_list:
         raise GenerationError(
@@ -90,16 +68,7 @@ def check_way(pipeline: PipelineClass, options: DiffusersOptions, place: str) ->
 
 
 def not_taken(task: Task, pipeline: PipelineClass, way: str) -> Drawn | None:
-    """What becomes of a task that a pipeline does not take.
-
-    Args:
-        task: The task.
-        pipeline: The class.
-        way: How several inputs are given.
-
-    Returns:
-        `unsupported`; null where it takes the task.
-    """
+    """What becomes of a task that a pipeline does not take."""
     kind = pipeline.kind
     if kind.picture is None:
         return misfit(task, 0, 0, pipeline.name)
@@ -109,15 +78,7 @@ def not_taken(task: Task, pipeline: PipelineClass, way: str) -> Drawn | None:
 
 
 def not_shown(pictures: Sequence[Image.Image], pipeline: PipelineClass) -> Drawn | None:
-    """What becomes of a task with an input that a pipeline cannot see.
-
-    Args:
-        pictures: What the pipeline is to get.
-        pipeline: The class.
-
-    Returns:
-        `unsupported`; null where it can see all of them.
-    """
+    """What becomes of a task with an input that a pipeline cannot see."""
     kind = pipeline.kind
     for picture in pictures:
         short, long = sorted(picture.size)
@@ -132,16 +93,7 @@ def shown_pictures(
     pipeline: PipelineClass,
     options: DiffusersOptions,
 ) -> list[Image.Image]:
-    """The pictures that a pipeline gets for the inputs of a task.
-
-    Args:
-        pictures: The inputs, in order.
-        pipeline: The class.
-        options: The parameters of its system.
-
-    Returns:
-        All of them; with several, it may be the first alone, or one made of all.
-    """
+    """The pictures that a pipeline gets for the inputs of a task."""
     way = way_of(pipeline, options)
     if len(pictures) < 2 or way == "list":
         return list(pictures)
@@ -157,17 +109,7 @@ def given_inputs(
     pipeline: PipelineClass,
     options: DiffusersOptions,
 ) -> GivenInputs:
-    """The arguments for a prompt and its pictures.
-
-    Args:
-        task: The task.
-        shown: The pictures that the pipeline gets.
-        pipeline: The class.
-        options: The parameters of its system.
-
-    Returns:
-        Arguments and details.
-    """
+    """The arguments for a prompt and its pictures."""
     kind, count = pipeline.kind, len(task.inputs)
     if kind.picture is None or not shown:
         return GivenInputs({"prompt": task.prompt}, {"given": 0, "used": 0})
@@ -192,16 +134,7 @@ def _prompt(prompt: str, count: int, pipeline: PipelineClass) -> str:
 
 
 def check_size(size: Size, kind: PipelineKind, place: str) -> None:
-    """Checks that a pipeline draws exactly the size that a config fixes.
-
-    Args:
-        size: What the config says.
-        kind: How the pipeline is called.
-        place: What to call the system, for messages.
-
-    Raises:
-        GenerationError: It would draw another size.
-    """
+    """Checks that a pipeline draws exactly the size that a config fixes."""
     if not isinstance(size, FixedSize):
         return
     if size.width % kind.multiple or size.height % kind.multiple:
@@ -214,22 +147,7 @@ def check_size(size: Size, kind: PipelineKind, place: str) -> None:
 def size_arguments(
     size: Size, first_input: Pixels | None, kind: PipelineKind
 ) -> tuple[dict[str, int], Pixels | None]:
-    """The arguments for a size.
-
-    Args:
-        size: What the config says.
-        first_input: Width and height of the first input; null without inputs.
-        kind: How the pipeline is called.
-
-    Returns:
-        The arguments, and the width and height that they ask for; none and null where the
-        pipeline is to choose.
-
-    Example:
-        >>> from echo_hf.systems.diffusers_classes import KINDS
-        >>> size_arguments("match_input", (300, 200), KINDS["QwenImageEditPlusPipeline"])
-        ({'width': 1248, 'height': 832}, (1248, 832))
-    """
+    """The arguments for a size."""
     asked = chosen_size(size, first_input, kind.like)
     if asked is None:
         return {}, None
@@ -246,13 +164,7 @@ VIDEOS = "torchvision"
 
 @dataclass(frozen=True, slots=True)
 class LoadedPipeline:
-    """A pipeline that can be called.
-
-    Attributes:
-        pipe: The pipeline of diffusers.
-        pipeline: Its class.
-        details: Which one it is, for the provenance of what it draws.
-    """
+    """A pipeline that can be called."""
 
     pipe: Any
     pipeline: PipelineClass
@@ -260,19 +172,7 @@ class LoadedPipeline:
 
 
 def load_pipeline(model: LocalModel, options: DiffusersOptions, size: Size) -> LoadedPipeline:
-    """Loads a pipeline; whatever a config has wrong is found before the weights are read.
-
-    Args:
-        model: The model.
-        options: The parameters of its system.
-        size: The size of its outputs, as the config says it.
-
-    Returns:
-        The pipeline, on its device.
-
-    Raises:
-        GenerationError: It cannot be loaded, or is not called as the config wants.
-    """
+    """Loads a pipeline; whatever a config has wrong is found before the weights are read."""
     place = f"system {model.system!r}"
     device = device_of(options, place)
     if device == PROCESSOR and options.offload != "none":
@@ -365,17 +265,7 @@ LIMIT = "max_sequence_length"
 def prompt_length(
     pipe: Any, reader: PromptReader | None, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Counts the tokens of a prompt as a pipeline counts them.
-
-    Args:
-        pipe: The pipeline of diffusers.
-        reader: How its class reads a prompt; null where that is not known.
-        arguments: Of its call, `prompt` among them.
-
-    Returns:
-        `prompt_tokens`, `prompt_tokens_used` and whether it was cut, `prompt_cut`; nothing where
-        that cannot be known.
-    """
+    """Counts the tokens of a prompt as a pipeline counts them."""
     tokenizer = None if reader is None else getattr(pipe, reader.tokenizer, None)
     limit = arguments.get(LIMIT, _default(pipe))
     if reader is None or tokenizer is None or limit is None:
@@ -415,19 +305,7 @@ UNSAFE = "nsfw_content_detected"
     packages=("torch", "diffusers", "transformers", "accelerate"),
 )
 class DiffusersSystem:
-    """Draws with a pipeline of diffusers.
-
-    Args:
-        config: The config of the system; its `parameters` are those of `DiffusersOptions`.
-
-    Attributes:
-        concurrency: 1.
-        determinism: What the same seed gives.
-        options: The parameters, checked.
-
-    Raises:
-        GenerationError: A parameter is unknown, or has a bad value.
-    """
+    """Draws with a pipeline of diffusers."""
 
     concurrency = 1
     determinism = (
@@ -444,39 +322,20 @@ class DiffusersSystem:
         self._loaded: LoadedPipeline | None = None
 
     def signature(self) -> dict[str, Any]:
-        """What decides a picture; the device and offloading do not.
-
-        Returns:
-            Plain values; `revision` is what the config says, or the digest of a folder. A parameter
-            at its default is left out, so that one more parameter is no other signature.
-        """
+        """What decides a picture; the device and offloading do not."""
         config = self.config.model_dump(mode="json", include={"adapter", "size", "seed"})
         options = deciding(self.options, {"device", "offload", "revision"})
         return {**config, "wording": WORDING, **self._model.identity, **options}
 
     def preflight(self) -> Retired | None:
-        """Looks for the model on this machine; nothing is downloaded, and nothing retires.
-
-        Raises:
-            GenerationError: There is no such model, or it would bring code of its own.
-        """
+        """Looks for the model on this machine; nothing is downloaded, and nothing retires."""
         index = self._model.index_at_hand()
         if index is not None:
             class_named(index, self._place)
         return None
 
     def draw(self, task: Task) -> Drawn:
-        """Draws the picture that a task asks for; the first task loads the pipeline.
-
-        Args:
-            task: The task.
-
-        Returns:
-            What became of it.
-
-        Raises:
-            GenerationError: The pipeline cannot be loaded, or is not called as the config wants.
-        """
+        """Draws the picture that a task asks for; the first task loads the pipeline."""
         loaded = self._load()
         refused = not_taken(task, loaded.pipeline, way_of(loaded.pipeline, self.options))
         if refused is not None:

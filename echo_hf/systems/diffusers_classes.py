@@ -39,14 +39,7 @@ TRUE_GUIDANCE = {"negative_prompt": " "}
 
 @dataclass(frozen=True, slots=True)
 class PromptReader:
-    """How a class of pipelines makes tokens of a prompt, of which it reads a first number.
-
-    Attributes:
-        tokenizer: The part that makes them; of several, that of the longest prompt.
-        chat: Arguments of its chat template; null where the prompt is no turn of a chat.
-        template: The pipeline's attribute with a text around the prompt; null for none.
-        template_start: The one with how many tokens of that text are not read.
-    """
+    """How a class of pipelines makes tokens of a prompt, of which it reads a first number."""
 
     tokenizer: str = "tokenizer"
     chat: Mapping[str, Any] | None = None
@@ -56,22 +49,7 @@ class PromptReader:
 
 @dataclass(frozen=True, slots=True)
 class PipelineKind:
-    """How a class of pipelines is called.
-
-    Attributes:
-        picture: Its argument for input pictures; null for text to image alone.
-        takes_list: Whether that argument is a list of pictures for one output.
-        fewest: Fewest inputs.
-        multiple: What the sides of its outputs are multiples of.
-        sizes: The sizes it was trained on; empty where any of `MEGAPIXEL` will do.
-        shortest_side: Shortest side of an input, in pixels.
-        longest_ratio: Most that the longer side of an input has of the shorter; null for any.
-        area: Its argument for the number of pixels to draw.
-        resizes: Its argument for resizing an input to one of `sizes`.
-        names_pictures: Whether the prompt has to name each picture, as OmniGen's does.
-        defaults: Arguments that a config may change.
-        reader: How it reads a prompt; null where nothing is cut, or that is not known.
-    """
+    """How a class of pipelines is called."""
 
     picture: str | None = None
     takes_list: bool = False
@@ -93,20 +71,7 @@ class PipelineKind:
         return frozenset({"prompt", "height", "width", *map(str, own)})
 
     def like(self, size: Pixels) -> Pixels:
-        """The size of its own that is most like that of a picture.
-
-        Args:
-            size: Width and height of the picture.
-
-        Returns:
-            Width and height.
-
-        Example:
-            >>> KINDS["FluxKontextPipeline"].like((4000, 3000))
-            (1184, 880)
-            >>> KINDS["Flux2Pipeline"].like((4000, 3000))
-            (1168, 880)
-        """
+        """The size of its own that is most like that of a picture."""
         if self.sizes:
             return nearest(size, self.sizes)
         return within(size, MEGAPIXEL, self.multiple)
@@ -151,13 +116,7 @@ TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
 
 @dataclass(frozen=True, slots=True)
 class PipelineClass:
-    """A class of pipelines as a config meets it.
-
-    Attributes:
-        name: The class.
-        kind: How it is called.
-        parameters: The names of its call's parameters.
-    """
+    """A class of pipelines as a config meets it."""
 
     name: str
     kind: PipelineKind
@@ -165,18 +124,7 @@ class PipelineClass:
 
 
 def class_named(index: Path, place: str) -> str:
-    """The class that a model's index names.
-
-    Args:
-        index: Its `model_index.json`.
-        place: What to call the system, for messages.
-
-    Returns:
-        The name of the class.
-
-    Raises:
-        GenerationError: It names none, or one that comes with the model as code.
-    """
+    """The class that a model's index names."""
     try:
         said = json.loads(index.read_bytes())
         name = said["_class_name"]
@@ -194,18 +142,7 @@ def class_named(index: Path, place: str) -> str:
 
 
 def pipeline_class(name: str, place: str) -> PipelineClass:
-    """How a class is called.
-
-    Args:
-        name: A class of diffusers.
-        place: What to call the system, for messages.
-
-    Returns:
-        The class.
-
-    Raises:
-        GenerationError: This diffusers has no such class, or how to call it is not known.
-    """
+    """How a class is called."""
     import diffusers
 
     found = getattr(diffusers, name, None) if name.isidentifier() else None
@@ -221,16 +158,7 @@ def pipeline_class(name: str, place: str) -> PipelineClass:
 
 
 def check_call(call: Mapping[str, Any], pipeline: PipelineClass, place: str) -> None:
-    """Checks the arguments that a config gives a pipeline.
-
-    Args:
-        call: The arguments.
-        pipeline: The class.
-        place: What to call the system, for messages.
-
-    Raises:
-        GenerationError: The pipeline has no such argument, or it follows from the task.
-    """
+    """Checks the arguments that a config gives a pipeline."""
     ours = OURS | pipeline.kind.arguments
     taken = next((name for name in call if name in ours), None)
     if taken is not None:

@@ -80,18 +80,7 @@ class Told(Section):
 
 
 def drawn_as_told(told: Told, picture: bytes | None, details: Mapping[str, Any]) -> Drawn:
-    """What became of a task, as another told it.
-
-    A task that is said to be `retired` was not asked: that says nothing of the tasks beside it.
-
-    Args:
-        told: Its words.
-        picture: The picture that belongs to them; not looked at unless the outcome is `ok`.
-        details: For the provenance.
-
-    Returns:
-        The same, as every system gives it.
-    """
+    """What became of a task, as another told it."""
     ok = told.outcome is Outcome.OK
     said = None if told.outcome is Outcome.RETIRED else told.stage
     return Drawn(
@@ -111,17 +100,6 @@ def drawn_as_told(told: Told, picture: bytes | None, details: Mapping[str, Any])
 def read_told(line: bytes, model: type[Model], place: str) -> Model:
     """Reads one line of JSON.
 
-    Args:
-        line: The line.
-        model: What it has to hold.
-        place: Where it stands, for messages.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        ValueError: It is no JSON object, or has an unknown key or a bad value; in one line.
-
     Example:
         >>> read_told(b'{"outcome": "refused"}', Told, "line 1").outcome.value
         'refused'
@@ -135,11 +113,7 @@ def read_told(line: bytes, model: type[Model], place: str) -> Model:
 
 
 class BadFileError(PictureError):
-    """A file holds no picture that can be kept.
-
-    Attributes:
-        code: `no_picture_file`, `outside`, `no_regular_file` or `bad_picture`.
-    """
+    """A file holds no picture that can be kept."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -151,18 +125,7 @@ class BadFileError(PictureError):
 
 
 def read_picture(path: Path, folder: Path) -> bytes:
-    """The bytes of a picture file, after it was decoded once.
-
-    Args:
-        path: The file.
-        folder: Where it has to lie, links followed.
-
-    Returns:
-        Its very bytes.
-
-    Raises:
-        BadFileError: It is not there, lies elsewhere, or is no picture within the limits.
-    """
+    """The bytes of a picture file, after it was decoded once."""
     data = read_bytes(path, folder)
     try:
         check_picture(data)
@@ -172,18 +135,7 @@ def read_picture(path: Path, folder: Path) -> bytes:
 
 
 def read_bytes(path: Path, folder: Path) -> bytes:
-    """The bytes of a file in a folder, whatever they are.
-
-    Args:
-        path: The file.
-        folder: Where it has to lie, links followed.
-
-    Returns:
-        Its bytes, and of an oversized one a byte more than a picture may have.
-
-    Raises:
-        BadFileError: It is not there, lies elsewhere, or is no regular file.
-    """
+    """The bytes of a file in a folder, whatever they are."""
     place = _inside(path, folder)
     try:
         if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever

@@ -36,13 +36,7 @@ FIRST_OUTPUT = "gen_0"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A convention of naming outputs.
-
-    Attributes:
-        pattern: What a path looks like, for messages.
-        place: Folder of the outputs to one split's samples, below the root.
-        nested: Whether each sample has a folder of its own, in which the picture is `gen_0`.
-    """
+    """A convention of naming outputs."""
 
     pattern: str
     place: Callable[[str, str], str]
@@ -65,25 +59,13 @@ def names_in(folder: Path) -> list[str]:
 
 
 class Outputs:
-    """The files of one system's outputs in one split.
-
-    Args:
-        folder: Where they lie; it need not be there.
-        nested: As `Layout.nested`.
-    """
+    """The files of one system's outputs in one split."""
 
     def __init__(self, folder: Path, nested: bool) -> None:
         self.folder, self.nested = folder, nested
 
     def of(self, sample_id: str) -> list[Path]:
-        """The files that may be the output to a sample.
-
-        Args:
-            sample_id: The sample.
-
-        Returns:
-            Those named as pictures; where there are none, others of that name; in order.
-        """
+        """The files that may be the output to a sample."""
         if not self.nested:
             return _pictures_first(self._by_stem.get(sample_id, []))
         if sample_id not in self._names:
@@ -141,17 +123,7 @@ class Entry(Told):
 
 
 def read_manifest(path: Path) -> Mapping[str, Entry]:
-    """Reads a manifest.
-
-    Args:
-        path: The file; it need not be there.
-
-    Returns:
-        Its entries, by the id of their sample.
-
-    Raises:
-        GenerationError: A line cannot be read, or two are about one sample.
-    """
+    """Reads a manifest."""
     entries: dict[str, Entry] = {}
     for number, line in enumerate(_lines(path), start=1):
         place = f"{str(path)!r}, line {number}"
@@ -202,11 +174,7 @@ class FilesOptions(Section):
 
 @register("files", "outputs that somebody made before")
 class FilesSystem:
-    """Gives the pictures of a folder.
-
-    Args:
-        config: The config of the system.
-    """
+    """Gives the pictures of a folder."""
 
     determinism = "the same files give the same pictures"
 
@@ -219,12 +187,7 @@ class FilesSystem:
         self._reading = Lock()
 
     def signature(self) -> Mapping[str, Any]:
-        """The layout and a digest of the files, by name and content, taken once.
-
-        A file that was replaced, added or removed since an earlier run is so noticed, and a folder
-        that was copied to another machine has the same signature. The digest reads the files once,
-        which costs no more than drawing from them.
-        """
+        """The layout and a digest of the files, by name and content, taken once."""
         return {
             "adapter": "files",
             "model": self._config.model,
@@ -233,12 +196,7 @@ class FilesSystem:
         }
 
     def preflight(self) -> None:
-        """Makes sure that there are outputs, and that every manifest can be read.
-
-        Raises:
-            GenerationError: The folder is missing or holds no output of the system, or a line of a
-                manifest cannot be read.
-        """
+        """Makes sure that there are outputs, and that every manifest can be read."""
         if not self._options.folder.is_dir():
             raise GenerationError(f"{self._place}: no folder {self._shown}: set parameters.folder")
         if not any(True for outputs in self._every() for _ in outputs.every()):
@@ -250,17 +208,7 @@ class FilesSystem:
             read_manifest(outputs.folder / MANIFEST)
 
     def draw(self, task: Task) -> Drawn:
-        """The picture of a sample, or what the manifest says became of it.
-
-        Args:
-            task: The sample.
-
-        Returns:
-            `failed` with the code `no_file` where nothing is known of it.
-
-        Raises:
-            GenerationError: A line of the manifest cannot be read.
-        """
+        """The picture of a sample, or what the manifest says became of it."""
         outputs, entries = self._split(task.split)
         entry = entries.get(task.sample_id)
         found = outputs.of(task.sample_id)

@@ -35,17 +35,7 @@ from echo_hf.systems.runner import Drawing, broken, concurrency_of
 
 @dataclass(frozen=True)
 class Generated:
-    """What became of a run of systems.
-
-    Attributes:
-        path: The table of all outputs; null for a dry run.
-        plans: What each system had to do.
-        outcomes: For each system, how many of its outputs for this benchmark ended how.
-        cost_usd: What this run cost as far as it is known; null when nothing is.
-        left_out: How many samples cannot be given to a system, by reason.
-        not_tabled: For each system of the run, how many of its outputs are not in the table, by
-            reason.
-    """
+    """What became of a run of systems."""
 
     path: Path | None
     plans: tuple[Plan, ...]
@@ -74,30 +64,7 @@ def generate(
     dry_run: bool = False,
     watch: Watcher | None = None,
 ) -> Generated:
-    """Has systems draw the tasks of a benchmark; what is drawn already is not drawn again.
-
-    Killed at any moment, the same call goes on: each output is durable when it comes. Refusals,
-    texts in the place of pictures and tasks that a system cannot take are outcomes and settled;
-    failures are tried again by the next call, and never scored.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs; this one goes into the sub-folder of the config's name.
-        systems: Names of those to run; all of the config's when null.
-        limit: Most samples of each split, at least 1; null for all.
-        dry_run: Only plan: nobody is asked.
-        watch: Told of the plan and of each output.
-
-    Returns:
-        Where the table of outputs is, and what became of the tasks.
-
-    Raises:
-        ConfigError: The config names no system, or not one that was asked for.
-        GenerationError: A system cannot be run, before anything is drawn; or lacks a package, had
-            to be stopped, or failed at all of its tasks, after the others have finished.
-        RunError: Another process draws with one of them, or a file of the run is damaged.
-        EchoError: The benchmark cannot be read.
-    """
+    """Has systems draw the tasks of a benchmark; what is drawn already is not drawn again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
@@ -224,10 +191,7 @@ def _run(worker: _Worker, retired: Retired | None, folder: RunFolder, watch: Wat
 
 
 def _signature(worker: _Worker, retired: Retired | None) -> str:
-    """What the outputs to come are written down under.
-
-    A model that is gone draws nothing with new settings: what it drew with the last ones stays.
-    """
+    """What the outputs to come are written down under."""
     last = worker.journal.current
     if retired is not None and last is not None:
         return last
@@ -256,19 +220,7 @@ KEY_OPTION = "api_key_env"
 
 @dataclass(frozen=True)
 class Listed:
-    """One system, and whether it can be run here.
-
-    Attributes:
-        config: The system.
-        file: The file that describes it, null for one inside another config.
-        known: Whether its adapter is there.
-        extra: What to install, null when nothing is missing.
-        keys: For each environment variable that holds a key of it: whether it is set.
-        no_folder: Name of the folder that it is to be found in and that is not there, null when
-            nothing is missing.
-        usd_per_image: Price of an output in US dollars, null when unknown.
-        determinism: What the same seed gives; null where the system cannot be made here.
-    """
+    """One system, and whether it can be run here."""
 
     config: SystemConfig
     file: Path | None
@@ -283,18 +235,7 @@ class Listed:
 def list_systems(
     config: Path | str | None = None, environment: Mapping[str, str] = os.environ
 ) -> list[Listed]:
-    """The systems that a config names, or those that echo-hf brings.
-
-    Args:
-        config: A config; null for all that echo-hf brings.
-        environment: Where keys are looked for; only their presence is told.
-
-    Returns:
-        The systems, in the order of the config, or of their names.
-
-    Raises:
-        ConfigError: A file cannot be read, or is no config.
-    """
+    """The systems that a config names, or those that echo-hf brings."""
     needs = adapter_needs()
     found = [_listed(one, file, needs, environment) for one, file in _systems(config)]
     if config is None:

@@ -69,20 +69,7 @@ Document = Mapping[str, Any]
 
 
 def drawn_from(document: Document, price: Price | None) -> Drawn:
-    """What becomes of a task.
-
-    Args:
-        document: The answer, as the client's model of it is dumped.
-        price: The config's.
-
-    Returns:
-        A picture; a refusal of the request (`prompt_feedback`) or of what was drawn
-        (`finish_reason`); words alone, or none; or a failure, such as an answer that broke off.
-        Thoughts are text, and a picture among them is no output.
-
-    Raises:
-        GenerationError: The account is stopped.
-    """
+    """What becomes of a task."""
     candidates = document.get("candidates") or []
     first = candidates[0] if candidates else {}
     parts = (first.get("content") or {}).get("parts") or []
@@ -194,14 +181,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Asks Google's server, once for each call.
-
-    Attributes:
-        client: The client.
-        key: Its key, which stays out of every message.
-        host: Who is asked.
-        timeout_s: Longest wait for a whole answer, in seconds.
-    """
+    """Asks Google's server, once for each call."""
 
     client: Client
     key: ApiKey
@@ -209,20 +189,7 @@ class Connection:
     timeout_s: float
 
     def ask(self, send: Callable[..., Any], **arguments: Any) -> Any:
-        """Sends a request.
-
-        Args:
-            send: One of the client's methods.
-            **arguments: What it is called with.
-
-        Returns:
-            The client's model of the answer; a `Reply` where the server answered with an error.
-
-        Raises:
-            Passing: No answer came in time, or the connection failed or was cut.
-            UnreadableError: The answer is not what the client understands.
-            TooMuchError: The answer is larger than any picture that is kept.
-        """
+        """Sends a request."""
         from google.genai.errors import APIError
 
         try:
@@ -249,19 +216,7 @@ class Connection:
 
 @contextmanager
 def connected(host: Host, timeout_s: float, api_version: str) -> Iterator[Connection]:
-    """Opens a connection; nothing is sent yet.
-
-    Args:
-        host: Who is to be asked.
-        timeout_s: Longest wait for a whole answer, in seconds.
-        api_version: Of the API.
-
-    Yields:
-        The connection.
-
-    Raises:
-        GenerationError: There is no usable key.
-    """
+    """Opens a connection; nothing is sent yet."""
     from google.genai import Client
     from google.genai.types import HttpOptions
 
@@ -360,17 +315,7 @@ class GoogleOptions(HostedOptions):
 
 
 def read_options(config: SystemConfig) -> GoogleOptions:
-    """The parameters of a system of this adapter.
-
-    Args:
-        config: The config of the system.
-
-    Returns:
-        The parameters, checked; the number of inputs is that of the model, unless it is given.
-
-    Raises:
-        GenerationError: One is unknown or has a bad value, or a fixed size has no such shape.
-    """
+    """The parameters of a system of this adapter."""
     most = FIRST_MOST_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MOST_INPUTS
     parameters = {"most_inputs": most, **config.parameters}
     options = hosted_options(config.model_copy(update={"parameters": parameters}), GoogleOptions)
@@ -397,16 +342,7 @@ def _numbers(ratio: str) -> Pixels:
 
 
 def aspect_ratio(size: Size, inputs: Sequence[SentInput], options: GoogleOptions) -> str | None:
-    """The shape to ask for.
-
-    Args:
-        size: What the config says.
-        inputs: The input pictures.
-        options: The shapes that there are.
-
-    Returns:
-        Such as `3:2`; null where the model is to choose.
-    """
+    """The shape to ask for."""
     first = inputs[0].size if inputs else None
     chosen = chosen_size(size, first, lambda like: nearest(like, list(options.ratios)))
     return None if chosen is None else ratio_of(chosen, options)
@@ -420,19 +356,7 @@ def arguments(
     seed: int | None,
     options: GoogleOptions,
 ) -> dict[str, Any]:
-    """Everything that is sent for a task.
-
-    Args:
-        model: The model.
-        prompt: The instruction; it follows the pictures.
-        inputs: Its input pictures, in order.
-        ratio: The shape to ask for, null for the model's own.
-        seed: The seed, null where none is sent.
-        options: The parameters of the system.
-
-    Returns:
-        The arguments of the client's `generate_content`.
-    """
+    """Everything that is sent for a task."""
     from google.genai import types
 
     parts = [types.Part.from_bytes(data=one.data, mime_type=one.mime_type) for one in inputs]
@@ -462,14 +386,7 @@ DELAY = "retryDelay"
 
 
 class GoogleImages(HostedSystem[Connection]):
-    """Asks a Gemini model, over Google's own API.
-
-    Args:
-        config: The config of the system; `GoogleOptions` are its parameters.
-
-    Raises:
-        GenerationError: A parameter is unknown or has a bad value, or there is no model.
-    """
+    """Asks a Gemini model, over Google's own API."""
 
     def __init__(self, config: SystemConfig) -> None:
         self._options = read_options(config)
@@ -513,12 +430,6 @@ class GoogleImages(HostedSystem[Connection]):
 
 def told_wait_s(fault: Fault) -> float | None:
     """How long an error's details ask to wait.
-
-    Args:
-        fault: The error.
-
-    Returns:
-        Seconds; null where they do not say, or not in a way that can be read.
 
     Example:
         >>> told_wait_s(Fault(429, "busy", error={"details": [{"retryDelay": "17.5s"}]}))

@@ -64,11 +64,7 @@ class HostedOptions(Section):
     revision: str | None = None
 
     def signed(self, size: Size) -> dict[str, Any]:
-        """Those that reach a request, as JSON holds them; defaults are left out.
-
-        Args:
-            size: The config's, which decides whether the sizes of a model count.
-        """
+        """Those that reach a request, as JSON holds them; defaults are left out."""
         return self.model_dump(mode="json", include=set(self._sent(size)), exclude_defaults=True)
 
     def _sent(self, size: Size) -> Iterable[str]:
@@ -81,19 +77,7 @@ Checked = TypeVar("Checked", bound=HostedOptions)
 
 
 def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
-    """The parameters of a system that is asked over the network.
-
-    Args:
-        config: The config of the system.
-        options: Model of the parameters.
-
-    Returns:
-        The parameters, checked.
-
-    Raises:
-        GenerationError: One is unknown, missing, or has a bad value; what may be a secret does not
-            show.
-    """
+    """The parameters of a system that is asked over the network."""
     place = f"system {config.name!r}"
     _check_variable(config.parameters.get("api_key_env"), place)
     read = options_of(config, options)
@@ -120,14 +104,7 @@ def _check_variable(variable: object, place: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Who is asked, as far as messages name it.
-
-    Attributes:
-        name: What the config calls the system.
-        server: Where it is.
-        model: What is asked for.
-        api_key_env: Environment variable of the key, null for none.
-    """
+    """Who is asked, as far as messages name it."""
 
     name: str
     server: Server
@@ -146,11 +123,7 @@ class Host:
         return hashlib.sha256(path.encode()).hexdigest()[:PATH_DIGITS]
 
     def key(self) -> ApiKey:
-        """The key, from the environment.
-
-        Raises:
-            GenerationError: It is missing, cannot be one, or would travel unencrypted.
-        """
+        """The key, from the environment."""
         try:
             return self.server.key(self.api_key_env, os.environ)
         except EngineError as error:
@@ -213,20 +186,7 @@ MOST_CATEGORIES = 20
 
 
 def fate(fault: Fault, host: Host, wait_s: float | None = None) -> Drawn:
-    """What becomes of a task that was answered with an error.
-
-    Args:
-        fault: The error.
-        host: Who was asked.
-        wait_s: How long the server asks to wait.
-
-    Returns:
-        A refusal, a failure of this one task, or `retired`.
-
-    Raises:
-        Passing: Another attempt may go better.
-        GenerationError: No task could succeed before the user has mended something.
-    """
+    """What becomes of a task that was answered with an error."""
     if is_refusal(fault):
         return _refused(fault)
     if is_gone(fault, host.model):
@@ -243,20 +203,7 @@ def fate(fault: Fault, host: Host, wait_s: float | None = None) -> Drawn:
 
 
 def retired_by(fault: Fault, host: Host) -> Retired | None:
-    """What a question for the model alone comes to.
-
-    Args:
-        fault: The error that it was answered with.
-        host: Who was asked.
-
-    Returns:
-        That the model was there once; null where the error says nothing of it, such as from a
-        server that has no such address.
-
-    Raises:
-        GenerationError: The key is not accepted, or there is no such model: its name may be
-            mistyped, or the key may not use it.
-    """
+    """What a question for the model alone comes to."""
     if is_gone(fault, host.model):
         return Retired(fault.message, code_of(fault))
     is_bad_key = fault.status == 401 or BAD_KEY.search(fault.message[:BEGINNING])
@@ -266,15 +213,7 @@ def retired_by(fault: Fault, host: Host) -> Retired | None:
 
 
 def is_gone(fault: Fault, model: str) -> bool:
-    """Whether an error says that a model was there once.
-
-    Args:
-        fault: The error.
-        model: What was asked for.
-
-    Returns:
-        True for models that were shut down, or are closed to this user.
-    """
+    """Whether an error says that a model was there once."""
     if fault.codes & GONE_CODES or (_no_model(fault) and model in SHUT_DOWN):
         return True
     # Other errors may speak of an option that a model no longer has.
@@ -367,18 +306,7 @@ class TooMuchError(Exception):
 
 
 def limited(client_class: type[Any], timeout_s: float) -> type[Any]:
-    """A client that has read each answer whole before it hands it on.
-
-    A client's own limit of time is for each piece of an answer, and it has none of size.
-
-    Args:
-        client_class: `Client` of httpx or httpx2, or a class made from it.
-        timeout_s: Longest wait for a whole answer, in seconds.
-
-    Returns:
-        A class made from it. Its `send` raises `TooMuchError` and `TimeoutError`; of an error's
-        body it keeps the first million bytes, so that its status still counts.
-    """
+    """A client that has read each answer whole before it hands it on."""
 
     def send(self: Any, request: Any, **options: Any) -> Any:
         until = time.monotonic() + timeout_s
@@ -413,11 +341,7 @@ Thing = TypeVar("Thing")
 
 
 class Opened(Generic[Thing]):
-    """Makes a thing when it is first asked for.
-
-    Args:
-        make: Gives a context manager; its value is the thing.
-    """
+    """Makes a thing when it is first asked for."""
 
     def __init__(self, make: Callable[[], AbstractContextManager[Thing]]) -> None:
         self._make = make
@@ -455,17 +379,7 @@ Connect = Callable[[Host, float], AbstractContextManager[Connection]]
 
 
 class HostedSystem(ABC, Generic[Connection]):
-    """Asks a server for each task, over one connection that opens at the first.
-
-    Args:
-        config: The config of the system.
-        options: Its parameters, checked.
-        determinism: What the same seed gives, in a sentence.
-        connect: Opens the connection to a host, with the longest wait for an answer in seconds.
-
-    Attributes:
-        concurrency: Most tasks at a time, unless the config says otherwise.
-    """
+    """Asks a server for each task, over one connection that opens at the first."""
 
     concurrency = CONCURRENCY
 
@@ -496,13 +410,7 @@ class HostedSystem(ABC, Generic[Connection]):
         """Puts a task to the server once."""
 
     def preflight(self) -> Retired | None:
-        """Asks the server for the model; null where it is there, and where none is told.
-
-        Of one that is known to be shut down its maker is not asked.
-
-        Raises:
-            GenerationError: There is no usable key, or the server does not accept it.
-        """
+        """Asks the server for the model; null where it is there, and where none is told."""
         maker = type(self._given).model_fields["base_url"].default
         if self._host.model in SHUT_DOWN and self._given.base_url == maker:
             return Retired(f"{self._host.model} was shut down by its maker", "shut_down")
@@ -512,18 +420,7 @@ class HostedSystem(ABC, Generic[Connection]):
         return None if found is None else Retired(one_line(found.text, connection.key), found.code)
 
     def draw(self, task: Task) -> Drawn:
-        """Draws the picture that a task asks for.
-
-        Args:
-            task: The task.
-
-        Returns:
-            What became of it.
-
-        Raises:
-            Passing: The server is busy, late, or out of reach.
-            GenerationError: No task could succeed, such as with a wrong key.
-        """
+        """Draws the picture that a task asks for."""
         unfit = misfit(task, self._given.fewest_inputs, self._given.most_inputs)
         if unfit is not None:
             return by_config(unfit, self._config)

@@ -25,17 +25,7 @@ from echo_hf.systems.base import Drawn, Task
 
 
 def open_inputs(task: Task) -> tuple[Image.Image, ...]:
-    """Opens the input pictures of a task.
-
-    Args:
-        task: The task.
-
-    Returns:
-        Its pictures in their order, in mode RGB: upright, opaque on white, in sRGB.
-
-    Raises:
-        PictureError: One has no file, has other bytes by now, or is no picture.
-    """
+    """Opens the input pictures of a task."""
     pictures = []
     for reference in task.inputs:
         if reference.file is None:
@@ -46,12 +36,6 @@ def open_inputs(task: Task) -> tuple[Image.Image, ...]:
 
 def as_png(picture: Image.Image) -> bytes:
     """Encodes a picture without loss.
-
-    Args:
-        picture: In any mode that PNG has.
-
-    Returns:
-        A PNG file: the same for the same pixels.
 
     Example:
         >>> as_png(Image.new("RGB", (2, 2)))[1:4]
@@ -68,21 +52,7 @@ LONGEST_START = 100
 
 
 def decoded(encoded: str) -> bytes:
-    r"""The bytes of a picture that came as text.
-
-    Args:
-        encoded: Base64, or a data URL of it.
-
-    Returns:
-        The bytes, whatever they are.
-
-    Raises:
-        PictureError: It is neither; what stands at another address is never fetched.
-
-    Example:
-        >>> decoded("data:image/png;base64,iVBORw==")
-        b'\x89PNG'
-    """
+    """The bytes of a picture that came as text."""
     if ADDRESS.match(encoded):
         raise PictureError(
             "the answer names an address in place of a picture, and addresses are not followed: "
@@ -96,16 +66,7 @@ def decoded(encoded: str) -> bytes:
 
 
 def with_picture(drawn: Drawn, data: bytes) -> Drawn:
-    """An outcome with its picture.
-
-    Args:
-        drawn: Everything else that came.
-        data: The bytes that came.
-
-    Returns:
-        `ok` with these very bytes where they are a picture within the limits of
-        `echo_hf.images.store`; else a failure that says what is wrong with them.
-    """
+    """An outcome with its picture."""
     try:
         check_picture(data)
     except PictureError as error:
@@ -125,24 +86,7 @@ WRITTEN = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 def chosen_size(
     size: Size, first_input: Pixels | None, like: Callable[[Pixels], Pixels]
 ) -> Pixels | None:
-    """The size to ask a model for.
-
-    Args:
-        size: What the config says.
-        first_input: Width and height of the upright first input; null without inputs.
-        like: From a picture's size to that of the model's sizes which is most like it, such as
-            `nearest` or `within`.
-
-    Returns:
-        Width and height: a fixed size as it stands, the model's own for the shape of the first
-        input; null where the model is to choose, as it is for `match_input` without inputs.
-
-    Example:
-        >>> chosen_size("match_input", (3000, 2000), lambda size: within(size, 1_048_576))
-        (1248, 832)
-        >>> chosen_size("match_input", None, lambda size: size) is None
-        True
-    """
+    """The size to ask a model for."""
     if isinstance(size, FixedSize):
         return size.width, size.height
     if size == "match_input" and first_input is not None:
@@ -151,40 +95,12 @@ def chosen_size(
 
 
 def nearest(size: Pixels, choices: Sequence[Pixels]) -> Pixels:
-    """The choice whose shape is nearest to that of a picture.
-
-    Args:
-        size: Width and height of the picture.
-        choices: At least one width and height, or the two numbers of a ratio.
-
-    Returns:
-        The nearest; of equally near ones that with the nearest number of pixels, then the first.
-
-    Example:
-        >>> nearest((3000, 2100), [(1024, 1024), (1536, 1024), (1024, 1536)])
-        (1536, 1024)
-    """
+    """The choice whose shape is nearest to that of a picture."""
     return min(choices, key=lambda choice: (_apart(size, choice), _larger(size, choice)))
 
 
 def within(size: Pixels, most_pixels: int, multiple: int = 16, longest: float = math.inf) -> Pixels:
-    """About the largest size in the shape of a picture, with sides that are multiples of a number.
-
-    Args:
-        size: Width and height of the picture.
-        most_pixels: Width times height at most; at least the square of `multiple`.
-        multiple: What both sides are multiples of.
-        longest: Most that the longer side has of the shorter; a longer picture is drawn so long.
-
-    Returns:
-        Width and height.
-
-    Example:
-        >>> within((1290, 2796), 1_048_576)
-        (688, 1488)
-        >>> within((5000, 100), 1_048_576, longest=3)
-        (1728, 576)
-    """
+    """About the largest size in the shape of a picture whose sides are multiples of a number."""
     ratio = min(max(size) / min(size), longest)
     exact = math.sqrt(most_pixels / ratio) / multiple
     shorts = {max(1, math.floor(exact)), math.ceil(exact)}
@@ -196,31 +112,12 @@ def within(size: Pixels, most_pixels: int, multiple: int = 16, longest: float = 
 
 
 def written(size: Pixels) -> str:
-    """A size as servers read it.
-
-    Example:
-        >>> written((1536, 1024))
-        '1536x1024'
-    """
+    """A size as servers read it."""
     return f"{size[0]}x{size[1]}"
 
 
 def read_size(text: str) -> Pixels:
-    """Reads a size as servers write it.
-
-    Args:
-        text: Width, an x, height.
-
-    Returns:
-        Width and height.
-
-    Raises:
-        ValueError: It is no such text.
-
-    Example:
-        >>> read_size("1536x1024")
-        (1536, 1024)
-    """
+    """Reads a size as servers write it."""
     found = WRITTEN.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no size: expected width and height such as '1536x1024'")
@@ -251,14 +148,7 @@ NOTICED = {PictureNotice.TRANSPARENT: "transparent", PictureNotice.SIXTEEN_BITS:
 
 @dataclass(frozen=True, slots=True)
 class SentInput:
-    """An input picture on its way.
-
-    Attributes:
-        data: Its encoded bytes.
-        mime_type: Their type.
-        size: Width and height of the upright picture.
-        changed: Why it is not sent as the bytes that it was; empty where it is.
-    """
+    """An input picture on its way."""
 
     data: bytes
     mime_type: str
@@ -281,22 +171,7 @@ class SentInput:
 
 
 def sent_input(reference: ImageRef) -> SentInput:
-    """Makes an input ready to be sent.
-
-    Its own bytes go where every reader sees the same in them: PNG, JPEG or WebP, upright, of one
-    frame, opaque, of 8 bits, without inks, and without a profile that changes a colour. Else the
-    pixels go as PNG which `load_rgb` gives, the same that local systems, metrics and judges see:
-    white shows through what is transparent.
-
-    Args:
-        reference: The picture.
-
-    Returns:
-        The picture, its type, its size, and what was changed.
-
-    Raises:
-        PictureError: It is missing, has changed on disk, or cannot be decoded.
-    """
+    """Makes an input ready to be sent."""
     seen = sent_reference(reference, family=None).image
     data = reference.file.read_bytes() if reference.file is not None else b""
     changed = tuple(_changes(data))
@@ -339,18 +214,7 @@ def stitched(
     most_pixels: int,
     multiple: int,
 ) -> Image.Image:
-    """Puts pictures beside each other.
-
-    Args:
-        pictures: At least one, in mode RGB.
-        like: From a picture's size to the one that the model sees it in.
-        most_pixels: Width times height of the whole, at most, unless that many pictures do not
-            fit into it at their smallest.
-        multiple: What all sides are multiples of.
-
-    Returns:
-        One picture in mode RGB.
-    """
+    """Puts pictures beside each other."""
     sizes = stitched_sizes([one.size for one in pictures], like, most_pixels, multiple)
     whole = Image.new("RGB", (sum(width for width, _ in sizes), sizes[0][1]))
     left = 0
@@ -366,21 +230,7 @@ def stitched_sizes(
     most_pixels: int,
     multiple: int,
 ) -> list[Pixels]:
-    """The size of each picture in the whole.
-
-    Args:
-        sizes: Width and height of each picture; at least one.
-        like: As for `stitched`.
-        most_pixels: As for `stitched`.
-        multiple: As for `stitched`.
-
-    Returns:
-        Widths and heights; all heights are equal.
-
-    Example:
-        >>> stitched_sizes([(640, 480), (480, 640)], lambda size: (1184, 880), 1_048_576, 16)
-        [(944, 704), (528, 704)]
-    """
+    """The size of each picture in the whole."""
     first_width, first_height = like(sizes[0])
     ratios = [first_width / first_height, *(width / height for width, height in sizes[1:])]
     height = min(first_height, math.sqrt(most_pixels / sum(ratios)))

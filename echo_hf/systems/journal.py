@@ -90,15 +90,7 @@ ENTRY = TypeAdapter(Entry)
 
 
 class Journal:
-    """The outputs of one system in one run; several threads may add to it.
-
-    Args:
-        root: The run's folder.
-        system: Name of the system.
-
-    Raises:
-        RunError: A line is none that this version writes.
-    """
+    """The outputs of one system in one run; several threads may add to it."""
 
     def __init__(self, root: Path, system: str) -> None:
         self.path = root / FOLDER / f"{system}{SUFFIX}"
@@ -135,15 +127,7 @@ class Journal:
         return self._determinism.get(signature)
 
     def sign(self, signature: Mapping[str, Any], determinism: str | None = None) -> str:
-        """Writes down what decides the pictures to come, unless the last line was written under it.
-
-        Args:
-            signature: As the system tells it.
-            determinism: What the same seed gives, as the system tells it.
-
-        Returns:
-            Its digest.
-        """
+        """Writes down what decides the pictures to come, unless the last line says so."""
         digest = digest_of(signature)
         with self._lock:
             if digest != self._current:
@@ -153,11 +137,7 @@ class Journal:
         return digest
 
     def add(self, entry: Entry) -> None:
-        """Writes an output down; it survives a killed process when this returns.
-
-        Raises:
-            RunError: It could not be read back.
-        """
+        """Writes an output down; it survives a killed process when this returns."""
         row = asdict(entry)
         self._check(row)
         with self._lock:
@@ -194,45 +174,18 @@ class Journal:
 
 
 def digest_of(signature: Mapping[str, Any]) -> str:
-    """Digest of what decides a system's pictures, as entries name it.
-
-    Args:
-        signature: As the system tells it.
-
-    Returns:
-        16 hexadecimal characters.
-    """
+    """Digest of what decides a system's pictures, as entries name it."""
     return signature_digest(signature).hex()[:16]
 
 
 def journals(root: Path) -> list[Journal]:
-    """The journals of a run, by name of their systems.
-
-    Args:
-        root: The run's folder.
-
-    Returns:
-        All of them.
-
-    Raises:
-        RunError: As for `Journal`.
-    """
+    """The journals of a run, by name of their systems."""
     paths = sorted((root / FOLDER).glob(f"*{SUFFIX}"))
     return [Journal(root, path.name.removesuffix(SUFFIX)) for path in paths]
 
 
 def drop_samples(root: Path, samples: Collection[str]) -> None:
-    """Deletes what was written down about samples.
-
-    Nobody may draw meanwhile: see `echo_hf.systems.journal.locked_all`.
-
-    Args:
-        root: The run's folder.
-        samples: Ids of the samples.
-
-    Raises:
-        RunError: As for `Journal`; nothing is deleted then.
-    """
+    """Deletes what was written down about samples."""
     kept = {
         path: b"".join(line + b"\n" for line in _lines_of_others(path, samples))
         for path in sorted((root / FOLDER).glob(f"*{SUFFIX}"))
@@ -294,15 +247,7 @@ def _is_signature(row: Any) -> bool:
 
 @contextmanager
 def locked(root: Path, system: str) -> Iterator[None]:
-    """Keeps other processes from drawing with the same system in the same run.
-
-    Args:
-        root: The run's folder.
-        system: Name of the system.
-
-    Raises:
-        RunError: Another one does.
-    """
+    """Keeps other processes from drawing with the same system in the same run."""
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     busy = RunError(
         f"another process is at work on the outputs of {system!r} in {str(root)!r}: wait for "
@@ -314,15 +259,7 @@ def locked(root: Path, system: str) -> Iterator[None]:
 
 @contextmanager
 def locked_all(root: Path, systems: Iterable[str] = ()) -> Iterator[None]:
-    """Keeps every process from drawing in a run.
-
-    Args:
-        root: The run's folder.
-        systems: Names of systems that may have drawn nothing yet, beside those that have.
-
-    Raises:
-        RunError: One does.
-    """
+    """Keeps every process from drawing in a run."""
     drawn = (path.name.removesuffix(SUFFIX) for path in (root / FOLDER).glob(f"*{SUFFIX}"))
     with ExitStack() as stack:
         for system in sorted({*drawn, *systems}):
@@ -336,18 +273,7 @@ TOLD = ("code", "text", "revised_prompt", "model_reported")
 
 
 def write_outputs(root: Path) -> Path:
-    """Writes the table of a run's outputs.
-
-    Args:
-        root: The run's folder.
-
-    Returns:
-        The file.
-
-    Raises:
-        RunError: A journal, or the table that is there, cannot be read, or another process writes
-            it for a minute; it stays as it is.
-    """
+    """Writes the table of a run's outputs."""
     path = root / FILE
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     # Whoever writes last has read last: several processes may end at a time.
@@ -360,19 +286,7 @@ def write_outputs(root: Path) -> Path:
 
 
 def outputs_table(root: Path) -> pa.Table:
-    """The outputs of a run, of all its systems.
-
-    Rows of systems that have no journal, which something else made, stay as they are.
-
-    Args:
-        root: The run's folder.
-
-    Returns:
-        Rows of `OUTPUTS`, by its key.
-
-    Raises:
-        RunError: As for `write_outputs`.
-    """
+    """The outputs of a run, of all its systems."""
     drawn = journals(root)
     rows = [row for journal in drawn for row in output_rows(journal)]
     table = pa.Table.from_pylist(rows, OUTPUTS.schema)
@@ -381,33 +295,14 @@ def outputs_table(root: Path) -> pa.Table:
 
 
 def not_tabled(root: Path) -> Mapping[str, Mapping[NotTabled, int]]:
-    """How many outputs are in the journals of a run and not in its table.
-
-    Args:
-        root: The run's folder.
-
-    Returns:
-        For each system with such outputs, how many by reason.
-
-    Raises:
-        RunError: A journal cannot be read.
-    """
+    """How many outputs are in the journals of a run and not in its table."""
     drawn = journals(root)
     counts = {one.system: len(one.entries) - len(output_rows(one)) for one in drawn}
     return {name: {NotTabled.OTHER_SETTINGS: count} for name, count in counts.items() if count}
 
 
 def output_rows(journal: Journal) -> list[dict[str, Any]]:
-    """Rows of `OUTPUTS` for what one system has drawn with its last settings.
-
-    What it drew with other ones is another system's work: in one table both would be scored as one.
-
-    Args:
-        journal: Of the system.
-
-    Returns:
-        The rows, in no particular order.
-    """
+    """Rows of `OUTPUTS` for what one system has drawn with its last settings."""
     entries = journal.entries.values()
     return [_row(journal, entry) for entry in entries if entry.signature == journal.current]
 

@@ -27,14 +27,7 @@ MAIN = "main"
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model as a config names it.
-
-    Attributes:
-        system: The system that runs it.
-        source: What a library loads: a name on the Hub, or a folder.
-        revision: Branch, tag or commit on the Hub; null for the main branch.
-        index: The file that every such model has.
-    """
+    """A model as a config names it."""
 
     system: str
     source: str
@@ -67,15 +60,7 @@ class LocalModel:
         return self.commit or self.revision
 
     def index_at_hand(self) -> Path | None:
-        """Finds the model's index without a download.
-
-        Returns:
-            The file; null where it is on the Hub alone.
-
-        Raises:
-            GenerationError: There is no such folder, it holds no model, or the Hub may not be
-                asked.
-        """
+        """Finds the model's index without a download."""
         if self.folder is not None:
             return self._in_folder(self.folder)
         found = self._cached()
@@ -120,14 +105,7 @@ class LocalModel:
 
 
 def folder_digest(folder: Path) -> str:
-    """A digest of the settings in a folder, and of pieces of its weights.
-
-    Args:
-        folder: A model, in subfolders or not; hidden files count for nothing.
-
-    Returns:
-        `sha256:` and the digest.
-    """
+    """A digest of the settings in a folder, and of pieces of its weights."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder)
@@ -144,14 +122,7 @@ def folder_digest(folder: Path) -> str:
 
 
 def check_one_at_a_time(config: SystemConfig) -> None:
-    """Checks that no config asks a model in this process for several pictures at a time.
-
-    Args:
-        config: The config of the system.
-
-    Raises:
-        GenerationError: It does.
-    """
+    """Checks that no config asks a model in this process for several pictures at a time."""
     if (config.limits.concurrency or 1) > 1:
         raise GenerationError(
             f"system {config.name!r}: limits.concurrency is {config.limits.concurrency}: expected "
@@ -185,18 +156,7 @@ def dtype_of(options: LocalOptions) -> Any:
 
 
 def device_of(options: LocalOptions, place: str) -> str:
-    """The device that a config asks for.
-
-    Args:
-        options: The options.
-        place: What to call their system.
-
-    Returns:
-        Its name for torch.
-
-    Raises:
-        GenerationError: This machine has no such device.
-    """
+    """The device that a config asks for."""
     import torch
 
     there = [kind for kind in BY_SPEED if getattr(torch, kind).is_available()]
@@ -217,31 +177,13 @@ OUT_OF_MEMORY = "out_of_memory"
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of what an error says, without the folders of this machine.
-
-    Args:
-        error: What was raised.
-
-    Returns:
-        At most 300 characters.
-
-    Example:
-        >>> one_line(OSError("cannot read '/home/mira/models/tiny/vae.json'"))
-        "cannot read 'vae.json'"
-    """
+    """The first line of what an error says, without the folders of this machine."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return without_folders((lines or [""])[0])[:LONGEST_TEXT]
 
 
 def failure(error: Exception) -> Drawn:
-    """A breakdown of the model as what became of the task.
-
-    Args:
-        error: What was raised.
-
-    Returns:
-        `failed`, which may be tried again and is never scored.
-    """
+    """A breakdown of the model as what became of the task."""
     if is_out_of_memory(error):
         text = "out of memory: ask for a smaller size, or use a smaller model, dtype or offload"
         return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=OUT_OF_MEMORY, text=text)
@@ -250,27 +192,11 @@ def failure(error: Exception) -> Drawn:
 
 
 def bad_input(error: PictureError) -> Drawn:
-    """An input that cannot be opened as what became of the task.
-
-    Args:
-        error: What `open_inputs` raised.
-
-    Returns:
-        `failed` at the input.
-    """
+    """An input that cannot be opened as what became of the task."""
     code = str(error.reason) if isinstance(error, BadPictureError) else None
     return Drawn(Outcome.FAILED, stage=OutcomeStage.INPUT, code=code, text=one_line(error))
 
 
 def unsupported(stage: OutcomeStage, code: str, text: str) -> Drawn:
-    """A task that a system does not take.
-
-    Args:
-        stage: Whether the task or one of its inputs is the trouble.
-        code: What it is, in a word.
-        text: What it is, in a sentence.
-
-    Returns:
-        `unsupported`, which is never scored.
-    """
+    """A task that a system does not take."""
     return Drawn(Outcome.UNSUPPORTED, stage=stage, code=code, text=text)

@@ -149,17 +149,7 @@ class OpenAIImagesOptions(HostedOptions):
 
 
 def read_options(config: SystemConfig) -> OpenAIImagesOptions:
-    """The parameters of a system of this adapter.
-
-    Args:
-        config: The config of the system.
-
-    Returns:
-        The parameters, checked.
-
-    Raises:
-        GenerationError: One is unknown or has a bad value, or the mode knows no sizes.
-    """
+    """The parameters of a system of this adapter."""
     options = hosted_options(config, OpenAIImagesOptions)
     if options.mode == "chat" and config.size != "auto":
         raise GenerationError(
@@ -173,18 +163,7 @@ SHUT_DOWN = "shutdown_date"
 
 
 def look(connection: Connection, today: datetime.date) -> Retired | None:
-    """Asks a server for a model.
-
-    Args:
-        connection: The way to it.
-        today: The day, to compare the day of a shutdown with.
-
-    Returns:
-        That the model is gone, or null: when it is there, and when the server does not tell.
-
-    Raises:
-        GenerationError: The key is not accepted.
-    """
+    """Asks a server for a model."""
     retrieve = connection.client.models.with_streaming_response.retrieve
     try:
         reply = connection.ask(retrieve, {"model": connection.host.model})
@@ -213,14 +192,7 @@ BEGINNING = 40
 
 
 class OpenAIImages(HostedSystem[Connection]):
-    """Asks the Images API of OpenAI or of a server like it, or a chat model that draws.
-
-    Args:
-        config: The config of the system; `OpenAIImagesOptions` are its parameters.
-
-    Raises:
-        GenerationError: A parameter is unknown or has a bad value, or there is no model.
-    """
+    """Asks the Images API of OpenAI or of a server like it, or a chat model that draws."""
 
     def __init__(self, config: SystemConfig) -> None:
         self._options = read_options(config)

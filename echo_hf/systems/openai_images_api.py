@@ -34,24 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What an answer holds.
-
-    Attributes:
-        picture: Its first picture, encoded as text; null when there is none.
-        pictures: How many there are.
-        text: What is said beside or instead of it.
-        revised_prompt: The prompt as the model rewrote it.
-        ended: Why it ends, in the server's word.
-        refusal: What the model, or a filter of what it drew, declines with.
-        refusal_stage: Which of the two it was.
-        model: Name of the model in the answer.
-        usage: Its tokens.
-        billed: The same as they are billed.
-        cost_usd: Price in US dollars, where the answer names one.
-        may_speak: Whether words alone are the model's answer: it came to its end, and they are all
-            that there is.
-        as_drawn: Size, quality and the like as the answer states them.
-    """
+    """What an answer holds."""
 
     picture: str | None = None
     pictures: int = 0
@@ -78,15 +61,7 @@ def read_document(text: str) -> Mapping[str, Any] | None:
 
 
 def drawn_from(said: Said, price: Price | None) -> Drawn:
-    """What becomes of a task.
-
-    Args:
-        said: The answer to it.
-        price: The config's; the answer's own goes before it.
-
-    Returns:
-        A picture, a refusal, words alone, or a failure; tokens and price with each of them.
-    """
+    """What becomes of a task."""
     cost = said.cost_usd if said.cost_usd is not None else cost_usd(price, said.billed)
     known = Drawn(
         Outcome.FAILED,
@@ -153,14 +128,7 @@ Send = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Asks one server, once for each call.
-
-    Attributes:
-        client: The client.
-        key: Its key, which stays out of every message.
-        host: Who is asked.
-        timeout_s: Longest wait for a whole answer, in seconds.
-    """
+    """Asks one server, once for each call."""
 
     client: OpenAI
     key: ApiKey
@@ -168,19 +136,7 @@ class Connection:
     timeout_s: float
 
     def ask(self, send: Send, arguments: Mapping[str, Any]) -> Reply:
-        """Sends a request.
-
-        Args:
-            send: One of the client's methods with a streamed response.
-            arguments: What it is called with.
-
-        Returns:
-            What came back, whatever its status.
-
-        Raises:
-            Passing: No answer came in time, or the connection failed or was cut.
-            TooMuchError: The answer is larger than any picture that is kept.
-        """
+        """Sends a request."""
         from openai import APIConnectionError, APIStatusError, APITimeoutError
 
         try:
@@ -216,18 +172,7 @@ class Connection:
 
 @contextmanager
 def connected(host: Host, timeout_s: float) -> Iterator[Connection]:
-    """Opens a connection; nothing is sent yet.
-
-    Args:
-        host: Who is to be asked.
-        timeout_s: Longest wait for a whole answer, in seconds.
-
-    Yields:
-        The connection.
-
-    Raises:
-        GenerationError: There is no usable key.
-    """
+    """Opens a connection; nothing is sent yet."""
     from openai import DefaultHttpxClient, OpenAI, Timeout
 
     key = host.key()
@@ -257,18 +202,7 @@ def arguments(
     size: str | None,
     further: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Everything that is sent for a task.
-
-    Args:
-        model: The model.
-        prompt: The instruction.
-        inputs: Its input pictures, in order.
-        size: Width and height as servers read them; null leaves it to the model.
-        further: What else the config asks for.
-
-    Returns:
-        The arguments of the client's method.
-    """
+    """Everything that is sent for a task."""
     # Not every version of the client knows every key: those that may be missing go beside it.
     asked: dict[str, Any] = {"model": model, "prompt": prompt, "n": 1}
     if size is not None:
@@ -279,14 +213,7 @@ def arguments(
 
 
 def read_images(document: Mapping[str, Any]) -> Said:
-    """What the answer of one of these addresses holds.
-
-    Args:
-        document: The answer.
-
-    Returns:
-        Its first picture and what is said beside it.
-    """
+    """What the answer of one of these addresses holds."""
     data = document.get("data")
     entries = [mapping(one) for one in data] if isinstance(data, list) else []
     first = entries[0] if entries else {}
@@ -349,17 +276,7 @@ def chat_address(client: OpenAI) -> Send:
 def chat_arguments(
     model: str, prompt: str, inputs: Sequence[SentInput], further: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Everything that is sent for a task.
-
-    Args:
-        model: The model.
-        prompt: The instruction.
-        inputs: Its input pictures, in order; they stand before the instruction.
-        further: What else the config asks for.
-
-    Returns:
-        The arguments of the client's method.
-    """
+    """Everything that is sent for a task."""
     pictures = [{"type": "image_url", "image_url": {"url": one.data_url}} for one in inputs]
     content = [*pictures, {"type": "text", "text": prompt}] if pictures else prompt
     return {
@@ -376,14 +293,7 @@ def choice_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read_chat(document: Mapping[str, Any]) -> Said:
-    """What a chat completion holds.
-
-    Args:
-        document: The answer.
-
-    Returns:
-        Its first picture and what is said beside or instead of it.
-    """
+    """What a chat completion holds."""
     choice = choice_of(document)
     message = mapping(choice.get("message"))
     pictures = list(dict.fromkeys(_pictures(message)))

@@ -17,17 +17,7 @@ from echo_hf.systems.journal import Entry
 
 @dataclass(frozen=True)
 class Plan:
-    """What one system is about to do.
-
-    Attributes:
-        system: Name of the system.
-        todo: Tasks to draw; those that failed before come last, so that they hold up no other.
-        stored: How many were drawn before.
-        stale: How many of those to draw were drawn before: from another prompt, other inputs, with
-            other settings, or with a picture that is gone.
-        cost_usd: What it may cost in US dollars; null when nothing is known of the price.
-        seconds: How long it may take; null when nothing was drawn yet to tell.
-    """
+    """What one system is about to do."""
 
     system: str
     todo: tuple[Task, ...]
@@ -45,20 +35,7 @@ def plan_of(
     concurrency: int,
     pictures: PictureStore,
 ) -> Plan:
-    """What a system has to do for the tasks of a benchmark.
-
-    Args:
-        config: The system.
-        tasks: The tasks.
-        entries: What it drew before, by sample.
-        signature: Digest of what decides its pictures now.
-        concurrency: Tasks at a time.
-        pictures: Where the pictures are that it drew.
-
-    Returns:
-        The plan; what was settled before under the same signature, for the same prompt and inputs,
-        is not done again.
-    """
+    """What a system has to do for the tasks of a benchmark."""
     done = {
         task.sample_id
         for task in tasks
@@ -86,16 +63,7 @@ def plan_of(
 
 
 def is_settled(task: Task, entry: Entry, pictures: PictureStore) -> bool:
-    """Whether something that was written down says what became of a task, whatever the settings.
-
-    Args:
-        task: The task.
-        entry: What was written down about its sample.
-        pictures: Where the pictures are.
-
-    Returns:
-        False for other words or inputs, for a failure, and where the picture is gone.
-    """
+    """Whether something that was written down says what became of a task, whatever the settings."""
     if not entry.settled or entry.sample_digest != task.sample_digest:
         return False
     return entry.image is None or _is_there(pictures.path(entry.image), entry.image_bytes)
@@ -178,15 +146,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """What is billed for a task; null where the answer does not say.
-
-    Attributes:
-        text_in: Tokens of text that were sent.
-        image_in: Tokens of pictures that were sent.
-        text_out: Tokens of text that came back, thinking included.
-        image_out: Tokens of pictures that came back.
-        pictures: How many pictures came back.
-    """
+    """What is billed for a task; null where the answer does not say."""
 
     text_in: int | None = None
     image_in: int | None = None
@@ -196,21 +156,7 @@ class Billed:
 
 
 def cost_usd(price: Price | None, billed: Billed) -> float | None:
-    """The price of a task.
-
-    Args:
-        price: The config's; null where it gives none.
-        billed: What was used.
-
-    Returns:
-        US dollars; null where a count or the price of what was used is not known. A price for a
-        picture stands for all of it, tokens included.
-
-    Example:
-        >>> cost_usd(Price(text_in=5, image_in=8, text_out=30, image_out=30, as_of="2026-11-21"),
-        ...          Billed(text_in=100, image_in=1000, text_out=0, image_out=4000))
-        0.1285
-    """
+    """The price of a task."""
     if price is None:
         return None
     if price.usd_per_image is not None:
@@ -226,12 +172,7 @@ def cost_usd(price: Price | None, billed: Billed) -> float | None:
 
 
 def added(*costs: float | None) -> float | None:
-    """The sum of several costs, null when one is not known.
-
-    Example:
-        >>> added(0.25, 0.5), added(0.25, None)
-        (0.75, None)
-    """
+    """The sum of several costs, null when one is not known."""
     known = [cost for cost in costs if cost is not None]
     return sum(known) if len(known) == len(costs) else None
 

@@ -39,14 +39,7 @@ class Rewritten(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What came of asking for a prompt.
-
-    Attributes:
-        prompt: The prompt; null when there is none.
-        failure: Why there is none.
-        usage: Tokens.
-        cost_usd: Price in US dollars, null when unknown.
-    """
+    """What came of asking for a prompt."""
 
     prompt: str | None
     failure: Failure | None
@@ -72,15 +65,7 @@ def instructions_digest() -> str:
 
 
 def rewriting(task: Task, max_tokens: int) -> Request:
-    """The question that is put to the language model.
-
-    Args:
-        task: The task; its pictures follow its words, in order.
-        max_tokens: Longest answer.
-
-    Returns:
-        The request.
-    """
+    """The question that is put to the language model."""
     data = as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
     turns = (
         Message("system", (Text(instructions()),)),
@@ -90,18 +75,7 @@ def rewriting(task: Task, max_tokens: int) -> Request:
 
 
 def written_by(engine: Engine, request: Request) -> Writing:
-    """Asks a language model for a prompt.
-
-    Args:
-        engine: The model's engine, which tries again by itself what may pass.
-        request: The question.
-
-    Returns:
-        The prompt, or why there is none.
-
-    Raises:
-        GenerationError: The engine cannot be used, or has no model.
-    """
+    """Asks a language model for a prompt."""
     completion = _completion(lambda: dict(engine.stream([request])))
     answer = parse(request, completion, b"")
     if isinstance(answer, Failure):
@@ -161,19 +135,7 @@ class RewriteOptions(Section):
 
 
 class Rewrite:
-    """Draws what a language model makes of a task.
-
-    A refusal of the writer is one of the request. What it wrote is kept until it is drawn, so that
-    a task which the artist is too busy for is not written twice; its tokens and price then go with
-    the attempt in which it wrote.
-
-    Args:
-        config: The config of the system; `RewriteOptions` are its parameters.
-
-    Raises:
-        GenerationError: A parameter is unknown or has a bad value, or the writer or the artist
-            cannot be made of them.
-    """
+    """Draws what a language model makes of a task."""
 
     def __init__(self, config: SystemConfig) -> None:
         _check_whole(config)
@@ -203,26 +165,11 @@ class Rewrite:
         }
 
     def preflight(self) -> Retired | None:
-        """Whether the artist's model is still there; the writer's first answer tells of its own.
-
-        Raises:
-            GenerationError: No task could succeed.
-        """
+        """Whether the artist's model is still there; the writer's first answer tells of its own."""
         return self._artist.preflight()
 
     def draw(self, task: Task) -> Drawn:
-        """Draws the picture that a task asks for.
-
-        Args:
-            task: The task.
-
-        Returns:
-            What became of it, with tokens and price of both.
-
-        Raises:
-            Passing: The artist is busy or out of reach.
-            GenerationError: No task could succeed.
-        """
+        """Draws the picture that a task asks for."""
         writing = self._writing(task)
         if writing.prompt is None:
             return _unwritten(writing)

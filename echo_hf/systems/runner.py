@@ -37,14 +37,7 @@ LONGEST_SLEEP_S = 3600.0
 
 
 class Pace:
-    """The beginning of tasks, spread evenly over time; for several threads.
-
-    Args:
-        per_minute: Most tasks begun in a minute; null for no limit.
-
-    Attributes:
-        stopped: Set when nothing is to begin any more; every wait ends then.
-    """
+    """The beginning of tasks, spread evenly over time; for several threads."""
 
     def __init__(self, per_minute: float | None = None) -> None:
         self._between_s = MINUTE_S / per_minute if per_minute else 0.0
@@ -53,22 +46,14 @@ class Pace:
         self.stopped = Event()
 
     def begin(self) -> bool:
-        """Waits until a task may begin.
-
-        Returns:
-            Whether it may; false when nothing is to begin any more.
-        """
+        """Waits until a task may begin."""
         # A wait that another task was told of meanwhile holds for this one, too.
         while not self.stopped.is_set() and (seconds := self._seconds_left()) > 0:
             self.stopped.wait(min(seconds, LONGEST_SLEEP_S))
         return not self.stopped.is_set()
 
     def hold(self, seconds: float) -> None:
-        """Lets no task begin for a while: the system asked for it.
-
-        Args:
-            seconds: How long, from now.
-        """
+        """Lets no task begin for a while: the system asked for it."""
         with self._lock:
             self._next = max(self._next, time.monotonic() + seconds)
 
@@ -89,13 +74,7 @@ _BACKOFF = wait_random_exponential(multiplier=1, max=60)
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What became of a task after all its attempts.
-
-    Attributes:
-        drawn: The last attempt's outcome, with tokens and price of all of them.
-        attempts: How many there were.
-        latency_s: Seconds that the last one took.
-    """
+    """What became of a task after all its attempts."""
 
     drawn: Drawn
     attempts: int
@@ -103,21 +82,7 @@ class Tried:
 
 
 def tried(system: System, task: Task, pace: Pace, attempts: int) -> Tried:
-    """Gives a task to a system, again when a failure may pass.
-
-    Args:
-        system: The system.
-        task: The task.
-        pace: When an attempt may begin; held for all tasks when the system asks to wait.
-        attempts: Most attempts.
-
-    Returns:
-        What became of it. A failure that did not pass, or one that nobody foresaw, has the
-        outcome `failed`.
-
-    Raises:
-        GenerationError: No task could succeed.
-    """
+    """Gives a task to a system, again when a failure may pass."""
     last = _Attempt(system, task, pace)
     retrying = Retrying(
         stop=stop_after_attempt(attempts),
@@ -162,12 +127,7 @@ class _Attempt:
             self.latency_s = time.monotonic() - began
 
     def ended(self, drawn: Drawn, cost_usd: float | None) -> Tried:
-        """The task after its last attempt.
-
-        Args:
-            drawn: What became of it.
-            cost_usd: What that costs beside the attempts that failed, null when unknown.
-        """
+        """The task after its last attempt."""
         if self._paid:
             told = (drawn.usage, *(one.usage for one in self._paid))
             used = [usage for usage in told if usage is not None]
@@ -204,14 +164,7 @@ def _not_passed(passing: Passing) -> Drawn:
 
 
 def failed_by(error: BaseException) -> Drawn:
-    """What becomes of a task that something unforeseen happened to.
-
-    Args:
-        error: What was raised.
-
-    Returns:
-        A failure that is named by its type.
-    """
+    """What becomes of a task that something unforeseen happened to."""
     kind = type(error).__name__
     said = without_secrets(" ".join(str(error).split()))[:LONGEST_TEXT]
     return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=kind, text=said or kind)
@@ -227,17 +180,7 @@ FIELDS: Mapping[str, TypeAdapter[Any]] = {
 
 
 def entry_of(task: Task, one: Tried, signature: str, pictures: PictureStore) -> Entry:
-    """Puts a picture away, and makes the entry about its task.
-
-    Args:
-        task: The task.
-        one: What became of it.
-        signature: Digest of what decided the picture.
-        pictures: Where the picture goes.
-
-    Returns:
-        The entry; `failed` where what came back is no picture.
-    """
+    """Puts a picture away, and makes the entry about its task."""
     drawn, digest = _stored(_fitting(_sound(one.drawn)), pictures)
     return Entry(
         sample_id=task.sample_id,
@@ -271,10 +214,7 @@ def _sound(drawn: Drawn) -> Drawn:
 
 
 def _fitting(drawn: Drawn) -> Drawn:
-    """What a journal reads back; anything else, such as an object of a library, is told beside it.
-
-    The picture is paid for: it is not lost for a number of some library's own.
-    """
+    """What a journal reads back; any other object is told beside it."""
     plain = {name: _plain_number(getattr(drawn, name)) for name in FIELDS}
     unfit = {name: value for name, value in plain.items() if not _fits(name, value)}
     kept: dict[str, Any] = {name: None if name in unfit else value for name, value in plain.items()}
@@ -349,16 +289,7 @@ def concurrency_of(limits: Limits, system: System) -> int:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One system at work.
-
-    Attributes:
-        system: The system, entered.
-        journal: Where its outputs are written down.
-        pictures: Where its pictures go.
-        limits: How hard it is worked.
-        signature: Digest of what decides its pictures.
-        watch: Told of each output.
-    """
+    """One system at work."""
 
     system: System
     journal: Journal
@@ -368,20 +299,7 @@ class Drawing:
     watch: Watcher
 
     def run(self, tasks: Iterable[Task]) -> list[Entry]:
-        """Draws tasks; what is under way when it is stopped is still waited for and kept.
-
-        A model that is found to be gone is not asked again: the tasks that are left retire.
-
-        Args:
-            tasks: What to draw.
-
-        Returns:
-            What became of them, in the order in which it was known.
-
-        Raises:
-            GenerationError: No task could succeed, or one after the other failed.
-            OSError: An output cannot be written down.
-        """
+        """Draws tasks; what is under way when it is stopped is still waited for and kept."""
         pace, waiting = Pace(self.limits.per_minute), iter(tasks)
         concurrency = concurrency_of(self.limits, self.system)
         running: set[Work] = set()
@@ -408,17 +326,7 @@ class Drawing:
         return entries + self._left(left, entries)
 
     def retire(self, tasks: Sequence[Task], retired: Retired) -> list[Entry]:
-        """Notes that nobody can draw tasks any more; nothing is asked.
-
-        A picture that was drawn with other settings stays: it cannot be had again.
-
-        Args:
-            tasks: What would have been drawn.
-            retired: What is known of the model.
-
-        Returns:
-            What became of the tasks.
-        """
+        """Notes that nobody can draw tasks any more; nothing is asked."""
         drawn = Drawn(
             Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT, code=retired.code, text=retired.text
         )
@@ -475,11 +383,7 @@ def _is_gone(entry: Entry) -> bool:
 
 
 class _Row:
-    """The failures in a row of a system that may be out of order.
-
-    Args:
-        system: Its name.
-    """
+    """The failures in a row of a system that may be out of order."""
 
     def __init__(self, system: str) -> None:
         self._system, self._failed = system, 0
@@ -496,16 +400,7 @@ class _Row:
 
 
 def broken(system: str, how: str, last: Entry) -> GenerationError:
-    """What to say of a system that only fails.
-
-    Args:
-        system: Its name.
-        how: How often it failed.
-        last: Its last failure.
-
-    Returns:
-        The error, with what that said.
-    """
+    """What to say of a system that only fails."""
     said = (last.text or "")[:LONGEST_REMARK]
     return GenerationError(
         f"system {system!r}: {how}, the last with {said!r}: mend that; the same command goes on "

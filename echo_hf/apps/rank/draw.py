@@ -21,12 +21,7 @@ LEAST_OUTPUTS = 2
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One system's output of a sample.
-
-    Attributes:
-        system: The system; no page ever has it.
-        output: Digest of the picture.
-    """
+    """One system's output of a sample."""
 
     system: str
     output: str
@@ -34,12 +29,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class RankedSample:
-    """A sample that people rank.
-
-    Attributes:
-        task: The sample.
-        outputs: What systems made of it, by name of the system.
-    """
+    """A sample that people rank."""
 
     task: Task
     outputs: tuple[Shown, ...]
@@ -47,14 +37,7 @@ class RankedSample:
 
 @dataclass(frozen=True)
 class Draw:
-    """The samples that people rank.
-
-    Attributes:
-        samples: Those that were drawn, in the order in which everybody gets them.
-        known: All samples with outputs, drawn or not, by id.
-        seed: What decided the draw, and decides in which order pictures are shown.
-        left_out: How many samples and outputs nobody can rank, by reason.
-    """
+    """The samples that people rank."""
 
     samples: tuple[RankedSample, ...]
     known: Mapping[str, RankedSample]
@@ -71,20 +54,7 @@ def drawn(
     seed: int,
     splits: Collection[str],
 ) -> Draw:
-    """Draws samples of which at least two systems have made a picture.
-
-    Args:
-        outputs: Rows of `OUTPUTS`.
-        benchmark: All tasks of the benchmark.
-        pictures: The run's pictures.
-        draw: Most samples of each split.
-        seed: Another seed draws others.
-        splits: Names of the splits.
-
-    Returns:
-        The draw: split by split, each in the order of sha256("seed:id"), so that a larger one
-        begins with the smaller one.
-    """
+    """Draws samples of which at least two systems have made a picture."""
     there = outputs_to_rate(outputs, benchmark)
     left_out: Counter[Reason] = Counter(there.left_out)
     shown = {name: _shown(rows, pictures) for name, rows in there.outputs.items()}
@@ -105,16 +75,7 @@ def drawn(
 
 
 def shuffled(sample: RankedSample, person: str, seed: int) -> tuple[Shown, ...]:
-    """The pictures of a sample in the order in which a person sees them.
-
-    Args:
-        sample: The sample.
-        person: Pseudonym of the person.
-        seed: Another seed gives another order.
-
-    Returns:
-        Its outputs, in an order that tells nothing of the systems.
-    """
+    """The pictures of a sample in the order in which a person sees them."""
 
     def place(one: Shown) -> str:
         return _digest(seed, person, sample.task.sample_id, one.system)

@@ -1,7 +1,4 @@
-"""The page of a person who ranks, as HTML: every text from a post is escaped, no system is named.
-
-What the page can do is in `board.js`; it only asks, and shows what comes back.
-"""
+"""The page of a person who ranks, as HTML: texts of posts are escaped, no system is named."""
 
 from __future__ import annotations
 
@@ -17,27 +14,13 @@ MOST_KEYS = 8
 
 
 def letter(item: int) -> str:
-    """What a picture is called on the page.
-
-    Example:
-        >>> letter(0), letter(7), letter(26)
-        ('A', 'H', 'A2')
-    """
+    """What a picture is called on the page."""
     again, at = divmod(item, len(LETTERS))
     return LETTERS[at] + (str(again + 1) if again else "")
 
 
 def board(view: View, address: Address, answer: int = 0) -> str:
-    """The page with a sample.
-
-    Args:
-        view: What it shows.
-        address: Where the page finds a picture, by its digest.
-        answer: Number of the request that this answers; the page waits for it.
-
-    Returns:
-        HTML.
-    """
+    """The page with a sample."""
     count = len(view.outputs)
     names = {
         "person": view.person,
@@ -58,12 +41,7 @@ def board(view: View, address: Address, answer: int = 0) -> str:
 
 
 def columns(count: int) -> int:
-    """How many pictures stand side by side on a wide screen.
-
-    Example:
-        >>> [columns(count) for count in (2, 3, 4, 6, 8, 9)]
-        [2, 3, 2, 3, 4, 5]
-    """
+    """How many pictures stand side by side on a wide screen."""
     return count if count < 4 else -(-count // 2)
 
 

@@ -40,17 +40,7 @@ SCRIPTS = (HERE.joinpath("board.js"),)
 def page(
     ranker: Ranker, people: People, address: Address, write: Callable[[], object]
 ) -> AskedPage:
-    """The page.
-
-    Args:
-        ranker: What it shows and writes down.
-        people: Who may rank.
-        address: Where it finds a picture.
-        write: Writes the table of ranks.
-
-    Returns:
-        What can be served.
-    """
+    """The page."""
 
     def opened(person: str) -> str:
         return board(ranker.view(person), address)
@@ -71,14 +61,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class HumanTable:
-    """The ranks that were written down.
-
-    Attributes:
-        path: The file.
-        rankings: How many samples were ranked, each time by one person, in the app.
-        kept: How many rows of the file come from elsewhere.
-        left_out: Rows of the log that are of pictures or samples that have changed, by reason.
-    """
+    """The ranks that were written down."""
 
     path: Path
     rankings: int
@@ -87,22 +70,7 @@ class HumanTable:
 
 
 def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
-    """Writes the ranks of the log into the run's `human.parquet`.
-
-    What a person ranked in the app takes the place of what the file has of that person and sample.
-    All other rows stay as they are.
-
-    Args:
-        root: The run's folder.
-        events: The events of the app.
-        draw: The samples and outputs as they are now.
-
-    Returns:
-        What was written; a killed process leaves the old file or the new.
-
-    Raises:
-        RunError: The file that is there cannot be read.
-    """
+    """Writes the ranks of the log into the run's `human.parquet`."""
     events = tuple(events)
     left_out: Counter[Reason] = Counter()
     rows = list(_rows(events, draw, left_out))
@@ -157,12 +125,7 @@ def _write(root: Path, rows: list[Row], before: pa.Table | None) -> None:
 
 @dataclass(frozen=True)
 class Ranks:
-    """A run whose outputs people rank.
-
-    Attributes:
-        folder: The run's folder.
-        ranker: What people see and do.
-    """
+    """A run whose outputs people rank."""
 
     folder: RunFolder
     ranker: Ranker
@@ -180,22 +143,7 @@ def ranks_of(
     seed: int = 0,
     splits: Collection[str] = (),
 ) -> Ranks:
-    """Opens a run for people to rank.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-        draw: Most samples of each split.
-        seed: Another seed draws others, and shows pictures in another order.
-        splits: Names of the splits; empty for both.
-
-    Returns:
-        What can be ranked.
-
-    Raises:
-        RunError: There is nothing to rank, or a table or the log cannot be read.
-        EchoError: The config or the benchmark cannot be read.
-    """
+    """Opens a run for people to rank."""
     for name in splits:
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))
@@ -229,19 +177,7 @@ def rank(
     anyone: bool = False,
     ready: Callable[[str], None],
 ) -> None:
-    """Serves the page until it is stopped; ranks are in `human.parquet` as soon as they are whole.
-
-    Args:
-        ranks: What is ranked.
-        place: Where the page is served.
-        people: Pseudonyms of those who may rank, or `auth`, as `people_of` reads them.
-        anyone: Whether whoever reaches the page may rank.
-        ready: Told the address.
-
-    Raises:
-        MissingExtraError: Gradio is not here.
-        RunError: The page cannot be served there, or to those.
-    """
+    """Serves the page until it is stopped; whole ranks are in `human.parquet` at once."""
     check_installed("`echo-hf rank`")
     admitted = people_of(people)
     check_reachable(place.host, admitted, anyone=anyone)

@@ -14,13 +14,7 @@ from echo_hf.apps.rank.draw import Draw, RankedSample, Shown, shuffled
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ranks of the pictures of one sample, by their place on the page.
-
-    Attributes:
-        ranks: From 1, the best, up to how many there are; equal ones are ties; null: not ranked.
-        barred: Places of single pictures that the person cannot rank; none of them has a rank.
-        impossible: Whether the person cannot rank any of them; the ranks are kept meanwhile.
-    """
+    """Ranks of the pictures of one sample, by their place on the page."""
 
     ranks: tuple[int | None, ...]
     barred: frozenset[int] = frozenset()
@@ -28,14 +22,7 @@ class Ranking:
 
     @classmethod
     def empty(cls, count: int) -> Self:
-        """A ranking that has yet to be made.
-
-        Args:
-            count: How many pictures there are.
-
-        Returns:
-            One without ranks.
-        """
+        """A ranking that has yet to be made."""
         return cls((None,) * count)
 
     @classmethod
@@ -59,12 +46,7 @@ class Ranking:
 
     @property
     def places(self) -> tuple[int | None, ...]:
-        """What is written down: ranks without gaps, null where a picture cannot be ranked.
-
-        Example:
-            >>> Ranking((3, 1, 3, None), frozenset({3})).places
-            (2, 1, 2, None)
-        """
+        """What is written down: ranks without gaps, null where a picture cannot be ranked."""
         if self.impossible:
             return (None,) * len(self.ranks)
         there = sorted({rank for rank in self.ranks if rank is not None})
@@ -72,31 +54,11 @@ class Ranking:
         return tuple(None if rank is None else known[rank] for rank in self.ranks)
 
     def place(self, item: int, rank: int) -> Ranking:
-        """Gives a picture a rank; it ties with those that have it already.
-
-        Args:
-            item: Place of the picture on the page, from 0.
-            rank: From 1 up to how many pictures there are.
-
-        Returns:
-            The ranking after that.
-        """
+        """Gives a picture a rank; it ties with those that have it already."""
         return self._with({item: rank})
 
     def insert(self, item: int, rank: int) -> Ranking:
-        """Gives a picture a rank of its own; those in the way move one down.
-
-        Args:
-            item: Place of the picture on the page, from 0.
-            rank: As for `place`.
-
-        Returns:
-            The ranking after that. Where the last rank would be pushed off, gaps are closed first.
-
-        Example:
-            >>> Ranking((1, 2, None)).insert(2, 1).ranks
-            (2, 3, 1)
-        """
+        """Gives a picture a rank of its own; those in the way move one down."""
         others = {at: one for at, one in enumerate(self.ranks) if one is not None and at != item}
         taken, end = set(others.values()), rank
         while end in taken:
@@ -157,17 +119,7 @@ PICTURE: Mapping[str, Callable[[Ranking, int], Ranking]] = {
 
 
 def changed(ranking: Ranking, kind: str, item: object, rank: object) -> Ranking | None:
-    """The ranking after what a page asked for.
-
-    Args:
-        ranking: The ranking before.
-        kind: What it asked for.
-        item: The picture, as the page names it; anything, as pages may send anything.
-        rank: The rank, likewise.
-
-    Returns:
-        The ranking after that; null where nothing of this kind can be done.
-    """
+    """The ranking after what a page asked for."""
     if kind == "impossible":
         return ranking.give_up()
     count = len(ranking.ranks)
@@ -187,19 +139,7 @@ OPEN = "open"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one person's page shows.
-
-    Attributes:
-        person: Pseudonym of the person.
-        sample: The sample.
-        number: Its number in the draw, from 1.
-        total: How many samples there are.
-        outputs: Its pictures in the order of the page.
-        ranking: The person's ranking of them so far.
-        saved: When the last action was written down; null before the first one.
-        can_undo: Whether there is an action to take back.
-        finished: The person's rankings that are complete, by sample.
-    """
+    """What one person's page shows."""
 
     person: str
     sample: RankedSample
@@ -214,12 +154,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """What became of something that a person did.
-
-    Attributes:
-        view: What the page shows next.
-        table_changes: Whether a ranking is complete that was not, or is another one, or none.
-    """
+    """What became of something that a person did."""
 
     view: View
     table_changes: bool
@@ -227,45 +162,17 @@ class Acted:
 
 @dataclass(frozen=True)
 class Ranker:
-    """Shows people samples, and writes down what they do.
-
-    Attributes:
-        log: The log of events.
-        draw: The samples.
-    """
+    """Shows people samples, and writes down what they do."""
 
     log: EventLog
     draw: Draw
 
     def view(self, person: str) -> View:
-        """What a person's page shows now.
-
-        Args:
-            person: Pseudonym of the person.
-
-        Returns:
-            The sample that they were at last, or the first.
-
-        Raises:
-            RunError: The log cannot be used.
-        """
+        """What a person's page shows now."""
         return self._state(person).view()
 
     def act(self, person: str, said: Mapping[str, Any]) -> Acted:
-        """Writes down what a person did; it is on the disk when this returns.
-
-        Args:
-            person: Pseudonym of the person.
-            said: What the page sent: `kind`, `subject` and, by kind, `item` and `rank`. Anything
-                may be in it: what is not understood, or is about another sample than the one that
-                the person is at (another window was faster), changes nothing.
-
-        Returns:
-            What became of it.
-
-        Raises:
-            RunError: The log cannot be used.
-        """
+        """Writes down what a person did; it is on the disk when this returns."""
         state = self._state(person)
         kind = said.get("kind")
         if said.get("subject") == state.sample.task.sample_id:

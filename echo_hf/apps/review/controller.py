@@ -34,37 +34,17 @@ PAYLOAD = ("id", "sample_digest", "reasons", "pictures", "note", "changes")
 
 @dataclass(frozen=True)
 class Ledger:
-    """The log of the app, and the file that the splits follow.
-
-    Attributes:
-        log: The log of events.
-        file: The file of decisions.
-    """
+    """The log of the app, and the file that the splits follow."""
 
     log: EventLog
     file: Path
 
     def decided(self) -> Decisions:
-        """What stands now.
-
-        Raises:
-            ReviewError: The file cannot be read.
-        """
+        """What stands now."""
         return read_decisions(self.file)
 
     def catch_up(self, subject: str | None = None) -> int:
-        """Writes down what the log has and the file has not.
-
-        Args:
-            subject: Only about this sample.
-
-        Returns:
-            How many lines were written.
-
-        Raises:
-            RunError: The log cannot be used.
-            ReviewError: The file cannot be read or written.
-        """
+        """Writes down what the log has and the file has not."""
         # Held from reading to writing: an older state must not be written after a newer one.
         busy = RunError(
             f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s: end it, and "
@@ -89,14 +69,7 @@ def payload_of(decision: Decision) -> dict[str, object]:
 
 
 def unsettled(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Decisions about one sample that contradict each other.
-
-    Args:
-        events: All events about it.
-
-    Returns:
-        The decisions, each by another person; none where they agree, or there is one.
-    """
+    """Decisions about one sample that contradict each other."""
     found = _standing(events)
     # Two people who say the same in other words agree.
     bare = [replace(one, payload=_said(one)) for one in found]
@@ -104,15 +77,7 @@ def unsettled(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def folded(events: Sequence[Event], written: Sequence[Decision]) -> Decision | None:
-    """The line that is still to be written about a sample.
-
-    Args:
-        events: All events about it but those of opening it, in their order; at least one.
-        written: The lines that are there.
-
-    Returns:
-        What stands after the last event; null where a line has taken it in.
-    """
+    """The line that is still to be written about a sample."""
     acts, last = events, events[-1]
     about = [one for one in written if one.id == last.subject]
     if max((one.event or 0 for one in about), default=0) >= last.id:
@@ -132,15 +97,7 @@ def folded(events: Sequence[Event], written: Sequence[Decision]) -> Decision | N
 
 
 def not_overruled(events: Sequence[Event], about: Sequence[Decision]) -> Sequence[Event]:
-    """Leaves out what was done before the last decision from the command line.
-
-    Args:
-        events: All events about a sample.
-        about: The lines about it, in the order of the file.
-
-    Returns:
-        The events that no line before that decision has taken in.
-    """
+    """Leaves out what was done before the last decision from the command line."""
     by_hand = [place for place, one in enumerate(about) if one.event is None]
     before = about[: by_hand[-1]] if by_hand else ()
     taken_in = max((one.event or 0 for one in before), default=0)
@@ -186,14 +143,7 @@ def is_settled(last: Decision | None, row: Row) -> bool:
 
 
 def waits(row: Row, last: Decision | None, person: str, own: Collection[str]) -> bool:
-    """Whether a sample waits for a person.
-
-    Args:
-        row: Its row, as the model and the rules made it.
-        last: The decision that stands about it; null for none.
-        person: Pseudonym of the person.
-        own: Ids of samples that the person has decided about: what they flagged, others look at.
-    """
+    """Whether a sample waits for a person."""
     if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
         return True
     if last.decision == "flag":
@@ -206,15 +156,7 @@ ACTIONS = ("keep", "remove", "flag", "edit")
 
 @dataclass(frozen=True)
 class Desk:
-    """Shows people samples, and writes down what they decide.
-
-    Attributes:
-        cases: The samples of the last build.
-        duplicates: Samples that equal another one: that one's id.
-        root: The run's folder.
-        pictures: Its pictures.
-        log: The log of events.
-    """
+    """Shows people samples, and writes down what they decide."""
 
     cases: Mapping[str, Case]
     duplicates: Mapping[str, str]
@@ -224,13 +166,7 @@ class Desk:
 
     @classmethod
     def of(cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path) -> Desk:
-        """A desk whose samples stand in the order in which they should be looked at.
-
-        Args:
-            cases: The samples of the last build.
-            duplicates: Samples that equal another one: that one's id.
-            root: The run's folder.
-        """
+        """A desk whose samples stand in the order in which they should be looked at."""
         order = sorted(
             cases.values(),
             key=lambda case: triage(case.row, case.notices, duplicates.get(case.row["id"])).turn,
@@ -250,20 +186,7 @@ class Desk:
         return Leases(self.log, APP)
 
     def view(self, person: str, *, form: Form | None = None, **said: str) -> View:
-        """What a person's page shows now.
-
-        Args:
-            person: Pseudonym of the person.
-            form: What the person typed, where it could not be saved.
-            **said: `problem` or `told`.
-
-        Returns:
-            The sample that they were at last, or the first that is theirs to look at.
-
-        Raises:
-            RunError: The log cannot be used.
-            ReviewError: The file of decisions cannot be read.
-        """
+        """What a person's page shows now."""
         own, decided = self.log.events(APP, person=person), self.ledger.decided()
         here = next((one.subject for one in reversed(own) if one.subject in self.cases), None)
         subject = here or self._go(person, decided, None) or next(iter(self.cases))
@@ -271,21 +194,7 @@ class Desk:
         return self._view(person, subject, decided, own, form, **said)
 
     def act(self, person: str, said: Mapping[str, Any]) -> View:
-        """Writes down what a person did; it is on the disk when this returns.
-
-        Args:
-            person: Pseudonym of the person.
-            said: What the page sent: `kind`, `subject`, `base`, and by kind `form`, `event` or
-                `wanted`. Anything may be in it: what is not understood, or is about another sample
-                than the one that the person is at, changes nothing.
-
-        Returns:
-            What the page shows next.
-
-        Raises:
-            RunError: The log cannot be used.
-            ReviewError: The file of decisions cannot be read or written.
-        """
+        """Writes down what a person did; it is on the disk when this returns."""
         now = self.view(person)
         kind, subject = said.get("kind"), now.case.row["id"]
         if said.get("subject") != subject:

@@ -27,15 +27,7 @@ NUMBERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,
 
 @dataclass(frozen=True)
 class Form:
-    """What stands in the fields.
-
-    Attributes:
-        prompt: The prompt.
-        quality: Benchmark, Analysis or Trash.
-        note: The reviewer's words.
-        roles: The role of each picture that was not cut out, by digest.
-        boxes: Role and numbers of each box, as they were typed.
-    """
+    """What stands in the fields."""
 
     prompt: str
     quality: str
@@ -45,12 +37,7 @@ class Form:
 
     @classmethod
     def read(cls, given: object, shown: Form) -> Form:
-        """Reads what a page sent, which may be anything.
-
-        Args:
-            given: What was sent.
-            shown: What stands in the fields where nothing, or nothing that can be read, was sent.
-        """
+        """Reads what a page sent, which may be anything."""
         said = given if isinstance(given, Mapping) else {}
         roles = said.get("roles")
         boxes = said.get("boxes")
@@ -64,13 +51,7 @@ class Form:
 
 
 def form_of(row: Mapping[str, Any], changes: Changes | None, note: str | None) -> Form:
-    """The fields for a sample.
-
-    Args:
-        row: Its row with the changes that stand.
-        changes: These changes.
-        note: The note that stands.
-    """
+    """The fields for a sample."""
     roles: dict[str, str] = {}
     boxes: list[tuple[str, str]] = []
     for role in (INPUT, OUTPUT):
@@ -87,18 +68,7 @@ def own_note(last: Decision | None, person: str) -> str | None:
 
 
 def edit_of(row: Mapping[str, Any], form: Form) -> Edit:
-    """The edit that the fields ask for.
-
-    Args:
-        row: The sample's row, as the model and the rules made it.
-        form: The fields.
-
-    Returns:
-        The edit, of the whole sample as the fields show it.
-
-    Raises:
-        ReviewError: A box is not four numbers.
-    """
+    """The edit that the fields ask for."""
     boxes = None
     if row["screenshot"] and (form.boxes or row["is_screenshot"]):
         boxes = [(role, _numbers(text)) for role, text in form.boxes]
@@ -135,28 +105,7 @@ TOLD = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed
 
 @dataclass(frozen=True)
 class View:
-    """What one person's page shows.
-
-    Attributes:
-        person: Pseudonym of the person.
-        case: The sample.
-        pictures: Where its pictures lie.
-        shown: Its row with the changes that stand.
-        form: What stands in the fields.
-        triage: What the rules say of it.
-        open_reasons: Why it is still open.
-        decision: What stands about it; null for nothing.
-        conflict: Decisions that contradict each other.
-        base: Number of the last event about it; 0 for none.
-        number: Its place in the queue, from 1.
-        total: How many samples there are.
-        done: How many are kept or removed as they are.
-        lent: Who else has it, if anybody.
-        can_undo: Whether the person has something to take back.
-        saved: When the person's last action was written down.
-        problem: Why the last action was refused.
-        told: What the last action did.
-    """
+    """What one person's page shows."""
 
     person: str
     case: Case
@@ -183,15 +132,7 @@ TITLES = {INPUT: "Inputs", OUTPUT: "Outputs", "neither": "Other pictures of the 
 
 
 def pictures(view: View, address: Address) -> str:
-    """The pictures by their role, each with buttons for another one.
-
-    Args:
-        view: What the page shows.
-        address: Where the page finds a picture, by its digest.
-
-    Returns:
-        HTML.
-    """
+    """The pictures by their role, each with buttons for another one."""
     shown: dict[str, list[str]] = {role: [] for role in TITLES}
     for digest, role, is_cut in _every(view):
         shown[role].append(_card(digest, role, is_cut, digest in view.case.taken, address))
@@ -206,15 +147,7 @@ def _group(role: str, cards: list[str]) -> str:
 
 
 def screenshot(view: View, address: Address) -> str:
-    """The screenshot with its boxes, and their numbers to change.
-
-    Args:
-        view: What the page shows.
-        address: Where the page finds a picture, by its digest.
-
-    Returns:
-        HTML; nothing where there is no screenshot.
-    """
+    """The screenshot with its boxes, and their numbers to change."""
     digest = view.case.row["screenshot"]
     if digest is None:
         return ""
@@ -307,16 +240,7 @@ KEYS = (
 
 
 def desk_page(view: View, address: Address, answer: int = 0) -> str:
-    """The page with a sample.
-
-    Args:
-        view: What it shows.
-        address: Where the page finds a picture, by its digest.
-        answer: Number of the request that this answers; the page waits for it.
-
-    Returns:
-        HTML.
-    """
+    """The page with a sample."""
     names = {
         "person": view.person,
         "subject": view.case.row["id"],

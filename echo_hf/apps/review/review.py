@@ -33,19 +33,7 @@ from echo_hf.reasons import Reject
 
 
 def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> Desk:
-    """Opens a run for people to review.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs.
-
-    Returns:
-        What can be reviewed, with all that the log had and the file of decisions had not.
-
-    Raises:
-        RunError: Nothing was built yet, or the log cannot be used.
-        ReviewError: There is no sample, or the file of decisions cannot be read.
-    """
+    """Opens a run for people to review."""
     with opened(config, runs, writes=False) as pipeline:
         cases = read_cases(pipeline)
         if not cases:
@@ -63,19 +51,7 @@ def review(
     anyone: bool = False,
     ready: Callable[[str], None],
 ) -> None:
-    """Serves the page until it is stopped; a decision is in the file before the page moves on.
-
-    Args:
-        desk: What is reviewed.
-        place: Where the page is served.
-        people: Pseudonyms of those who may review, or `auth`, as `people_of` reads them.
-        anyone: Whether whoever reaches the page may review.
-        ready: Told the address.
-
-    Raises:
-        MissingExtraError: Gradio is not here.
-        RunError: The page cannot be served there, or to those.
-    """
+    """Serves the page until it is stopped; a decision is in the file before the page moves on."""
     check_installed("`echo-hf review --app`")
     admitted = people_of(people)
     check_reachable(place.host, admitted, anyone=anyone)
@@ -123,17 +99,7 @@ SCRIPTS = (HERE.joinpath("boxes.js"), HERE.joinpath("page.js"))
 
 
 def page(desk: Desk, people: People, address: Address, saved: Callable[[View], None]) -> AskedPage:
-    """The page.
-
-    Args:
-        desk: What it shows and writes down.
-        people: Who may review.
-        address: Where it finds a picture.
-        saved: Told of each answer before it is shown.
-
-    Returns:
-        What can be served.
-    """
+    """The page."""
 
     def shown(view: View, answer: int = 0) -> str:
         saved(view)

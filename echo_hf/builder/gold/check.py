@@ -53,14 +53,7 @@ OPTION = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Setting:
-    """What is checked against what.
-
-    Attributes:
-        config: Target, engines and options of the stages.
-        gold: Folder of the gold.
-        posts: Where its posts are.
-        where: What to call that.
-    """
+    """What is checked against what."""
 
     config: Config
     gold: Path
@@ -71,20 +64,7 @@ class Setting:
 def setting_of(
     config: Config | Path | str | None, engine: EngineChoice | None, gold: Path | str | None
 ) -> Setting:
-    """Puts together what is checked against what.
-
-    Args:
-        config: Names the engines, the stages' options and, for gold of its own, target and posts.
-        engine: Takes the place of all engines of the config.
-        gold: A folder of gold about the config's target; the bundled one when null, whose target
-            is its own.
-
-    Returns:
-        The setting.
-
-    Raises:
-        ConfigError: There is neither a config nor an engine, or no config for the gold.
-    """
+    """Puts together what is checked against what."""
     if config is None and engine is None:
         raise ConfigError(TWO_WAYS)
     if config is None and gold is not None:
@@ -110,24 +90,7 @@ def setting_of(
 def engine_choice(
     kind: str | None, model: str | None = None, options: Sequence[str] = ()
 ) -> EngineChoice | None:
-    """An engine as the command line names it.
-
-    Args:
-        kind: Its kind; null when none is named.
-        model: Its model.
-        options: Further options, `KEY=VALUE` each; values are read as in a config.
-
-    Returns:
-        The engine, if one is named.
-
-    Raises:
-        ConfigError: There is no such kind, or an option is none, names it, is given twice, or is a
-            secret.
-
-    Example:
-        >>> engine_choice("auto", "org/model", ["temperature=0.5"])
-        EngineChoice(kind='auto', model='org/model', temperature=0.5)
-    """
+    """An engine as the command line names it."""
     if kind is None:
         if model is not None or options:
             raise ConfigError(f"a model or an option without an engine: {TWO_WAYS}")
@@ -181,17 +144,7 @@ NO_LINE = {
 
 @dataclass(frozen=True)
 class StageCheck:
-    """One stage under one engine.
-
-    Attributes:
-        stage: The stage.
-        engine: Kind and options of the engine.
-        digest: Sha256 of all that decided its answers: prompt, schema, parameters, engine.
-        describe: What that was made from.
-        measures: How well it did.
-        failed: Rows without an answer, by reason.
-        fill: Calls, tokens and cost.
-    """
+    """One stage under one engine."""
 
     stage: str
     engine: EngineChoice

@@ -28,16 +28,7 @@ File = tuple[str, str | int]
 
 
 def check_prompts(lines: Sequence[ExtractLine], posts: GoldPosts) -> None:
-    """Refuses a sample whose prompt nobody wrote.
-
-    Args:
-        lines: The samples of threads that are there.
-        posts: The posts and their threads.
-
-    Raises:
-        GoldError: A prompt is not made of what the posts of its thread and the descriptions of
-            their pictures say.
-    """
+    """Refuses a sample whose prompt nobody wrote."""
     threads = {row["root_url"]: row["posts"] for row in posts.threads.to_list()}
     for line in lines:
         written = SpanIndex(list(_texts(threads[line.root_url])))
@@ -51,16 +42,7 @@ def check_prompts(lines: Sequence[ExtractLine], posts: GoldPosts) -> None:
 
 
 def check_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> None:
-    """Refuses completions of what is no template, or that no output shows.
-
-    Args:
-        lines: What people said about pictures that are there.
-        posts: The posts and their threads.
-
-    Raises:
-        GoldError: A prompt has no blanks, or not the one that a value is given for, or the
-            picture of a completion is no output.
-    """
+    """Refuses completions of what is no template, or that no output shows."""
     roles = {_file(one, posts): one.role for line in lines for one in line.pictures}
     for line in lines:
         for one in line.filled:
@@ -69,21 +51,7 @@ def check_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> None:
 
 
 def unknown_blanks(prompt: str, names: Sequence[str]) -> list[str]:
-    """Names of blanks that a template lacks; one without a name may be called anything.
-
-    Args:
-        prompt: A template.
-        names: What its blanks are called, with or without their marks.
-
-    Returns:
-        Those that it has no place for.
-
-    Example:
-        >>> unknown_blanks("a [PET] with a ____", ["pet", "hat"])
-        []
-        >>> unknown_blanks("a [PET] with a ____", ["PET", "hat", "dress"])
-        ['dress']
-    """
+    """Names of blanks that a template lacks; one without a name may be called anything."""
     written = list(_written(prompt))
     known = {folded(name) for one in written for name in (one, inside(one), name_of(one))}
     strange = [
@@ -138,30 +106,12 @@ def _texts(posts: Sequence[Row]) -> Iterator[str]:
 
 
 def addresses_of(gold: Gold) -> set[str]:
-    """Every post that gold names.
-
-    Args:
-        gold: The lines.
-
-    Returns:
-        Addresses in their canonical form.
-    """
+    """Every post that gold names."""
     return {url for lines in gold.lines.values() for line in lines for url in _named(line)}
 
 
 def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
-    """Refuses gold that does not fit the posts, or itself.
-
-    Args:
-        gold: All lines, of both halves.
-        posts: The posts and their threads.
-        where: What the posts were read from, for messages.
-
-    Raises:
-        GoldError: A line names a post, a picture or a sample that is not there, or words that
-            stand nowhere; a picture stands in two lines or has two roles; a completion is of no
-            template or no output; or a thread is in both halves.
-    """
+    """Refuses gold that does not fit the posts, or itself."""
     _check_posts(gold, posts, where)
     for lines in gold.lines.values():
         for line in lines:
@@ -181,15 +131,7 @@ def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
 
 
 def root_of(line: Line, posts: GoldPosts) -> str:
-    """The root of the thread that a line speaks of.
-
-    Args:
-        line: A line whose posts are there.
-        posts: The posts and their threads.
-
-    Returns:
-        Its address.
-    """
+    """The root of the thread that a line speaks of."""
     return posts.root_of[next(_named(line))]
 
 

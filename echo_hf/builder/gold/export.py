@@ -29,14 +29,7 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class ReviewedThread:
-    """A thread and its samples.
-
-    Attributes:
-        root: Address of its topmost known post.
-        samples: Rows of its samples, with what reviewers changed.
-        kept: Ids of those that were kept; all others were removed.
-        posts: Its posts, depth first.
-    """
+    """A thread and its samples."""
 
     root: str
     samples: Sequence[Row]
@@ -69,14 +62,7 @@ class ReviewedThread:
 
 
 def why_not(thread: ReviewedThread) -> NotGold | None:
-    """Why a thread cannot be gold.
-
-    Args:
-        thread: The thread.
-
-    Returns:
-        The reason; null where it can.
-    """
+    """Why a thread cannot be gold."""
     kept = [row for row in thread.samples if row["id"] in thread.kept]
     if any(row["prompt_fill_blank"] for row in thread.samples):
         return NotGold.COMPLETION
@@ -87,14 +73,7 @@ def why_not(thread: ReviewedThread) -> NotGold | None:
 
 
 def extract_line(thread: ReviewedThread) -> Line:
-    """The line of `extract.jsonl`.
-
-    Args:
-        thread: A thread that can be gold.
-
-    Returns:
-        The line; feedback that was found may be read so or not, since nobody reviewed it.
-    """
+    """The line of `extract.jsonl`."""
     said: set[str] = set()
     return {
         "root_url": thread.root,
@@ -103,15 +82,7 @@ def extract_line(thread: ReviewedThread) -> Line:
 
 
 def roles_lines(thread: ReviewedThread, pictures: Mapping[str, Digests]) -> Iterator[Line]:
-    """The lines of `roles.jsonl`.
-
-    Args:
-        thread: A thread that can be gold, without a screenshot.
-        pictures: Digests of each post's pictures in the order of its file.
-
-    Yields:
-        A line for each sample that was kept. Pictures of removed ones stand in none.
-    """
+    """The lines of `roles.jsonl`."""
     kept = [row for row in thread.samples if row["id"] in thread.kept]
     lost = {one for row in thread.samples if row["id"] not in thread.kept for one in _shown(row)}
     lines: dict[str, list[Line]] = {row["id"]: [] for row in kept}
@@ -159,15 +130,7 @@ def _near(thread: ReviewedThread, place: int, kept: Sequence[Row]) -> Row:
 
 @dataclass(frozen=True)
 class ExportedGold:
-    """What was made of reviews.
-
-    Attributes:
-        folder: Where it was written.
-        threads: Threads in it.
-        samples: Samples in it.
-        pictures: Pictures whose role is in it.
-        left_out: Reviewed samples that are not in it, or not wholly, by reason.
-    """
+    """What was made of reviews."""
 
     folder: Path
     threads: int
@@ -189,24 +152,7 @@ class ExportedGold:
 def export_gold(
     config: Config | Path | str, folder: Path, *, runs: Path | str = RUNS
 ) -> ExportedGold:
-    """Writes what reviewers decided as gold for `check-engine`.
-
-    A thread is exported when all of its samples were kept or removed as they are now. What was
-    removed is optional there where its words stand in the thread, and else no sample. Verdicts on
-    feedback, tasks and hazards are not what reviewers are asked about: there is no gold of them.
-
-    Args:
-        config: The config, or the path of its file.
-        folder: Where to write; new or empty.
-        runs: Folder of runs.
-
-    Returns:
-        What was written, and what was left out.
-
-    Raises:
-        RunError: Nothing was built yet.
-        GoldError: There is nothing to write, or something is in the folder.
-    """
+    """Writes what reviewers decided as gold for `check-engine`."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise GoldError(f"{str(folder)!r} is not empty: name a new folder")
     with opened(config, runs, writes=False) as pipeline:

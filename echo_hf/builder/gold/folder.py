@@ -83,17 +83,7 @@ NEAR = 0.75
 
 
 def read_gold(folder: Path | str) -> Gold:
-    """Reads what people wrote down about posts.
-
-    Args:
-        folder: A folder with any of the files that `LINES` names, `<name>.jsonl` each.
-
-    Returns:
-        The lines, addresses in their canonical form.
-
-    Raises:
-        GoldError: The folder holds none of them, or one of their lines is not of the format.
-    """
+    """Reads what people wrote down about posts."""
     folder = Path(folder)
     if not folder.is_dir():
         raise GoldError(f"no folder {str(folder)!r}: expected one with {_names()}")
@@ -177,16 +167,7 @@ Digests = tuple[str | None, ...]
 def placed_pictures(
     records: Iterable[tuple[str, Post]], collected: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> dict[str, Digests]:
-    """The pictures of posts in the order of their file.
-
-    Args:
-        records: The posts as a source reads them, each with the folder of its file.
-        collected: The pictures of each post as collection keeps them.
-
-    Returns:
-        For each post the digests of its pictures, null for one that is not there; of a post that
-        is there more than once, those of the record with most pictures that are there.
-    """
+    """The pictures of posts in the order of their file."""
     placed: dict[str, Digests] = {}
     for folder, post in records:
         known = collected.get(post.url, ())
@@ -224,15 +205,7 @@ KEEP = 5
 
 @dataclass(frozen=True)
 class GoldPosts:
-    """Posts and threads.
-
-    Attributes:
-        read: What became of the records.
-        posts: The posts, each once.
-        threads: Their reply trees, all of them.
-        pictures: Digests of each post's pictures in the order of its file; null for one that is
-            not there.
-    """
+    """Posts and threads."""
 
     read: StageResult
     posts: Dataset
@@ -249,16 +222,7 @@ class GoldPosts:
 def read_posts(
     entries: Sequence[Posts], addresses: Iterable[str], pictures: PictureStore
 ) -> GoldPosts:
-    """Reads the posts that are named, and all others of their threads.
-
-    Args:
-        entries: Where the posts are.
-        addresses: Those that are named, in their canonical form.
-        pictures: Where the bytes of their pictures go.
-
-    Returns:
-        The posts and their threads; what names nothing that is there is left out.
-    """
+    """Reads the posts that are named, and all others of their threads."""
     records = read_records(entries)
     parsed = list(_parsed(records))
     rows = list(_near(parsed, set(addresses)))

@@ -28,16 +28,7 @@ from echo_hf.samples.shown_images import pictures_of
 
 @dataclass(frozen=True)
 class GoldRoles:
-    """What people said about the pictures that a stage is shown of one sample, by their digests.
-
-    Attributes:
-        key: The sample.
-        roles: Role of each picture.
-        screenshots: For each screenshot the pictures that show it, one or several.
-        completions: Pictures with the completed prompts that they show.
-        places: What each picture is called, for whoever looks for a mistake.
-        skipped: Pictures that nobody said anything about.
-    """
+    """What people said about the pictures that a stage is shown of one sample, by their digests."""
 
     key: Key
     roles: Mapping[str, str]
@@ -50,16 +41,7 @@ class GoldRoles:
 def gold_roles(
     samples: Sequence[Row], lines: Sequence[RolesLine], posts: GoldPosts
 ) -> list[GoldRoles]:
-    """What people said about the pictures that `roles` is shown.
-
-    Args:
-        samples: The rows it reads; of Trash and of samples without pictures it is shown nothing.
-        lines: What people wrote down.
-        posts: The posts.
-
-    Returns:
-        One for each sample with pictures.
-    """
+    """What people said about the pictures that `roles` is shown."""
     by_key = {line.key: line for line in lines}
     # A picture that a sample does not use may stand in the line of another one of its thread.
     role_at = {
@@ -71,16 +53,7 @@ def gold_roles(
 
 
 def score_roles(gold: Sequence[GoldRoles], found: Mapping[Key, FoundRoles]) -> list[Scored]:
-    """Compares the roles of pictures.
-
-    Args:
-        gold: What people wrote down.
-        found: What an engine said, by sample.
-
-    Returns:
-        The share of pictures with the right role, precision and recall of screenshots, the share
-        of completions whose prompt is right, and how many of those that were made are.
-    """
+    """Compares the roles of pictures."""
     answered = [(one, found[one.key]) for one in gold if one.key in found]
     shots = _covered(gold, found, [len(one.screenshots) for one in gold])
     blanks = _covered(gold, found, [len(one.completions) for one in gold])
@@ -192,13 +165,7 @@ RoleBox = tuple[str, Pixels]
 
 @dataclass(frozen=True)
 class Comparison:
-    """A screenshot as people took it apart, and as an engine did.
-
-    Attributes:
-        thread: Root of its thread.
-        gold: What people wrote down.
-        found: What the engine said; null where it gave no answer.
-    """
+    """A screenshot as people took it apart, and as an engine did."""
 
     thread: str
     gold: ScreenshotLine
@@ -221,11 +188,7 @@ class Comparison:
 
     @cached_property
     def pairs(self) -> dict[int, tuple[int, float]]:
-        """For boxes that people drew, by number, the engine's and how far the two are the same.
-
-        Of all ways to pair the boxes it is the one where they are so most; boxes that share nothing
-        are no pair. Roles do not count.
-        """
+        """For boxes that people drew, by number, the engine's and how far the two are the same."""
         table = np.array(
             [
                 [intersection_over_union(one, other) for _, other in self.given]
@@ -243,17 +206,7 @@ def compared_screenshots(
     found: Mapping[str, FoundScreenshot],
     posts: GoldPosts,
 ) -> tuple[list[Comparison], int]:
-    """Puts what an engine said beside what people wrote down.
-
-    Args:
-        samples: The rows that `screenshots` reads.
-        lines: What people wrote down.
-        found: What the engine said, by id of the row.
-        posts: The posts.
-
-    Returns:
-        One for each row whose screenshot people took apart, and how many they did not.
-    """
+    """Puts what an engine said beside what people wrote down."""
     line_of = {(posts.root_of[line.post_url], digest_of(line, posts)): line for line in lines}
     keyed = [(row, (sample_key(row)[0], row["screenshot"])) for row in samples]
     made = [
@@ -265,17 +218,7 @@ def compared_screenshots(
 
 
 def score_screenshots(every: Sequence[Comparison], skipped: int = 0) -> list[Scored]:
-    """Compares boxes, roles and prompts.
-
-    Args:
-        every: The screenshots.
-        skipped: How many others the engine was shown.
-
-    Returns:
-        Over the boxes that share something with an engine's, how far they are the same
-        (intersection over union); precision and recall of boxes that are so by half or more, and
-        the share of these with the right role; the similarity of prompts.
-    """
+    """Compares boxes, roles and prompts."""
     wanted = sum(len(one.wanted) for one in every)
     answered = sum(len(one.wanted) for one in every if one.found)
     return [

@@ -46,30 +46,14 @@ Key = tuple[str, str]
 
 
 def posts_to_score(lines: Sequence[RelevanceLine], posts: GoldPosts) -> Dataset:
-    """The posts that people scored, as `relevance` reads them.
-
-    Args:
-        lines: The scores.
-        posts: The posts.
-
-    Returns:
-        One row a post, each to be scored: people only score what a search would have found.
-    """
+    """The posts that people scored, as `relevance` reads them."""
     wanted = {line.url for line in lines}
     rows = (row for row in posts.posts.to_list() if row["url"] in wanted)
     return _dataset(POSTS, [{**row, "keywords": row["keywords"] or None} for row in rows])
 
 
 def threads_to_read(lines: Sequence[ExtractLine], posts: GoldPosts) -> Dataset:
-    """The threads whose samples people wrote down, as `extract` reads them.
-
-    Args:
-        lines: The samples.
-        posts: The posts and their threads.
-
-    Returns:
-        One row a thread.
-    """
+    """The threads whose samples people wrote down, as `extract` reads them."""
     wanted = {line.root_url for line in lines}
     rows = [row for row in posts.threads.to_list() if row["root_url"] in wanted]
     return _dataset(THREADS, rows)
@@ -78,17 +62,7 @@ def threads_to_read(lines: Sequence[ExtractLine], posts: GoldPosts) -> Dataset:
 def samples_to_look_at(
     lines: Sequence[ExtractLine], roles: Sequence[RolesLine], posts: GoldPosts, target: Target
 ) -> Dataset:
-    """The samples that people wrote down, in context, as `roles` reads them.
-
-    Args:
-        lines: The samples.
-        roles: What people said about their pictures; a sample without a line is left out.
-        posts: The posts and their threads.
-        target: The model that people talk about.
-
-    Returns:
-        One row a sample, whose provenance names the gold sample it is.
-    """
+    """The samples that people wrote down, in context, as `roles` reads them."""
     threads = threads_to_read(lines, posts)
     said = {line.root_url: line.samples for line in lines}
     stage = Extract(target, ONE_PART)
@@ -107,16 +81,7 @@ def samples_to_look_at(
 
 
 def samples_to_judge(samples: Dataset, roles: Sequence[RolesLine], posts: GoldPosts) -> Dataset:
-    """The samples with the roles that people gave their pictures, as `feedback` reads them.
-
-    Args:
-        samples: The samples as `roles` reads them.
-        roles: What people said about their pictures.
-        posts: The posts.
-
-    Returns:
-        One row a sample, of a template one for each completion.
-    """
+    """The samples with the roles that people gave their pictures, as `feedback` reads them."""
     said = {line.key: line for line in roles}
     rows = [
         row
@@ -129,43 +94,19 @@ def samples_to_judge(samples: Dataset, roles: Sequence[RolesLine], posts: GoldPo
 def samples_to_take_apart(
     samples: Dataset, roles: Sequence[RolesLine], posts: GoldPosts
 ) -> Dataset:
-    """The samples that show a conversation or a collage, as `screenshots` reads them.
-
-    Args:
-        samples: The samples as `roles` reads them.
-        roles: What people said about their pictures.
-        posts: The posts.
-
-    Returns:
-        One row a screenshot.
-    """
+    """The samples that show a conversation or a collage, as `screenshots` reads them."""
     rows = samples_to_judge(samples, roles, posts).to_list()
     return _dataset(SAMPLES_IN_CONTEXT, [row for row in rows if row["screenshot"]])
 
 
 def sample_key(row: Row) -> Key:
-    """Which gold sample a row was made from.
-
-    Args:
-        row: A row that `samples_to_look_at` gave, or that a stage made of one.
-
-    Returns:
-        Root of its thread and squeezed prompt.
-    """
+    """Which gold sample a row was made from."""
     root, prompt = json.loads(row["provenance"])["gold"]
     return root, prompt
 
 
 def digest_of(picture: PictureAt | ScreenshotLine, posts: GoldPosts) -> str | None:
-    """Sha256 of a picture that gold names.
-
-    Args:
-        picture: Its post and position.
-        posts: The posts.
-
-    Returns:
-        The digest; null when its bytes are not there.
-    """
+    """Sha256 of a picture that gold names."""
     return posts.pictures[picture.post_url][picture.index]
 
 
@@ -255,14 +196,7 @@ Answered = tuple[str, str]
 
 @dataclass(frozen=True)
 class FoundSample:
-    """A sample that an engine found.
-
-    Attributes:
-        primary: The post that states the task.
-        prompt: The prompt.
-        quality: Its quality.
-        feedback: Posts that judge a result.
-    """
+    """A sample that an engine found."""
 
     primary: str
     prompt: str
@@ -272,14 +206,7 @@ class FoundSample:
 
 @dataclass
 class FoundRoles:
-    """What an engine made of a sample's pictures, by their digests.
-
-    Attributes:
-        inputs: Pictures that went in.
-        outputs: Pictures that came out.
-        screenshots: Conversations and collages.
-        completions: Pictures with the completed prompts that they show.
-    """
+    """What an engine made of a sample's pictures, by their digests."""
 
     inputs: set[str] = field(default_factory=set)
     outputs: set[str] = field(default_factory=set)
@@ -295,13 +222,7 @@ class FoundRoles:
 
 @dataclass(frozen=True)
 class FoundScreenshot:
-    """What an engine said about one screenshot.
-
-    Attributes:
-        inputs: Boxes around what went in; none where nothing could be cut by its answer.
-        outputs: Boxes around what came out, likewise.
-        prompt: What was typed, null where it could not read.
-    """
+    """What an engine said about one screenshot."""
 
     inputs: tuple[Pixels, ...]
     outputs: tuple[Pixels, ...]
@@ -310,12 +231,7 @@ class FoundScreenshot:
 
 @dataclass(frozen=True)
 class FoundSafety:
-    """What an engine said about one sample.
-
-    Attributes:
-        removed: Whether it has a hazard that is removed.
-        categories: Codes of all its hazards.
-    """
+    """What an engine said about one sample."""
 
     removed: bool
     categories: tuple[str, ...]
@@ -323,13 +239,7 @@ class FoundSafety:
 
 @dataclass(frozen=True)
 class FoundTask:
-    """What an engine said about one sample.
-
-    Attributes:
-        key: The gold sample it was made from.
-        kind: Task or probe, null where no picture is asked for.
-        task: What is asked for, likewise.
-    """
+    """What an engine said about one sample."""
 
     key: Key
     kind: str | None
@@ -354,16 +264,7 @@ def found_scores(result: StageResult) -> dict[str, int]:
 def found_samples(
     result: StageResult, roots: Sequence[str], root_of: Mapping[str, str]
 ) -> dict[str, list[FoundSample]]:
-    """The samples of `extract`, by thread; one that was not answered is left out.
-
-    Args:
-        result: What the stage made.
-        roots: The threads that it read.
-        root_of: The root of each post.
-
-    Returns:
-        For each answered thread its samples, which may be none.
-    """
+    """The samples of `extract`, by thread; one that was not answered is left out."""
     failed = set(result.quarantine.select_columns(["root_url"])["root_url"])
     found: dict[str, list[FoundSample]] = {root: [] for root in roots if root not in failed}
     for row in result.dataset.to_list():

@@ -24,12 +24,7 @@ from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
 
 
 def folded(text: str) -> str:
-    """A text as it is compared where neither case nor white space counts.
-
-    Example:
-        >>> folded(" Colour  cast")
-        'colour cast'
-    """
+    """A text as it is compared where neither case nor white space counts."""
     return squeezed(text).casefold()
 
 

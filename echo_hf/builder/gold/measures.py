@@ -19,20 +19,7 @@ Interval = tuple[float, float]
 
 
 def wilson(right: int, count: int) -> Interval | None:
-    """The score interval of a share (Wilson 1927), at 95 %.
-
-    Args:
-        right: How many were right.
-        count: Of how many.
-
-    Returns:
-        Lower and upper end; null when there is nothing to divide.
-
-    Example:
-        >>> low, high = wilson(81, 263)
-        >>> f"{low:.4f} {high:.4f}"
-        '0.2553 0.3662'
-    """
+    """The score interval of a share (Wilson 1927), at 95 %."""
     if not count:
         return None
     from scipy.stats import binomtest
@@ -42,19 +29,7 @@ def wilson(right: int, count: int) -> Interval | None:
 
 
 def bootstrap_over_threads(scores: Sequence[Sequence[float]]) -> Interval | None:
-    """The percentile interval of a mean over items, drawing whole threads, at 95 %.
-
-    Args:
-        scores: For each thread the scores of its items.
-
-    Returns:
-        Lower and upper end, the same each time; null for fewer than 10 threads, or where all
-        have the same mean, which tells nothing of how far others may differ.
-
-    Example:
-        >>> bootstrap_over_threads([[0.5], [1.0]]) is None
-        True
-    """
+    """The percentile interval of a mean over items, drawing whole threads, at 95 %."""
     threads = [thread for thread in scores if len(thread)]
     if len(threads) < FEWEST_THREADS or len({sum(one) / len(one) for one in threads}) == 1:
         return None
@@ -78,15 +53,7 @@ def bootstrap_over_threads(scores: Sequence[Sequence[float]]) -> Interval | None
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that was compared.
-
-    Attributes:
-        thread: Root of its thread.
-        place: What it is, for whoever looks for the mistake.
-        expected: What people wrote down.
-        given: What the engine said.
-        score: 1 right, 0 wrong, a similarity in between; null where nothing was answered.
-    """
+    """One thing that was compared."""
 
     thread: str
     place: str
@@ -97,16 +64,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Scored:
-    """The items of one measure.
-
-    Attributes:
-        name: What is measured.
-        items: What was compared: of a precision what the engine claimed, else what people wrote.
-        covered: Of a precision: how many of the things that people wrote down were answered, and
-            how many there are.
-        graded: Whether scores lie between right and wrong, too.
-        skipped: How many things were left out because people are in doubt themselves.
-    """
+    """The items of one measure."""
 
     name: str
     items: Sequence[Item]
@@ -117,23 +75,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Measure:
-    """How well a stage does one thing.
-
-    Attributes:
-        stage: The stage.
-        name: What is measured.
-        value: Mean score of what was answered, null when nothing was.
-        n: How many items that is the mean of.
-        low: Lower end of the interval, null when there is none.
-        high: Upper end.
-        interval: How the interval was computed.
-        answered: How many things that people wrote down got an answer.
-        asked: How many there are.
-        strict: The mean where a missing answer counts as wrong; null for a precision, where none
-            can be missing.
-        skipped: How many things were left out because people are in doubt themselves.
-        errors: Items that are not quite right; empty unless asked for.
-    """
+    """How well a stage does one thing."""
 
     stage: str
     name: str
@@ -160,22 +102,7 @@ class Measure:
 
 
 def measured(stage: str, scored: Scored, *, errors: bool = False) -> Measure:
-    """Sums up the items of a measure; their order does not matter.
-
-    Args:
-        stage: The stage.
-        scored: The items.
-        errors: Keep those that are not quite right.
-
-    Returns:
-        The measure.
-
-    Example:
-        >>> items = [Item("t", "p", "4", g, s) for g, s in (("4", 1), ("1", 0), ("", None))]
-        >>> one = measured("relevance", Scored("score_accuracy", items))
-        >>> one.value, one.n, one.coverage, one.strict
-        (0.5, 2, 0.6666666666666666, 0.3333333333333333)
-    """
+    """Sums up the items of a measure; their order does not matter."""
     items = sorted(scored.items, key=lambda one: (one.thread, one.place, one.expected, one.given))
     by_thread: dict[str, list[float]] = {}
     for item in items:
@@ -205,41 +132,14 @@ def measured(stage: str, scored: Scored, *, errors: bool = False) -> Measure:
 
 
 def similarity(one: str, other: str) -> float:
-    """The share of characters that two texts have in common, in order; white space is squeezed.
-
-    It is 1 - d / n, where d is the Levenshtein distance, the fewest insertions, deletions and
-    substitutions of a character that make one text the other, and n the length of the longer.
-
-    Args:
-        one: A text.
-        other: Another one.
-
-    Returns:
-        From 0 (nothing in common) to 1 (equal).
-
-    Example:
-        >>> similarity("a red fox", "a  red ox")
-        0.8888888888888888
-    """
+    """The share of characters that two texts have in common, in order; white space is squeezed."""
     one, other = squeezed(one), squeezed(other)
     longest = max(len(one), len(other))
     return 1 - distance(one, other) / longest if longest else 1.0
 
 
 def distance(one: str, other: str) -> int:
-    """The Levenshtein distance of two texts.
-
-    Args:
-        one: A text.
-        other: Another one.
-
-    Returns:
-        The fewest insertions, deletions and substitutions that make one text the other.
-
-    Example:
-        >>> distance("kitten", "sitting")
-        3
-    """
+    """The Levenshtein distance of two texts."""
     one, other = sorted((one, other), key=len)
     columns = np.arange(len(other) + 1)
     letters = np.array([ord(letter) for letter in other], dtype=np.int64)

@@ -70,16 +70,7 @@ class Pair:
 def score_extract(
     lines: Sequence[ExtractLine], found: Mapping[str, Sequence[FoundSample]]
 ) -> list[Scored]:
-    """Compares the samples of threads.
-
-    Args:
-        lines: What people wrote down.
-        found: What an engine found, by thread; a thread without an answer is left out.
-
-    Returns:
-        Precision and recall of samples and of their feedback, and of the samples that were found
-        the similarity and exactness of prompts and the share of acceptable qualities.
-    """
+    """Compares the samples of threads."""
     pairs = [pair for line in lines for pair in _pairs(line, found.get(line.root_url))]
     wanted = [pair for pair in pairs if pair.counts]
     claims = [pair for pair in pairs if pair.claims]
@@ -97,17 +88,7 @@ def score_extract(
 def matched(
     gold: Sequence[GoldSample], found: Sequence[FoundSample]
 ) -> Iterator[tuple[GoldSample, FoundSample]]:
-    """Pairs samples with the same primary post, those with the most similar prompts first.
-
-    What was found as Trash takes only what is left: it goes no further.
-
-    Args:
-        gold: Samples of a thread as people wrote them down.
-        found: Samples that an engine found there.
-
-    Yields:
-        Pairs, each sample in one at most; their order does not matter.
-    """
+    """Pairs samples with the same primary post, those with the most similar prompts first."""
     candidates = [
         (_order(one, other), one, other)
         for one in gold
@@ -215,18 +196,7 @@ def score_relevance(
     keep: Collection[int],
     root_of: Mapping[str, str],
 ) -> list[Scored]:
-    """Compares scores of posts.
-
-    Args:
-        lines: What people wrote down.
-        found: What an engine said, by post.
-        keep: Scores that keep a thread.
-        root_of: The root of each post.
-
-    Returns:
-        Precision and recall of keeping and of dropping, without the posts that people themselves
-        would both keep and drop; and the share of acceptable scores.
-    """
+    """Compares scores of posts."""
     clear = [line for line in lines if len({score in keep for score in line.right}) == 1]
     doubtful = len(lines) - len(clear)
     covered = sum(line.url in found for line in clear), len(clear)
@@ -273,17 +243,7 @@ NO_KEYWORD = "no keyword"
 def score_verdicts(
     lines: Sequence[FeedbackLine], found: Mapping[str, FoundVerdict], root_of: Mapping[str, str]
 ) -> list[Scored]:
-    """Compares what comments say.
-
-    Args:
-        lines: What people wrote down.
-        found: What an engine said, by post.
-        root_of: The root of each post.
-
-    Returns:
-        The share of acceptable verdicts; and of the comments that name a failure the share of
-        acceptable keywords, where an engine gave one.
-    """
+    """Compares what comments say."""
     failures = [line for line in lines if line.right_keywords]
     return [
         Scored("verdict_accuracy", [_verdict(line, found, root_of) for line in lines]),
@@ -294,16 +254,7 @@ def score_verdicts(
 def score_tasks(
     lines: Sequence[TaskLine], asked: Mapping[str, Key], found: Mapping[str, FoundTask]
 ) -> list[Scored]:
-    """Compares what samples ask for; each completion of a template is one.
-
-    Args:
-        lines: What people wrote down.
-        asked: The gold sample of each row that the stage is asked about, by the row's id.
-        found: What an engine said, by the row's id.
-
-    Returns:
-        The shares of right kinds and of acceptable tasks.
-    """
+    """Compares what samples ask for; each completion of a template is one."""
     line_of = {line.key: line for line in lines}
     rows = [(id_, line_of[key]) for id_, key in asked.items() if key in line_of]
     return [
@@ -357,18 +308,7 @@ def score_safety(
     found: Mapping[str, FoundSafety],
     remove: Collection[str],
 ) -> list[Scored]:
-    """Compares what is removed, and which hazards are named.
-
-    Args:
-        lines: What people wrote down.
-        asked: The gold sample of each row that the stage is asked about, by the row's id.
-        found: What an engine said, by the row's id.
-        remove: Hazards that keep a sample out of the benchmark.
-
-    Returns:
-        Precision and recall of removing, recall of keeping, and the share of hazards that people
-        named which the engine named, too.
-    """
+    """Compares what is removed, and which hazards are named."""
     line_of = {line.key: line for line in lines}
     rows = [(line_of[key], found.get(id_)) for id_, key in asked.items() if key in line_of]
     removed = [(line, said) for line, said in rows if said and said.removed]

@@ -53,13 +53,7 @@ from echo_hf.samples.spans import squeezed
 
 @dataclass(frozen=True)
 class Material:
-    """What stages are checked with.
-
-    Attributes:
-        config: The target and the options of the stages.
-        gold: The lines of the chosen half.
-        posts: The posts and their threads.
-    """
+    """What stages are checked with."""
 
     config: Config
     gold: Gold
@@ -79,14 +73,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Check:
-    """How a stage is checked.
-
-    Attributes:
-        needs: Gold files that it cannot do without.
-        compares: Gold files that its answers are compared with, of which one is enough.
-        read: What the stage reads.
-        score: What its answers are worth.
-    """
+    """How a stage is checked."""
 
     needs: tuple[str, ...]
     compares: tuple[str, ...]
@@ -94,14 +81,7 @@ class Check:
     score: Callable[[Material, Dataset, StageResult], list[Scored]]
 
     def lacks(self, gold: Gold) -> list[str]:
-        """Names of the gold files that are missing for it, or have no line.
-
-        Args:
-            gold: The lines that there are.
-
-        Returns:
-            Files, none when it can be checked.
-        """
+        """Names of the gold files that are missing for it, or have no line."""
         there = [name for name, lines in gold.lines.items() if lines]
         lacking = [name for name in self.needs if name not in there]
         compared = any(name in there for name in self.compares)
@@ -126,26 +106,12 @@ def _score_roles(given: Material, read: Dataset, result: StageResult) -> list[Sc
 
 
 def asked_about(samples: Dataset) -> list[Row]:
-    """The samples that `feedback` and `safety` ask about.
-
-    Args:
-        samples: Those that they read.
-
-    Returns:
-        All but Trash.
-    """
+    """The samples that `feedback` and `safety` ask about."""
     return [row for row in samples.to_list() if row["quality"] != NOT_ASKED]
 
 
 def comments_of(samples: Iterable[Row]) -> set[str]:
-    """The comments that `feedback` judges.
-
-    Args:
-        samples: Those that it asks about.
-
-    Returns:
-        The addresses of their posts.
-    """
+    """The comments that `feedback` judges."""
     return {one["post_url"] for row in samples for one in row["community_feedback"]}
 
 
@@ -210,14 +176,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 def check_names(stages: Sequence[str] | None) -> None:
-    """Refuses names of what cannot be checked, whatever gold there is.
-
-    Args:
-        stages: Names of stages; null for all.
-
-    Raises:
-        StageError: There is no such stage, it asks no model, or the list is empty.
-    """
+    """Refuses names of what cannot be checked, whatever gold there is."""
     every = ", ".join(CHECKS)
     if stages is not None and not stages:
         raise StageError(
@@ -232,19 +191,7 @@ def check_names(stages: Sequence[str] | None) -> None:
 
 
 def chosen_stages(gold: Gold, half: str, stages: Sequence[str] | None) -> list[str]:
-    """The stages to check, in order.
-
-    Args:
-        gold: The lines of the chosen half.
-        half: Which half that is.
-        stages: Those that are wished for; null for all that there is gold for.
-
-    Returns:
-        Names of stages.
-
-    Raises:
-        GoldError: There is no gold for one that is wished for.
-    """
+    """The stages to check, in order."""
     for name in stages or ():
         if why := _lack(name, gold, half):
             raise GoldError(f"stage {name!r} cannot be checked: {why}")
@@ -253,16 +200,7 @@ def chosen_stages(gold: Gold, half: str, stages: Sequence[str] | None) -> list[s
 
 
 def not_checked(gold: Gold, half: str, stages: Sequence[str] | None) -> Iterator[str]:
-    """Says for what there is no gold.
-
-    Args:
-        gold: The lines of the chosen half.
-        half: Which half that is.
-        stages: Those that are wished for; null for all that there is gold for.
-
-    Yields:
-        A sentence for each stage, or each file of a stage that can do without it.
-    """
+    """Says for what there is no gold."""
     for name, check in CHECKS.items():
         if name not in (CHECKS if stages is None else stages):
             continue
@@ -298,15 +236,7 @@ PARTS_NOT_ASKED = (
 
 
 def left_out(given: Material, stages: Sequence[str]) -> Iterator[str]:
-    """Says what gold holds that cannot be compared.
-
-    Args:
-        given: What stages are checked with.
-        stages: The stages that are checked.
-
-    Yields:
-        A sentence each.
-    """
+    """Says what gold holds that cannot be compared."""
     if {"roles", "safety", "feedback"} & set(stages):
         yield from _samples(given)
         yield from _absent(given)

@@ -32,33 +32,13 @@ LONGEST = 200
 
 
 def check_package(platform: str, package: str) -> None:
-    """Says what to install where a platform's library is missing; imports none.
-
-    Args:
-        platform: Name of the platform.
-        package: Name of the library, as it is imported.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Says what to install where a platform's library is missing; imports none."""
     if find_spec(package) is None:
         raise MissingExtraError(f"platform {platform!r}", EXTRA)
 
 
 def key_of(platform: str, variable: str, what: str) -> SecretStr:
-    """A key, which only the environment holds.
-
-    Args:
-        platform: Name of the platform.
-        variable: Name of the environment variable.
-        what: What it should hold.
-
-    Returns:
-        The key, which does not show when printed.
-
-    Raises:
-        PlatformError: The variable is not set, or empty.
-    """
+    """A key, which only the environment holds."""
     value = os.environ.get(variable, "").strip()
     if not value:
         raise PlatformError(
@@ -71,19 +51,7 @@ def key_of(platform: str, variable: str, what: str) -> SecretStr:
 
 
 def quiet(text: str, secrets: Iterable[SecretStr] = ()) -> str:
-    r"""What somebody else's code said, fit for a message: one line, short, without keys.
-
-    Args:
-        text: What it said.
-        secrets: Keys that it may repeat.
-
-    Returns:
-        At most 200 characters.
-
-    Example:
-        >>> quiet("401\n  no such key: s3cr3t", [SecretStr("s3cr3t")])
-        '401 no such key: [key]'
-    """
+    """What somebody else's code said, fit for a message: one line, short, without keys."""
     for secret in secrets:
         text = text.replace(secret.get_secret_value(), HIDDEN)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -106,21 +74,7 @@ def check_answer(
     body: str,
     keys: Mapping[str, SecretStr],
 ) -> None:
-    """Raises what an answer means that is no success.
-
-    Args:
-        platform: Name of the platform.
-        status: Of the answer.
-        headers: Of the answer, by any case of their names.
-        body: Of the answer.
-        keys: Keys that were used, by the environment variable that holds them.
-
-    Raises:
-        RateLimitedError: The platform wants to be left alone.
-        PlatformError: A key is refused.
-        UnanswerableError: This question will never be answered.
-        ConnectionError: Another try may do.
-    """
+    """Raises what an answer means that is no success."""
     if 200 <= status < 300:
         return
     if status == 429:
@@ -139,18 +93,7 @@ def check_answer(
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """How long a platform wants to be left alone.
-
-    Args:
-        headers: Of its answer.
-
-    Returns:
-        Seconds, at least 1; a minute when it does not say.
-
-    Example:
-        >>> seconds_to_wait({"Retry-After": "30"})
-        30.0
-    """
+    """How long a platform wants to be left alone."""
     lower = {name.lower(): value for name, value in headers.items()}
     told = retry_after(lower)
     if told is None and lower.get("x-rate-limit-remaining", "0") not in ("0", ""):
@@ -163,20 +106,7 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float:
 
 
 def json_object(platform: str, body: str, **parts: type) -> Json:
-    """An answer that has to be a JSON object.
-
-    Args:
-        platform: Name of the platform.
-        body: Of the answer.
-        parts: What has to stand in it, and of which type that has to be.
-
-    Returns:
-        The object.
-
-    Raises:
-        ConnectionError: It is something else, such as the page of a proxy, or a trouble that is
-            told as a success.
-    """
+    """An answer that has to be a JSON object."""
     read = json_of(body)
     if not isinstance(read, dict):
         raise ConnectionError(f"{platform!r} answered something else than a JSON object")
@@ -231,29 +161,14 @@ def _different(words: Iterable[str]) -> list[str]:
 
 
 class LastResponse:
-    """Listens to a session of requests.
-
-    Args:
-        session: The session that a library asks through.
-    """
+    """Listens to a session of requests."""
 
     def __init__(self, session: requests.Session) -> None:
         self._last: requests.Response | None = None
         session.hooks["response"].append(self._heard)
 
     def of(self, call: Callable[[], object]) -> requests.Response:
-        """The answer to a call of the library.
-
-        Args:
-            call: Makes the library ask.
-
-        Returns:
-            The last answer that came during it. Its library may have stumbled over what strangers
-            wrote into it: that is for our own readers to judge.
-
-        Raises:
-            OSError: None came, or not the whole of it.
-        """
+        """The answer to a call of the library."""
         self._last = None
         try:
             call()
@@ -281,15 +196,7 @@ WHY = {one.value: one for one in Missing}
 
 
 def read_posts(platform: str, body: str) -> list[Post]:
-    """The posts of an answer, those included that are missing.
-
-    Args:
-        platform: Name of the platform, and of its source.
-        body: The answer.
-
-    Returns:
-        Its posts; what was wrong with them is left for the stage that collects to say.
-    """
+    """The posts of an answer, those included that are missing."""
     source = make_source(platform)
     records = (record for _, record in source.split([body]))
     parsed = (one for record in records for one in source.posts(_decoded(record), ()))
@@ -298,13 +205,6 @@ def read_posts(platform: str, body: str) -> list[Post]:
 
 def missing_among(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missing]:
     """Which of some posts are missing, and why.
-
-    Args:
-        posts: Posts as a source read them.
-        urls: Addresses of those that matter.
-
-    Returns:
-        Why, for each of those that are missing.
 
     Example:
         >>> missing_among([Post(url="https://a.example/", missing="deleted")],
@@ -329,21 +229,7 @@ OPERATORS = frozenset({"AND", "OR", "NOT"})
 
 
 def search_words(term: str) -> str:
-    """A term as platforms understand it: all its words, wherever they stand in a post.
-
-    Args:
-        term: The term of a config; what stands in double quotes has to stand so in a post.
-
-    Returns:
-        Its words; those that a platform could take for an operator are quoted.
-
-    Raises:
-        UnanswerableError: It has no word.
-
-    Example:
-        >>> search_words('create image gpt-4o "text to image"')
-        'create image "gpt-4o" "text to image"'
-    """
+    """A term as platforms understand it: all its words, wherever they stand in a post."""
     parts = [_part(found[1], found[2]) for found in PART.finditer(term.replace("\\", " "))]
     words = [part for part in parts if part]
     if not words:

@@ -43,13 +43,7 @@ EXPIRED = frozenset({"ExpiredToken", "InvalidToken"})
 
 
 class BlueskyClient:
-    """A connection.
-
-    Args:
-        host: Where to sign in.
-        handle: The account.
-        keys: Its app password, by the environment variable that holds it.
-    """
+    """A connection."""
 
     def __init__(self, host: str, handle: str, keys: Mapping[str, SecretStr]) -> None:
         self._host, self._handle, self._keys = host, handle, keys
@@ -69,14 +63,7 @@ class BlueskyClient:
             self._begin_session()
 
     def get(self, call: Callable[[Client], object]) -> httpx.Response:
-        """Asks, with a new session where the old one has ended.
-
-        Args:
-            call: Makes the library ask.
-
-        Returns:
-            The answer: a success, or a 400, whose meaning depends on the question.
-        """
+        """Asks, with a new session where the old one has ended."""
         answer = self._heard(call)
         if answer is None or (answer.status_code in (400, 401) and error_of(answer) in EXPIRED):
             self._begin_session()
@@ -198,13 +185,7 @@ MOMENT = datetime.timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class SearchPlace:
-    """A place in a search.
-
-    Attributes:
-        theirs: The platform's cursor, null to begin at `until`.
-        until: Only posts from before; null for all.
-        oldest: The oldest post seen within the window, null before the first.
-    """
+    """A place in a search."""
 
     theirs: str | None = None
     until: datetime.datetime | None = None
@@ -233,25 +214,7 @@ class SearchPlace:
         times: Iterable[datetime.datetime],
         window: Window | None,
     ) -> SearchPlace | None:
-        """The place after a page.
-
-        Args:
-            theirs: The cursor that came with the page.
-            times: When its posts were written.
-            window: Of the search.
-
-        Returns:
-            The next place; null when the search is at its end.
-
-        Example:
-            >>> import datetime
-            >>> noon = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
-            >>> dry = SearchPlace().next(None, [noon], None)
-            >>> dry.theirs, dry.until.isoformat()
-            (None, '2026-03-01T12:00:00.001000+00:00')
-            >>> dry.next(None, [noon], None) is None
-            True
-        """
+        """The place after a page."""
         # Authors date their posts as they like: a time outside of the window says nothing.
         inside = [t for t in times if not window or window.start <= t < window.end]
         seen = min([*inside, *([self.oldest] if self.oldest else [])], default=None)
@@ -279,11 +242,7 @@ UNREACHABLE = frozenset({Missing.DELETED, Missing.BLOCKED, Missing.NOT_FOUND, Mi
 
 
 class Bluesky:
-    """Bluesky.
-
-    Args:
-        base_url: Another server to sign in at than Bluesky's own.
-    """
+    """Bluesky."""
 
     name = "bluesky"
     tariff = Tariff(usd_per_post=0.0, posts_per_page=PAGE)

@@ -1,8 +1,4 @@
-"""One server of Mastodon, asked as a signed-in reader: its search, its hashtags, its threads.
-
-A server knows the posts that reached it. Its search finds those of authors who agreed to be found,
-and a hashtag those that carry it.
-"""
+"""One server of Mastodon, asked as a signed-in reader: its search, its hashtags, its threads."""
 
 from __future__ import annotations
 
@@ -46,11 +42,7 @@ SECOND = datetime.timedelta(seconds=1)
 
 
 class Mastodon:
-    """A server of Mastodon.
-
-    Args:
-        base_url: The server; null for the one that the environment names, which has to be https.
-    """
+    """A server of Mastodon."""
 
     name = "mastodon"
     tariff = Tariff(usd_per_post=0.0, posts_per_page=PAGE)

@@ -56,16 +56,7 @@ class _ToHost(HTTPAdapter):
 
 
 def x_client(key: SecretStr, host: str) -> tweepy.Client:
-    """A client that gives answers as they came.
-
-    Args:
-        key: A bearer token. The library logs the headers that it makes, so that it never sees the
-            key: it is put in place of a stand-in when a request is sent.
-        host: Where the API is.
-
-    Returns:
-        The client.
-    """
+    """A client that gives answers as they came."""
     import tweepy
 
     client = tweepy.Client(bearer_token="-", return_type=requests.Response)  # noqa: S106
@@ -95,24 +86,7 @@ FIRST_TIMED = 2**40
 
 
 def x_query(question: Question, operators: Sequence[str] = ()) -> str:
-    """What X is asked for.
-
-    Args:
-        question: A search, or the number of a conversation.
-        operators: What the posts found by a search must be besides.
-
-    Returns:
-        The query.
-
-    Raises:
-        UnanswerableError: A term has nothing to search for.
-
-    Example:
-        >>> x_query(Question("search", ("4o image",), language="ja"), ["-is:retweet"])
-        '4o image -is:retweet lang:ja'
-        >>> x_query(Question("replies", ("99",)))
-        'conversation_id:99'
-    """
+    """What X is asked for."""
     if question.kind == "replies":
         return f"conversation_id:{question.about[0]}"
     language = [f"lang:{question.language}"] if question.language else []
@@ -120,19 +94,7 @@ def x_query(question: Question, operators: Sequence[str] = ()) -> str:
 
 
 def archive_of(question: Question, query: str, now: datetime.datetime) -> str:
-    """Which search can answer a question.
-
-    Args:
-        question: A search, or the number of a conversation.
-        query: What is asked.
-        now: The time, with a zone.
-
-    Returns:
-        `recent` for what is younger than a week, else `all`.
-
-    Raises:
-        UnanswerableError: The query is longer than that search takes.
-    """
+    """Which search can answer a question."""
     first = started(question)
     archive = "recent" if first is not None and now - first < RECENT else "all"
     if len(query) > LONGEST[archive]:
@@ -143,12 +105,7 @@ def archive_of(question: Question, query: str, now: datetime.datetime) -> str:
 
 
 def started(question: Question) -> datetime.datetime | None:
-    """When the first post that answers a question can have been written; null when unknown.
-
-    Example:
-        >>> started(Question("replies", ("1904619900000000000",))).isoformat()
-        '2025-03-25T19:42:24.943000+00:00'
-    """
+    """When the first post that answers a question can have been written; null when unknown."""
     if question.window is not None:
         return question.window.start
     numbers = [int(one) for one in question.about if one.isascii() and one.isdigit()]
@@ -194,12 +151,7 @@ FIELDS: Mapping[str, Any] = {
 
 
 class X:
-    """X.
-
-    Args:
-        base_url: Another host than X's own.
-        operators: What posts found by a search must be besides, such as `has:images`.
-    """
+    """X."""
 
     name = "x"
     tariff = Tariff(usd_per_post=USD_PER_POST, usd_per_estimate=USD_PER_COUNT, posts_per_page=PAGE)
@@ -249,11 +201,7 @@ class X:
         ]
 
     def estimate(self, question: Question) -> int | None:
-        """Asks how many posts a search would find, which costs up to a cent a call.
-
-        It is never asked by itself: `echo-hf collect --plan` asks nothing, and whoever calls this
-        has to have agreed to pay for it.
-        """
+        """Asks how many posts a search would find, which costs up to a cent a call."""
         total = 0
         token: str | None = None
         used: set[str] = set()

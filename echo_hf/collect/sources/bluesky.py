@@ -21,30 +21,14 @@ Json = Mapping[str, Any]
 
 
 def embeds_of(view: Fields, record: Fields) -> list[Json]:
-    """What a post embeds, as the platform shows it, else as the author sent it.
-
-    Args:
-        view: The post as the platform shows it.
-        record: The post as its author wrote it.
-
-    Returns:
-        The embedded things.
-    """
+    """What a post embeds, as the platform shows it, else as the author sent it."""
     shown = view.object("embed")
     several = view.objects("embeds")
     return [shown] if shown else several or [one for one in [record.object("embed")] if one]
 
 
 def pictures_of(embeds: Sequence[Json], findings: list[Finding]) -> list[Picture]:
-    """The pictures among what a post embeds; pictures of links and of videos are none.
-
-    Args:
-        embeds: What the post embeds.
-        findings: Takes what was wrong.
-
-    Returns:
-        The pictures with their descriptions, in their order.
-    """
+    """The pictures among what a post embeds; pictures of links and of videos are none."""
     pictures = []
     for embed in embeds:
         whole = Fields(embed, findings, "embed.")
@@ -57,15 +41,7 @@ def pictures_of(embeds: Sequence[Json], findings: list[Finding]) -> list[Picture
 
 
 def quoted_in(embeds: Sequence[Json], findings: list[Finding]) -> list[Json]:
-    """The records that a post embeds: posts it quotes, and lists or feeds it shows.
-
-    Args:
-        embeds: What the post embeds.
-        findings: Takes what was wrong.
-
-    Returns:
-        The records.
-    """
+    """The records that a post embeds: posts it quotes, and lists or feeds it shows."""
     found = []
     for embed in embeds:
         record = Fields(embed, findings, "embed.").object("record")
@@ -99,12 +75,6 @@ class _Link:
 
 def bluesky_text(record: Fields) -> str | None:
     """A post's text, with each cut link replaced by the address that it stands for.
-
-    Args:
-        record: The post as its author wrote it.
-
-    Returns:
-        The text; null when there is none. A link under other words stays as it is shown.
 
     Example:
         >>> link = {"$type": "app.bsky.richtext.facet#link", "uri": "https://example.org/foxes"}

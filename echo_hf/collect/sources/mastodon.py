@@ -29,17 +29,7 @@ def is_page(document: Any) -> bool:
 
 
 def taken_apart(page: Any) -> Iterator[Any]:
-    """Takes an answer apart.
-
-    Args:
-        page: A list of statuses, the answer to a search, or what stands around a status; the last
-            may be wrapped with `about`, the number and the address of that status.
-
-    Yields:
-        Statuses, those of a tree marked by `_included`, each with `_parent`, the address of what it
-        answers where that is known; `_edge`, the address of the status asked about and of its
-        parent; `_missing`, the address of one that is gone; or what was wrong, under `_findings`.
-    """
+    """Takes an answer apart."""
     fields = Fields(page if isinstance(page, dict) else {"statuses": page})
     about = Fields(fields.object("about"), fields.findings, "about.")
     around = Fields(fields.object("context"), fields.findings, "context.") if about.record else None

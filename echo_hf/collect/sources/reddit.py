@@ -20,16 +20,7 @@ BESIDE = "_came_along"
 
 
 def things(document: Any) -> Iterator[tuple[str, Any]]:
-    """Takes a document apart.
-
-    Args:
-        document: A listing, a list, or a thing with others below it.
-
-    Yields:
-        (place within the document, thing without those below it). A thing that lies below
-        another one, or in the second listing of a pair, was not found by a search: it is marked
-        by `_came_along`. Nothing, for a document that is a thing by itself.
-    """
+    """Takes a document apart."""
     waiting = _in_turn(document) if _holds_things(document) else []
     number = 0
     while waiting:

@@ -28,23 +28,7 @@ Cells = list[str]
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, Cells | str]]:
-    r"""Takes a text apart into rows.
-
-    A quotation mark that is never closed would swallow all that follows. Where a row cannot be
-    read, each of the lines that it took is read again by itself.
-
-    Args:
-        lines: The text, with line ends.
-        delimiter: What stands between two cells.
-
-    Yields:
-        (number of its first line, from 1, cells), blank lines included; or, for what is no row,
-        the number and what is wrong with it.
-
-    Example:
-        >>> list(csv_rows(['a,"b\n', "c,d\n"], ","))
-        [(1, 'unexpected end of data: \'a,"b\''), (2, ['c', 'd'])]
-    """
+    """Takes a text apart into rows."""
     taken: list[str] = []
     reader = csv.reader(_noted(lines, taken), delimiter=delimiter, strict=True)
     while True:
@@ -63,21 +47,7 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, Cells 
 
 
 def delimiter_of(header: str, columns: Iterable[str], delimiters: Iterable[str]) -> str:
-    """Which delimiter makes columns of a header; some programs write semicolons and call it CSV.
-
-    Args:
-        header: The first line of a table.
-        columns: Names that have to be among its columns.
-        delimiters: Those that are possible, the likeliest first; one at least.
-
-    Returns:
-        The first one by which all names are columns; else the first that stands in the line, and
-        by which it can be read.
-
-    Example:
-        >>> delimiter_of('"name, first";link', ["link"], [",", ";"])
-        ';'
-    """
+    """Which delimiter makes columns of a header; some programs write semicolons and call it CSV."""
     every = list(delimiters)
     readable = {one: cells for one in every if not isinstance(cells := _alone(header, one), str)}
     names = {one: {cell.strip() for cell in cells} for one, cells in readable.items()}
@@ -111,21 +81,7 @@ Row = Mapping[str, Any]
 
 
 def table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Row | str]]:
-    """The rows of a table.
-
-    Args:
-        path: The table; its name tells what it is, with `.gz` after it when it is packed.
-        columns: Names of the columns to read.
-
-    Yields:
-        (place within the file, these columns of the row); or a text where no row can be read:
-        what stands there, or what is wrong with it.
-
-    Raises:
-        ConfigError: The table has no such column, or two of that name.
-        SourceError: Its name says no kind of table, or it is no text with a header.
-        OSError: It cannot be read; a damaged Parquet file is an `ArrowException`.
-    """
+    """The rows of a table."""
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == PARQUET:
         yield from _parquet(path, columns)

@@ -28,16 +28,7 @@ def is_page(document: Any) -> bool:
 
 
 def flattened(page: Json) -> Iterator[tuple[str, Any]]:
-    """Takes a page apart.
-
-    Args:
-        page: The page.
-
-    Yields:
-        (place within the page, record). A record is a post; a post of `includes`, marked by
-        `_included`; an error that names a post, under `_missing`; another error that concerns no
-        user; what was wrong with the page, under `_findings`; or what stands in a post's place.
-    """
+    """Takes a page apart."""
     fields = Fields(page)
     inside = _Includes.of(fields)
     data = page.get("data")

@@ -1,9 +1,4 @@
-"""No model: plain rules over the words of posts, for the quickstart, tests, and whoever asks.
-
-They see words, not meaning, and abstain where their word lists do not cover the language; what
-they abstain from waits for a run with a model. Instructions inside a post have no effect on them:
-a post is only ever matched.
-"""
+"""No model: plain rules over the words of posts, for the quickstart, tests, and whoever asks."""
 
 from __future__ import annotations
 
@@ -33,20 +28,12 @@ ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="erro
 
 @register("rules", "no model: plain rules, for a trial and for tests")
 class RulesEngine:
-    """Answers requests by rules over their structured fields; needs no model and no network.
-
-    Attributes:
-        stored: False: computing an answer again is as cheap as reading a kept one.
-    """
+    """Answers requests by rules over their structured fields; needs no model and no network."""
 
     stored = False
 
     def __init__(self, **options: Any) -> None:
-        """Takes none; a config's options arrive here.
-
-        Raises:
-            EngineError: There is an option.
-        """
+        """Takes none; a config's options arrive here."""
         if options:
             # Their values may be secret.
             given = sorted(options)
@@ -57,14 +44,7 @@ class RulesEngine:
         return {"kind": "rules", "source": self._source}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yields (number of the request, completion) in order.
-
-        Args:
-            requests: Any requests.
-
-        Yields:
-            The answer as JSON, or `needs_model` where the rules abstain or none fits the task.
-        """
+        """Yields (number of the request, completion) in order."""
         for number, request in enumerate(requests):
             yield number, answered(request)
 
@@ -84,14 +64,7 @@ class RulesEngine:
 
 
 def answered(request: Request) -> Completion:
-    """The rules' answer to one request.
-
-    Args:
-        request: Any request.
-
-    Returns:
-        The answer, or `needs_model`.
-    """
+    """The rules' answer to one request."""
     rule = RULES.get(request.task)
     text = rule(request.inputs) if rule else None
     return ABSTAINED if text is None else Completion(text)

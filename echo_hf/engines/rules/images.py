@@ -57,12 +57,7 @@ BLANK_SPREAD = 2.0
 
 @dataclass(frozen=True)
 class Look:
-    """A picture as plain measures see it.
-
-    Attributes:
-        rgb: A thumbnail, at most `LONGEST_SIDE` on its longer side, 0 to 255.
-        size: Width and height of the picture itself.
-    """
+    """A picture as plain measures see it."""
 
     rgb: Array
     size: tuple[int, int]
@@ -115,14 +110,7 @@ class Look:
 
 
 def structure_of(grey: Array) -> Array:
-    """Where the edges of a picture are.
-
-    Args:
-        grey: Its brightness.
-
-    Returns:
-        Strengths of edges on a coarse grid, with mean 0 and length 1; zeros where there is none.
-    """
+    """Where the edges of a picture are."""
     rows, columns = np.gradient(grey) if min(grey.shape) > 1 else (grey * 0, grey * 0)
     edges = Image.fromarray(np.minimum(np.hypot(rows, columns), CLEAR_EDGE).astype(np.float32))
     coarse = np.asarray(edges.resize((STRUCTURE, STRUCTURE), Image.Resampling.BOX))
@@ -132,23 +120,12 @@ def structure_of(grey: Array) -> Array:
 
 
 def alike(one: Look, other: Look) -> float:
-    """How far two pictures have their edges in the same places.
-
-    Returns:
-        A correlation, 1 for the same places, about 0 for pictures that have nothing in common.
-    """
+    """How far two pictures have their edges in the same places."""
     return float(one.structure @ other.structure)
 
 
 def look_at(file: Path | None) -> Look | None:
-    """Looks at a picture.
-
-    Args:
-        file: Its bytes.
-
-    Returns:
-        What can be seen; null where there is no file, or none that can be read.
-    """
+    """Looks at a picture."""
     if file is None:
         return None
     try:
@@ -183,14 +160,7 @@ FEWEST = 3
 
 
 def blend_among(looks: Sequence[Look | None]) -> int | None:
-    """Finds the picture that has the colours of each of the others.
-
-    Args:
-        looks: Three or more pictures.
-
-    Returns:
-        Its place in the list; null when some cannot be read, or none clearly stands out.
-    """
+    """Finds the picture that has the colours of each of the others."""
     shares = [_palette(look) for look in looks if look]
     if len(shares) < max(FEWEST, len(looks)):
         return None
@@ -227,14 +197,7 @@ DEEPEST = 4
 
 
 def pictures_in(rgb: Pixels) -> list[Rectangle]:
-    """The pictures that stand in a screenshot or collage.
-
-    Args:
-        rgb: Its pixels, 0 to 255.
-
-    Returns:
-        Left, top, right, bottom of each, from top to bottom.
-    """
+    """The pictures that stand in a screenshot or collage."""
     if min(rgb.shape[:2]) < SHORTEST:
         return []
     whole = (0, 0, rgb.shape[1], rgb.shape[0])
@@ -351,14 +314,7 @@ WHITE_SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of a sample.
-
-    Attributes:
-        number: Its number in the request, from 1.
-        post: The number of its post.
-        alt_text: Its description, empty when it has none.
-        file: Its bytes, null where they are not at hand.
-    """
+    """A picture of a sample."""
 
     number: int
     post: int
@@ -368,17 +324,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post of a sample, or one that stands around it.
-
-    Attributes:
-        number: Its number in the request.
-        parent: The number of the post that it answers, -1 for none.
-        author: Who wrote it, null when unknown.
-        text: What it says.
-        beside: What it says beside the sample's prompt.
-        holds_prompt: Whether it holds the prompt.
-        own: Whether it belongs to the sample.
-    """
+    """A post of a sample, or one that stands around it."""
 
     number: int
     parent: int
@@ -391,16 +337,7 @@ class Post:
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample with its pictures.
-
-    Attributes:
-        prompt: The prompt.
-        placeholders: What looks like a blank in it.
-        posts: The posts by number, depth first.
-        pictures: The pictures by number.
-        names: The names around the target.
-        window: The names of the target's chat window, null when it has none.
-    """
+    """A sample with its pictures."""
 
     prompt: str
     placeholders: Sequence[str]
@@ -411,10 +348,7 @@ class Sample:
 
     @cached_property
     def primary(self) -> Post | None:
-        """The post that states the task: the first one that holds the prompt, or else comes first.
-
-        Where the prompt is put together from several posts, it is the one with most of its words.
-        """
+        """The post that states the task: the first that holds the prompt, else the first."""
         own = [post for post in self.posts.values() if post.own]
         if not own:
             return None
@@ -465,14 +399,7 @@ class Sample:
 
 
 def read_sample(inputs: Mapping[str, Any]) -> Sample:
-    """Reads a request about the pictures of a sample.
-
-    Args:
-        inputs: prompt, placeholders, posts, pictures and target, as the stage gives them.
-
-    Returns:
-        The sample; a text beyond what rules look at is cut.
-    """
+    """Reads a request about the pictures of a sample."""
     prompt, target = inputs["prompt"], inputs["target"]
     posts = [_post(post, prompt) for post in inputs["posts"][:MOST_POSTS]]
     pictures = [_picture(one) for one in inputs["pictures"][:MOST_PICTURES]]
@@ -676,17 +603,7 @@ SATURATED, BRIGHT = 0.3, 50.0
 
 
 def gains_colours(prompt: str, one: Look, other: Look) -> float:
-    """Whether one of two pictures has more of the colours that a prompt asks for.
-
-    Args:
-        prompt: A prompt that changes a picture.
-        one: A picture.
-        other: Another.
-
-    Returns:
-        A weight: positive when the other one has gained them, negative when this one has, 0 when
-        the prompt names none or neither stands out.
-    """
+    """Whether one of two pictures has more of the colours that a prompt asks for."""
     wanted = wanted_colours(prompt)
     if not wanted:
         return 0.0
@@ -714,12 +631,7 @@ def _changed(one: Look, other: Look) -> NDArray[np.bool_] | None:
 
 
 def wanted_colours(prompt: str) -> list[str]:
-    """The colours that a prompt asks for.
-
-    Example:
-        >>> wanted_colours("change the red car to blue, keep the green trees")
-        ['blue']
-    """
+    """The colours that a prompt asks for."""
     clauses = CLAUSE.findall(fold(prompt))
     asked = " , ".join(FROM.sub(" ", one) for one in clauses if not NOT_WANTED.search(one))
     return [hue for hue, pattern in NAMES.items() if pattern.search(asked)]
@@ -807,13 +719,6 @@ CHANGES: tuple[tuple[Change, re.Pattern[str]], ...] = (
 
 def change_in(folded: str) -> Change | None:
     """Reads how the result of an edit differs from what went in.
-
-    Args:
-        folded: A prompt that edits a picture, folded.
-
-    Returns:
-        The first change that the prompt speaks of; null when it speaks of none that a look at
-        the pictures can tell, or of both day and night.
 
     Example:
         >>> change_in("make this night photo a sunny day"), change_in("make this dog smile")
@@ -949,32 +854,14 @@ THREE = re.compile(
 
 @dataclass(frozen=True)
 class Edit:
-    """What a prompt needs beside words.
-
-    Attributes:
-        inputs: How many pictures go in, at least; none when words are enough.
-        change: How a result differs from what went in, null when a look cannot tell.
-    """
+    """What a prompt needs beside words."""
 
     inputs: int
     change: Change | None
 
 
 def read_edit(prompt: str) -> Edit:
-    """Reads what a prompt needs beside words.
-
-    Args:
-        prompt: A prompt.
-
-    Returns:
-        What it needs.
-
-    Example:
-        >>> read_edit("Turn this photo into a night scene")
-        Edit(inputs=1, change='darken')
-        >>> read_edit("A night scene with a photo on the wall").inputs
-        0
-    """
+    """Reads what a prompt needs beside words."""
     folded = fold(prompt)
     if not (DEICTIC.search(folded) or FIRST.match(folded)):
         return Edit(0, None)
@@ -1144,15 +1031,7 @@ STOP = Token("stop", 0, 0, "")
 
 @dataclass
 class Said:
-    """What a text says about the pictures of its post.
-
-    Attributes:
-        roles: The role of each picture that it gives one, by place from 1.
-        order: The roles of all pictures, where it only lists them, as in "before / after".
-        mentioned: All roles that it speaks of.
-        names_input: Whether it calls something an input, and not only its author's.
-        sides: Whether it speaks of a left and a right, or a top and a bottom.
-    """
+    """What a text says about the pictures of its post."""
 
     roles: dict[int, Role] = field(default_factory=dict)
     order: tuple[Role, ...] | None = None
@@ -1162,23 +1041,7 @@ class Said:
 
 
 def said_about(text: str, pictures: int, names: Names) -> Said:
-    """Reads what a text says about the pictures of its post.
-
-    Args:
-        text: What the author says beside the prompt.
-        pictures: How many pictures the post has.
-        names: The names around the target.
-
-    Returns:
-        What it says; a picture that is given two roles has none.
-
-    Example:
-        >>> lumen = {"name": "Lumen", "developer": "", "aliases": [], "others": [],
-        ...     "chat_window": None}
-        >>> from echo_hf.engines.rules.words import names_of
-        >>> said_about("1st is my photo, 2nd what it gave me back", 2, names_of(lumen)).roles
-        {1: 'input', 2: 'output'}
-    """
+    """Reads what a text says about the pictures of its post."""
     tokens = tokens_of(fold(text), names)
     kinds = {token.kind for token in tokens}
     sides = {"left", "right"} <= kinds
@@ -1346,30 +1209,14 @@ ADDS = re.compile(r"\b(?:add|into|replace|with|put|y añade|ajoute|füge|adicion
 
 @dataclass(frozen=True)
 class Candidate:
-    """A picture that may have gone in or come out.
-
-    Attributes:
-        alt_text: Its description, perhaps empty.
-        look: The picture as plain measures see it, null where it cannot be read.
-    """
+    """A picture that may have gone in or come out."""
 
     alt_text: str
     look: Look | None
 
 
 def input_weight(one: Candidate, other: Candidate, prompt: str, edit: Edit, names: Names) -> float:
-    """How much speaks for one of two pictures as what went in, and the other as what came out.
-
-    Args:
-        one: A picture.
-        other: Another.
-        prompt: The sample's prompt.
-        edit: What it asks for.
-        names: The names around the target.
-
-    Returns:
-        A weight; negative when more speaks for the other way round.
-    """
+    """How much speaks for one of two pictures as what went in, and the other as what came out."""
     weight = alt_weight(one.alt_text, prompt, names) - alt_weight(other.alt_text, prompt, names)
     if one.look and other.look:
         weight += change_weight(edit, one.look, other.look)
@@ -1378,16 +1225,7 @@ def input_weight(one: Candidate, other: Candidate, prompt: str, edit: Edit, name
 
 
 def alt_weight(alt_text: str, prompt: str, names: Names) -> float:
-    """How much a description speaks for a picture as what went in.
-
-    Args:
-        alt_text: The description.
-        prompt: The sample's prompt.
-        names: The names around the target.
-
-    Returns:
-        A weight: what a prompt removes is in what goes in, what it adds is in what comes out.
-    """
+    """How much a description speaks for a picture as what went in."""
     if not alt_text:
         return 0.0
     roles = said_about(alt_text, 1, names).mentioned - {"neither"}
@@ -1403,16 +1241,7 @@ def alt_weight(alt_text: str, prompt: str, names: Names) -> float:
 
 
 def change_weight(edit: Edit, one: Look, other: Look) -> float:
-    """How much the looks of two pictures speak for one as what went in.
-
-    Args:
-        edit: What the prompt asks for.
-        one: A picture.
-        other: Another.
-
-    Returns:
-        A weight; 0 where the change is none that plain measures see, or they see none.
-    """
+    """How much the looks of two pictures speak for one as what went in."""
     return SEEN * (_evidence_changed(edit, one, other) - _evidence_changed(edit, other, one))
 
 
@@ -1464,15 +1293,7 @@ SMALLER = 0.6
 
 
 def screenshots(inputs: Mapping[str, Any]) -> str | None:
-    """Answers a request about a screenshot.
-
-    Args:
-        inputs: file, the path of the screenshot.
-
-    Returns:
-        The boxes as JSON, in pixels of the upright picture, without the prompt; null where no
-        picture is found.
-    """
+    """Answers a request about a screenshot."""
     try:
         picture = upright_rgb(inputs["file"])
     except PictureError:
@@ -1491,10 +1312,7 @@ def screenshots(inputs: Mapping[str, Any]) -> str | None:
 
 
 def _went_in(boxes: Sequence[Sequence[int]], width: int) -> int:
-    """How many pictures of a window people put in, those being the first ones.
-
-    They stand above the results, and further to the right than they do, or are much smaller.
-    """
+    """How many pictures of a window people put in, those being the first ones."""
     above = [box for box in boxes if box[1] < boxes[0][3]]
     below = boxes[len(above) :]
     if not below:
@@ -1515,26 +1333,12 @@ SMALLEST_SIDE = 24
 
 
 def is_split(look: Look) -> bool:
-    """Whether a picture falls into two halves with a seam or a gutter between them.
-
-    Args:
-        look: The picture.
-
-    Returns:
-        True for two halves beside or above each other, whatever they show.
-    """
+    """Whether a picture falls into two halves with a seam or a gutter between them."""
     return bool(_halves(look))
 
 
 def is_pair(look: Look) -> bool:
-    """Whether a picture shows the same thing twice, as pictures before and after an edit do.
-
-    Args:
-        look: The picture.
-
-    Returns:
-        True when it falls into two halves that have their edges in the same places.
-    """
+    """Whether a picture shows the same thing twice, as pictures before and after an edit do."""
     return any(alike(*halves) > ALIKE for halves in _halves(look))
 
 
@@ -1608,19 +1412,7 @@ def collages_among(
     edit: Edit,
     looks: Mapping[int, Look | None],
 ) -> Iterator[int]:
-    """Finds the collages among the pictures of a post.
-
-    Args:
-        pictures: Its pictures, without screenshots of conversations.
-        post: The post.
-        sample: The sample.
-        edit: What its prompt asks for.
-        looks: The pictures as plain measures see them, by number.
-
-    Yields:
-        The number of each. A picture in two halves is one when it is told to be, or when the
-        prompt edits a picture, no other is shown, and both halves show the same.
-    """
+    """Finds the collages among the pictures of a post."""
     alone = len(pictures) == 1
     by_text = alone and _tells_of_two(post.beside, sample.names)
     for picture in pictures:
@@ -1725,14 +1517,7 @@ ARTICLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A blank of a template.
-
-    Attributes:
-        placeholder: It, with its marks.
-        name: What it calls the thing that it leaves open, empty when it has no name.
-        after_article: Whether an article stands before it.
-        start: Where it stands first.
-    """
+    """A blank of a template."""
 
     placeholder: str
     name: str
@@ -1742,33 +1527,14 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Values for all blanks, as one sentence lists them.
-
-    Attributes:
-        values: One for each blank, in their order.
-        announced: Whether words such as "mine:" say what they are.
-    """
+    """Values for all blanks, as one sentence lists them."""
 
     values: tuple[str, ...]
     announced: bool
 
 
 def listings(text: str, blanks: Sequence[Blank]) -> Iterator[Listing]:
-    """The sentences of a text that list a value for each blank.
-
-    Args:
-        text: What somebody says beside a picture.
-        blanks: The blanks of the template, in order.
-
-    Yields:
-        What each such sentence lists.
-
-    Example:
-        >>> pet, word = Blank("[PET]", "pet", True), Blank("[WORD]", "word", False)
-        >>> said = "mine: a hen, and the word is EGG. love it"
-        >>> [one.values for one in listings(said, [pet, word])]
-        [('hen', 'EGG')]
-    """
+    """The sentences of a text that list a value for each blank."""
     for sentence in sentences(text):
         lead = LEAD.match(fold(sentence))
         said = sentence[lead.end() :] if lead else sentence
@@ -1778,15 +1544,7 @@ def listings(text: str, blanks: Sequence[Blank]) -> Iterator[Listing]:
 
 
 def named(text: str, blanks: Sequence[Blank]) -> dict[Blank, str]:
-    """The values that a text gives by the names of the blanks, as in "animal: fox".
-
-    Args:
-        text: What somebody says.
-        blanks: The blanks of the template.
-
-    Returns:
-        The values found; a blank that is given two has none.
-    """
+    """The values that a text gives by the names of the blanks, as in "animal: fox"."""
     found: dict[Blank, set[str]] = {}
     for sentence in sentences(text):
         for piece in PIECE_END.split(sentence, maxsplit=MOST_PIECES):
@@ -1802,28 +1560,14 @@ def _names_any(said: str, blanks: Sequence[Blank]) -> bool:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, without links, handles and hashtags.
-
-    Example:
-        >>> list(sentences("@tomo a hen! EGG. #eggs"))
-        ['a hen', 'EGG']
-    """
+    """The sentences of a text, without links, handles and hashtags."""
     plain = HANDLES.sub(" ", LINK.sub(" ", text))
     pieces = (piece.strip() for piece in SENTENCE_END.split(plain))
     yield from islice((piece for piece in pieces if piece), MOST_SENTENCES)
 
 
 def listed(said: str, blanks: Sequence[Blank]) -> tuple[str, ...] | None:
-    """The values that a piece of text lists, one for each blank.
-
-    Args:
-        said: A piece of text, without the words that announce it.
-        blanks: The blanks, in order.
-
-    Returns:
-        The values in the order of the blanks; null where it lists another number of things, or
-        something that cannot be a value.
-    """
+    """The values that a piece of text lists, one for each blank."""
     if len(blanks) == 1 and said.count(",") > 1:
         return None  # It lists several things.
     for part in (said, _without_remark(said)):
@@ -1880,22 +1624,7 @@ def _name(blank: Blank) -> re.Pattern[str]:
 
 
 def value_of(piece: str, blank: Blank) -> str | None:
-    """The value that a piece of text gives to a blank.
-
-    Args:
-        piece: A few words, perhaps with the blank's name before them.
-        blank: The blank.
-
-    Returns:
-        The value as it goes into the prompt, without an article where the prompt has one; null
-        when the piece is a remark, too long, or nothing.
-
-    Example:
-        >>> value_of(" and the word is “TEA” ☕", Blank("[WORD]", "word", False))
-        'TEA'
-        >>> value_of("so cute!", Blank("[PET]", "pet", True)) is None
-        True
-    """
+    """The value that a piece of text gives to a blank."""
     named = _name(blank).match(fold(piece)) if blank.name else None
     bare = piece[named.end() :] if named else piece
     value = (PICTOGRAPHS.sub(" ", bare).strip(EDGES)) or bare.strip(EDGES)
@@ -1942,14 +1671,7 @@ OVER = r"\W{0,3}(?:$|(?=[\n.,;!?，。；！？]))"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The words around a blank.
-
-    Attributes:
-        blank: The blank.
-        before: Up to three words before it, in the same part of its sentence.
-        after: Up to three words after it, likewise.
-        between: All words from it to the next blank.
-    """
+    """The words around a blank."""
 
     blank: Blank
     before: tuple[str, ...]
@@ -1967,12 +1689,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Template:
-    """A prompt with blanks.
-
-    Attributes:
-        contexts: The blanks in order, with the words around them; one with a name stands for all
-            its places, one without a name for one place.
-    """
+    """A prompt with blanks."""
 
     contexts: Sequence[Context]
 
@@ -1988,14 +1705,7 @@ class Template:
         return {blank: value for blank, value in proposed if value}
 
     def followed_by(self, text: str) -> dict[Blank, str]:
-        """What a text that follows the template's words has in the places of the blanks.
-
-        Args:
-            text: A text that is not the template itself.
-
-        Returns:
-            The values found; a blank for which it has several has none.
-        """
+        """What a text that follows the template's words has in the places of the blanks."""
         whole = self._read_through(text)
         if whole:
             return whole
@@ -2031,15 +1741,7 @@ class Template:
 
 
 def read_template(prompt: str, known: Sequence[str]) -> Template | None:
-    """Reads a prompt as a template.
-
-    Args:
-        prompt: The prompt.
-        known: The placeholders that the request names.
-
-    Returns:
-        The template; null when the prompt has no blank, or more than people fill in.
-    """
+    """Reads a prompt as a template."""
     found = [place for place in places(prompt) if place.of(prompt) in known]
     first = {_key(place, prompt): place for place in reversed(found)}
     some = sorted(first.values())
@@ -2148,16 +1850,7 @@ INVITES = re.compile(
 
 
 def fillings_of(sample: Sample, outputs: Sequence[Picture]) -> dict[int, Filling]:
-    """Finds what fills the blanks of a template in each of its pictures.
-
-    Args:
-        sample: The sample.
-        outputs: Its pictures that came out.
-
-    Returns:
-        Placeholder and value of every blank, by the number of the picture. A picture about which
-        posts do not say all of them has none.
-    """
+    """Finds what fills the blanks of a template in each of its pictures."""
     template = read_template(sample.prompt, sample.placeholders)
     if template is None:
         return {}
@@ -2184,13 +1877,7 @@ def _filling(template: Template, values: Sequence[str]) -> Filling:
 
 
 class _Reader:
-    """Reads the values of one post's pictures.
-
-    Args:
-        template: The template.
-        chatty: Whether it is one of the template's author that says much else.
-        invited: Whether that post asks others to fill in the blanks.
-    """
+    """Reads the values of one post's pictures."""
 
     def __init__(self, template: Template, *, chatty: bool, invited: bool) -> None:
         self.template = template
@@ -2266,19 +1953,7 @@ class _Reader:
 
 
 def agrees(alt_text: str, values: Sequence[str]) -> bool:
-    """Whether a picture's description does not speak of something else.
-
-    Args:
-        alt_text: The description, perhaps empty.
-        values: What is thought to fill the blanks.
-
-    Returns:
-        False when it says enough and has no word of any value; true in another script.
-
-    Example:
-        >>> agrees("A red stamp with a kettle", ["a kettle"]), agrees("Two cats on a sofa", ["fox"])
-        (True, False)
-    """
+    """Whether a picture's description does not speak of something else."""
     folded = fold(alt_text)
     enough = len(set(words_of(folded))) >= FEWEST_WORDS_OF_AN_ALT_TEXT
     if not enough or HAN_OR_KANA.search(folded) or not any(map(_long_words, values)):
@@ -2305,28 +1980,14 @@ BLEND = 2.0  # of colours that only one picture shares with all others
 
 @dataclass(frozen=True)
 class Weighing:
-    """A sample whose pictures are weighed.
-
-    Attributes:
-        sample: The sample.
-        edit: What its prompt asks for.
-        looks: Its pictures as plain measures see them.
-    """
+    """A sample whose pictures are weighed."""
 
     sample: Sample
     edit: Edit
     looks: Mapping[int, Look | None]
 
     def inputs_among(self, pictures: Sequence[Picture], said: Said) -> Sequence[Picture] | None:
-        """Finds the pictures that went in.
-
-        Args:
-            pictures: Two or more pictures, of which at least one came out.
-            said: What their author says about them.
-
-        Returns:
-            The inputs, null when nothing clearly tells.
-        """
+        """Finds the pictures that went in."""
         if len(pictures) > MOST_WEIGHED:
             return None
         listed = said.order.count("input") if said.order else 0
@@ -2381,14 +2042,7 @@ class Unsure(Exception):  # noqa: N818 - no error: rules abstain
 
 @dataclass
 class PictureRoles:
-    """The roles of a sample's pictures, all but its screenshots and collages.
-
-    Args:
-        sample: The sample.
-        edit: What its prompt asks for.
-        looks: Its pictures as plain measures see them.
-        apart: The numbers of screenshots and collages.
-    """
+    """The roles of a sample's pictures, all but its screenshots and collages."""
 
     sample: Sample
     edit: Edit
@@ -2397,14 +2051,7 @@ class PictureRoles:
     roles: dict[int, Role] = field(default_factory=dict)
 
     def decide(self) -> dict[int, Role]:
-        """Decides.
-
-        Returns:
-            The role of each picture.
-
-        Raises:
-            Unsure: Some cannot be told apart.
-        """
+        """Decides."""
         for post, pictures in self.sample.with_pictures():
             some = [one for one in pictures if one.number not in self.apart]
             shown = [one for one in some if not self._is_empty(one)]
@@ -2584,19 +2231,7 @@ OFF_CENTRE = 0.16
 
 @dataclass(frozen=True)
 class Block:
-    """Something that stands on the ground of a window.
-
-    Attributes:
-        top: Its first row, in parts of the window; the others likewise.
-        bottom: Behind its last row.
-        left: Its first column.
-        right: Behind its last column.
-        full: How much of its box it fills.
-        ground: How much of its box has the colour of the ground.
-        plain: How much of its box has one colour.
-        tints: How many tints it has.
-        colours: How far these are from each other, as `Look.colourfulness` measures it.
-    """
+    """Something that stands on the ground of a window."""
 
     top: float
     bottom: float
@@ -2615,10 +2250,7 @@ class Block:
 
     @property
     def is_picture(self) -> bool:
-        """Whether it is a filled rectangle of many colours.
-
-        A bubble is mostly of one, and between lines of text there is much of the ground.
-        """
+        """Whether it is a filled rectangle of many colours."""
         fits = SMALLEST_PICTURE < self.area < LARGEST_PICTURE and self.full > FULL
         tall = self.bottom - self.top > FEWEST_HIGH
         plain = (
@@ -2649,11 +2281,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Window:
-    """A picture, looked at as if it were a window.
-
-    Attributes:
-        look: The picture.
-    """
+    """A picture, looked at as if it were a window."""
 
     look: Look
 
@@ -2795,14 +2423,7 @@ MOST_ABOVE = 2
 
 @dataclass
 class Screens:
-    """The pictures of a sample that are no plain inputs or outputs.
-
-    Attributes:
-        conversations: Screenshots of conversations with the target, one for each conversation.
-        collages: Pictures that show what went in beside what came out.
-        others: Pictures that are neither: windows of other products, second shots of the same.
-        unsure: Whether there is one that rules cannot place.
-    """
+    """The pictures of a sample that are no plain inputs or outputs."""
 
     conversations: list[int] = field(default_factory=list)
     collages: list[int] = field(default_factory=list)
@@ -2816,16 +2437,7 @@ class Screens:
 
 
 def find_screens(sample: Sample, edit: Edit, looks: Mapping[int, Look | None]) -> Screens:
-    """Finds the screenshots and collages among a sample's pictures.
-
-    Args:
-        sample: The sample.
-        edit: What its prompt asks for.
-        looks: Its pictures as plain measures see them, by number.
-
-    Returns:
-        What was found.
-    """
+    """Finds the screenshots and collages among a sample's pictures."""
     screens = Screens()
     for post, pictures in sample.with_pictures():
         shots = [one for one in pictures if _is_shot(sample, post, one, looks[one.number], screens)]
@@ -2973,15 +2585,7 @@ Try = tuple[list[Picture], list[Picture]]
 
 
 def roles(inputs: Mapping[str, Any]) -> str | None:
-    """Answers a request about the pictures of a sample.
-
-    Args:
-        inputs: prompt, placeholders, posts (number, parent, author, text, pictures, own of each),
-            pictures (number, post, alt_text, file of each) and target.
-
-    Returns:
-        The answer as JSON; null where neither words nor looks tell the pictures apart.
-    """
+    """Answers a request about the pictures of a sample."""
     sample = read_sample(inputs)
     edit = read_edit(sample.prompt)
     looks = {one.number: look_at(one.file) for one in sample.pictures.values()}

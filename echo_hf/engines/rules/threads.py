@@ -63,22 +63,12 @@ QUESTION = re.compile(r"[?？]\W*\Z")
 
 
 def judges(said: Reading) -> bool:
-    """Whether a post praises or complains about a result.
-
-    Args:
-        said: What it says.
-
-    Returns:
-        True for either; praise inside a question does not count.
-    """
+    """Whether a post praises or complains about a result."""
     return _complains(said) or (_praises(said) and not QUESTION.search(said.text.rstrip()[-8:]))
 
 
 def judges_own(said: Reading) -> bool:
-    """Whether words beside an author's own prompt judge the result.
-
-    Titles are full of words of praise, so these have to be part of something like a sentence.
-    """
+    """Whether words beside an author's own prompt judge the result."""
     if said.has_han and (
         han.HAN_PRAISE.search(said.folded) or han.HAN_COMPLAINT.search(said.folded)
     ):
@@ -96,13 +86,6 @@ def says_tried(said: Reading) -> bool:
 
 def feedback_text(text: str) -> str | None:
     """What a post says, as feedback is kept.
-
-    Args:
-        text: The post's text.
-
-    Returns:
-        One span of it: all but the handles it begins with and a link or handle at its end; null
-        when nothing is left, or it is longer than feedback may be.
 
     Example:
         >>> feedback_text("@mira_draws the hands are wrong, @tomo see? https://example.org/1")
@@ -183,16 +166,7 @@ class Span(NamedTuple):
 
 
 def trimmed(text: str, span: Span, names: Names) -> Span | None:
-    """A span without the chatter at its end and the decoration at its beginning.
-
-    Args:
-        text: What a post says.
-        span: Where its prompt stands, roughly.
-        names: The names around the target.
-
-    Returns:
-        Where the prompt stands; null when nothing is left, or more than a prompt may have.
-    """
+    """A span without the chatter at its end and the decoration at its beginning."""
     head = HEAD.match(text, span.start, span.end)
     start = head.end() if head else span.start
     end = _end(text, Span(start, span.end), names)
@@ -261,23 +235,13 @@ LANGUAGE = re.compile(r"[\w+-]{0,20}\n")
 
 
 def quoted(text: str, span: Span) -> Iterator[Span]:
-    """The insides of quotation marks in a part of a text.
-
-    Example:
-        >>> [one.of('so "a b" and «c»') for one in quoted('so "a b" and «c»', Span(0, 16))]
-        ['a b', 'c']
-    """
+    """The insides of quotation marks in a part of a text."""
     for match in QUOTED.finditer(text, *span):
         yield Span(*match.span(match.lastindex or 0))
 
 
 def fenced(text: str, start: int = 0) -> Iterator[Span]:
-    r"""The insides of code fences, from a place on.
-
-    Example:
-        >>> [span.of("```text\na cat\n```") for span in fenced("```text\na cat\n```")]
-        ['a cat\n']
-    """
+    """The insides of code fences, from a place on."""
     opening = text.find(FENCE, start)
     while opening >= 0:
         closing = text.find(FENCE, opening + len(FENCE))
@@ -289,7 +253,7 @@ def fenced(text: str, start: int = 0) -> Iterator[Span]:
 
 
 def json_objects(text: str) -> Iterator[Span]:
-    r"""The outermost JSON objects with a key; only brackets and strings are looked at.
+    """The outermost JSON objects with a key; only brackets and strings are looked at.
 
     Example:
         >>> text = 'use {"style": {"look": "a } b"}} now {x}'
@@ -315,16 +279,7 @@ LONGEST_LEAD = 400
 
 
 class Found(NamedTuple):
-    """A prompt in a post.
-
-    Attributes:
-        prompt: A span of the post's text, or of a picture's description.
-        before: What stands before it, without its label.
-        label: Its label.
-        after: What stands after it.
-        marked: Whether the author marked it as a prompt.
-        alone: Whether it is the only one of the post; the others are in its span.
-    """
+    """A prompt in a post."""
 
     prompt: str
     before: str = ""
@@ -335,16 +290,7 @@ class Found(NamedTuple):
 
 
 def labelled_prompt(text: str, folded: str, names: Names) -> Found | None:
-    """Finds the prompt that a post's labels announce.
-
-    Args:
-        text: What the post says.
-        folded: The same, folded.
-        names: The names around the target.
-
-    Returns:
-        The prompt behind the label; several as one span, not alone; null when there is none.
-    """
+    """Finds the prompt that a post's labels announce."""
     found = list(_labelled(text, folded, names))
     if not found:
         return None
@@ -405,18 +351,7 @@ MOST_ENCLOSED = 16
 def find_prompt(
     text: str, alt_texts: Sequence[str], names: Names, *, pictures: int
 ) -> Found | None:
-    """Finds the prompt in a post.
-
-    Args:
-        text: What the post says.
-        alt_texts: The descriptions of its pictures.
-        names: The names around the target.
-        pictures: How many pictures it has.
-
-    Returns:
-        The prompt, null when there is none. Labels count first, then JSON, fences and quotation
-        marks, then the descriptions, then the text as a whole.
-    """
+    """Finds the prompt in a post."""
     folded = fold(text)
     return (
         labelled_prompt(text, folded, names)
@@ -507,19 +442,7 @@ def _speaks_of_looks(said: Reading) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """One post of a tree.
-
-    Attributes:
-        number: Its number; any increasing ones.
-        parent: Its parent's number, which may not be among the posts shown.
-        author: Who wrote it, null when unknown.
-        text: What it says, empty when nothing is known.
-        alt_texts: The descriptions of its pictures.
-        pictures: How many pictures it has.
-        said: The signs in its text.
-        found: The prompt it holds.
-        points: Whether it says that the prompt stands elsewhere.
-    """
+    """One post of a tree."""
 
     number: int
     parent: int
@@ -534,12 +457,7 @@ class Post:
 
 @dataclass(frozen=True)
 class Thread:
-    """The posts of a tree, depth first.
-
-    Attributes:
-        posts: The posts by number, parents before their children.
-        names: The names around the target.
-    """
+    """The posts of a tree, depth first."""
 
     posts: Mapping[int, Post]
     names: Names = field(repr=False)
@@ -564,15 +482,7 @@ def same_author(one: Post, other: Post) -> bool:
 
 
 def read_thread(posts: Sequence[Mapping[str, Any]], names: Names) -> Thread:
-    """Reads the posts of an extraction request.
-
-    Args:
-        posts: number, parent, author, text, pictures, alt_texts of each, depth first.
-        names: The names around the target.
-
-    Returns:
-        The thread, the prompt of each post found.
-    """
+    """Reads the posts of an extraction request."""
     return Thread({post["number"]: _read(post, names) for post in posts}, names)
 
 
@@ -601,17 +511,7 @@ OPENING, CLOSING = ' \t\r\n"“„«「『`*_', ' \t\r\n"”“»」』`*_,.;'
 
 @dataclass
 class Draft:
-    """A sample in the making.
-
-    Attributes:
-        primary: The post that says what the task is.
-        prompt: The task.
-        quality: How usable it is.
-        marked: Whether the author marked it as a prompt.
-        around: What else its author says beside it.
-        posts: Numbers of its posts, the most important first.
-        feedback: What was said, by the number of the post that said it.
-    """
+    """A sample in the making."""
 
     primary: Post
     prompt: str
@@ -660,13 +560,7 @@ class Draft:
 
 @dataclass
 class Samples:
-    """The samples of a thread, as far as they are found.
-
-    Attributes:
-        thread: The thread.
-        drafts: The samples, by the number of their primary post.
-        owner: The sample that each post belongs to or stands below.
-    """
+    """The samples of a thread, as far as they are found."""
 
     thread: Thread
     drafts: dict[int, Draft] = field(default_factory=dict)
@@ -689,10 +583,7 @@ class Samples:
         self.drafts[draft.primary.number] = self.owner[draft.primary.number] = draft
 
     def settled(self) -> list[Draft]:
-        """The samples that an answer has room for, the best ones, in the order of their posts.
-
-        What was made with another model, and not only compared with it, is Trash.
-        """
+        """The samples that an answer has room for, the best ones, in the order of their posts."""
         drafts = list(self.drafts.values())
         for draft in drafts:
             elsewhere = any(said.other for said in draft.around)
@@ -798,13 +689,7 @@ PERHAPS = 3
 
 
 class Signs(NamedTuple):
-    """What a score is decided from.
-
-    Attributes:
-        said: The post's own words.
-        described: The descriptions of its pictures.
-        pictures: How many pictures it has.
-    """
+    """What a score is decided from."""
 
     said: Reading
     described: Reading
@@ -826,14 +711,7 @@ class Rung(NamedTuple):
 
 
 def relevance(inputs: Mapping[str, Any]) -> str | None:
-    """Answers a relevance request.
-
-    Args:
-        inputs: text, alt_texts, pictures, target.
-
-    Returns:
-        The answer as JSON, null where the word lists do not cover the post's language.
-    """
+    """Answers a relevance request."""
     names = names_of(inputs["target"])
     said = Reading(inputs["text"] or "", names)
     verdict = judge(said, inputs["alt_texts"], inputs["pictures"], names)
@@ -841,18 +719,7 @@ def relevance(inputs: Mapping[str, Any]) -> str | None:
 
 
 def judge(said: Reading, alt_texts: Sequence[str], pictures: int, names: Names) -> Verdict | None:
-    """Scores a post.
-
-    Args:
-        said: What it says.
-        alt_texts: The descriptions of its pictures.
-        pictures: How many it has.
-        names: The names around the target.
-
-    Returns:
-        The first verdict of the ladder that holds; null where it would be an unsure or a negative
-        one about a text whose language the word lists do not cover.
-    """
+    """Scores a post."""
     described = Reading("\n".join(alt_texts), names) if alt_texts else NOTHING
     signs = Signs(said, described, pictures)
     verdict = next(rung.verdict for rung in LADDER if rung.holds(signs))
@@ -1014,16 +881,7 @@ def _wordless(post: Post) -> bool:
 
 
 def extract(inputs: Mapping[str, Any]) -> str | None:
-    """Answers an extraction request.
-
-    Args:
-        inputs: posts (number, parent, author, text, pictures, alt_texts of each, depth first) and
-            target.
-
-    Returns:
-        The answer as JSON; null where the word lists do not cover the language of what matters in
-        the thread, or where it has text that no sample can hold.
-    """
+    """Answers an extraction request."""
     thread = read_thread(inputs["posts"], names_of(inputs["target"]))
     drafts = samples_of(thread).settled()
     unspoken = not drafts and any(post.text.strip() for post in thread)
@@ -1033,14 +891,7 @@ def extract(inputs: Mapping[str, Any]) -> str | None:
 
 
 def samples_of(thread: Thread) -> Samples:
-    """Finds the samples of a thread, the posts that show them, and what was said about them.
-
-    Args:
-        thread: The thread.
-
-    Returns:
-        Its samples; one at least where a post has words enough.
-    """
+    """Finds the samples of a thread, the posts that show them, and what was said about them."""
     samples = Samples(thread)
     _find_prompts(samples)
     follow_pointers(samples)

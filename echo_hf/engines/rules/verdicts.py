@@ -727,22 +727,7 @@ SHORTEST_FOR_TWO = 7
 
 
 def misspelt(comment: str, prompt: str) -> bool:
-    """Whether a comment quotes a word that is nearly, but not quite, one that was asked for.
-
-    Args:
-        comment: What it says.
-        prompt: What was asked for.
-
-    Returns:
-        True when a word in quotes or capitals of the comment is a letter or two away from a word
-        of the prompt that stands in quotes or capitals, or from another such word of the comment.
-
-    Example:
-        >>> misspelt("mine says “RESTUARANT” lol", "a sign that reads “RESTAURANT”")
-        True
-        >>> misspelt("I like the “RESTAURANT” sign", "a sign that reads “RESTAURANT”")
-        False
-    """
+    """Whether a comment quotes a word that is nearly, but not quite, one that was asked for."""
     if _stutters(comment):
         return True
     shown = list(_shown(comment))[:MOST_WORDS]
@@ -763,12 +748,7 @@ def _stutters(text: str) -> bool:
 
 
 def quotes_unasked(comment: str, prompt: str) -> bool:
-    """Whether a comment says that the picture reads something that was not asked for.
-
-    Example:
-        >>> quotes_unasked("it wrote FELIZ CUMPLE on mine", "a cake that says “Happy birthday”")
-        True
-    """
+    """Whether a comment says that the picture reads something that was not asked for."""
     known = {word.lower() for word in WORD.findall(prompt)}
     for says in SAYS.finditer(comment):
         after = comment[says.end() : says.end() + 80]
@@ -983,13 +963,7 @@ APOSTROPHES = str.maketrans("’ʼ`´", "''''")
 
 
 class Sentence(NamedTuple):
-    """One sentence, or the part of one up to a word such as "but".
-
-    Attributes:
-        text: Its folded text.
-        clauses: The plain words of its clauses, as far as they have any.
-        end: The marks, or the word, that it ends with.
-    """
+    """One sentence, or the part of one up to a word such as "but"."""
 
     text: str
     clauses: Sequence[Sequence[str]]
@@ -1012,18 +986,7 @@ class Sentence(NamedTuple):
 
 
 def sentences_of(folded: str) -> list[Sentence]:
-    """The sentences of a folded text.
-
-    Args:
-        folded: The text, folded.
-
-    Returns:
-        Its sentences in order; the parts before and after a word of contrast are two.
-
-    Example:
-        >>> [sentence.clauses for sentence in sentences_of("great, clean suit but isn't her face")]
-        [[['great'], ['clean', 'suit']], [['is', 'not', 'her', 'face']]]
-    """
+    """The sentences of a folded text."""
     plain = RATIO.sub(r"\1x\2", folded.translate(APOSTROPHES))
     found, start = [], 0
     for end in SENTENCES_SENTENCE_END.finditer(plain):
@@ -1103,18 +1066,7 @@ OPENING = words(
 
 
 def mismatch(said: Sequence[str]) -> str | None:
-    """The failure that words speak of by saying what was asked for and what came.
-
-    Args:
-        said: Plain words.
-
-    Returns:
-        The failure; null where they do not say both.
-
-    Example:
-        >>> mismatch("asked for seven candles and got nine".split())
-        'counting'
-    """
+    """The failure that words speak of by saying what was asked for and what came."""
     asked = next((at for at, word in enumerate(said) if word in ASKED), None)
     gave = next((at for at in range(len(said)) if _gives(said, at)), None)
     if asked is None or gave is None or not AS_ASKED.isdisjoint(said[gave + 1 : gave + 2]):
@@ -1126,12 +1078,7 @@ def mismatch(said: Sequence[str]) -> str | None:
 
 
 def recounts(said: Sequence[str]) -> bool:
-    """Whether two numbers stand with a denial between them.
-
-    Example:
-        >>> recounts("there should be three owls not four".split())
-        True
-    """
+    """Whether two numbers stand with a denial between them."""
     numbers = [at for at, word in enumerate(said) if word in NUMBERS][:3]
     if len(numbers) != 2 or numbers[1] - numbers[0] > 5:
         return False
@@ -1162,11 +1109,7 @@ def _differing(before: Sequence[str], after: Sequence[str]) -> str:
 
 
 class Sign(Enum):
-    """What a phrase is a sign of.
-
-    WANTED speaks of a failure only where it is denied, CHANGED only of what should stay as it is,
-    GONE only of what should not be removed. TOPIC and SUBJECT name what is spoken of.
-    """
+    """What a phrase is a sign of."""
 
     NEUTRAL = auto()
     PRAISE = auto()
@@ -1232,13 +1175,7 @@ FEWEST_COMBINED = 2
 
 
 class Wish(NamedTuple):
-    """What a task is decided from.
-
-    Attributes:
-        text: The prompt, folded.
-        written: The prompt as it was written.
-        given: Number of pictures that went in.
-    """
+    """What a task is decided from."""
 
     text: str
     written: str
@@ -1255,15 +1192,7 @@ class Wish(NamedTuple):
 
 
 def kind_and_task(prompt: Reading, inputs: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """What a sample asks for.
-
-    Args:
-        prompt: Its prompt.
-        inputs: quality, and the numbers of inputs and outputs.
-
-    Returns:
-        The kind and the task; null for both where no picture is asked for.
-    """
+    """What a sample asks for."""
     wish = Wish(prompt.folded[:LONGEST], prompt.text[:LONGEST], inputs["inputs"])
     probes = prompt.length <= LONGEST_PROBE and wish.has(PROBE)
     if inputs["quality"] != "Benchmark":
@@ -1361,13 +1290,7 @@ class Mark(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What one clause says.
-
-    Attributes:
-        marks: Its marks, in order.
-        topics: What it speaks of, in order.
-        nearby: What its sentence speaks of.
-    """
+    """What one clause says."""
 
     marks: Sequence[Mark]
     topics: Sequence[str] = ()
@@ -1419,23 +1342,14 @@ GLAD = frozenset({Sign.PRAISE, Sign.WEAK_PRAISE, Sign.AMUSED, Sign.NEUTRAL})
 
 
 class Asked(NamedTuple):
-    """What a picture was to be, as far as it decides how comments on it are read.
-
-    Attributes:
-        shown: Words for what it was to show: as complaints they do not count.
-        removal: Whether something was to be removed.
-    """
+    """What a picture was to be, as far as it decides how comments on it are read."""
 
     shown: Set[str] = frozenset()
     removal: bool = False
 
 
 class Clause:
-    """The signs in the words of one clause.
-
-    Args:
-        words: Its plain words.
-    """
+    """The signs in the words of one clause."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
@@ -1448,16 +1362,7 @@ class Clause:
         self.speaker = next((at for at, word in enumerate(words) if word in SPEAKERS), len(words))
 
     def marks(self, topics: Sequence[str], asked: Asked, *, first: bool) -> list[Mark]:
-        """The marks of praise and complaint, in order.
-
-        Args:
-            topics: What the sentence of the clause speaks of.
-            asked: What the picture was to be.
-            first: Whether the clause begins its sentence.
-
-        Returns:
-            Its marks.
-        """
+        """The marks of praise and complaint, in order."""
         denied = set(self._denied())
         marks = []
         for number, one in enumerate(self.found):
@@ -1575,12 +1480,7 @@ def _words(words: Sequence[str], one: Found[Meaning]) -> Set[str]:
 
 
 class Verdict(NamedTuple):
-    """What a comment says about the result.
-
-    Attributes:
-        verdict: success, failure, mixed or none.
-        keyword: What failed, where it says so.
-    """
+    """What a comment says about the result."""
 
     verdict: str
     keyword: str | None = None
@@ -1590,15 +1490,7 @@ NONE = Verdict("none")
 
 
 def decide(said: Sequence[Said], *, contrast: bool) -> Verdict:
-    """The verdict that the clauses of a comment make together.
-
-    Args:
-        said: What each says.
-        contrast: Whether a word such as "but" stands between them.
-
-    Returns:
-        The verdict; none where nothing but amusement was found.
-    """
+    """The verdict that the clauses of a comment make together."""
     tones = {mark.tone for one in said for mark in one.marks}
     verdict = _verdict(said, tones, contrast=contrast)
     keyword = failure_of(said) if verdict in ("failure", "mixed") else None
@@ -1634,14 +1526,7 @@ def _softens(one: Said) -> bool:
 
 
 def failure_of(said: Sequence[Said]) -> str | None:
-    """The most particular failure that a comment names; the first where there are several.
-
-    Args:
-        said: What each of its clauses says.
-
-    Returns:
-        The failure, null where none is named.
-    """
+    """The most particular failure that a comment names; the first where there are several."""
     for one in said:
         if one.complains and (failure := next(_particular(one), None)):
             return failure
@@ -1670,11 +1555,7 @@ DEGREE = "が(?:全然|全く|完全に|だいぶ|ちょっと|少し|かなり|
 
 
 class HanJudgingNames:
-    """Regular expressions under names, looked for all at once.
-
-    Args:
-        patterns: Names with what they are told by; of two at one place the first is found.
-    """
+    """Regular expressions under names, looked for all at once."""
 
     def __init__(self, patterns: Mapping[str, str]) -> None:
         spoken = {name: pattern.replace("が", DEGREE) for name, pattern in patterns.items()}
@@ -1706,19 +1587,7 @@ IN_TURN = (
 
 
 def read_han(folded: str, *, removal: bool) -> Iterator[Said]:
-    """What each sentence of a text says about a result, as far as it is Chinese or Japanese.
-
-    Args:
-        folded: The text, folded.
-        removal: Whether something was to be removed.
-
-    Yields:
-        The marks and topics of each sentence.
-
-    Example:
-        >>> next(read_han("整体偏黄", removal=False)).marks[0].failure
-        'colour cast'
-    """
+    """What each sentence of a text says about a result, as far as it is Chinese or Japanese."""
     for sentence in SENTENCE_END.split(folded):
         if HAN_OR_KANA.search(sentence):
             topics = HAN_JUDGING_TOPICS.find(sentence)
@@ -1774,14 +1643,7 @@ MOST_WORDS_TOGETHER = 60
 
 
 class Beside(NamedTuple):
-    """What comments are read beside.
-
-    Attributes:
-        prompt: What was asked for; empty where no picture was.
-        names: The names around the target.
-        words: The prompt's plain words.
-        asked: What of them decides how comments are read.
-    """
+    """What comments are read beside."""
 
     prompt: str
     names: Names
@@ -1790,15 +1652,7 @@ class Beside(NamedTuple):
 
 
 def judge(reading: Reading, beside: Beside) -> Verdict | None:
-    """What a comment says about the result.
-
-    Args:
-        reading: The comment.
-        beside: What was asked for.
-
-    Returns:
-        The verdict; null where the word lists do not cover the comment's language.
-    """
+    """What a comment says about the result."""
     said, contrast = _read(reading, beside)
     if not (reading.covered or _speaks_known_words(reading, said)):
         return None
@@ -1935,16 +1789,7 @@ REACH = 5
 
 
 def feedback(inputs: Mapping[str, Any]) -> str | None:
-    """Answers a feedback request.
-
-    Args:
-        inputs: prompt, quality, inputs, outputs, comments (comment, text, by_author of each) and
-            target.
-
-    Returns:
-        The answer as JSON; a comment in a language that the word lists do not cover is left out of
-        it. Null where they cover no comment, or, where nobody commented, not the prompt.
-    """
+    """Answers a feedback request."""
     names = names_of(inputs["target"])
     prompt = Reading(inputs["prompt"] or "", names)
     kind, task = kind_and_task(prompt, inputs)

@@ -12,12 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 
 def words(**by_language: str) -> frozenset[str]:
-    """One set of the words of several languages.
-
-    Example:
-        >>> sorted(words(en="photo image", es="foto"))
-        ['foto', 'image', 'photo']
-    """
+    """One set of the words of several languages."""
     return frozenset(word for several in by_language.values() for word in several.split())
 
 
@@ -237,12 +232,6 @@ STYLED = _one_to_one()
 def fold(text: str) -> str:
     """Small letters, and plain ones for styled ones.
 
-    Args:
-        text: Any text.
-
-    Returns:
-        A text of the same length, so that offsets in it hold in the original.
-
     Example:
         >>> fold("𝗣𝗿𝗼𝗺𝗽𝘁: A Cat"), len(fold("İstanbul"))
         ('prompt: a cat', 8)
@@ -257,12 +246,7 @@ def fold(text: str) -> str:
 
 
 def words_of(folded: str) -> list[str]:
-    """The words of a folded text in Latin letters, in order.
-
-    Example:
-        >>> words_of("turn @mira_draws's cat into 用gpt-4o生成")
-        ['turn', 'mira_draws', 's', 'cat', 'into', 'gpt', '4o']
-    """
+    """The words of a folded text in Latin letters, in order."""
     return WORD.findall(folded)
 
 
@@ -319,12 +303,7 @@ T = TypeVar("T")
 
 
 def plain_words(folded: str) -> list[str]:
-    """The words of a folded text, negations written out, without those that say nothing.
-
-    Example:
-        >>> plain_words("it really can't keep the face, doesn't even try")
-        ['it', 'cannot', 'keep', 'face', 'does', 'not', 'try']
-    """
+    """The words of a folded text, negations written out, without those that say nothing."""
     for written, plain in SPELLED_OUT:
         folded = folded.replace(written, plain)
     found = words_of(folded)
@@ -335,15 +314,7 @@ def plain_words(folded: str) -> list[str]:
 
 
 def phrases(**by_language: str) -> frozenset[str]:
-    """One set of the phrases of several languages, which commas separate, in plain words.
-
-    Example:
-        >>> sorted(phrases(en="cut off, out of the frame", de="abgeschnitten"))
-        ['abgeschnitten', 'cut off', 'out of frame']
-
-    Raises:
-        ValueError: Of a phrase of several words fewer than two are left.
-    """
+    """One set of the phrases of several languages, which commas separate, in plain words."""
     each = (phrase for several in by_language.values() for phrase in several.split(","))
     return frozenset(_plain(phrase) for phrase in each if phrase.strip())
 
@@ -364,17 +335,7 @@ class Found(NamedTuple, Generic[T]):
 
 
 class Lexicon(Generic[T]):
-    """Phrases with their meanings.
-
-    Args:
-        entries: Meanings with the phrases that have them; a phrase of several meanings keeps the
-            first. `_` in a phrase, but not at its beginning, stands for any one word.
-
-    Example:
-        >>> lexicon = Lexicon([("bad", ["terrible", "took _ tries"]), ("good", ["not terrible"])])
-        >>> [found.meaning for found in lexicon.find("it took 4 tries but is not terrible".split())]
-        ['bad', 'good']
-    """
+    """Phrases with their meanings."""
 
     def __init__(self, entries: Iterable[tuple[T, Iterable[str]]]) -> None:
         self._root: _Node[T] = _Node()
@@ -483,20 +444,7 @@ KNOWN = FAMILIAR | PICTURE | LOOK
 
 
 def covers(folded: str, words: Set[str]) -> bool:
-    """Whether the language of a text is one that the word lists know.
-
-    Args:
-        folded: The text, folded.
-        words: Its different words in Latin letters.
-
-    Returns:
-        False when much of it is in another script, or when it has enough words in Latin letters
-        to tell and too few of them are familiar. A text without letters is covered.
-
-    Example:
-        >>> covers("привет, как дела", set()), covers("wow", {"wow"})
-        (False, True)
-    """
+    """Whether the language of a text is one that the word lists know."""
     return _known_script(folded) and _known_language(folded, words)
 
 
@@ -524,12 +472,7 @@ START = rf"(?<!{LETTER})"
 
 
 def one_of(words: Set[str]) -> str:
-    """An alternation of whole words.
-
-    Example:
-        >>> one_of({"draw", "redraw"})
-        '(?:draw|redraw)'
-    """
+    """An alternation of whole words."""
     return "(?:" + "|".join(sorted(words)) + ")"
 
 
@@ -627,12 +570,7 @@ WINDOW = 40
 
 @dataclass(frozen=True, slots=True)
 class NameList:
-    """Names to look for.
-
-    Attributes:
-        pattern: Any of them, as a whole word of a folded text; null when there are none.
-        first_words: Words of which a text with one of the names has at least one.
-    """
+    """Names to look for."""
 
     pattern: re.Pattern[str] | None
     first_words: frozenset[str]
@@ -646,14 +584,7 @@ class NameList:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names around one target.
-
-    Attributes:
-        clear: The target's names that hardly mean anything else, and the application it is used in.
-        short: Its names of fewer than four characters, such as "4o".
-        developer: Who made it.
-        others: Other image models.
-    """
+    """The names around one target."""
 
     clear: NameList
     short: NameList
@@ -678,22 +609,7 @@ class Names:
 
 
 def names_of(target: Mapping[str, Any]) -> Names:
-    """The names around a target, ready for matching.
-
-    Args:
-        target: name, developer, aliases, others, chat_window.
-
-    Returns:
-        The same object for the same names.
-
-    Example:
-        >>> names = names_of({"name": "Lumen Image", "developer": "Northlight",
-        ...     "aliases": ["L2"], "others": ["Dream-Mill"], "chat_window": None})
-        >>> names.names_target("made with lumen!", {"made", "with", "lumen"})
-        True
-        >>> names.uses_other("better than dreammill", {"better", "than", "dreammill"})
-        False
-    """
+    """The names around a target, ready for matching."""
     return _compiled(
         target["name"],
         target["developer"],
@@ -848,12 +764,7 @@ class sign(Generic[T]):  # noqa: N801 - used as a decorator, like property
 
 
 class Reading:
-    """The signs in a text; each is looked for when it is first asked about.
-
-    Args:
-        text: What a post says.
-        names: The names around the target.
-    """
+    """The signs in a text; each is looked for when it is first asked about."""
 
     def __init__(self, text: str, names: Names) -> None:
         self.text = without_addresses(text)
@@ -1050,25 +961,13 @@ def is_order_for_picture(said: Reading) -> bool:
 
 
 def instructs(said: Reading, pictures: int) -> bool:
-    """Whether an instruction, as the whole of a post, is one for a picture.
-
-    Args:
-        said: The text, which begins as an instruction.
-        pictures: How many pictures the post has; without any it has to say more.
-    """
+    """Whether an instruction, as the whole of a post, is one for a picture."""
     fewest = FEWEST_WORDS if pictures else FEWEST_WORDS_WITHOUT_PICTURE
     return (said.picture or said.look) and said.length >= fewest and not said.asks_for_prompt
 
 
 def only_describes(said: Reading, pictures: int) -> bool:
-    """Whether a text does nothing but describe a picture to be made.
-
-    People describe their own photographs too, but then they speak of themselves.
-
-    Args:
-        said: The text.
-        pictures: How many pictures the post has; without any it is no description.
-    """
+    """Whether a text does nothing but describe a picture to be made."""
     described = said.description and said.length >= FEWEST_WORDS_OF_A_DESCRIPTION
     template = said.template and said.length >= FEWEST_WORDS_WITHOUT_PICTURE
     return pictures > 0 and (described or template) and is_impersonal(said)
@@ -1138,31 +1037,14 @@ POINTING_WORD = words(
 
 
 class Label(NamedTuple):
-    """A place that announces a prompt.
-
-    Attributes:
-        start: Where the label begins.
-        inside: Where what it labels begins.
-    """
+    """A place that announces a prompt."""
 
     start: int
     inside: int
 
 
 def labels(folded: str) -> list[Label]:
-    r"""The labels in a text.
-
-    Args:
-        folded: The text, folded.
-
-    Returns:
-        In order; inside a line only the first of the text counts, so that a prompt may speak of
-        prompts.
-
-    Example:
-        >>> labels("fox\nprompt: a fox, using the prompt: red")
-        [Label(start=4, inside=11)]
-    """
+    """The labels in a text."""
     return sorted({*_with_separator(folded), *_headings(folded)})
 
 

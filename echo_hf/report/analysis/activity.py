@@ -33,15 +33,7 @@ ActivityPart = Part[Activity]
 
 
 def activity(posts: pa.Table | None, released: datetime.date) -> ActivityPart:
-    """Counts posts by day and by search term.
-
-    Args:
-        posts: Rows with timestamp and keywords; null where they are not at hand.
-        released: The day of the release.
-
-    Returns:
-        The counts.
-    """
+    """Counts posts by day and by search term."""
     if posts is None:
         return ActivityPart(reason=NotAnalyzed.NO_POSTS, detail=NotAnalyzed.NO_POSTS.meaning)
     moments, terms = posts["timestamp"].to_pylist(), posts["keywords"].to_pylist()
@@ -83,14 +75,7 @@ FunnelPart = Part[tuple[FunnelStep, ...]]
 
 
 def funnel_steps(manifest: Manifest | None) -> FunnelPart:
-    """The stages of a build, in order.
-
-    Args:
-        manifest: What a release says of itself; null where it says nothing.
-
-    Returns:
-        The counts of each stage that this version knows.
-    """
+    """The stages of a build, in order."""
     rows = [row for row in manifest.funnel if row.stage in STEPS] if manifest else []
     if not rows:
         return FunnelPart(reason=NotAnalyzed.NO_RUN, detail=NotAnalyzed.NO_RUN.meaning)
@@ -140,18 +125,7 @@ class BadFontError(Exception):
 def word_cloud(
     keywords: Sequence[FailureKeyword] | None, *, font: Path | None = None, seed: int = 0
 ) -> CloudPart:
-    """Lays keywords out in a plane, the most frequent the largest.
-
-    Args:
-        keywords: The keywords; null where there are none.
-        font: A TrueType or OpenType font; null for the library's own, which has no Chinese,
-            Japanese or Korean characters.
-        seed: Of the layout.
-
-    Returns:
-        The picture, in the colour of the text around it. Keywords that the font cannot write, or
-        that find no space, are counted.
-    """
+    """Lays keywords out in a plane, the most frequent the largest."""
     if not keywords:
         return CloudPart(reason=NotAnalyzed.NO_COMMENTS, detail=NotAnalyzed.NO_COMMENTS.meaning)
     if not (find_spec("wordcloud") and find_spec("fontTools")):
@@ -214,14 +188,7 @@ def _glyphs(font: Path) -> frozenset[str]:
 
 
 def inline(svg: str) -> str:
-    """A picture of wordcloud's as a part of a page: its style sheet would hold for the whole page.
-
-    Args:
-        svg: What `WordCloud.to_svg` gives.
-
-    Returns:
-        The same picture, scaling with its place, with a label, and the font on itself alone.
-    """
+    """A picture of wordcloud's as a part of a page, without its style sheet."""
     ET.register_namespace("", SVG)
     root = ET.fromstring(svg)  # noqa: S314 - of the library, which escapes the words
     for style in root.findall(f"{{{SVG}}}style"):

@@ -55,17 +55,7 @@ Sample = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Source:
-    """What an analysis is made of.
-
-    Attributes:
-        name: Of the run or the release.
-        samples: Rows with `COLUMNS`, each sample once; a column that is not there is null.
-        posts: Rows with `POST_COLUMNS`, null where only a release is at hand.
-        manifest: What the release says of itself, null where it has no manifest.
-        folder: The run's folder.
-        benchmark: The benchmark that its systems were run on.
-        identity: What tells it from another one.
-    """
+    """What an analysis is made of."""
 
     name: str
     samples: Sequence[Sample]
@@ -83,21 +73,7 @@ class Source:
 
 
 def read_source(name: str, benchmark: Benchmark, folder: RunFolder) -> Source:
-    """Reads what is analyzed.
-
-    Args:
-        name: Of the run.
-        benchmark: A release on disk, or a revision on the Hub. Its `analysis` samples are read,
-            which hold all others; where it has none, those of its splits.
-        folder: The run's folder, which may hold posts and tables.
-
-    Returns:
-        The source.
-
-    Raises:
-        RunError: The run's posts cannot be read.
-        EchoError: The benchmark cannot be read.
-    """
+    """Reads what is analyzed."""
     manifest = manifest_of(benchmark.reference)
     held = set(manifest.configs) if manifest else {ANALYSIS}
     configs = [ANALYSIS] if ANALYSIS in held else [one for one in BENCHMARKS if one in held]
@@ -108,17 +84,7 @@ def read_source(name: str, benchmark: Benchmark, folder: RunFolder) -> Source:
 
 
 def manifest_of(reference: str) -> Manifest | None:
-    """What a release says of itself.
-
-    Args:
-        reference: Folder of a release, or `ORGANISATION/NAME@TAG` on the Hub.
-
-    Returns:
-        Its manifest; null for the dataset of ECHO's authors, which has none.
-
-    Raises:
-        EchoError: There is no such release.
-    """
+    """What a release says of itself."""
     repo, at, revision = reference.rpartition("@")
     on_hub = at and not Path(reference).exists()
     try:
@@ -155,12 +121,7 @@ ANY_TARGET = Target(name="an image model", developer="its maker", released=datet
 
 @dataclass(frozen=True)
 class Analyzed:
-    """An analysis, and where it was written.
-
-    Attributes:
-        path: `analysis.json`.
-        analysis: What it holds.
-    """
+    """An analysis, and where it was written."""
 
     path: Path
     analysis: Analysis
@@ -172,20 +133,7 @@ def analyze(
     runs: Path | str = RUNS,
     say: Say | None = None,
 ) -> Analyzed:
-    """Analyzes a benchmark, and writes `analysis.json` into its run's folder.
-
-    Args:
-        config: A config or the path of its file; or the folder of a release, or
-            `ORGANISATION/NAME@TAG` on the Hub, analyzed without references or models.
-        runs: Folder of runs.
-        say: Told what is being done.
-
-    Returns:
-        The analysis. A part whose package, model or data is missing says so in its place.
-
-    Raises:
-        EchoError: The config, the benchmark, a reference or a table of the run cannot be read.
-    """
+    """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
     source, options, protocol = _opened(config, runs)
     analysis = analysis_of(source, options, protocol=protocol, say=say or (lambda _: None))
     return Analyzed(write_analysis(source.folder.root / FILE, analysis), analysis)
@@ -227,20 +175,7 @@ def _released(reference: str, runs: Path | str) -> Source:
 def analysis_of(
     source: Source, options: AnalysisOptions, *, protocol: Protocol, say: Say
 ) -> Analysis:
-    """Computes every part of an analysis.
-
-    Args:
-        source: What is analyzed.
-        options: How.
-        protocol: Whose arithmetic win rates use.
-        say: Told what is being done.
-
-    Returns:
-        The analysis.
-
-    Raises:
-        EchoError: A reference or a table of the run cannot be read.
-    """
+    """Computes every part of an analysis."""
     say("prompts and references")
     sets = [source.prompts, *map(read_reference, options.references)]
     times, draws, seed = post_times(source.posts), options.draws, options.seed

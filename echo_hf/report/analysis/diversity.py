@@ -29,16 +29,7 @@ QUANTILE = 1.959963984540054  # of the normal distribution at 97.5 %
 
 @dataclass(frozen=True)
 class Rarefied:
-    """Different kinds in a subsample.
-
-    Attributes:
-        size: Of the subsample.
-        expected: Mean number over all subsamples without replacement.
-        deviation: Standard deviation of the number over these subsamples.
-        error: Standard error of `expected` as an estimate of what another sample of that size
-            from the same population would show (Colwell et al. 2012, Journal of Plant Ecology 5,
-            equation 5); unlike `deviation` it is not zero when the subsample is all there is.
-    """
+    """Different kinds in a subsample."""
 
     size: int
     expected: float
@@ -53,23 +44,7 @@ class Rarefied:
 
 
 def rarefied(counts: Iterable[int], size: int) -> Rarefied:
-    """How many kinds a subsample without replacement shows.
-
-    Args:
-        counts: How often each kind was seen, each 1 or more.
-        size: Size of the subsample, from 0 to the sum of counts.
-
-    Returns:
-        Its mean and how far it varies.
-
-    Raises:
-        ValueError: A count or the size is not in that range.
-
-    Example:
-        >>> found = rarefied([2, 1], 2)  # aab: of three pairs one shows one kind, two show two
-        >>> round(found.expected, 6), round(found.deviation, 6)
-        (1.666667, 0.471405)
-    """
+    """How many kinds a subsample without replacement shows."""
     alike = Counter(counts)  # kinds by how often each was seen
     total = sum(seen * kinds for seen, kinds in alike.items())
     if min(alike, default=1) < 1 or not 0 <= size <= total:
@@ -105,22 +80,7 @@ def _all_kinds(alike: Counter[int], total: int) -> float:
 
 
 def ratio(value: float, error: float, other: float, other_error: float) -> Estimate:
-    """A ratio, its interval by the delta method on its logarithm.
-
-    Args:
-        value: Above the line.
-        error: Its standard error.
-        other: Below the line.
-        other_error: Its standard error.
-
-    Returns:
-        The ratio; without a value where one of the two is not above zero.
-
-    Example:
-        >>> found = ratio(6.0, 0.3, 2.0, 0.1)
-        >>> found.value, round(found.low, 3), round(found.high, 3)
-        (3.0, 2.612, 3.446)
-    """
+    """A ratio, its interval by the delta method on its logarithm."""
     if value <= 0 or other <= 0:
         return Estimate(value=None, reason=NotAnalyzed.NO_PROMPTS)
     share = value / other
@@ -137,31 +97,14 @@ Diversities = Part[tuple[SetDiversity, ...]]
 
 @dataclass(frozen=True)
 class FirstBigrams:
-    """First bigrams of a prompt set.
-
-    Attributes:
-        counts: How many prompts begin with each.
-        left_out: Prompts that have none, by reason.
-    """
+    """First bigrams of a prompt set."""
 
     counts: Counter[tuple[str, str]]
     left_out: Counter[NotAnalyzed]
 
 
 def first_bigrams(prompts: Sequence[str]) -> FirstBigrams:
-    """Counts how prompts begin.
-
-    Args:
-        prompts: The prompts, in any languages.
-
-    Returns:
-        Counts of their first two words.
-
-    Example:
-        >>> found = first_bigrams(["A photo of a cat", "a PHOTO, of a dog", "Draw a cat", "bond"])
-        >>> found.counts[("a", "photo")], len(found.counts), found.left_out.total()
-        (2, 2, 1)
-    """
+    """Counts how prompts begin."""
     counts: Counter[tuple[str, str]] = Counter()
     left_out: Counter[NotAnalyzed] = Counter()
     for prompt in prompts:
@@ -178,16 +121,7 @@ def first_bigrams(prompts: Sequence[str]) -> FirstBigrams:
 
 
 def diversity(sets: Sequence[PromptSet], *, at: int | None = None) -> Diversities:
-    """Compares the first bigrams of prompt sets.
-
-    Args:
-        sets: The prompt sets, the benchmark's own first.
-        at: The number of prompts to compare at; null for that of the smallest set.
-
-    Returns:
-        The figures of each set, in the same order. A set with fewer than `at` prompts has none at
-        that number, and says so.
-    """
+    """Compares the first bigrams of prompt sets."""
     found = [first_bigrams(one.prompts) for one in sets]
     if not found or not found[0].counts:
         return _no_bigrams(found[0].left_out if found else Counter())
@@ -280,20 +214,7 @@ Duplicates = Part[tuple[SetDuplicates, ...]]
 
 
 def shingles(prompt: str) -> Shingles:
-    """The runs of three words of a prompt; of five characters where it has none that can be told.
-
-    Args:
-        prompt: The prompt.
-
-    Returns:
-        The runs; a prompt of fewer words is one run.
-
-    Example:
-        >>> sorted(shingles("A photo of a cat"))
-        ['a photo of', 'of a cat', 'photo of a']
-        >>> shingles("?!"), shingles("...")
-        (frozenset({'?!'}), frozenset({'...'}))
-    """
+    """The runs of three words of a prompt, or of five characters where it has no words."""
     pieces, size, between = _words(prompt), RUN, " "
     if not pieces:
         pieces, size, between = list("".join(prompt.casefold().split())), CHARACTERS, ""
@@ -309,29 +230,12 @@ def _words(prompt: str) -> list[str]:
 
 
 def jaccard(one: Shingles, other: Shingles) -> float:
-    """The share of runs that two prompts have in common, of those that either has.
-
-    Example:
-        >>> jaccard(frozenset("abc"), frozenset("bcd"))
-        0.5
-    """
+    """The share of runs that two prompts have in common, of those that either has."""
     return len(one & other) / len(one | other)
 
 
 def bands(similarity: float) -> tuple[int, int]:
-    """How MinHash's permutations are grouped: a pair is a candidate when one whole band agrees.
-
-    Args:
-        similarity: Jaccard similarity, above 0 to 1, of the pairs that are to be found.
-
-    Returns:
-        Bands, and rows of each: as many rows as leave at most `MISSED` of such pairs unfound, so
-        that as few others as possible are candidates; 1 where none does.
-
-    Example:
-        >>> bands(0.8), bands(0.5)
-        ((25, 5), (64, 2))
-    """
+    """How MinHash's permutations are grouped: a pair is a candidate when one whole band agrees."""
     fitting = (
         rows
         for rows in range(PERMUTATIONS, 0, -1)
@@ -344,16 +248,7 @@ def bands(similarity: float) -> tuple[int, int]:
 def near_duplicates(
     sets: Sequence[PromptSet], *, similarity: float = 0.8, seed: int = 0
 ) -> Duplicates:
-    """Finds groups of prompts that are nearly the same, within each set.
-
-    Args:
-        sets: The prompt sets.
-        similarity: Jaccard similarity, 0 to 1, from which two are nearly the same.
-        seed: Of the hash functions, which decide what is compared.
-
-    Returns:
-        Counts by set. A group is joined through any chain of such pairs.
-    """
+    """Finds groups of prompts that are nearly the same, within each set."""
     if not find_spec("datasketch"):
         detail = str(MissingExtraError("near-duplicates", EXTRA))
         return Duplicates(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)
@@ -384,16 +279,7 @@ def _of_set(one: PromptSet, similarity: float, seed: int) -> SetDuplicates:
 
 
 def clusters(prompts: Sequence[str], *, similarity: float, seed: int = 0) -> list[list[int]]:
-    """Groups of prompts that are nearly the same.
-
-    Args:
-        prompts: The prompts.
-        similarity: As for `near_duplicates`.
-        seed: As for `near_duplicates`.
-
-    Returns:
-        Places of two or more prompts each, in order.
-    """
+    """Groups of prompts that are nearly the same."""
     import numpy as np
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

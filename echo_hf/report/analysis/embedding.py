@@ -24,27 +24,14 @@ PACKAGES = ("torch", "transformers", "sentence_transformers")
 
 @dataclass(frozen=True)
 class LoadedEncoder:
-    """A sentence-embedding model.
-
-    Attributes:
-        model: Of sentence-transformers.
-        checkpoint: Which weights they are.
-        batch_size: Prompts at once.
-    """
+    """A sentence-embedding model."""
 
     model: Any
     checkpoint: Checkpoint
     batch_size: int
 
     def embed(self, prompts: Sequence[str]) -> NDArray[np.float32]:
-        """Embeds prompts.
-
-        Args:
-            prompts: The prompts.
-
-        Returns:
-            Array [prompt, dimension], each row of length 1.
-        """
+        """Embeds prompts."""
         given: NDArray[np.float32] = self.model.encode(
             list(prompts),
             batch_size=self.batch_size,
@@ -74,19 +61,7 @@ class LoadedEncoder:
 
 
 def load_encoder(options: EmbeddingOptions) -> LoadedEncoder:
-    """Loads a model with the pooling that its files state, the mean over tokens where none does.
-
-    Args:
-        options: Which one, and where to.
-
-    Returns:
-        The model.
-
-    Raises:
-        MissingExtraError: torch, transformers or sentence-transformers is not installed.
-        EngineError: There is no such model, or the Hub is out of reach.
-        Exception: Whatever the files or the memory are short of.
-    """
+    """Loads a model with the pooling that its files state, the mean over tokens where none does."""
     check_extra("the map of prompts", EXTRA, PACKAGES)
     from sentence_transformers import SentenceTransformer
 
@@ -107,32 +82,14 @@ AT_ONCE = 1024  # rows; as many similarities as others are in memory for each
 
 @dataclass(frozen=True)
 class Nearest:
-    """The nearest of others.
-
-    Attributes:
-        distance: Array [row], cosine distance from 0 to 2.
-        place: Array [row], which of the others it is; the first of equal ones.
-    """
+    """The nearest of others."""
 
     distance: NDArray[np.float64]
     place: NDArray[np.int64]
 
 
 def nearest(rows: NDArray[np.floating], others: NDArray[np.floating]) -> Nearest:
-    """Finds the nearest of others for each row, by comparing it with all of them.
-
-    Args:
-        rows: Array [row, dimension], each of length 1.
-        others: Array [other, dimension], likewise, one or more.
-
-    Returns:
-        Distances and places.
-
-    Example:
-        >>> found = nearest(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0], [0.6, 0.8]]))
-        >>> found.distance.round(6).tolist(), found.place.tolist()
-        ([0.4], [1])
-    """
+    """Finds the nearest of others for each row, by comparing it with all of them."""
     places, distances = [np.empty(0, np.int64)], [np.empty(0)]
     for start in range(0, len(rows), AT_ONCE):
         alike = rows[start : start + AT_ONCE] @ others.T
@@ -149,32 +106,14 @@ DIMENSIONS = 2
 
 @dataclass(frozen=True)
 class Plane:
-    """Points in their principal plane.
-
-    Attributes:
-        points: Array [point, 2].
-        explained: Shares of the variance along the two axes, 0 to 1.
-    """
+    """Points in their principal plane."""
 
     points: Floats
     explained: tuple[float, float]
 
 
 def principal_plane(vectors: NDArray[np.floating]) -> Plane:
-    """Projects points onto the two directions of largest variance.
-
-    Args:
-        vectors: Array [point, dimension], one dimension or more.
-
-    Returns:
-        The points; of each axis the component of largest size is positive, so that the picture is
-        not mirrored from one machine to the next.
-
-    Example:
-        >>> found = principal_plane(np.array([[0.0, 0.0], [3.0, 0.0], [6.0, 0.0]]))
-        >>> found.points.round(6).tolist(), found.explained
-        ([[-3.0, 0.0], [0.0, 0.0], [3.0, 0.0]], (1.0, 0.0))
-    """
+    """Projects points onto the two directions of largest variance."""
     given = np.asarray(vectors, dtype=np.float64)
     centred = given - given.mean(axis=0) if len(given) else given
     values, directions = np.linalg.eigh(centred.T @ centred)
@@ -203,16 +142,7 @@ MapPart = Part[EmbeddingMap]
 def embedding_map(
     sets: Sequence[PromptSet], options: EmbeddingOptions | None, *, seed: int = 0
 ) -> MapPart:
-    """Places prompts on a map.
-
-    Args:
-        sets: The prompt sets, the benchmark's own first.
-        options: The embedding model; null for none.
-        seed: Of the draw of points where a set has more than a plot can show.
-
-    Returns:
-        The map; or why there is none.
-    """
+    """Places prompts on a map."""
     if options is None:
         detail = "name an embedding model: analysis.embedding"
         return MapPart(reason=NotAnalyzed.NOT_CONFIGURED, detail=detail)
@@ -233,16 +163,7 @@ def embedding_map(
 
 
 def mapped(sets: Sequence[PromptSet], vectors: Sequence[Vectors], *, seed: int = 0) -> EmbeddingMap:
-    """The map of prompts that are embedded already.
-
-    Args:
-        sets: The prompt sets, the benchmark's own first, each with prompts.
-        vectors: For each set an array [prompt, dimension], rows of length 1.
-        seed: Of the draw of points.
-
-    Returns:
-        The map. The plane is that of all prompts, drawn as points or not.
-    """
+    """The map of prompts that are embedded already."""
     plane = principal_plane(np.concatenate(vectors))
     near = nearest(vectors[0], np.concatenate(vectors[1:])) if len(vectors) > 1 else None
     drawn = [_drawn(len(one.prompts), seed + at) for at, one in enumerate(sets)]

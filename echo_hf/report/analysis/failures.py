@@ -43,20 +43,7 @@ RULE = "case folded, NFKC, signs as spaces, American spelling, plain plurals as 
 
 
 def keyword_form(keyword: str) -> str:
-    """The form that all spellings of a keyword share.
-
-    Args:
-        keyword: As a model gave it.
-
-    Returns:
-        Its words in alphabetical order, each once; empty when it has none.
-
-    Example:
-        >>> keyword_form("Colour-Shifts"), keyword_form("shift of color")
-        ('color shift', 'color of shift')
-        >>> keyword_form("extra fingers") == keyword_form("Fingers, extra")
-        True
-    """
+    """The form that all spellings of a keyword share."""
     folded = unicodedata.normalize("NFKC", keyword).casefold().replace("'", "").replace("’", "")
     words = re.findall(r"[^\W_]+", folded)
     return " ".join(sorted({_plain(word) for word in words}))
@@ -74,19 +61,7 @@ BELOW_TIME = 22  # bits of an identifier that say which of a millisecond's posts
 
 
 def time_in_address(url: str | None) -> datetime | None:
-    """The moment that an address at X holds in its identifier.
-
-    Args:
-        url: Address of a post.
-
-    Returns:
-        The moment to a millisecond, in UTC; null for other addresses.
-
-    Example:
-        >>> time_in_address("https://x.com/i/status/1212092628029698048").isoformat()
-        '2019-12-31T19:26:16.771000+00:00'
-        >>> time_in_address("https://example.org/1212092628029698048")
-    """
+    """The moment that an address at X holds in its identifier."""
     found = X_STATUS.match(url or "")
     if found is None:
         return None
@@ -95,11 +70,7 @@ def time_in_address(url: str | None) -> datetime | None:
 
 @dataclass(frozen=True)
 class PostTimes:
-    """When posts were posted.
-
-    Attributes:
-        known: By address, from a table of posts.
-    """
+    """When posts were posted."""
 
     known: Mapping[str, datetime] = field(default_factory=dict)
 
@@ -119,14 +90,7 @@ class PostTimes:
 
 
 def post_times(posts: pa.Table | None) -> PostTimes:
-    """The times of a table of posts.
-
-    Args:
-        posts: Rows with url and timestamp; null for none.
-
-    Returns:
-        The times.
-    """
+    """The times of a table of posts."""
     return PostTimes({} if posts is None else dict(_known(posts)))
 
 
@@ -145,15 +109,7 @@ FailurePart = Part[Failures]
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment on a sample.
-
-    Attributes:
-        sample: Id of the sample.
-        url: Address of its post, null where nothing says it.
-        text: What it says, null where its words are left out.
-        verdict: success, failure, mixed or none; null where nobody judged it.
-        keyword: What failed, null where there is none.
-    """
+    """A comment on a sample."""
 
     sample: str
     url: str | None
@@ -170,14 +126,7 @@ class Comment:
 
 
 def comments_of(sample: Sample) -> Iterator[Comment]:
-    """The comments on a sample, in their order.
-
-    Args:
-        sample: A row of samples.
-
-    Yields:
-        Its comments.
-    """
+    """The comments on a sample, in their order."""
     for one in sample["community_feedback"] or ():
         verdict, keyword = one.get("verdict"), one.get("keyword")
         yield Comment(sample["id"], one.get("post_url"), one.get("feedback"), verdict, keyword)
@@ -190,28 +139,13 @@ def example(url: str | None, text: str | None, times: PostTimes) -> Example:
 
 
 def shortened(text: str, longest: int) -> str:
-    r"""A text on one line, no longer than asked.
-
-    Example:
-        >>> shortened("a red\n  car", 7)
-        'a red …'
-    """
+    """A text on one line, no longer than asked."""
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def failures(samples: Sequence[Sample], times: PostTimes, *, examples: int = 5) -> FailurePart:
-    """Counts what people say failed.
-
-    Args:
-        samples: Rows of samples, with verdicts and keywords of their comments.
-        times: When posts were posted.
-        examples: Most examples of each keyword: the earliest, each of another sample where there
-            are as many.
-
-    Returns:
-        The keywords, the most frequent first.
-    """
+    """Counts what people say failed."""
     comments = [comment for sample in samples for comment in comments_of(sample)]
     verdicts = Counter(one.verdict or UNASKED for one in comments)
     named: dict[str, list[Comment]] = defaultdict(list)
@@ -268,15 +202,7 @@ InteractionPart = Part[Interaction]
 
 
 def interaction(samples: Sequence[Sample], times: PostTimes) -> InteractionPart:
-    """Lists what may be workarounds, and what are probes.
-
-    Args:
-        samples: Rows of samples, with kinds, and verdicts of their comments.
-        times: When posts were posted; without a time, the order of the comments holds.
-
-    Returns:
-        Both lists, by sample in the order given.
-    """
+    """Lists what may be workarounds, and what are probes."""
     found = Interaction(
         workarounds=tuple(one for sample in samples for one in _workarounds(sample, times)),
         probes=tuple(_probe(sample, times) for sample in samples if sample["kind"] == PROBE),

@@ -25,14 +25,7 @@ from echo_hf.report.analysis.result import Estimate, Part, SetPerplexity
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of one text, and which of its tokens count.
-
-    Attributes:
-        text: Place of the text.
-        start: Its first token.
-        end: The token after its last one.
-        scored: The first token that counts; those before it are only there to be looked back at.
-    """
+    """A part of one text, and which of its tokens count."""
 
     text: int
     start: int
@@ -46,22 +39,7 @@ class Window:
 
 
 def windows(text: int, tokens: int, size: int, stride: int) -> Iterator[Window]:
-    """Windows over one text, in which each token but the first counts exactly once.
-
-    Args:
-        text: Place of the text.
-        tokens: Its length.
-        size: Most tokens of a window, 2 or more.
-        stride: New tokens of each further window, less than `size`: each of them has at least
-            `size - stride` tokens before it. The last window reaches back as far as fits.
-
-    Yields:
-        The windows; none for a text of one token, which has nothing before it.
-
-    Example:
-        >>> [(one.start, one.end, one.scored) for one in windows(0, 10, 6, 3)]
-        [(0, 6, 1), (3, 9, 6), (4, 10, 9)]
-    """
+    """Windows over one text, in which each token but the first counts exactly once."""
     scored, end = 1, min(size, tokens)
     while scored < end:
         yield Window(text, max(end - size, 0), end, scored)
@@ -69,20 +47,7 @@ def windows(text: int, tokens: int, size: int, stride: int) -> Iterator[Window]:
 
 
 def batches(parts: Sequence[Window], most_tokens: int) -> Iterator[list[Window]]:
-    """Windows of like sizes together, the longest first, so that little is padding.
-
-    Args:
-        parts: The windows.
-        most_tokens: Most tokens of a batch, padding included; a longer window is alone.
-
-    Yields:
-        Batches; each window is in one.
-
-    Example:
-        >>> parts = [Window(at, 0, size, 1) for at, size in enumerate((2, 9, 3, 8))]
-        >>> [[one.size for one in batch] for batch in batches(parts, 16)]
-        [[9], [8, 3], [2]]
-    """
+    """Windows of like sizes together, the longest first, so that little is padding."""
     batch: list[Window] = []
     for part in sorted(parts, key=lambda one: (-one.size, one.text, one.start)):
         if batch and (len(batch) + 1) * batch[0].size > most_tokens:
@@ -97,11 +62,7 @@ FILLER = 0  # any token: the mask hides it, and nothing looks ahead
 
 
 class CausalModel(Protocol):
-    """What is asked: tokens of texts, and logits of batches.
-
-    Its `model` is a causal language model of transformers'; `begin` the token that begins every
-    text, null where there is none.
-    """
+    """What is asked: tokens of texts, and logits of batches."""
 
     @property
     def model(self) -> Any:
@@ -117,12 +78,7 @@ class CausalModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """How surprising one text is.
-
-    Attributes:
-        nll: Negative log-likelihood of its scored tokens, in nats.
-        tokens: How many they are.
-    """
+    """How surprising one text is."""
 
     nll: float
     tokens: int
@@ -144,25 +100,7 @@ def token_losses(
     stride: int,
     batch_tokens: int,
 ) -> list[Loss | None]:
-    """Scores each token of each text once, given what stands before it.
-
-    Where the tokenizer puts a token at the beginning of every text, the text's first token is
-    scored given that one; else it has nothing before it and is not scored.
-
-    Args:
-        causal: The model with its tokenizer.
-        texts: The texts.
-        size: Most tokens that the model sees at once.
-        stride: New tokens of each further window over a longer text.
-        batch_tokens: Most tokens of a batch, padding included; halved whenever memory runs out.
-
-    Returns:
-        One for each text, null where no token can be scored.
-
-    Raises:
-        RuntimeError: What the model raises; out of memory as well, once a single window is too
-            much.
-    """
+    """Scores each token of each text once, given what stands before it."""
     begin = [] if causal.begin is None else [causal.begin]
     rows = [[*begin, *tokens] for tokens in causal.tokens(texts)]
     parts = [part for at, row in enumerate(rows) for part in windows(at, len(row), size, stride)]
@@ -226,15 +164,7 @@ USUAL_WINDOW = 2048
 
 @dataclass(frozen=True)
 class LoadedCausalModel:
-    """A causal language model with its tokenizer.
-
-    Attributes:
-        model: The model, in evaluation mode.
-        tokenizer: Its tokenizer.
-        checkpoint: Which weights they are.
-        begin: The token that its tokenizer puts before every text, null where it puts none, as
-            Pythia's.
-    """
+    """A causal language model with its tokenizer."""
 
     model: Any
     tokenizer: Any
@@ -260,19 +190,7 @@ class LoadedCausalModel:
 
 
 def load_causal_model(options: PerplexityOptions) -> LoadedCausalModel:
-    """Loads a model; code that comes with it is never run.
-
-    Args:
-        options: Which one, and where to.
-
-    Returns:
-        The model.
-
-    Raises:
-        MissingExtraError: torch, transformers or accelerate is not installed.
-        EngineError: There is no such model, or the Hub is out of reach.
-        Exception: Whatever the files or the memory are short of.
-    """
+    """Loads a model; code that comes with it is never run."""
     check_extra("perplexity", EXTRA, PACKAGES)
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -305,15 +223,7 @@ Perplexities = Part[tuple[SetPerplexity, ...]]
 
 @dataclass(frozen=True)
 class _Drawn:
-    """The figures of a set, and what they would be of other draws of its prompts.
-
-    Attributes:
-        size: Prompts.
-        token: exp of the mean over tokens.
-        prompt: Mean over prompts.
-        tokens: Of each draw the first.
-        prompts: Of each draw the second.
-    """
+    """The figures of a set, and what they would be of other draws of its prompts."""
 
     size: int
     token: float
@@ -329,17 +239,7 @@ def perplexity(
     draws: int = 1000,
     seed: int = 0,
 ) -> Perplexities:
-    """Measures the perplexity of each prompt set.
-
-    Args:
-        sets: The prompt sets, the benchmark's own first.
-        options: The language model; null for none.
-        draws: Draws of the bootstrap over prompts.
-        seed: Of the draws.
-
-    Returns:
-        Figures by set, in the same order; or why there are none.
-    """
+    """Measures the perplexity of each prompt set."""
     if options is None:
         return Perplexities(
             reason=NotAnalyzed.NOT_CONFIGURED, detail="name a language model: analysis.perplexity"
@@ -367,24 +267,7 @@ def perplexity(
 def perplexities(
     names: Sequence[str], losses: Sequence[Losses], *, draws: int = 1000, seed: int = 0
 ) -> tuple[SetPerplexity, ...]:
-    """The figures of prompt sets from the losses of their prompts.
-
-    Args:
-        names: Of the sets, the benchmark's own first.
-        losses: For each set, one for each prompt; null where no token could be scored.
-        draws: Draws of the bootstrap over prompts; 0 for no intervals.
-        seed: Of the draws; each set has its own.
-
-    Returns:
-        Figures by set, in the same order.
-
-    Example:
-        >>> import math
-        >>> own, other = [Loss(2 * math.log(8), 2)], [Loss(math.log(16), 1), Loss(math.log(64), 1)]
-        >>> found = perplexities(["own", "other"], [own, other], draws=0)
-        >>> [round(one.token_level.value, 6) for one in found], round(found[1].ratio.value, 6)
-        ([8.0, 32.0], 4.0)
-    """
+    """The figures of prompt sets from the losses of their prompts."""
     finite = [[one for one in some if one and math.isfinite(one.perplexity)] for some in losses]
     drawn = [_drawn(some, draws, seed + at) for at, some in enumerate(finite)]
     rows = zip(names, losses, finite, drawn, strict=True)

@@ -22,15 +22,7 @@ from echo_hf.report.analysis.result import Part, Quartiles, SetLanguages, SetLen
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Prompts, and what was no prompt.
-
-    Attributes:
-        name: What tables and plots call it.
-        prompts: The prompts, white space at their ends left out, none of them empty.
-        ids: What each is called: a sample's id, or its place in the set from 0.
-        left_out: How many rows are no prompts, by reason.
-        source: Where they come from.
-    """
+    """Prompts, and what was no prompt."""
 
     name: str
     prompts: tuple[str, ...]
@@ -46,25 +38,7 @@ def prompt_set(
     ids: Iterable[str] | None = None,
     source: Mapping[str, Any] | None = None,
 ) -> PromptSet:
-    r"""Makes a prompt set of rows as they are found.
-
-    Args:
-        name: What to call it.
-        texts: One value a row; what is no text, is empty, or holds half characters is left out
-            and counted.
-        ids: What each row is called; their places from 0 when null.
-        source: Where they come from.
-
-    Returns:
-        The prompts.
-
-    Example:
-        >>> found = prompt_set("some", [" a cat\n", "", None, "a dog", "\ud800"])
-        >>> found.prompts, found.ids
-        (('a cat', 'a dog'), ('0', '3'))
-        >>> {str(reason): rows for reason, rows in found.left_out.items()}
-        {'no_text': 2, 'broken_text': 1}
-    """
+    """Makes a prompt set of rows as they are found."""
     rows = list(texts)
     named = [str(at) for at in range(len(rows))] if ids is None else list(ids)
     out: Counter[NotAnalyzed] = Counter()
@@ -105,21 +79,7 @@ class UnsegmentedError(Exception):
 
 
 def words(text: str) -> Iterator[str]:
-    """The words of a text, in order, in small letters.
-
-    Args:
-        text: The text, in any language or several; compared in Unicode's normal form C.
-
-    Yields:
-        Words, case folded.
-
-    Raises:
-        UnsegmentedError: It comes to a script without spaces, and ICU is not installed.
-
-    Example:
-        >>> list(words("Don't draw Straße-24, cafés"))
-        ['don', 't', 'draw', 'strasse', '24', 'cafés']
-    """
+    """The words of a text, in order, in small letters."""
     for is_word, letters in groupby(unicodedata.normalize("NFC", text), _in_word):
         run = "".join(letters)
         if is_word and any(letter.isalnum() or letter == "_" for letter in run):
@@ -127,21 +87,7 @@ def words(text: str) -> Iterator[str]:
 
 
 def first_bigram(text: str) -> tuple[str, str] | None:
-    """The first two words of a text.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The two, null where it has fewer.
-
-    Raises:
-        UnsegmentedError: As for `words`.
-
-    Example:
-        >>> first_bigram("A photo of a cat"), first_bigram("bond")
-        (('a', 'photo'), None)
-    """
+    """The first two words of a text."""
     first = tuple(islice(words(text), 2))
     return (first[0], first[1]) if len(first) == 2 else None
 
@@ -200,18 +146,7 @@ Lengths = Part[tuple[SetLengths, ...]]
 
 
 def quartiles(values: Sequence[float]) -> Quartiles | None:
-    """The middle of a distribution, between two values by linear interpolation.
-
-    Args:
-        values: Any numbers.
-
-    Returns:
-        Quartiles, null without values.
-
-    Example:
-        >>> quartiles([1, 2, 3, 4])
-        Quartiles(low=1.75, median=2.5, high=3.25)
-    """
+    """The middle of a distribution, between two values by linear interpolation."""
     if not len(values):
         return None
     low, median, high = (float(one) for one in np.quantile(values, [0.25, 0.5, 0.75]))
@@ -219,14 +154,7 @@ def quartiles(values: Sequence[float]) -> Quartiles | None:
 
 
 def lengths(sets: Sequence[PromptSet]) -> Lengths:
-    """Measures the prompts of each set.
-
-    Args:
-        sets: The prompt sets.
-
-    Returns:
-        Quartiles by set, in the same order.
-    """
+    """Measures the prompts of each set."""
     definition = {**word_definition(), "characters": "code points", "quartiles": "interpolated"}
     return Lengths(found=tuple(map(_of_set, sets)), definition=definition)
 
@@ -255,15 +183,7 @@ Languages = Part[tuple[SetLanguages, ...]]
 
 
 def languages(sets: Sequence[PromptSet]) -> Languages:
-    """Tells the languages of prompts by lingua, a statistical model of short texts.
-
-    Args:
-        sets: The prompt sets.
-
-    Returns:
-        Counts by ISO 639-1 code of the likeliest language, `unknown` where there is none. Of
-        prompts of a few words about every tenth is mistaken.
-    """
+    """Tells the languages of prompts by lingua, a statistical model of short texts."""
     if not find_spec("lingua"):
         detail = str(MissingExtraError("the languages of prompts", EXTRA))
         return Languages(reason=NotAnalyzed.MISSING_EXTRA, detail=detail)

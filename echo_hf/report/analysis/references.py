@@ -21,18 +21,7 @@ DELIMITERS: Mapping[Format, str] = {"csv": ",", "tsv": "\t"}
 
 
 def read_reference(reference: Reference) -> PromptSet:
-    """Reads a prompt set.
-
-    Args:
-        reference: Where it is.
-
-    Returns:
-        Its prompts, in the order of its rows.
-
-    Raises:
-        SourceError: A file is missing, is not in its format, or has no such column.
-        HubError: The dataset is not there, or cannot be reached.
-    """
+    """Reads a prompt set."""
     if reference.dataset:
         texts, source = _from_hub(reference)
         return prompt_set(reference.name, texts, source=source)
@@ -79,12 +68,7 @@ def _texts(content: bytes, form: Format, column: str | None, file: Path) -> Iter
 
 
 def lines(text: str) -> list[str]:
-    r"""The lines of a text, which end as files end them, and at no other sign of Unicode's.
-
-    Example:
-        >>> lines("one\u2028still one\r\ntwo")
-        ['one\u2028still one', 'two']
-    """
+    """The lines of a text, which end as files end them, and at no other sign of Unicode's."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -115,29 +99,7 @@ def _objects(text: str, file: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def table_rows(text: str, delimiter: str) -> list[dict[str, str]]:
-    r"""Rows of a table whose first line names its columns.
-
-    Quotes enclose cells where the whole file keeps to that rule. Where one cell breaks it, quotes
-    between tabs are characters like any other in all of them, so that no stray one swallows the
-    lines after it; between commas nothing else would say what a cell is.
-
-    Args:
-        text: The table.
-        delimiter: What stands between cells.
-
-    Returns:
-        Cells by column; a short row lacks its last ones.
-
-    Raises:
-        ValueError: A row has more cells than there are columns, or a quote between commas is not
-            closed.
-
-    Example:
-        >>> table_rows('id,prompt\n1,"a cat, a dog"\n', ",")
-        [{'id': '1', 'prompt': 'a cat, a dog'}]
-        >>> table_rows('id\tprompt\n1\t"STOP" on a sign\n2\ta cat\n', "\t")[0]
-        {'id': '1', 'prompt': '"STOP" on a sign'}
-    """
+    """Rows of a table whose first line names its columns."""
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except csv.Error as error:

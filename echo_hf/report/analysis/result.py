@@ -481,15 +481,7 @@ class Analysis(Figures):
 
 
 def write_analysis(path: Path, analysis: Analysis) -> Path:
-    """Writes an analysis; a killed process leaves the old file or the new, and so do two at once.
-
-    Args:
-        path: The file.
-        analysis: What it is to hold.
-
-    Returns:
-        The file.
-    """
+    """Writes an analysis as a whole, so that a killed process leaves the old file or the new."""
     text = json.dumps(
         analysis.model_dump(mode="json"),
         indent=1,
@@ -506,17 +498,7 @@ def write_analysis(path: Path, analysis: Analysis) -> Path:
 
 
 def read_analysis(path: Path) -> Analysis | None:
-    """Reads an analysis.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The analysis, null when there is no such file.
-
-    Raises:
-        RunError: It cannot be read, or is of another version.
-    """
+    """Reads an analysis."""
     if not path.exists():
         return None
     try:

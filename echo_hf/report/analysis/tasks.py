@@ -44,25 +44,7 @@ def tasks(
     no_references: str | None = None,
     engine: Mapping[str, Any] | None = None,
 ) -> TaskPart:
-    """Counts samples by task, and says which tasks reference sets lack.
-
-    Args:
-        samples: Rows of samples, with task and kind.
-        references: For each reference set, prompts by task.
-        rates: Win rates by split and task.
-        no_rates: Why there are none.
-        no_references: Why the references' tasks are not known.
-        engine: Who told the references' tasks; null for plain rules.
-
-    Returns:
-        The tasks, the most frequent first.
-
-    Example:
-        >>> samples = [{"task": "edit", "kind": "task"}, {"task": None, "kind": None}]
-        >>> found = tasks(samples, {"GenEval": Counter(text_to_image=553)}).found
-        >>> [(one.task, one.share, one.absent_from) for one in found.counts]
-        [('edit', 0.5, ('GenEval',)), ('unknown', 0.5, ())]
-    """
+    """Counts samples by task, and says which tasks reference sets lack."""
     counts = Counter(sample["task"] or UNKNOWN for sample in samples)
     kinds = Counter(sample["kind"] or UNKNOWN for sample in samples)
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -112,22 +94,7 @@ def rates_of_run(
     draws: int,
     seed: int,
 ) -> tuple[tuple[TaskRate, ...], str | None]:
-    """Win rates by split and task of what a run holds.
-
-    Args:
-        benchmark: What its systems were run on.
-        folder: The run's folder.
-        samples: Rows of samples, with id and task.
-        protocol: `published` or `corrected`.
-        draws: Draws of the bootstrap.
-        seed: Of the draws.
-
-    Returns:
-        The rates, and in one line why there are none.
-
-    Raises:
-        EchoError: The run's tables cannot be read, or contradict each other.
-    """
+    """Win rates by split and task of what a run holds."""
     if not (folder.root / f"{RATINGS.name}.parquet").exists():
         return (), UNRATED
     tables = read_run(benchmark, folder)
@@ -152,20 +119,7 @@ def task_rates(
     draws: int = 1000,
     seed: int = 0,
 ) -> Iterator[TaskRate]:
-    """Win rates on the samples of each task of one split.
-
-    Args:
-        split: Name of the split.
-        ratings: Its ratings.
-        outputs: Its outputs, null when only ratings are at hand.
-        task_of: Task by sample; a sample that is not there has an unknown one.
-        protocol: `published` or `corrected`.
-        draws: Draws of the bootstrap.
-        seed: Of the draws.
-
-    Yields:
-        Rates by task, the one with the most rated samples first.
-    """
+    """Win rates on the samples of each task of one split."""
     overall = ratings.filter(
         pc.and_(pc.equal(ratings["rubric"], RUBRIC), pc.is_valid(ratings["rating"]))
     )
@@ -201,33 +155,13 @@ def _rate(split: str, task: str, samples: int, found: WinRate) -> TaskRate:
 
 
 def task_by_rules(prompt: str, inputs: int) -> str:
-    """The kind of a task by the plain rules that the `rules` engine uses in the stage `feedback`.
-
-    Args:
-        prompt: What is asked for.
-        inputs: How many pictures it comes with.
-
-    Returns:
-        One of the tasks of `tables.SAMPLES`.
-
-    Example:
-        >>> task_by_rules("a photo of a bench", 0), task_by_rules("make the frisbee a ball", 1)
-        ('text_to_image', 'edit')
-    """
+    """The kind of a task by the rules that the `rules` engine uses in `feedback`."""
     text = without_addresses(prompt)
     return task_of(Wish(fold(text)[:LONGEST], text[:LONGEST], inputs))
 
 
 def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> list[Counter[str]]:
-    """Counts the tasks of reference sets.
-
-    Args:
-        references: The sets.
-        inputs: For each set, how many pictures its prompts come with.
-
-    Returns:
-        For each set, prompts by task.
-    """
+    """Counts the tasks of reference sets."""
     return [
         Counter(task_by_rules(prompt, pictures) for prompt in one.prompts)
         for one, pictures in zip(references, inputs, strict=True)
@@ -244,22 +178,7 @@ def asked_tasks(
     target: Target,
     folder: RunFolder,
 ) -> list[Counter[str]]:
-    """Counts the tasks of reference sets by a model's answers, which the run's store keeps.
-
-    Args:
-        references: The sets.
-        inputs: For each set, how many pictures its prompts come with.
-        choice: The engine to ask.
-        target: The model that the samples were given to, as the question names it.
-        folder: The run's folder; what it has an answer for is not asked again.
-
-    Returns:
-        For each set, prompts by task; `unknown` where the call failed, or it is no task.
-
-    Raises:
-        EngineError: The engine is not usable.
-        MissingExtraError: Its packages are not installed.
-    """
+    """Counts the tasks of reference sets by a model's answers, which the run's store keeps."""
     stage = Feedback(target)
     with make_engine(choice.kind, **choice.options) as engine, closing(folder.store()) as store:
         return [
