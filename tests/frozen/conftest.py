@@ -1,0 +1,46 @@
+"""`python -m pytest tests/frozen --refreeze` writes what is there now over what was frozen."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import echo_hf
+
+HOW = "what users meet has changed: if it is meant, run `python -m pytest tests/frozen --refreeze`"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option."""
+    parser.addoption("--refreeze", action="store_true", help="write the frozen files anew")
+
+
+@pytest.fixture
+def frozen(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
+    """Compares a value with the file of its name, or writes that."""
+
+    def compare(name: str, found: Any) -> None:
+        file = Path(__file__).with_name(f"{name}.json")
+        text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        if request.config.getoption("--refreeze", default=False):
+            file.write_text(text, "utf-8")
+        assert json.loads(text) == json.loads(file.read_text("utf-8")), HOW
+
+    return compare
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that `python -m echo_hf quickstart` writes."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    own = {"PYTHONPATH": str(Path(echo_hf.__file__).parents[1]), "ECHO_HF_AUTHOR_KEY": ""}
+    command = [sys.executable, "-m", "echo_hf", "quickstart"]
+    subprocess.run(command, cwd=folder, env=os.environ | own, check=True, capture_output=True)
+    return folder / "runs" / "quickstart"
