@@ -202,7 +202,9 @@ class _Judge:
             "repeat": 0,
             "sample_digest": sample["sample_digest"],
             "output_sha256": output["image"],
-            "provenance": json.dumps({"made_by": __name__, "rates": RATES, "truth": truth}),
+            "provenance": json.dumps(
+                {"made_by": "echo_hf.quickstart.drawn_truth", "rates": RATES, "truth": truth}
+            ),
         }
         why = _unrated(output, sample, truth)
         if why or truth is None:
