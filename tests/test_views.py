@@ -216,7 +216,7 @@ def test_there_is_no_other_terminal() -> None:
     ]
     names = [(file, getattr(made, "attr", getattr(made, "id", None))) for file, made in calls]
     assert [file for file, name in names if name in ("Console", "from_markup")] == []
-    assert [file for file, name in names if name == "Terminal"] == ["cli_console.py"]
+    assert [file for file, name in names if name == "Terminal"] == ["console.py"]
 
 
 def test_a_bar_with_text_says_that_it_is_no_markup() -> None:
