@@ -14,7 +14,7 @@ EchoError
 ├── EngineError        a model that cannot be reached or named
 ├── GenerationError    a system under test that cannot be run
 ├── JudgeError         a judge that had to be stopped
-├── StoreError         the file of stored answers
+├── StoreError         a SQLite file of a run: answers, ledgers, events
 ├── RunError           a run folder in use, or damaged
 ├── ReviewError        a reviewer's decision that cannot be read or taken
 ├── GoldError          annotated threads that cannot be used
@@ -75,7 +75,7 @@ class JudgeError(EchoError):
 
 
 class StoreError(EchoError):
-    """The file of stored answers is not readable, or was written by another version."""
+    """A SQLite file of a run is not readable, or was written by another version."""
 
 
 class RunError(EchoError):

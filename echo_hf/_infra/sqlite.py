@@ -1,13 +1,167 @@
-"""Open the SQLite files of a run, all with the same settings."""
+"""Open the SQLite files of a run, all in one way: settings, format, tables, errors in one line."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any, ClassVar, Self
 
+from echo_hf.errors import StoreError
+
+FORMAT = 1
 LONGEST_WAIT_S = 60
 PAUSE_S = 0.01
 PRIMARY = 0xFF  # what is above it tells kinds of one error apart
+MOST_VARIABLES = 500
+
+
+class Database:
+    """A file of one kind; a context manager that closes it, and it opens again when used.
+
+    Attributes:
+        name: What such a file is.
+        schema: Makes its tables, and changes nothing where they are.
+        remedy: What moving a damaged file away is good for.
+        application: Number that tells its files from those of other programs, where it has one.
+        pragmas: Settings of each connection.
+        damage: Errors that a damaged file causes, beside those of SQLite.
+    """
+
+    name: ClassVar[str]
+    schema: ClassVar[str]
+    remedy: ClassVar[str]
+    application: ClassVar[int] = 0
+    # Durable whatever ends the process; a loss of power may cost the last changes, not the file.
+    pragmas: ClassVar[str] = "pragma synchronous = normal"
+    damage: ClassVar[tuple[type[Exception], ...]] = ()
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+        self._writing = RLock()
+        with self.opened():
+            pass
+
+    @contextmanager
+    def opened(self) -> Iterator[sqlite3.Connection]:
+        """The connection; what SQLite says of the file becomes what a user can do."""
+        try:
+            if self._connection is None:
+                self._connection = self._connected()
+            yield self._connection
+        except (OSError, sqlite3.OperationalError) as error:
+            raise StoreError(
+                f"cannot use the {self.name} {str(self.path)!r} ({error}): its folder must be "
+                "writable and have room, and no other program may hold the file"
+            ) from error
+        except (sqlite3.DatabaseError, *self.damage) as error:
+            raise StoreError(
+                f"{str(self.path)!r} is no readable {self.name} ({error}): put a copy of it back, "
+                f"or move it away to {self.remedy}"
+            ) from error
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What a query finds."""
+        with self.opened() as connection:
+            return connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All that is written inside stays, or nothing of it does, whatever ends it."""
+        with self._writing, self.opened() as connection:
+            connection.execute("begin immediate")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("rollback")
+                raise
+            connection.execute("commit")
+
+    @contextmanager
+    def erasing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction whose deletions take effect in the file's bytes as well."""
+        with self.opened() as connection:
+            connection.execute("pragma secure_delete = on")
+            with self.transaction():
+                yield connection
+            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
+        return type(self), (self.path,)
+
+    def _connected(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(
+            self.path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        found = _number(connection, "user_version")
+        # Some of our files were once written without a format, with our tables in them.
+        if (
+            _number(connection, "application_id") != self.application
+            if found
+            else _tables(connection) - self._own_tables()
+        ):
+            raise StoreError(
+                f"{str(self.path)!r} is another program's database, expected a {self.name}: move "
+                "it away, or name another folder with --runs"
+            )
+        if found not in (0, FORMAT):
+            raise StoreError(
+                f"{str(self.path)!r} is a {self.name} of format {found}, this version reads "
+                f"{FORMAT}: upgrade echo-hf, or move the file away to {self.remedy}"
+            )
+        write_ahead(connection)
+        connection.executescript(self.pragmas)
+        if not found:
+            connection.executescript(
+                f"begin immediate; {self.schema}; pragma application_id = {self.application}; "
+                f"pragma user_version = {FORMAT}; commit"
+            )
+
+    def _own_tables(self) -> set[str]:
+        with closing(scratch(self.schema)) as connection:
+            return _tables(connection)
+
+
+def scratch(schema: str) -> sqlite3.Connection:
+    """Tables for as long as the connection is open, in memory while they fit."""
+    connection = sqlite3.connect("", isolation_level=None)
+    connection.executescript(f"pragma journal_mode = off; {schema}")
+    return connection
+
+
+def rows_of(
+    connection: sqlite3.Connection, query: str, keys: Sequence[Any]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query for any number of keys, which `{0}` in it stands for."""
+    for start in range(0, len(keys), MOST_VARIABLES):
+        some = keys[start : start + MOST_VARIABLES]
+        marks = ",".join(f"?{number}" for number in range(1, len(some) + 1))
+        yield from connection.execute(query.format(marks), some)
 
 
 def write_ahead(connection: sqlite3.Connection) -> None:
@@ -23,3 +177,11 @@ def write_ahead(connection: sqlite3.Connection) -> None:
             if not held or time.monotonic() > until:
                 raise
             time.sleep(PAUSE_S)
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"pragma {pragma}").fetchone()[0])
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("select name from sqlite_master")}

@@ -5,113 +5,37 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
+from echo_hf._infra.sqlite import Database
 from echo_hf.errors import RunError
 
-# Tells the file from other programs' databases: "echo" in ASCII.
-APPLICATION = 0x6563686F
-FORMAT = 1
-TABLES = (
-    """create table event (
+
+class _EventFile(Database):
+    """Opened for one call, so that several programs can use it."""
+
+    name = "log of events"
+    remedy = "begin anew"
+    application = 0x6563686F  # "echo" in ASCII
+    schema = """
+create table if not exists event (
     id integer primary key autoincrement, app text not null, subject text not null,
     person text not null, action text not null, payload text not null,
     base integer references event (id), at text not null
-)""",
-    "create index event_of_subject on event (app, subject)",
-    """create trigger event_stays before update on event
-    begin select raise(abort, 'events are never changed'); end""",
-    """create table lease (
+);
+create index if not exists event_of_subject on event (app, subject);
+create trigger if not exists event_stays before update on event
+    begin select raise(abort, 'events are never changed'); end;
+create table if not exists lease (
     app text not null, subject text not null, person text not null, until text not null,
     primary key (app, subject)
-) without rowid""",
-)
-
-
-@contextmanager
-def opened(path: Path, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
-    """A connection for one call, closed at its end."""
-    with _explained(path), closing(_connected(path)) as connection:
-        if not writes:
-            yield connection
-            return
-        connection.execute("begin immediate")
-        try:
-            yield connection
-        except BaseException:
-            connection.execute("rollback")
-            raise
-        connection.execute("commit")
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, sqlite3.OperationalError) as error:
-        raise RunError(
-            f"cannot use the log of events {str(path)!r} ({error}): its folder must be writable "
-            "and have room, and no other program may hold the file"
-        ) from error
-    except sqlite3.DatabaseError as error:
-        raise RunError(
-            f"{str(path)!r} is no readable log of events ({error}): put a copy of it back, or "
-            "move it away to begin anew"
-        ) from error
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=LONGEST_WAIT_S, isolation_level=None)
-    try:
-        if not _number(connection, "user_version"):
-            _create(connection, path)
-        _check(connection, path)
-        # In write-ahead mode `full` alone has each commit on the disk when it returns.
-        connection.execute("pragma synchronous = full")
-        connection.execute("pragma foreign_keys = on")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
-    return int(connection.execute(f"pragma {pragma}").fetchone()[0])
-
-
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    if _number(connection, "application_id") != APPLICATION:
-        raise RunError(
-            f"{str(path)!r} is another program's database: move it away, or name another folder "
-            "with --runs"
-        )
-    version = _number(connection, "user_version")
-    if version != FORMAT:
-        raise RunError(
-            f"{str(path)!r} is a log of events of version {version}, this echo-hf reads {FORMAT}: "
-            "upgrade echo-hf"
-        )
-
-
-def _create(connection: sqlite3.Connection, path: Path) -> None:
-    if connection.execute("select count(*) from sqlite_master").fetchone()[0] == 0:
-        write_ahead(connection)
-    connection.execute("begin immediate")
-    if not _number(connection, "user_version"):  # else another process was faster
-        if connection.execute("select count(*) from sqlite_master").fetchone()[0]:
-            _check(connection, path)
-        for statement in TABLES:
-            connection.execute(statement)
-        connection.execute(f"pragma application_id = {APPLICATION}")
-        connection.execute(f"pragma user_version = {FORMAT}")
-    connection.execute("commit")
+) without rowid"""
+    # In write-ahead mode `full` alone has each commit on the disk when it returns.
+    pragmas = "pragma synchronous = full; pragma foreign_keys = on"
 
 
 EVENTS_FILE = "events.sqlite"
@@ -155,12 +79,12 @@ class EventLog:
         base: int | None = None,
     ) -> Event:
         """Adds an event; it survives a machine that loses its power when this returns."""
-        with opened(self.path, writes=True) as connection:
+        with _EventFile(self.path) as file, file.transaction() as connection:
             return self._added(connection, (app, subject, person, action), payload or {}, base)
 
     def undo(self, event: int, person: str) -> Event:
         """Takes an event back; one that is an undo itself lets what it took back stand again."""
-        with opened(self.path, writes=True) as connection:
+        with _EventFile(self.path) as file, file.transaction() as connection:
             query = f"select {COLUMNS} from event where id = ?"  # noqa: S608 - a constant
             row = connection.execute(query, (event,)).fetchone()
             if row is None or row[3] != person:
@@ -175,7 +99,7 @@ class EventLog:
         known = {name: value for name, value in wanted.items() if value is not None}
         where = " and ".join(f"{name} = :{name}" for name in known)
         query = f"select {COLUMNS} from event where {where} order by id"  # noqa: S608 - our names
-        with opened(self.path) as connection:
+        with _EventFile(self.path) as file, file.opened() as connection:
             return tuple(_event(row) for row in connection.execute(query, known))
 
     def forget(self, subjects: set[str]) -> int:
@@ -183,17 +107,12 @@ class EventLog:
         if not self.path.exists():
             return 0
         wanted = [(subject,) for subject in sorted(subjects)]
-        with opened(self.path) as connection:
-            connection.execute("pragma secure_delete = on")
-            connection.execute("pragma foreign_keys = off")  # an undo names what goes with it
-            connection.execute("begin immediate")
-            before = connection.total_changes
-            connection.executemany("delete from event where subject = ?", wanted)
-            deleted = connection.total_changes - before
-            connection.executemany("delete from lease where subject = ?", wanted)
-            connection.execute("commit")
-            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
-        return deleted
+        with _EventFile(self.path) as file:
+            file.rows("pragma foreign_keys = off")  # an undo names what goes with it
+            with file.erasing() as connection:
+                rows = connection.executemany("delete from event where subject = ?", wanted)
+                connection.executemany("delete from lease where subject = ?", wanted)
+        return rows.rowcount
 
     def _added(
         self,
@@ -296,7 +215,7 @@ class Leases:
 
     def lend(self, subjects: Iterable[str], person: str) -> str | None:
         """Lends the first sample that nobody else has, or renews it where the person has it."""
-        with opened(self.log.path, writes=True) as connection:
+        with _EventFile(self.log.path) as file, file.transaction() as connection:
             taken = self._running(connection)
             for subject in subjects:
                 if subject not in taken or taken[subject].person == person:
@@ -308,7 +227,7 @@ class Leases:
 
     def give_back(self, subject: str, person: str) -> None:
         """Ends a person's lease, if there is one; anybody else's stays."""
-        with opened(self.log.path, writes=True) as connection:
+        with _EventFile(self.log.path) as file, file.transaction() as connection:
             connection.execute(
                 "delete from lease where app = ? and subject = ? and person = ?",
                 (self.app, subject, person),
@@ -316,7 +235,7 @@ class Leases:
 
     def running(self) -> dict[str, Lease]:
         """The samples that are lent now, and to whom."""
-        with opened(self.log.path) as connection:
+        with _EventFile(self.log.path) as file, file.opened() as connection:
             return self._running(connection)
 
     def _running(self, connection: sqlite3.Connection) -> dict[str, Lease]:

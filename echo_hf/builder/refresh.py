@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime
-import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
+from echo_hf._infra.sqlite import Database
 from echo_hf.builder.build import RUNS
 from echo_hf.collect.crawl import LongWaitError, Patience
 from echo_hf.collect.platforms.base import (
@@ -28,35 +26,28 @@ from echo_hf.collect.platforms.base import (
 from echo_hf.collect.seen_posts import STAND_IN, hashed
 from echo_hf.collect.urls import is_x_name, platform_of
 from echo_hf.config.loading import Config, load_config
-from echo_hf.errors import PlatformError, RunError, StoreError
+from echo_hf.errors import PlatformError, RunError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Missing, RefreshEnd
 
 RECORD = "refreshed.sqlite"
-TABLE = """create table if not exists checks (
-    post text primary key, platform text not null, at text not null, gone text
-) without rowid"""
-REASONS = {one.value: one for one in Missing}
 KEEP = "insert or replace into checks values (?, ?, ?, ?)"
 FIND = "select at, gone from checks where post = ?"
 
 
-class RefreshRecord:
-    """The record of a run, in a file; a context manager that closes it."""
+class RefreshRecord(Database):
+    """The record of a run, in a file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with self._explained():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=LONGEST_WAIT_S)
-            write_ahead(self._connection)
-            self._connection.execute(TABLE)
+    name = "record of refreshed posts"
+    remedy = "ask about all posts again"
+    schema = """create table if not exists checks (
+    post text primary key, platform text not null, at text not null, gone text
+) without rowid"""
 
     def due(self, urls: Iterable[str], since: datetime.datetime) -> list[str]:
         """Posts that nobody was asked about since a moment, in their order."""
         limit = _written(since)
-        with self._explained():
-            return [url for url in urls if (found := self._found(url)) is None or found[0] < limit]
+        return [url for url in urls if (found := self._found(url)) is None or found[0] < limit]
 
     def keep(
         self,
@@ -67,36 +58,16 @@ class RefreshRecord:
     ) -> None:
         """Writes down, in one transaction, what a platform said of posts."""
         rows = [(hashed(url), platform, _written(at), gone.get(url)) for url in asked]
-        with self._explained(), self._connection:
-            self._connection.executemany(KEEP, rows)
+        with self.transaction() as connection:
+            connection.executemany(KEEP, rows)
 
     def gone(self, urls: Iterable[str]) -> dict[str, Missing]:
         """Why posts are gone, by the last answer about each; others are left out."""
-        with self._explained():
-            said = ((url, self._found(url)) for url in urls)
-            return {url: REASONS[found[1]] for url, found in said if found and found[1]}
+        said = ((url, self._found(url)) for url in urls)
+        return {url: Missing(found[1]) for url, found in said if found and found[1]}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-    def _found(self, url: str) -> tuple[str, str | None] | None:
-        row: tuple[str, str | None] | None = self._connection.execute(
-            FIND, (hashed(url),)
-        ).fetchone()
-        return row
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, sqlite3.Error, KeyError) as error:
-            raise StoreError(
-                f"cannot use the record {str(self.path)!r} ({error}): its folder must be writable; "
-                "move a damaged file away to ask about all posts again"
-            ) from error
+    def _found(self, url: str) -> tuple[Any, ...] | None:
+        return next(iter(self.rows(FIND, hashed(url))), None)
 
 
 def _written(moment: datetime.datetime) -> str:

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +17,6 @@ from echo_hf.collect.crawl_ledger import (
     CrawlLedger,
     Spent,
     asked_of,
-    connected,
-    explained,
     packed,
     unpacked,
 )
@@ -61,7 +58,7 @@ def stored_answers(path: Path, platform: str) -> Iterator[StoredAnswer]:
     """The pages of a platform, by question, in the order in which they came."""
     if not path.exists():
         return
-    with closing(connected(path)) as connection, explained(path):
+    with CrawlLedger(path) as ledger, ledger.opened() as connection:
         for identifier, attempt, page, body, *asked in connection.execute(ANSWERS, (platform,)):
             yield StoredAnswer(identifier, attempt, page, unpacked(body), asked_of(tuple(asked)))
 
@@ -95,22 +92,17 @@ def rewrite_answers(path: Path, change: Callable[[StoredAnswer], str | None]) ->
     """Changes stored pages, in the file's bytes as well; no page is asked for again."""
     if not path.exists():
         return 0
-    with closing(connected(path)) as connection, explained(path):
-        platforms = [name for (name,) in connection.execute(PLATFORMS)]
-    changed = (
-        (one.id, one.body, change(one)) for name in platforms for one in stored_answers(path, name)
-    )
-    new = ((row, text) for row, body, text in changed if text != body)
     count = 0
-    with closing(connected(path)) as connection, explained(path):
-        connection.execute("pragma secure_delete = on")
-        for row, text in new:
-            count += 1
-            if text is None:
-                connection.execute("delete from answers where id = ?", (row,))
-            else:
-                connection.execute("update answers set body = ? where id = ?", (packed(text), row))
-        connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+    with CrawlLedger(path) as ledger, ledger.erasing() as connection:
+        for (name,) in ledger.rows(PLATFORMS):
+            for one in stored_answers(path, name):
+                text = change(one)
+                count += text != one.body
+                if text is None:
+                    connection.execute("delete from answers where id = ?", (one.id,))
+                elif text != one.body:
+                    new = (packed(text), one.id)
+                    connection.execute("update answers set body = ? where id = ?", new)
     return count
 
 
@@ -179,12 +171,10 @@ def crawl_stats(
     seconds: float = 0.0,
 ) -> CrawlStats:
     """Counts what a ledger holds of a platform."""
-    with explained(ledger.path):
-        by_terms, by_replies = ledger.connection.execute(POSTS, (platform,)).fetchone()
-        missing, questions, errors = (
-            dict(ledger.connection.execute(query, (platform,)).fetchall())
-            for query in (MISSING, STATES, ERRORS)
-        )
+    ((by_terms, by_replies),) = ledger.rows(POSTS, platform)
+    missing, questions, errors = (
+        dict(ledger.rows(query, platform)) for query in (MISSING, STATES, ERRORS)
+    )
     found = (by_terms, by_replies, missing, questions, errors, ledger.spent(platform))
     return CrawlStats(platform, end, *found, waits, waited_s, seconds)
 

@@ -6,14 +6,12 @@ import datetime
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, cast
 
-from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
+from echo_hf._infra.sqlite import Database
 from echo_hf.collect.platforms.base import Answer, Kind, Question, Window
 from echo_hf.collect.seen_posts import (
     Unexpanded,
@@ -26,9 +24,7 @@ from echo_hf.collect.seen_posts import (
     unexpanded,
 )
 from echo_hf.collect.sources.base import Post
-from echo_hf.errors import StoreError
 
-FORMAT = 1
 # A page is kept under the attempt that brought it: until a question that had to be asked again is
 # done, what came before is better than nothing.
 TABLES = """
@@ -62,43 +58,6 @@ create table if not exists asked (
 """
 
 
-def connected(path: Path) -> sqlite3.Connection:
-    """Opens a ledger."""
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, timeout=LONGEST_WAIT_S, isolation_level=None)
-        try:
-            _prepare(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Says what to do when the file of a ledger cannot be used."""
-    try:
-        yield
-    except (OSError, sqlite3.Error, zlib.error) as error:
-        raise StoreError(
-            f"cannot use the collected posts {str(path)!r} ({error}): its folder must be "
-            "writable; move a damaged file away to ask for the posts again"
-        ) from error
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is written inside stays, or nothing of it does, whatever ends it."""
-    connection.execute("begin immediate")
-    try:
-        yield
-    except BaseException:
-        connection.execute("rollback")
-        raise
-    connection.execute("commit")
-
-
 def packed(body: str) -> bytes:
     """A page as the ledger keeps it."""
     return zlib.compress(body.encode("utf-8", "surrogatepass"))
@@ -107,22 +66,6 @@ def packed(body: str) -> bytes:
 def unpacked(data: bytes) -> str:
     """A page as it came."""
     return zlib.decompress(data).decode("utf-8", "surrogatepass")
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    (found,) = connection.execute("pragma user_version").fetchone()
-    if found not in (0, FORMAT):
-        raise StoreError(
-            f"{str(path)!r} has ledger format {found}, this version reads {FORMAT}: upgrade "
-            "echo-hf, or move the file away to ask for the posts again"
-        )
-    write_ahead(connection)
-    # Durable whatever ends the process. A loss of power may cost the last pages, not the file: they
-    # are asked for again, and no platform bills a post twice a day.
-    connection.execute("pragma synchronous = normal")
-    connection.executescript(TABLES)
-    if not found:
-        connection.execute(f"pragma user_version = {FORMAT}")
 
 
 COLUMNS = "platform, kind, about, language, starts, ends, round, origin"
@@ -244,23 +187,22 @@ COVERED = """select ends from questions where platform = ? and kind = 'search' a
 STATE = "select state from questions where platform = ? and key = ?"
 
 
-class CrawlLedger:
-    """A ledger in a file; a context manager that closes it."""
+class CrawlLedger(Database):
+    """A ledger in a file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.connection = connected(path)
+    name = "ledger of collected posts"
+    remedy = "ask for the posts again"
+    schema = TABLES
+    damage = (zlib.error,)
 
     def add_searches(self, platform: str, questions: Iterable[Question]) -> int:
         """Writes questions of the plan down, except those that stand there already."""
-        with self._transaction():
-            return sum(self._add(platform, one, 0) for one in questions)
+        with self.transaction() as connection:
+            return sum(_add(connection, platform, one, 0) for one in questions)
 
     def next_question(self, platform: str) -> Asked | None:
         """The first question with pages left to ask for, null where there is none."""
-        with explained(self.path):
-            row = self.connection.execute(NEXT, (platform,)).fetchone()
-        return None if row is None else asked_of(row)
+        return next((asked_of(row) for row in self.rows(NEXT, platform)), None)
 
     def keep(
         self, asked: Asked, answer: Answer, posts: Iterable[Post], cost_usd: float | None
@@ -270,59 +212,57 @@ class CrawlLedger:
         body = packed(answer.body)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         price = (cost_usd or 0.0, cost_usd is None)
-        with self._transaction():
-            self.connection.execute(KEEP, (asked.id, asked.attempt, asked.pages, body, now))
-            add_seen(self.connection, asked.platform, posts, asked.round)
-            self.connection.execute(TURN, (answer.cursor, state, answer.posts, *price, asked.id))
+        with self.transaction() as connection:
+            connection.execute(KEEP, (asked.id, asked.attempt, asked.pages, body, now))
+            add_seen(connection, asked.platform, posts, asked.round)
+            connection.execute(TURN, (answer.cursor, state, answer.posts, *price, asked.id))
             if state is QuestionState.DONE:
-                self.connection.execute(BEFORE, (asked.id, asked.attempt))
+                connection.execute(BEFORE, (asked.id, asked.attempt))
 
     def begin_again(self, asked: Asked) -> None:
         """Lets a question be asked from its first page."""
-        with self._transaction():
-            self.connection.execute(AGAIN, (asked.id,))
+        with self.transaction() as connection:
+            connection.execute(AGAIN, (asked.id,))
 
     def put_aside(self, asked: Asked, state: QuestionState, error: str | None = None) -> None:
         """Asks a question no more: never, or not before `try_again`."""
-        with self._transaction():
-            self.connection.execute(ASIDE, (state, error, asked.id))
+        with self.transaction() as connection:
+            connection.execute(ASIDE, (state, error, asked.id))
 
     def try_again(self, platform: str) -> None:
         """Opens the questions that failed in an earlier run, or were not planned then."""
-        with self._transaction():
-            self.connection.execute(REOPEN, (platform,))
+        with self.transaction() as connection:
+            connection.execute(REOPEN, (platform,))
 
     def open_searches(self, platform: str) -> list[Asked]:
         """The searches with pages left to ask for."""
-        with explained(self.path):
-            return [asked_of(row) for row in self.connection.execute(SEARCHES, (platform,))]
+        return [asked_of(row) for row in self.rows(SEARCHES, platform)]
 
     def has_troubled(self, platform: str) -> bool:
         """Whether questions failed and wait for the next run."""
-        with explained(self.path):
-            return self.connection.execute(TROUBLED, (platform,)).fetchone() is not None
+        return bool(self.rows(TROUBLED, platform))
 
     def unexpanded(self, platform: str, most: int, rounds: int | None = None) -> list[Unexpanded]:
         """As `crawl_seen.unexpanded`."""
-        with explained(self.path):
-            return unexpanded(self.connection, platform, most, rounds)
+        with self.opened() as connection:
+            return unexpanded(connection, platform, most, rounds)
 
     def lacks_below(self, platform: str, one: Unexpanded) -> bool:
         """As `crawl_seen.lacks_below`."""
-        with explained(self.path):
-            return lacks_below(self.connection, platform, one)
+        with self.opened() as connection:
+            return lacks_below(connection, platform, one)
 
     def tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
         """As `crawl_seen.tops`."""
-        with explained(self.path):
-            return tops(self.connection, platform, posts)
+        with self.opened() as connection:
+            return tops(connection, platform, posts)
 
     def is_needless(self, asked: Asked) -> bool:
         """Whether other answers have brought the whole tree of a question's only post."""
         if asked.origin is None or asked.pages:
             return False
-        with explained(self.path):
-            return not is_incomplete(self.connection, asked.origin)
+        with self.opened() as connection:
+            return not is_incomplete(connection, asked.origin)
 
     def expand(
         self,
@@ -333,14 +273,14 @@ class CrawlLedger:
     ) -> int:
         """Writes down what to ask about posts, and that they need no more questions."""
         in_round = 1 + max((post.round for post in posts), default=0)
-        with self._transaction():
-            left = (not_asked_before(self.connection, platform, one) for one in questions)
+        with self.transaction() as connection:
+            left = (not_asked_before(connection, platform, one) for one in questions)
             new = sum(
-                self._add(platform, one, in_round, origins.get(one.key))
+                _add(connection, platform, one, in_round, origins.get(one.key))
                 for one in left
                 if one is not None
             )
-            mark_expanded(self.connection, [post.row for post in posts])
+            mark_expanded(connection, [post.row for post in posts])
         return new
 
     def covered(self, platform: str, question: Question) -> datetime.datetime | None:
@@ -351,42 +291,32 @@ class CrawlLedger:
         start, end = moment(question.window.start), moment(question.window.end)
         while start < end:
             same = (platform, names(question.about), question.language, start, end)
-            with explained(self.path):
-                row = self.connection.execute(COVERED, same).fetchone()
-            if row is None:
+            rows = self.rows(COVERED, *same)
+            if not rows:
                 break
-            found = start = row[0]
+            found = start = rows[0][0]
         return None if found is None else datetime.datetime.fromisoformat(found)
 
     def count_open(self, platform: str) -> int:
         """How many questions have pages left to ask for."""
-        with explained(self.path):
-            return int(self.connection.execute(UNFINISHED, (platform,)).fetchone()[0])
+        return int(self.rows(UNFINISHED, platform)[0][0])
 
     def state(self, platform: str, question: Question) -> QuestionState | None:
         """How far a question is, null where it was never written down."""
-        with explained(self.path):
-            row = self.connection.execute(STATE, (platform, question.key)).fetchone()
-        return None if row is None else QuestionState(row[0])
+        rows = self.rows(STATE, platform, question.key)
+        return QuestionState(rows[0][0]) if rows else None
 
     def spent(self, platform: str) -> Spent:
         """What asking a platform has taken so far."""
-        with explained(self.path):
-            return Spent(*self.connection.execute(SPENT, (platform,)).fetchone())
+        return Spent(*self.rows(SPENT, platform)[0])
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.connection.close()
-
-    def _add(
-        self, platform: str, question: Question, in_round: int, origin: int | None = None
-    ) -> int:
-        row = (question.key, QuestionState.OPEN, *row_of(platform, question, in_round, origin))
-        return self.connection.execute(ADD, row).rowcount
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with explained(self.path), transaction(self.connection):
-            yield
+def _add(
+    connection: sqlite3.Connection,
+    platform: str,
+    question: Question,
+    in_round: int,
+    origin: int | None = None,
+) -> int:
+    row = (question.key, QuestionState.OPEN, *row_of(platform, question, in_round, origin))
+    return connection.execute(ADD, row).rowcount

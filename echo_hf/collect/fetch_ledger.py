@@ -6,28 +6,19 @@ import datetime
 import hashlib
 import json
 import socket
-import sqlite3
 import ssl
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import httpcore2
 
-from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
+from echo_hf._infra.sqlite import Database, rows_of
 from echo_hf.collect.network import PrivateAddressError
-from echo_hf.errors import StoreError
 from echo_hf.images.decode import BadPictureError
 from echo_hf.reasons import BadPicture, Unfetched
 
-FORMAT = 1
-MOST_VARIABLES = 500
-TABLE = """create table if not exists fetches (
-    url text primary key, sha256 text, reason text, detail text not null,
-    attempts integer not null, asked_at text not null
-) without rowid"""
 UPSERT = "insert or replace into fetches values (?, ?, ?, ?, ?, ?)"
 ALL = "select url, sha256, reason, detail from fetches order by url"
 DELETE = "delete from fetches where url = ?"
@@ -49,83 +40,42 @@ class Entry:
     detail: str = ""
 
 
-class FetchLedger:
-    """A ledger in a file; a context manager that closes it."""
+class FetchLedger(Database):
+    """A ledger in a file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with self._explained():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(
-                path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
-            )
-            try:
-                self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
+    name = "ledger of fetched pictures"
+    remedy = "fetch the pictures again"
+    schema = """create table if not exists fetches (
+    url text primary key, sha256 text, reason text, detail text not null,
+    attempts integer not null, asked_at text not null
+) without rowid"""
 
     def known(self, urls: Sequence[str]) -> dict[str, Entry]:
         """What is known of addresses."""
-        found: dict[str, Entry] = {}
-        for start in range(0, len(urls), MOST_VARIABLES):
-            some = urls[start : start + MOST_VARIABLES]
-            with self._explained():
-                rows = self._connection.execute(ROWS.format(", ".join("?" * len(some))), some)
-                for url, sha256, reason, detail in rows:
-                    found[url] = Entry(sha256, _reason(reason), detail)
-        return found
+        with self.opened() as connection:
+            return {
+                url: Entry(sha256, None if reason is None else Unfetched(reason), detail)
+                for url, sha256, reason, detail in rows_of(connection, ROWS, urls)
+            }
 
     def record(self, url: str, entry: Entry, attempts: int) -> None:
         """Writes down what became of an address; it outlives a killed process."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        row = (url, entry.sha256, entry.reason, entry.detail, attempts, now)
-        with self._explained():
-            self._connection.execute(UPSERT, row)
+        self.rows(UPSERT, url, entry.sha256, entry.reason, entry.detail, attempts, now)
 
     def forget(self, urls: Iterable[str]) -> None:
         """Deletes addresses, from the file's bytes as well."""
-        with self._explained():
-            self._connection.execute("pragma secure_delete = on")
-            self._connection.executemany(DELETE, [(url,) for url in urls])
-            self._connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+        with self.erasing() as connection:
+            connection.executemany(DELETE, [(url,) for url in urls])
 
     def digest(self) -> str | None:
         """Sha256 of what became of all addresses; null when none was ever asked."""
         sha256, rows = hashlib.sha256(), 0
-        with self._explained():
-            for row in self._connection.execute(ALL):
+        with self.opened() as connection:
+            for row in connection.execute(ALL):
                 sha256.update(json.dumps(row).encode() + b"\n")
                 rows += 1
         return sha256.hexdigest() if rows else None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-    def _prepare(self) -> None:
-        (found,) = self._connection.execute("pragma user_version").fetchone()
-        if found not in (0, FORMAT):
-            raise StoreError(
-                f"{str(self.path)!r} has ledger format {found}, this version reads {FORMAT}: "
-                "upgrade echo-hf, or move the file away to fetch the pictures again"
-            )
-        write_ahead(self._connection)
-        self._connection.execute("pragma synchronous = normal")
-        self._connection.execute(TABLE)
-        self._connection.execute(f"pragma user_version = {FORMAT}")
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(
-                f"cannot use the ledger of fetched pictures {str(self.path)!r} ({error}): its "
-                "folder must be writable; move a damaged file away to fetch the pictures again"
-            ) from error
 
 
 def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, Entry]:
@@ -142,10 +92,6 @@ def ledger_digest(path: Path) -> str | None:
         return None
     with FetchLedger(path) as ledger:
         return ledger.digest()
-
-
-def _reason(text: str | None) -> Unfetched | None:
-    return None if text is None else next(one for one in Unfetched if one == text)
 
 
 LONGEST_DETAIL = 200

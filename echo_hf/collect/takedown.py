@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from echo_hf.collect.crawl_answers import StoredAnswer, posts_in, rewrite_answer
 from echo_hf.collect.crawl_ledger import (
     ASKED,
     Asked,
+    CrawlLedger,
     QuestionState,
     asked_of,
-    connected,
-    explained,
     names,
-    transaction,
 )
 from echo_hf.collect.nested_json import deep_dumps, deep_loads
 from echo_hf.collect.platforms.base import Question
@@ -55,18 +52,16 @@ def forget_names(path: Path, urls: Iterable[str]) -> None:
     if not path.exists():
         return
     stand_ins = {url: STAND_IN + hashed(url) for url in urls}
-    with closing(connected(path)) as connection, explained(path):
-        connection.execute("pragma secure_delete = on")
-        connection.execute("pragma temp_store = memory")
-        connection.execute(GONE)
-        connection.executemany("insert into gone values (?, ?)", stand_ins.items())
-        with transaction(connection):
+    with CrawlLedger(path) as ledger:
+        ledger.rows("pragma temp_store = memory")
+        with ledger.erasing() as connection:
+            connection.execute(GONE)
+            connection.executemany("insert into gone values (?, ?)", stand_ins.items())
             theirs = _Theirs(stand_ins, _post_ids(connection))
             _forget_asked(connection, theirs)
             _forget_questions(connection, theirs)
             for change in (SEEN, ANSWERS, QUOTES):
                 connection.execute(change)
-        connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 
 
 @dataclass(frozen=True)

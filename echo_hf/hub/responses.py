@@ -17,13 +17,14 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
 
+from echo_hf._infra.sqlite import rows_of, scratch
 from echo_hf.collect.urls import platform_of
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import RequestKey
 from echo_hf.hub.redistribution import RESTRICTED
 from echo_hf.hub.release import read_release, verify_release
-from echo_hf.pipeline.answer_store import MOST_VARIABLES, Store
+from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Failed, LeftOut
 from echo_hf.tables import RESPONSES
@@ -154,12 +155,10 @@ def _listed(schema: pa.Schema) -> str:
 
 
 TABLE_BATCH_ROWS = 5000
-TABLES = (
-    "create table asked (key blob primary key, task text not null) without rowid",
-    """create table sources (
+TABLES = """create table asked (key blob primary key, task text not null) without rowid;
+create table sources (
     key blob not null, url text not null, primary key (key, url)
-) without rowid""",
-)
+) without rowid"""
 MayQuote = Callable[[Sequence[str]], bool]
 
 
@@ -194,7 +193,7 @@ def write_responses(
     partial = folder.cache / "tmp-responses.parquet"
     partial.parent.mkdir(parents=True, exist_ok=True)
     with (
-        closing(sqlite3.connect("", isolation_level=None)) as asked,
+        closing(scratch(TABLES)) as asked,
         pq.ParquetWriter(partial, RESPONSES.features.arrow_schema) as file,
     ):
         _collect(asked, requests)
@@ -232,9 +231,6 @@ class _Chosen:
 
 
 def _collect(asked: sqlite3.Connection, requests: Iterable[tuple[bytes, Request]]) -> None:
-    asked.execute("pragma journal_mode = off")
-    for table in TABLES:
-        asked.execute(table)
     asked.execute("begin")
     for key, request in requests:
         asked.execute("insert or ignore into asked values (?, ?)", (key, request.task))
@@ -296,9 +292,7 @@ class Recorded:
     """Recorded answers by the key of their request; a context manager."""
 
     def __init__(self) -> None:
-        self._connection = sqlite3.connect("", isolation_level=None)
-        self._connection.execute("pragma journal_mode = off")
-        self._connection.execute(TABLE)
+        self._connection = scratch(TABLE)
 
     def add(self, answers: Iterable[tuple[bytes, Completion]]) -> None:
         """Takes in answers."""
@@ -318,13 +312,10 @@ class Recorded:
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         """What is recorded of requests."""
-        found = {}
-        for start in range(0, len(keys), MOST_VARIABLES):
-            some = keys[start : start + MOST_VARIABLES]
-            query = ROWS.format(",".join("?" * len(some)))
-            for key, text, error, finish_reason, *tokens in self._connection.execute(query, some):
-                found[key] = Completion(text, error, finish_reason, Usage(*tokens))
-        return found
+        return {
+            key: Completion(text, error, finish_reason, Usage(*tokens))
+            for key, text, error, finish_reason, *tokens in rows_of(self._connection, ROWS, keys)
+        }
 
     def close(self) -> None:
         """Forgets them."""

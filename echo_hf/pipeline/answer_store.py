@@ -5,36 +5,39 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 from pydantic import BaseModel
 
-from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
+from echo_hf._infra.sqlite import Database, rows_of
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Usage
-from echo_hf.errors import StoreError
 
-FORMAT = 1
 PAID = """prompt_tokens integer not null, completion_tokens integer not null,
     cached_tokens integer not null, cost_usd real"""
-TABLES = (
-    f"""create table answers (
+
+
+class _Answers(Database):
+    name = "store of answers"
+    remedy = "ask the model again"
+    schema = f"""
+create table if not exists answers (
     key blob primary key, task text not null, model text not null, text text not null,
     finish_reason text not null, {PAID}, readable integer not null, tries integer not null
-) without rowid""",
-    f"""create table failures (
+) without rowid;
+create table if not exists failures (
     key blob primary key, error text, finish_reason text not null, {PAID}
-) without rowid""",
-    "create table models (digest text primary key, signature text not null) without rowid",
-    """create table sources (
+) without rowid;
+create table if not exists models (digest text primary key, signature text not null) without rowid;
+create table if not exists sources (
     url text not null, key blob not null, primary key (url, key)
-) without rowid""",
-)
+) without rowid"""
+    pragmas = "pragma synchronous = normal; pragma wal_autocheckpoint = 16384"
+
+
 ANSWER_ROWS = (
     "select key, text, finish_reason, prompt_tokens, completion_tokens, cached_tokens, cost_usd "
     "from answers where key in ({0})"
@@ -74,67 +77,6 @@ INSERT_FAILURE = """
         cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
 INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
 FORGET = "delete from {0} where key in (select key from forgotten)"
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turns what SQLite says of a file into what a user can do."""
-    try:
-        yield
-    except (OSError, sqlite3.OperationalError) as error:
-        raise StoreError(
-            f"cannot use the store of answers {str(path)!r} ({error}): its folder must be writable "
-            "and have room, and no other program may hold the file"
-        ) from error
-    except sqlite3.DatabaseError as error:
-        raise StoreError(
-            f"{str(path)!r} is not a readable store of answers ({error}): "
-            "move it away to ask the model again"
-        ) from error
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """Opens the file, and makes it and its tables where there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(
-        path, timeout=LONGEST_WAIT_S, isolation_level=None, check_same_thread=False
-    )
-    try:
-        if not _version(connection):
-            _create(connection, path)
-        if _version(connection) != FORMAT:
-            raise StoreError(
-                f"{str(path)!r} has store format {_version(connection)}, this version reads "
-                f"{FORMAT}: upgrade echo-hf, or move the file away to ask the model again"
-            )
-        _tune(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("pragma user_version").fetchone()[0])
-
-
-def _create(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("begin immediate")
-    if not _version(connection):  # else another process was faster
-        if connection.execute("select count(*) from sqlite_master").fetchone()[0]:
-            raise StoreError(
-                f"{str(path)!r} is another program's database: choose another place for the answers"
-            )
-        for table in TABLES:
-            connection.execute(table)
-        connection.execute(f"pragma user_version = {FORMAT}")
-    connection.execute("commit")
-
-
-def _tune(connection: sqlite3.Connection) -> None:
-    write_ahead(connection)
-    connection.execute("pragma synchronous = normal")
-    connection.execute("pragma wal_autocheckpoint = 16384")
 
 
 def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:
@@ -188,7 +130,6 @@ def _schema_digest(answer: type[BaseModel] | None) -> bytes:
     return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).digest()
 
 
-MOST_VARIABLES = 500
 MOST_TRIES = 2
 
 
@@ -219,10 +160,8 @@ class Store:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._connection: sqlite3.Connection | None = None
+        self._file = _Answers(self.path)
         self._last_model: tuple[Mapping[str, Any], str] | None = None
-        self._writing = RLock()
-        self._open()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         """What is known of requests: their answers, or else their last failure.
@@ -281,7 +220,7 @@ class Store:
         else:
             row = _failure_row(key, completion)
         insert = INSERT_ANSWER if completion.is_answer else INSERT_FAILURE
-        with self._opened() if sources_known else self._transaction() as connection:
+        with self._file.opened() if sources_known else self._file.transaction() as connection:
             connection.execute(insert, row)
             if not sources_known:
                 connection.executemany(INSERT_SOURCE, [(url, key) for url in request.sources])
@@ -292,7 +231,7 @@ class Store:
         Args:
             sources: Addresses of posts, each with the key of a request; known ones change nothing.
         """
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.executemany(INSERT_SOURCE, sources)
 
     def forget(self, urls: Iterable[str]) -> int:
@@ -305,71 +244,33 @@ class Store:
             How many answers were deleted.
         """
         wanted = [(url,) for url in set(urls)]
-        with self._opened() as connection:
-            connection.execute("pragma secure_delete = on")
-            with self._transaction():
-                deleted = _forget(connection, wanted)
-            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
-        return deleted
+        with self._file.erasing() as connection:
+            return _forget(connection, wanted)
 
     def __len__(self) -> int:
-        with self._opened() as connection:
+        with self._file.opened() as connection:
             return int(connection.execute("select count(*) from answers").fetchone()[0])
 
     def close(self) -> None:
         """Closes the file; it opens again when used."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._file.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.path = state["path"]
-        self._connection = None
-        self._last_model = None
-        self._writing = RLock()
+    def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
+        return Store, (self.path,)
 
     def _model(self, signature: Mapping[str, Any]) -> str:
         if self._last_model is None or self._last_model[0] is not signature:
             model = signature_digest(signature).hex()[:16]
             text = json.dumps(signature, sort_keys=True, default=str)
-            self._open().execute("insert or ignore into models values (?, ?)", (model, text))
+            with self._file.transaction() as connection:
+                connection.execute("insert or ignore into models values (?, ?)", (model, text))
             self._last_model = signature, model
         return self._last_model[1]
 
     def _rows(self, query: str, keys: Sequence[bytes], read: Any) -> Iterable[tuple[bytes, Any]]:
-        with self._opened() as connection:
-            for start in range(0, len(keys), MOST_VARIABLES):
-                some = keys[start : start + MOST_VARIABLES]
-                marks = ",".join(f"?{number}" for number in range(1, len(some) + 1))
-                for row in connection.execute(query.format(marks), some):
-                    yield row[0], read(row)
-
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        with explained(self.path):
-            yield self._open()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        # An engine may take requests in another thread than the one that keeps its answers.
-        with self._writing, self._opened() as connection:
-            connection.execute("begin immediate")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("rollback")
-                self._last_model = None
-                raise
-            connection.execute("commit")
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            with explained(self.path):
-                self._connection = connect(self.path)
-        return self._connection
+        with self._file.opened() as connection:
+            for row in rows_of(connection, query, keys):
+                yield row[0], read(row)
 
 
 def _forget(connection: sqlite3.Connection, urls: list[tuple[str]]) -> int:

@@ -8,12 +8,11 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from echo_hf.apps.events import UNDO, Event, EventLog
-from echo_hf.errors import RunError
+from echo_hf.errors import RunError, StoreError
 
 WRITER = Path(__file__).with_name("writing_process.py")
 MORNING = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
@@ -173,65 +172,11 @@ def test_a_clock_that_was_put_back_makes_no_smaller_number(log: EventLog) -> Non
     assert log.append("rank", "s1", "ann", "rank").id == 9007199254740001
 
 
-def of_another_version(path: Path) -> None:
-    """A log as a later version might write it."""
-    EventLog(path).append("rank", "s1", "ann", "rank")
-    with sqlite3.connect(path) as connection:
-        connection.execute("pragma user_version = 9")
-    connection.close()
-
-
-def of_another_program(path: Path) -> None:
-    """A database that is no log, with a version of its own."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("create table event (id integer)")
-        connection.execute("pragma user_version = 1")
-    connection.close()
-
-
-def of_a_program_without_version(path: Path) -> None:
-    """A database that is no log."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("create table mine (id integer)")
-    connection.close()
-
-
-def of_text(path: Path) -> None:
-    """No database."""
-    path.write_text("ranks, by hand\n" * 100, "utf-8")
-
-
-def cut_short(path: Path) -> None:
-    """A log of which the end is missing."""
-    log = EventLog(path)
+def test_a_log_that_was_cut_short_is_one_line(log: EventLog) -> None:
+    """What it is and what to do; it stays as it was."""
     for number in range(200):
         log.append("rank", "s1", "ann", "rank", {"text": "x" * 100, "number": number})
-    path.write_bytes(path.read_bytes()[:6000])
-
-
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (of_another_version, "version 9, this echo-hf reads 1: upgrade"),
-        (of_another_program, "another program's database"),
-        (of_a_program_without_version, "another program's database"),
-        (of_text, "no readable log of events"),
-        (cut_short, "no readable log of events"),
-    ],
-)
-def test_a_file_that_is_no_log_is_one_line(tmp_path: Path, made: Any, said: str) -> None:
-    """What it is and what to do; it stays as it was."""
-    path = tmp_path / "events.sqlite"
-    made(path)
-    before = path.read_bytes()
-    with pytest.raises(RunError, match=said) as caught:
-        EventLog(path).append("rank", "s1", "ann", "rank")
-    assert "\n" not in str(caught.value)
-    assert path.read_bytes() == before
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    """Here it is a file."""
-    (tmp_path / "run").write_text("", "utf-8")
-    with pytest.raises(RunError, match="cannot use the log of events"):
-        EventLog(tmp_path / "run" / "events.sqlite").append("rank", "s1", "ann", "rank")
+    log.path.write_bytes(log.path.read_bytes()[:6000])
+    with pytest.raises(StoreError, match="is no readable log of events"):
+        log.append("rank", "s1", "ann", "rank")
+    assert log.path.stat().st_size == 6000

@@ -9,8 +9,6 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from echo_hf.builder.build import files_of, run_until
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_answers import answers_digest, rewrite_answers, stored_answers
@@ -19,7 +17,6 @@ from echo_hf.collect.platforms.base import Answer, Question, Window
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import Post
 from echo_hf.config.sections import Posts
-from echo_hf.errors import StoreError
 from tests.collect.platforms.crawling import config_of, crawled, records
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
@@ -173,21 +170,3 @@ class TestChanging:
         assert rewrite_answers(path, lambda one: one.body) == 0
         assert list(stored_answers(path, "x")) == []
         assert not path.exists()
-
-
-@pytest.mark.parametrize("spoiled", [b"no database" * 100, None])
-def test_a_ledger_that_cannot_be_used_is_one_line(tmp_path: Path, spoiled: bytes | None) -> None:
-    """A damaged file, and one of another version."""
-    path = tmp_path / LEDGER
-    if spoiled is None:
-        CrawlLedger(path).connection.close()
-        connection = sqlite3.connect(path)
-        connection.execute("pragma user_version = 7")
-        connection.close()
-    else:
-        path.write_bytes(spoiled)
-    with pytest.raises(StoreError) as caught:
-        CrawlLedger(path)
-
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)

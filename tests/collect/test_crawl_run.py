@@ -153,8 +153,6 @@ class TestTermsThatAreTakenOut:
         self.crawl(tmp_path, more, posts=1)
         self.crawl(tmp_path, less)
         with CrawlLedger(tmp_path / LEDGER) as ledger:
-            (left,) = ledger.connection.execute(
-                "select count(*) from questions where state = 'unplanned'"
-            ).fetchone()
+            (left,) = ledger.rows("select count(*) from questions where state = 'unplanned'")[0]
 
         assert left == 4

@@ -51,8 +51,8 @@ def expanded(ledger: CrawlLedger) -> list[Question]:
     before = ledger.count_open("x")
     new = ledger.expand("x", about, X().around([one.post for one in about]), {})
     assert ledger.count_open("x") == before + new
-    rows = ledger.connection.execute("select kind, about from questions where state = 'open'")
-    return [Question(kind, (names,)) for kind, names in rows.fetchall()]
+    rows = ledger.rows("select kind, about from questions where state = 'open'")
+    return [Question(kind, (names,)) for kind, names in rows]
 
 
 def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_forgetting_twice_is_forgetting_once(tmp_path: Path) -> None:
             return [
                 row
                 for table in ("questions", "seen", "asked")
-                for row in ledger.connection.execute(f"select * from {table}").fetchall()  # noqa: S608
+                for row in ledger.rows(f"select * from {table}")  # noqa: S608
             ]
 
     forget_names(path, [GONE])
@@ -209,8 +209,8 @@ def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
     forget_names(tmp_path / LEDGER, gone)
     stats = crawled(tmp_path, config_of())
     with CrawlLedger(tmp_path / LEDGER) as ledger:
-        named = {url for row in ledger.connection.execute(NAMED) for url in row}
-        asked = {name for (name,) in ledger.connection.execute("select identifier from asked")}
+        named = {url for row in ledger.rows(NAMED) for url in row}
+        asked = {name for (name,) in ledger.rows("select identifier from asked")}
 
     assert len(gone) > 10
     assert stats.end is CrawlEnd.NOTHING_LEFT

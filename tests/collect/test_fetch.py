@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -16,7 +15,6 @@ from threading import Barrier, Event, Lock
 import pytest
 
 from echo_hf.collect.fetch import FetchStats, fetch_pictures
-from echo_hf.errors import StoreError
 from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Unfetched
 from tests.collect.fetching import BLUE, NOISE, RED, digest_of, fetch, fetch_one, policy_for
@@ -202,22 +200,3 @@ def test_a_store_that_cannot_be_written_ends_the_run(
 def test_no_addresses_make_no_run(store: PictureStore) -> None:
     """Nothing is asked and nothing comes."""
     assert list(fetch_pictures([], store)) == []
-
-
-@pytest.mark.parametrize("content", [b"not a database" * 200, None], ids=["damaged", "newer"])
-def test_a_ledger_that_cannot_be_read_says_what_to_do(
-    store: PictureStore, content: bytes | None
-) -> None:
-    """It is never overwritten."""
-    ledger = store.root.with_name("fetched.sqlite")
-    ledger.parent.mkdir()
-    if content is None:
-        with sqlite3.connect(ledger) as connection:
-            connection.execute("pragma user_version = 99")
-        connection.close()
-    else:
-        ledger.write_bytes(content)
-    before = ledger.read_bytes()
-    with pytest.raises(StoreError, match=r"move (a damaged|the) file away"):
-        list(fetch_pictures([], store))
-    assert ledger.read_bytes() == before

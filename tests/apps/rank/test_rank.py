@@ -11,7 +11,7 @@ from rich.console import Console
 from echo_hf.apps.page import Place
 from echo_hf.apps.rank.rank import Ranks, rank, ranks_of
 from echo_hf.cli.evaluation_view import show_draw, show_written
-from echo_hf.errors import EchoError, RunError
+from echo_hf.errors import EchoError, RunError, StoreError
 from echo_hf.judging.agreement import agree
 from echo_hf.tables import RATINGS
 from tests.apps.rank.ranked_run import SYSTEMS, WORDS, ranked_run
@@ -101,7 +101,7 @@ def test_one_system_cannot_be_ranked(tmp_path: Path) -> None:
 def test_a_damaged_log_is_one_line_before_anything_is_shown(folder: Path) -> None:
     """It stays as it is."""
     (root(folder) / "events.sqlite").write_text("no log" * 1000, "utf-8")
-    with pytest.raises(RunError, match="is no readable log of events"):
+    with pytest.raises(StoreError, match="is no readable log of events"):
         opened(folder).write()
 
 

@@ -1,0 +1,192 @@
+"""Every SQLite file of a run is opened, checked, written and closed in one way."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echo_hf._infra.sqlite import Database, rows_of, scratch, write_ahead
+from echo_hf.apps.events import EventLog
+from echo_hf.builder.refresh import RefreshRecord
+from echo_hf.collect.crawl_ledger import CrawlLedger
+from echo_hf.collect.fetch_ledger import FetchLedger
+from echo_hf.errors import StoreError
+from echo_hf.pipeline.answer_store import Store
+
+
+class Notes(Database):
+    """A file for tests."""
+
+    name = "book of notes"
+    remedy = "write anew"
+    schema = "create table if not exists notes (text text not null)"
+
+
+def events(path: Path) -> None:
+    """Opens a log of events, which opens its file anew for each call."""
+    EventLog(path).append("rank", "s1", "ann", "rank")
+
+
+KINDS = (Store, CrawlLedger, FetchLedger, RefreshRecord, events, Notes)
+Opens = Callable[[Path], Any]
+
+
+def of_a_later_version(path: Path, opens: Opens) -> None:
+    """A file as a later version might write it."""
+    with closing(sqlite3.connect(path)) as connection:
+        opens(path)
+        connection.execute("pragma user_version = 9")
+        connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+
+
+def of_another_program(path: Path, _: Opens) -> None:
+    """A database with tables that are not ours."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table holidays (day text)")
+
+
+def of_text(path: Path, _: Opens) -> None:
+    """No database."""
+    path.write_text("ranks, by hand\n" * 100, "utf-8")
+
+
+def of_noise(path: Path, _: Opens) -> None:
+    """Nothing at all."""
+    path.write_bytes(os.urandom(8192))
+
+
+@pytest.mark.parametrize("opens", KINDS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (of_a_later_version, r"is a .* of format 9, this version reads 1: upgrade echo-hf, or "),
+        (of_another_program, r"is another program's database, expected a .*: move it away, or "),
+        (of_text, r"is no readable .*: put a copy of it back, or move it away to "),
+        (of_noise, r"is no readable "),
+    ],
+)
+def test_what_is_no_file_of_ours_is_one_line(
+    tmp_path: Path, opens: Opens, made: Callable[[Path, Opens], None], said: str
+) -> None:
+    """The value, what was expected, what to do; and the file's bytes stay."""
+    path = tmp_path / "file.sqlite"
+    made(path, opens)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=rf"^{str(path)!r} {said}") as caught:
+        opens(path)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
+
+
+def test_another_programs_version_is_not_taken_for_ours(tmp_path: Path) -> None:
+    """The log of events, which may lie in shared folders, tells its own file by a number."""
+    path = tmp_path / "events.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table event (id integer)")
+        connection.execute("pragma user_version = 1")
+    with pytest.raises(StoreError, match="another program's database"):
+        events(path)
+
+
+@pytest.mark.parametrize("opens", KINDS, ids=lambda one: one.__name__)
+def test_a_place_where_no_file_can_be_is_one_line(tmp_path: Path, opens: Opens) -> None:
+    """A folder in the file's place, or a file in its folder's place."""
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path, tmp_path / "file" / "file.sqlite"):
+        with pytest.raises(StoreError, match=rf"^cannot use the .* {str(path)!r} \(.*writable"):
+            opens(path)
+
+
+def test_a_file_without_a_format_is_ours_by_its_tables(tmp_path: Path) -> None:
+    """Records of refreshed posts were once written so."""
+    path = tmp_path / "refreshed.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "create table checks (post text primary key, platform text not null, "
+            "at text not null, gone text) without rowid"
+        )
+        connection.execute("insert into checks values ('a', 'x', '2026-01-01', 'deleted')")
+        connection.commit()
+    with RefreshRecord(path) as record:
+        assert record.rows("select gone from checks") == [("deleted",)]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("pragma user_version").fetchone() == (1,)
+
+
+def test_what_fails_half_way_is_not_written(tmp_path: Path) -> None:
+    """Whatever ends a transaction."""
+    with Notes(tmp_path / "notes") as notes:
+        with pytest.raises(KeyboardInterrupt), notes.transaction() as connection:  # noqa: PT012
+            connection.execute("insert into notes values ('lost')")
+            raise KeyboardInterrupt
+        with notes.transaction() as connection:
+            connection.execute("insert into notes values ('kept')")
+        assert notes.rows("select text from notes") == [("kept",)]
+
+
+def test_what_is_erased_is_in_no_byte_of_the_folder(tmp_path: Path) -> None:
+    """Neither in the file nor beside it."""
+    with Notes(tmp_path / "notes") as notes:
+        notes.rows("insert into notes values ('a secret of some length')")
+        with notes.erasing() as connection:
+            connection.execute("delete from notes")
+        assert not any(b"secret" in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_file_opens_again_when_used(tmp_path: Path) -> None:
+    """After it was closed, and in another process, which it is sent to by its path."""
+    notes = Notes(tmp_path / "notes")
+    notes.rows("insert into notes values ('a')")
+    notes.close()
+    notes.close()
+    with notes, pickle.loads(pickle.dumps(notes)) as copy:  # noqa: S301
+        assert notes.rows("select text from notes") == copy.rows("select text from notes")
+
+
+def test_any_number_of_keys_is_asked_for() -> None:
+    """SQLite itself takes a limited number of variables."""
+    with closing(scratch("create table one (number integer)")) as connection:
+        connection.executemany("insert into one values (?)", [(n,) for n in range(2000)])
+        query = "select number from one where number in ({0}) and number in ({0})"
+        found = list(rows_of(connection, query, range(500, 2500)))
+    assert found == [(number,) for number in range(500, 2000)]
+
+
+def test_a_file_that_another_holds_is_waited_for(tmp_path: Path) -> None:
+    """SQLite itself gives this switch up at once; a file held for a moment must not end a run."""
+    path = tmp_path / "file.sqlite"
+    holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    holder.execute("create table one (number integer)")
+    holder.execute("begin exclusive")
+    released = threading.Timer(0.2, holder.execute, ["commit"])
+
+    waiting = sqlite3.connect(path, timeout=0, isolation_level=None)
+    released.start()
+    write_ahead(waiting)
+    released.join()
+    assert waiting.execute("pragma journal_mode").fetchone() == ("wal",)
+    waiting.close()
+    holder.close()
+
+
+def test_a_file_that_cannot_be_written_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other process will ever let go of it: waiting a minute would only hide the cause."""
+    path = tmp_path / "file.sqlite"
+    sqlite3.connect(path).execute("create table one (number integer)").connection.close()
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it is waited for"))
+
+    reading = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        write_ahead(reading)
+    reading.close()
