@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import datasets
 import pytest
 from hypothesis import settings
 
+from echo_hf.collect.platforms.base import PLATFORMS
+from echo_hf.collect.sources.base import SOURCES
 from echo_hf.curate.privacy import VARIABLE
+from echo_hf.engines.base import ENGINES
+from echo_hf.systems.registry import SYSTEMS
 
 # The machine may be busy: how long an example takes says nothing about whether it is right.
 settings.register_profile("unhurried", deadline=None)
@@ -24,6 +29,18 @@ def test_data() -> Path:
     if not (folder / "posts").is_dir():
         pytest.skip(f"no real posts in {str(folder)!r}: set ECHO_HF_TEST_DATA to their folder")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    """What a test registers is forgotten after it."""
+    every = (ENGINES, SYSTEMS, SOURCES, PLATFORMS)
+    before = [dict(one.entries) for one in every]
+    yield
+    for one, entries in zip(every, before, strict=True):
+        for name in one.entries.keys() - entries.keys() - one.ours.keys():
+            del one.entries[name]
+        one.entries.update(entries)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel
 
-from echo_hf.errors import EngineError, MissingExtraError, unknown
-
-ENTRY_POINTS = "echo_hf.engines"
+from echo_hf._infra import registry
+from echo_hf.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,30 +143,23 @@ class Engine(Protocol):
 
 
 EngineFactory = Callable[..., Engine]
-_FACTORIES: dict[str, EngineFactory] = {}
-_NEEDS: dict[str, Needs] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(registry.Needs):
     """What an engine is for, and what has to be installed for it.
 
     Attributes:
-        about: What it is for, in a few words.
-        extra: The extra of echo-hf that brings its packages; null where it needs none.
-        packages: The packages, by the names under which they are imported.
         chooses: For one that stands for others: which it takes on this machine, null for none.
     """
 
-    about: str = ""
-    extra: str | None = None
-    packages: tuple[str, ...] = ()
     chooses: Callable[[], str | None] | None = None
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The packages that are not installed; none of them is imported to find out."""
-        return tuple(name for name in self.packages if find_spec(name) is None)
+
+NAMES = ("auto", "moderation", "openai", "rules", "transformers", "vllm")
+ENGINES: registry.Registry[EngineFactory, Needs] = registry.Registry(
+    "engine", "echo_hf.engines", {name: f"echo_hf.engines.{name}" for name in NAMES}, EngineError
+)
 
 
 def register(
@@ -192,25 +182,17 @@ def register(
     Returns:
         A decorator for a callable that takes the config's other keys and returns an engine.
     """
-
-    def add(factory: EngineFactory) -> EngineFactory:
-        _FACTORIES[name] = factory
-        _NEEDS[name] = Needs(about, extra, packages, chooses)
-        return factory
-
-    return add
+    return ENGINES.register(name, Needs(about, extra, packages, chooses))
 
 
 def engine_needs() -> dict[str, Needs]:
     """What each engine that `make_engine` understands is for and needs, by name, in order."""
-    names = engine_names()
-    return {name: _NEEDS.get(name, Needs("from another package")) for name in names}
+    return {name: ENGINES.facts(name) or Needs("from another package") for name in engine_names()}
 
 
 def engine_names() -> list[str]:
     """The names that `make_engine` understands, in order."""
-    _load_ours()
-    return sorted({*_FACTORIES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+    return ENGINES.names()
 
 
 def check_installed(kind: str, who: str | None = None) -> None:
@@ -223,12 +205,10 @@ def check_installed(kind: str, who: str | None = None) -> None:
     Raises:
         MissingExtraError: One of its packages is not installed.
     """
-    _load_ours()
-    needs = _NEEDS.get(kind, Needs())
+    needs = ENGINES.facts(kind) or Needs()
     if taken := needs.chooses and needs.chooses():
         check_installed(taken, who)
-    if needs.extra is not None and needs.missing:
-        raise MissingExtraError(who or f"engine {kind!r}", needs.extra)
+    needs.check_installed(who or f"engine {kind!r}")
 
 
 def make_engine(kind: str, **options: Any) -> Engine:
@@ -244,33 +224,9 @@ def make_engine(kind: str, **options: Any) -> Engine:
     Raises:
         EngineError: No engine has this name, or it does not take one of the options.
     """
-    _load_ours()
-    factory = _FACTORIES.get(kind) or _from_elsewhere(kind)
+    factory = ENGINES.find(kind)
     try:
         return factory(**options)
     except TypeError as error:
         # Their values may be secret.
         raise EngineError(f"engine {kind!r} does not take {sorted(options)!r}: {error}") from error
-
-
-def _from_elsewhere(kind: str) -> EngineFactory:
-    point = next((one for one in entry_points(group=ENTRY_POINTS) if one.name == kind), None)
-    if point is None:
-        raise EngineError(unknown("engine", kind, engine_names()))
-    try:
-        factory: EngineFactory = point.load()
-    except (ImportError, AttributeError) as error:
-        raise EngineError(
-            f"engine {kind!r} comes from {point.value!r}, which cannot be loaded ({error}): "
-            "install or mend that package"
-        ) from error
-    return factory
-
-
-def _load_ours() -> None:
-    import echo_hf.engines.auto
-    import echo_hf.engines.moderation
-    import echo_hf.engines.openai
-    import echo_hf.engines.rules
-    import echo_hf.engines.transformers
-    import echo_hf.engines.vllm  # noqa: F401 - importing them registers them

@@ -4,43 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from echo_hf._infra import registry
 from echo_hf.config.checks import first_error
 from echo_hf.config.systems import SystemConfig
-from echo_hf.errors import GenerationError, MissingExtraError, unknown
+from echo_hf.errors import GenerationError
 from echo_hf.systems.base import System
 
-ENTRY_POINTS = "echo_hf.systems"
 SystemFactory = Callable[[SystemConfig], System]
-_FACTORIES: dict[str, SystemFactory] = {}
-_NEEDS: dict[str, Needs] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(registry.Needs):
     """What an adapter is for, and what has to be there for it.
 
     Attributes:
-        about: What it is for, in a few words.
-        extra: The extra of echo-hf that brings its packages; null where it needs none.
-        packages: The packages, by the names under which they are imported.
         key: Environment variable of the key, where the config names none; null without one.
     """
 
-    about: str = ""
-    extra: str | None = None
-    packages: tuple[str, ...] = ()
     key: str | None = None
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The packages that are not installed; none of them is imported to find out."""
-        return tuple(name for name in self.packages if not _is_installed(name))
+
+NAMES = ("anole", "command", "diffusers", "files", "openai_images", "rewrite")
+SYSTEMS: registry.Registry[SystemFactory, Needs] = registry.Registry(
+    "adapter",
+    "echo_hf.systems",
+    {"google": f"{__package__}.google_images", **{one: f"{__package__}.{one}" for one in NAMES}},
+    GenerationError,
+)
 
 
 def register(
@@ -63,25 +57,17 @@ def register(
     Returns:
         A decorator for a callable that takes the config of a system and returns the system.
     """
-
-    def add(factory: SystemFactory) -> SystemFactory:
-        _FACTORIES[name] = factory
-        _NEEDS[name] = Needs(about, extra, packages, key)
-        return factory
-
-    return add
+    return SYSTEMS.register(name, Needs(about, extra, packages, key))
 
 
 def adapter_names() -> list[str]:
     """The names that `make_system` understands, in order."""
-    _load_ours()
-    return sorted({*_FACTORIES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+    return SYSTEMS.names()
 
 
 def adapter_needs() -> dict[str, Needs]:
     """What each adapter is for and needs, by name, in order."""
-    names = adapter_names()
-    return {name: _NEEDS.get(name, Needs("from another package")) for name in names}
+    return {name: SYSTEMS.facts(name) or Needs("from another package") for name in adapter_names()}
 
 
 def make_system(config: SystemConfig) -> System:
@@ -97,45 +83,10 @@ def make_system(config: SystemConfig) -> System:
         GenerationError: There is no such adapter, or it does not take one of the parameters.
         MissingExtraError: A package of the adapter is not installed.
     """
-    _load_ours()
-    factory = _FACTORIES.get(config.adapter) or _from_elsewhere(config)
-    needs = _NEEDS.get(config.adapter, Needs())
-    if needs.extra is not None and needs.missing:
-        raise MissingExtraError(f"system {config.name!r}", needs.extra)
+    place = f"system {config.name!r}"
+    factory = SYSTEMS.find(config.adapter, place)
+    (SYSTEMS.facts(config.adapter) or Needs()).check_installed(place)
     return factory(config)
-
-
-def _from_elsewhere(config: SystemConfig) -> SystemFactory:
-    points = entry_points(group=ENTRY_POINTS)
-    point = next((one for one in points if one.name == config.adapter), None)
-    if point is None:
-        place = f"system {config.name!r}"
-        raise GenerationError(unknown("adapter", config.adapter, adapter_names(), place))
-    try:
-        factory: SystemFactory = point.load()
-    except (ImportError, AttributeError) as error:
-        raise GenerationError(
-            f"adapter {config.adapter!r} comes from {point.value!r}, which cannot be loaded "
-            f"({error}): install or mend that package"
-        ) from error
-    return factory
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:  # of the package around it
-        return False
-
-
-def _load_ours() -> None:
-    import echo_hf.systems.anole
-    import echo_hf.systems.command
-    import echo_hf.systems.diffusers
-    import echo_hf.systems.files
-    import echo_hf.systems.google_images
-    import echo_hf.systems.openai_images
-    import echo_hf.systems.rewrite  # noqa: F401 - importing them registers them
 
 
 # Parameters of whatever adapter that say where something is, and not what.

@@ -19,8 +19,7 @@ from echo_hf.builder.takedown import forget
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.collect.seen_posts import TOMBSTONES, Tombstones, add_tombstones, read_tombstones
 from echo_hf.config.systems import shipped_config
-from echo_hf.engines import base
-from echo_hf.engines.base import Completion, Request, engine_names
+from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ReleaseError, RunError
 from echo_hf.hub.release import Release, is_complete, read_release
 from echo_hf.pipeline.answer_store import Store
@@ -186,12 +185,8 @@ def test_answers_it_went_into_go_too(tmp_path: Path) -> None:
         assert len(store) == 1
 
 
-def test_answers_and_the_release_before_go_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_and_the_release_before_go_with_it(tmp_path: Path) -> None:
     """What an update keeps beside the release, and a killed one left there, holds nothing of it."""
-    engine_names()
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
     RulesAsModel().use()
     theirs = FORGOTTEN.replace("https://x.com/", BOARD)
     given = bundled_posts()

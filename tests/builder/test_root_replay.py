@@ -12,8 +12,7 @@ from echo_hf.builder import build as pipeline
 from echo_hf.builder import steps
 from echo_hf.builder.build import build
 from echo_hf.builder.steps import STAGES
-from echo_hf.engines import base
-from echo_hf.engines.base import Completion, Request, engine_names
+from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.diff import diff
 from echo_hf.hub.manifest import MANIFEST
@@ -63,12 +62,6 @@ class FailsOnOne:
         """What comes in place of an answer."""
         is_chosen = self.chosen.setdefault(asked.task, asked.sources) == asked.sources
         return self.failures.get(asked.task) if is_chosen else None
-
-
-@pytest.fixture(autouse=True)
-def _own_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine_names()
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
 
 
 @pytest.fixture

@@ -25,8 +25,7 @@ from datasets import Image, load_dataset
 from echo_hf.builder.build import build, opened, run_until
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.systems import shipped_config
-from echo_hf.engines import base
-from echo_hf.engines.base import Completion, engine_names, register
+from echo_hf.engines.base import Completion, register
 from echo_hf.engines.planner import Plan
 from echo_hf.errors import MissingExtraError, ReleaseError, RunError, SourceError
 from echo_hf.hub.release import read_release, verify_release
@@ -425,13 +424,8 @@ def test_an_engine_that_only_fails_is_quoted(tmp_path: Path) -> None:
     assert "'status 502: Bad Gateway'" in str(raised.value)
 
 
-def test_a_missing_package_is_told_before_a_post_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_told_before_a_post_is_read(tmp_path: Path) -> None:
     """And not where stored answers are enough."""
-    engine_names()
-    for names in ("_FACTORIES", "_NEEDS"):
-        monkeypatch.setattr(base, names, dict(getattr(base, names)))
     engine = RulesAsModel().use()
     config, runs = config_over(tmp_path, bundled_posts()), tmp_path / "runs"
     absent = register(KIND, extra="vllm", packages=("nobody_has_this",))
@@ -506,10 +500,8 @@ def test_each_file_says_for_itself_what_found_its_posts(tmp_path: Path) -> None:
     assert rejected == {"https://example.org/2": "not_asked"}
 
 
-def test_a_first_run_says_what_it_will_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_run_says_what_it_will_ask(tmp_path: Path) -> None:
     """The plan of each stage is told before its calls, also where nothing was ever answered."""
-    engine_names()
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
     engine = RulesAsModel().use()
 
     class Plans(Unwatched):
@@ -524,12 +516,8 @@ def test_a_first_run_says_what_it_will_ask(tmp_path: Path, monkeypatch: pytest.M
     assert Plans.calls == dict(asked)
 
 
-def test_of_what_failed_the_release_tells_kinds_and_keys(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_what_failed_the_release_tells_kinds_and_keys(tmp_path: Path) -> None:
     """Those that stand in quarantine, stage by stage; a word of them is in no file of it."""
-    engine_names()
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
     refused = Completion("I would rather not.", None, "refusal")
     RulesAsModel(fails=lambda one: refused if one.task == "roles" else None).use()
     release = build(config_over(tmp_path, bundled_posts()), runs=tmp_path)

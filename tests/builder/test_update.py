@@ -10,8 +10,6 @@ import pytest
 
 from echo_hf.builder.build import build
 from echo_hf.builder.update import ASIDE, Updated, update
-from echo_hf.engines import base
-from echo_hf.engines.base import engine_names
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.release import Release, read_release, verify_release
 from tests.rules_as_model import BOARD, Post, RulesAsModel, bundled_posts, config_over, tables
@@ -23,12 +21,6 @@ REPLY = {
     "text": "that second one is perfect, the light is exactly right",
     "timestamp": "2026-03-09T09:00:00Z",
 }
-
-
-@pytest.fixture(autouse=True)
-def _own_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine_names()
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
 
 
 def answered_posts() -> list[Post]:

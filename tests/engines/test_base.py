@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
-from echo_hf.engines import base
 from echo_hf.engines.base import (
     Completion,
     Engine,
@@ -22,13 +20,6 @@ from echo_hf.engines.base import (
 )
 from echo_hf.errors import EngineError, MissingExtraError
 from tests.stages_for_tests import Scripted, request
-
-
-@pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names that are registered in a test are forgotten after it."""
-    engine_names()
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +67,7 @@ def test_an_engine_is_known_by_what_it_can_do() -> None:
     assert not isinstance(object(), Engine)
 
 
-def test_a_registered_engine_is_made_by_its_name(registry: None) -> None:
+def test_a_registered_engine_is_made_by_its_name() -> None:
     """The config's other keys are its arguments."""
     register("scripted")(Scripted)
     engine = make_engine("scripted", model="two", window=2)
@@ -84,27 +75,7 @@ def test_a_registered_engine_is_made_by_its_name(registry: None) -> None:
     assert "scripted" in engine_names()
 
 
-def test_register_returns_what_it_decorates(registry: None) -> None:
-    """A decorated class stays usable by its own name."""
-    assert register("scripted")(Scripted) is Scripted
-
-
-def test_names_are_listed_in_order() -> None:
-    """Each once, and the rules among them."""
-    names = engine_names()
-    assert names == sorted(set(names))
-    assert "rules" in names
-
-
-def test_an_unknown_engine_is_told_with_the_nearest() -> None:
-    """One line with the names that are known."""
-    with pytest.raises(EngineError) as caught:
-        make_engine("rulse")
-    known = ", ".join(engine_names())
-    assert str(caught.value) == f"unknown engine 'rulse'; did you mean 'rules'? known: {known}"
-
-
-def test_an_option_that_an_engine_does_not_take_is_told(registry: None) -> None:
+def test_an_option_that_an_engine_does_not_take_is_told() -> None:
     """One line with the engine, the options' names, not their values, and what is wrong."""
     register("scripted")(Scripted)
     with pytest.raises(EngineError) as caught:
@@ -113,40 +84,6 @@ def test_an_option_that_an_engine_does_not_take_is_told(registry: None) -> None:
     assert message.startswith("engine 'scripted' does not take ['modle']: ")
     assert "unexpected keyword argument 'modle'" in message
     assert "\n" not in message
-
-
-MODULE = """
-from echo_hf.engines.base import Completion
-
-class Parrot:
-    stored = True
-    def __init__(self, words="hello"):
-        self.words = words
-    def signature(self):
-        return {"kind": "parrot"}
-    def stream(self, requests):
-        for number, _ in enumerate(requests):
-            yield number, Completion(self.words)
-    def __enter__(self):
-        return self
-    def __exit__(self, kind, error, trace):
-        pass
-"""
-
-
-def test_another_package_brings_an_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: None
-) -> None:
-    """An entry point of an installed package is found by its name, and no import registers it."""
-    (tmp_path / "parrot_engine.py").write_text(MODULE)
-    metadata = tmp_path / "parrot_engine-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: parrot-engine\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[echo_hf.engines]\nparrot = parrot_engine:Parrot\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert "parrot" in engine_names()
-    engine = make_engine("parrot", words="hi")
-    assert list(engine.stream([request("red")])) == [(0, Completion("hi"))]
 
 
 def test_the_rules_need_no_options() -> None:
@@ -174,7 +111,7 @@ def test_what_is_missing_is_told_before_the_hub_is_asked(monkeypatch: pytest.Mon
         del name
 
     monkeypatch.setattr("huggingface_hub.hf_hub_download", ask)
-    monkeypatch.setattr("echo_hf.engines.base.find_spec", absent)
+    monkeypatch.setattr("echo_hf._infra.registry.find_spec", absent)
 
     for kind in ("vllm", "transformers"):
         with pytest.raises(MissingExtraError, match=rf"echo-hf\[{kind}\]"):

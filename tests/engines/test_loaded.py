@@ -10,9 +10,8 @@ from typing import Self
 import pytest
 
 from echo_hf.config.checks import EngineChoice
-from echo_hf.engines import base
 from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import engine_names, register
+from echo_hf.engines.base import register
 from echo_hf.errors import EngineError
 from tests.stages_for_tests import Scripted
 
@@ -51,10 +50,8 @@ class Life:
 
 
 @pytest.fixture
-def life(monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
+def life() -> Iterator[Life]:
     """Watched engines under the name `watched`; all of them are left in the end."""
-    engine_names()
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
     watched = Life()
     register("watched")(watched.engine)
     yield watched

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from echo_hf.builder.build import build
-from echo_hf.engines import base
-from echo_hf.engines.base import engine_names
 from echo_hf.hub.publish import publish
 from tests.local_hub import STRANGER, LocalHub
 from tests.rules_as_model import RulesAsModel, bundled_posts, config_over, tables
@@ -19,10 +17,8 @@ REPO = "mira/echo"
 
 
 @pytest.fixture
-def config(tmp_path: Path, hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> Path:
+def config(tmp_path: Path, hub: LocalHub) -> Path:
     """A config whose release is on the Hub with its answers as `v1`, and without them as `v2`."""
-    engine_names()
-    monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
     RulesAsModel().use()
     config = config_over(tmp_path, bundled_posts())
     for tag, carries in (("v1", True), ("v2", False)):

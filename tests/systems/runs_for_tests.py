@@ -21,10 +21,9 @@ from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release
 from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Outcome
-from echo_hf.systems import registry
 from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.journal import Entry
-from echo_hf.systems.registry import described, register
+from echo_hf.systems.registry import SYSTEMS, described, register
 from echo_hf.tables import SAMPLES
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
@@ -178,5 +177,4 @@ def known(*systems: Acting, **by_name: Acting) -> Iterator[None]:
     try:
         yield
     finally:
-        registry._FACTORIES.pop(ADAPTER)
-        registry._NEEDS.pop(ADAPTER)
+        del SYSTEMS.entries[ADAPTER]

@@ -19,7 +19,6 @@ from datasets import load_dataset
 from echo_hf.errors import ConfigError, EchoError, EngineError, GenerationError, RunError
 from echo_hf.images.store import PictureStore
 from echo_hf.reasons import NoTask, NotTabled, Outcome, OutcomeStage
-from echo_hf.systems import registry
 from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.generate import Generated, generate
 from echo_hf.systems.journal import Journal, locked
@@ -312,17 +311,13 @@ def test_a_missing_package_stops_its_own_system_alone(
     register("absent", extra="diffusers", packages=("nobody_has_this",))(lambda _: Acting())
     absent, good = system("absent", adapter="absent"), Acting()
     install = r'pip install "echo-hf\[diffusers\]"'
-    try:
-        with known(good):
-            config = evaluation(release, absent, system("good"))
-            with pytest.raises(GenerationError, match=f"system 'absent' .*{install}; its 5 tasks"):
-                generate(config, runs=tmp_path, dry_run=dry_run)
-        assert sorted(good.asked) == ([] if dry_run else EVERY)
-        with pytest.raises(GenerationError, match=install):
-            generate(evaluation(release, absent), runs=tmp_path)
-    finally:
-        registry._FACTORIES.pop("absent")
-        registry._NEEDS.pop("absent")
+    with known(good):
+        config = evaluation(release, absent, system("good"))
+        with pytest.raises(GenerationError, match=f"system 'absent' .*{install}; its 5 tasks"):
+            generate(config, runs=tmp_path, dry_run=dry_run)
+    assert sorted(good.asked) == ([] if dry_run else EVERY)
+    with pytest.raises(GenerationError, match=install):
+        generate(evaluation(release, absent), runs=tmp_path)
 
 
 def test_a_system_that_fails_at_every_task_is_an_error(tmp_path: Path, release: Path) -> None:

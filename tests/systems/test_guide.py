@@ -20,7 +20,6 @@ from echo_hf.config.systems import Limits, Price, SystemConfig
 from echo_hf.engines.server_errors import REFUSALS
 from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Outcome
-from echo_hf.systems import registry
 from echo_hf.systems.benchmark import load_evaluation
 from echo_hf.systems.generate import generate
 from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
@@ -102,8 +101,6 @@ def test_the_commands_are_commands() -> None:
 def test_the_adapter_of_the_guide_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it stands there: a text, an edit in the size of its input, and one with two inputs."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    monkeypatch.setattr(registry, "_NEEDS", dict(registry._NEEDS))
     code, script = blocks(GUIDE, "python")
     exec(compile(code, "docs/systems.md", "exec"), {"__name__": "guide"})  # noqa: S102 - our own words
     compile(script, "docs/systems.md", "exec")

@@ -9,16 +9,13 @@ import pytest
 import yaml
 
 from echo_hf.config.systems import shipped_systems
-from echo_hf.systems import registry
 from echo_hf.systems.generate import Listed, list_systems
 from echo_hf.systems.registry import register
 from tests.systems.runs_for_tests import Acting, system
 
 
 @pytest.fixture(autouse=True)
-def _adapters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    monkeypatch.setattr(registry, "_NEEDS", dict(registry._NEEDS))
+def _adapters() -> None:
     register("hosted", extra="openai", packages=("json",), key="LUMEN_API_KEY")(Acting)
     register("local", extra="diffusers", packages=("no_such_package_at_all",))(Acting)
 

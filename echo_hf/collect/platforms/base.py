@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Literal, Protocol
 
+from echo_hf._infra.registry import Registry
 from echo_hf.collect.sources.base import Post
-from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Missing
 
 Kind = Literal["search", "posts", "replies", "thread"]
@@ -185,18 +183,15 @@ class Refreshing(Protocol):
         ...
 
 
-ENTRY_POINTS = "echo_hf.platforms"
-# By name, the module and the class in it.
-OURS = {
-    "bluesky": ("echo_hf.collect.platforms.bluesky", "Bluesky"),
-    "mastodon": ("echo_hf.collect.platforms.mastodon", "Mastodon"),
-    "x": ("echo_hf.collect.platforms.x", "X"),
-}
+NAMES = ("bluesky", "mastodon", "x")
+PLATFORMS: Registry[Callable[[], Platform], None] = Registry(
+    "platform", "echo_hf.platforms", {name: f"{__package__}.{name}" for name in NAMES}
+)
 
 
 def platform_names() -> list[str]:
     """The names that `make_platform` understands, in order."""
-    return sorted({*OURS, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+    return PLATFORMS.names()
 
 
 def check_platform(name: str, place: str = "") -> None:
@@ -209,8 +204,7 @@ def check_platform(name: str, place: str = "") -> None:
     Raises:
         ConfigError: There is none.
     """
-    if name not in platform_names():
-        raise ConfigError(unknown("platform", name, platform_names(), place))
+    PLATFORMS.check(name, place)
 
 
 def make_platform(name: str) -> Platform:
@@ -227,11 +221,4 @@ def make_platform(name: str) -> Platform:
         ConfigError: There is no platform of this name.
         MissingExtraError: Its packages are not installed.
     """
-    check_platform(name)
-    for point in entry_points(group=ENTRY_POINTS):
-        if point.name == name:
-            made: Platform = point.load()()
-            return made
-    module, member = OURS[name]
-    own: Platform = getattr(import_module(module), member)()
-    return own
+    return PLATFORMS.find(name)()

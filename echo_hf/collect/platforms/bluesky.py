@@ -27,7 +27,14 @@ from echo_hf.collect.platforms.access import (
     read_posts,
     search_words,
 )
-from echo_hf.collect.platforms.base import Answer, Question, StaleCursorError, Tariff, Window
+from echo_hf.collect.platforms.base import (
+    PLATFORMS,
+    Answer,
+    Question,
+    StaleCursorError,
+    Tariff,
+    Window,
+)
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import BLUESKY_POST
 from echo_hf.errors import PlatformError
@@ -241,6 +248,7 @@ SITE = "https://bsky.app"
 UNREACHABLE = frozenset({Missing.DELETED, Missing.BLOCKED, Missing.NOT_FOUND, Missing.REMOVED})
 
 
+@PLATFORMS.register("bluesky")
 class Bluesky:
     """Bluesky."""
 

@@ -20,7 +20,7 @@ from echo_hf.collect.platforms.access import (
     read_posts,
     search_words,
 )
-from echo_hf.collect.platforms.base import Answer, Question, Tariff, UnanswerableError
+from echo_hf.collect.platforms.base import PLATFORMS, Answer, Question, Tariff, UnanswerableError
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import MASTODON_STATUS, web_url
 from echo_hf.errors import PlatformError
@@ -41,6 +41,7 @@ GONE = {404: Missing.NOT_FOUND, 410: Missing.DELETED}
 SECOND = datetime.timedelta(seconds=1)
 
 
+@PLATFORMS.register("mastodon")
 class Mastodon:
     """A server of Mastodon."""
 

@@ -23,6 +23,7 @@ from echo_hf.collect.platforms.access import (
     search_words,
 )
 from echo_hf.collect.platforms.base import (
+    PLATFORMS,
     Answer,
     Question,
     StaleCursorError,
@@ -150,6 +151,7 @@ FIELDS: Mapping[str, Any] = {
 }
 
 
+@PLATFORMS.register("x")
 class X:
     """X."""
 

@@ -6,19 +6,14 @@ import datetime
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from echo_hf.errors import ConfigError, unknown
+from echo_hf._infra.registry import Registry
 from echo_hf.reasons import Notice, Reject
 
 if TYPE_CHECKING:
     from echo_hf.config.collection import Columns
-
-
-ENTRY_POINTS = "echo_hf.sources"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +103,12 @@ class TableSource(Protocol):
         ...
 
 
-_SOURCES: dict[str, type[Source]] = {}
+OURS = ["bluesky", "discord", "hackernews", "jsonl", "mastodon", "reddit", "snscrape", "table", "x"]
+SOURCES: Registry[type[Source], None] = Registry(
+    "source",
+    "echo_hf.sources",
+    {"quickstart": f"{__package__}.jsonl", **{name: f"{__package__}.{name}" for name in OURS}},
+)
 Kind = TypeVar("Kind", bound=type[Source])
 
 
@@ -121,18 +121,12 @@ def register(name: str) -> Callable[[Kind], Kind]:
     Returns:
         A decorator for a class without constructor arguments.
     """
-
-    def add(source: Kind) -> Kind:
-        _SOURCES[name] = source
-        return source
-
-    return add
+    return SOURCES.register(name)
 
 
 def source_names() -> list[str]:
     """The names that `make_source` understands, in order."""
-    _load_ours()
-    return sorted({*_SOURCES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+    return SOURCES.names()
 
 
 def make_source(name: str) -> Source:
@@ -147,13 +141,7 @@ def make_source(name: str) -> Source:
     Raises:
         ConfigError: No source has this name.
     """
-    _load_ours()
-    found = _SOURCES.get(name)
-    for point in entry_points(group=ENTRY_POINTS) if found is None else ():
-        found = point.load() if point.name == name else found
-    if found is None:
-        raise ConfigError(unknown("source", name, source_names()))
-    return found()
+    return SOURCES.find(name)()
 
 
 def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -186,18 +174,3 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _load_ours() -> None:
-    for name in (
-        "bluesky",
-        "discord",
-        "hackernews",
-        "jsonl",
-        "mastodon",
-        "reddit",
-        "snscrape",
-        "table",
-        "x",
-    ):
-        import_module(f"echo_hf.collect.sources.{name}")

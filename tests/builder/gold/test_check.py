@@ -12,7 +12,7 @@ import pytest
 import echo_hf
 from echo_hf.builder.gold.check import CheckResult, check_engine
 from echo_hf.config.checks import EngineChoice
-from echo_hf.engines import base
+from echo_hf.engines.base import register
 from echo_hf.errors import ConfigError, EngineError, GoldError, SourceError, StageError
 from tests.builder.gold.gold_for_tests import (
     BUNDLED,
@@ -30,10 +30,10 @@ RULES = EngineChoice(kind="rules")
 
 
 @pytest.fixture
-def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
+def reader() -> Reader:
     """An engine that answers what the bundled gold says, known as `gold_reader`."""
     engine = Reader(BUNDLED / "posts.jsonl", BUNDLED / "gold")
-    monkeypatch.setitem(base._FACTORIES, "gold_reader", lambda: engine)
+    register("gold_reader")(lambda: engine)
     return engine
 
 

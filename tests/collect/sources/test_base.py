@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,10 +16,8 @@ from echo_hf.collect.sources.base import (
     json_documents,
     make_source,
     numbered_lines,
-    register,
     source_names,
 )
-from echo_hf.errors import ConfigError
 from echo_hf.reasons import Notice, Reject
 
 SOURCES = [
@@ -355,29 +353,6 @@ def test_sources_are_found_by_name() -> None:
     assert set(SOURCES) <= set(source_names())
     for name in SOURCES:
         assert hasattr(make_source(name), "posts")
-
-
-def test_an_unknown_name_gets_the_nearest() -> None:
-    """The message lists what is known."""
-    with pytest.raises(ConfigError) as caught:
-        make_source("snscraper")
-
-    assert str(caught.value).startswith(
-        "unknown source 'snscraper'; did you mean 'snscrape'? known: "
-    )
-
-
-def test_a_source_registers_under_a_name() -> None:
-    """A decorator is all that a source of somebody else's needs."""
-
-    @register("parchment")
-    class Parchment:
-        about: ClassVar[str] = "sheepskin"
-
-    found = make_source("parchment")
-
-    assert isinstance(found, Parchment)
-    assert "parchment" in source_names()
 
 
 def test_lines_are_numbered_from_one_and_blank_ones_left_out() -> None:

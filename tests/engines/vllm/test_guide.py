@@ -15,8 +15,7 @@ import yaml
 
 from echo_hf.builder.build import build
 from echo_hf.config.loading import parse_config
-from echo_hf.engines import base
-from echo_hf.engines.base import Completion, Engine, Request, engine_names, register
+from echo_hf.engines.base import ENGINES, Completion, Engine, Request, register
 from echo_hf.engines.moderation import ModerationEngine, ModerationOptions
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.engines.vllm import VllmEngine
@@ -89,9 +88,7 @@ def test_on_one_gpu_a_build_loads_two_models(
     engines: dict[str, Any], loads: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader once, for all that it is asked, then the guard."""
-    engine_names()
-    for names in ("_FACTORIES", "_NEEDS"):
-        monkeypatch.setattr(base, names, dict(getattr(base, names)))
+    ENGINES.find("vllm")
     loaded: list[str] = []
     register("vllm")(lambda model, **_: Loaded(model, loads=loaded))
     data = {**CONFIGS[0], "posts": [{"source": "quickstart"}], "engines": engines}

@@ -1,0 +1,110 @@
+"""What is found by name: ours, loaded when it is asked for, and what other packages bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import Any, Generic, TypeVar
+
+from echo_hf.errors import ConfigError, EchoError, MissingExtraError, unknown
+
+Member = TypeVar("Member")
+Facts = TypeVar("Facts")
+Made = TypeVar("Made")
+
+
+class Registry(Generic[Member, Facts]):
+    """Members by name.
+
+    Attributes:
+        kind: What a member is, for messages.
+        group: The entry points under which other packages register members.
+        ours: The modules that register our own members, by their names.
+        error: What is raised where a member is unknown or cannot be loaded.
+        entries: The members that are registered by now, with what is known of each.
+    """
+
+    def __init__(
+        self, kind: str, group: str, ours: Mapping[str, str], error: type[EchoError] = ConfigError
+    ) -> None:
+        self.kind, self.group, self.ours, self.error = kind, group, ours, error
+        self.entries: dict[str, tuple[Any, Facts | None]] = {}
+
+    def register(self, name: str, facts: Facts | None = None) -> Callable[[Made], Made]:
+        """Makes the decorated member known by a name."""
+
+        def add(member: Made) -> Made:
+            self.entries[name] = member, facts
+            return member
+
+        return add
+
+    def names(self) -> list[str]:
+        """All names, in order."""
+        theirs = (point.name for point in entry_points(group=self.group))
+        return sorted({*self.ours, *self.entries, *theirs})
+
+    def check(self, name: str, place: str = "") -> None:
+        """Refuses a name that nothing has."""
+        if name not in self.names():
+            raise self.error(unknown(self.kind, name, self.names(), place))
+
+    def find(self, name: str, place: str = "") -> Member:
+        """The member of a name."""
+        found: Member = self._entry(name)[0] or self._from_elsewhere(name, place)
+        return found
+
+    def facts(self, name: str) -> Facts | None:
+        """What is known of a member, null of one from another package."""
+        return self._entry(name)[1]
+
+    def _entry(self, name: str) -> tuple[Any, Facts | None]:
+        if name in self.ours and name not in self.entries:
+            import_module(self.ours[name])
+        return self.entries.get(name, (None, None))
+
+    def _from_elsewhere(self, name: str, place: str) -> Any:
+        self.check(name, place)
+        (point, *_) = entry_points(group=self.group, name=name)
+        try:
+            return point.load()
+        except (ImportError, AttributeError) as error:
+            raise self.error(
+                f"{self.kind} {name!r} comes from {point.value!r}, which cannot be loaded "
+                f"({error}): install or mend that package"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a member is for, and what has to be installed for it.
+
+    Attributes:
+        about: What it is for, in a few words.
+        extra: The extra of echo-hf that brings its packages; null where it needs none.
+        packages: The packages, by the names under which they are imported.
+    """
+
+    about: str = ""
+    extra: str | None = None
+    packages: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages that are not installed; none of them is imported to find out."""
+        return tuple(name for name in self.packages if not _is_installed(name))
+
+    def check_installed(self, who: str) -> None:
+        """Says what to install for it where a package is missing."""
+        if self.extra is not None and self.missing:
+            raise MissingExtraError(who, self.extra)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
