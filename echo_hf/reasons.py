@@ -10,7 +10,7 @@ class Reason(StrEnum):
 
     meaning: str
 
-    def __new__(cls, value: str, meaning: str) -> Reason:
+    def __new__(cls, value: str, meaning: str = "") -> Reason:
         """Makes a member that is its name and carries its meaning."""
         member = str.__new__(cls, value)
         member._value_ = value

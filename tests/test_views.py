@@ -28,8 +28,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 import echo_hf
-from echo_hf.cli.evaluation_view import Show
-from echo_hf.cli.progress import Terminal, Watch
+from echo_hf.cli.console import Terminal
+from echo_hf.cli.progress import Watch
 from echo_hf.reasons import Reason, Unscored
 
 MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
@@ -65,7 +65,7 @@ OURS: dict[str, Any] = {
     "Verdict.tests": {"dunn": (), "siegel_castellan": ()},
 }
 # They ask the Hub, wait for pictures, or write the ranks of people; what they print is our own.
-ASK = {"show_holding", "fetching", "show_draw", "show_address", "show_written"}
+ASK = {"show_holding", "show_draw", "show_address", "show_written"}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 
@@ -188,12 +188,11 @@ def test_a_terminal_obeys_no_text(shown: RenderableType, markup: bool) -> None:
     assert obeyed(text) == []
 
 
-@pytest.mark.parametrize("shows", [Watch, Show])
-def test_bars_obey_no_text(shows: type[Watch] | type[Show]) -> None:
+def test_bars_obey_no_text() -> None:
     """Beside what moves them, nothing is sent that is not to be read."""
     out = io.StringIO()
-    with shows(Terminal(file=out, width=300, force_terminal=True, color_system=None)) as watch:
-        watch._show_bar(HOSTILE, 1, *([2] if isinstance(watch, Watch) else []), HOSTILE)  # type: ignore[call-arg, arg-type]
+    with Watch(Terminal(file=out, width=300, force_terminal=True, color_system=None)) as watch:
+        watch.advanced(HOSTILE, 1, HOSTILE, 2)
     assert MARKUP in out.getvalue()
     assert "\x1b]8" not in out.getvalue()
     assert "\x1b[31m" not in out.getvalue()

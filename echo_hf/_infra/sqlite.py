@@ -28,7 +28,7 @@ class Database:
         remedy: What moving a damaged file away is good for.
         application: Number that tells its files from those of other programs, where it has one.
         pragmas: Settings of each connection.
-        damage: Errors that a damaged file causes, beside those of SQLite.
+        damage: Errors that a damaged file causes.
     """
 
     name: ClassVar[str]
@@ -37,7 +37,7 @@ class Database:
     application: ClassVar[int] = 0
     # Durable whatever ends the process; a loss of power may cost the last changes, not the file.
     pragmas: ClassVar[str] = "pragma synchronous = normal"
-    damage: ClassVar[tuple[type[Exception], ...]] = ()
+    damage: ClassVar[tuple[type[Exception], ...]] = (sqlite3.DatabaseError,)
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class Database:
                 f"cannot use the {self.name} {str(self.path)!r} ({error}): its folder must be "
                 "writable and have room, and no other program may hold the file"
             ) from error
-        except (sqlite3.DatabaseError, *self.damage) as error:
+        except self.damage as error:
             raise StoreError(
                 f"{str(self.path)!r} is no readable {self.name} ({error}): put a copy of it back, "
                 f"or move it away to {self.remedy}"

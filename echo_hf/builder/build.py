@@ -39,7 +39,7 @@ from echo_hf.hub.run_tables import cleaned_outputs, run_tables
 from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import keyed_requests, plan
-from echo_hf.pipeline.progress import Unwatched, Watcher
+from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.result import SAID, FillStats, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
@@ -56,7 +56,7 @@ class Pipeline:
     folder: RunFolder
     engines: Engines
     offline: bool = False
-    watch: Watcher = field(default_factory=Unwatched)
+    watch: ProgressListener = field(default_factory=NullProgress)
     replay: Replay | None = None
 
     def results(self, until: str) -> Iterator[StageResult]:
@@ -222,7 +222,7 @@ class Pipeline:
                 store=store,
                 cache_dir=self.folder.cache,
                 offline=self.offline or self.replay is not None,
-                progress=self.watch.called,
+                progress=lambda stats: self.watch.advanced(name, stats.calls, stats),
             )
         result.stats.fill = recalled or result.stats.fill
         result.stats.seconds = time.perf_counter() - started
@@ -245,7 +245,8 @@ class Pipeline:
     def _announce(self, stage: Stage, dataset: Dataset, engine: Engine, store: Store) -> None:
         asks = engine.stored and not self.offline and self.replay is None
         if isinstance(stage, ModelStage) and asks:
-            self.watch.planned(stage.name, plan(stage, dataset, engine, store))
+            asked = plan(stage, dataset, engine, store)
+            self.watch.started(stage.name, asked.calls, asked)
 
     def _save(self, result: StageResult, describe: Mapping[str, Any], read: str) -> None:
         output = result.dataset._fingerprint
@@ -392,7 +393,7 @@ def build(
     responses: Path | str | None = None,
     with_responses: bool = False,
     allow_empty: bool = False,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> Release:
     """Builds a benchmark; what an earlier run has done already is not done again.
 
@@ -424,7 +425,7 @@ def run_until(
     *,
     runs: Path | str = RUNS,
     offline: bool = False,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> list[StageResult]:
     """Runs the stages up to one of them."""
     up_to(until)
@@ -440,12 +441,12 @@ def opened(
     offline: bool = False,
     writes: bool = True,
     responses: Path | str | None = None,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> Iterator[Pipeline]:
     """A pipeline over a config, with its run folder locked and its engines freed at the end."""
     config = config if isinstance(config, Config) else load_config(config)
     folder = RunFolder(Path(runs) / config.name)
-    watch = watch or Unwatched()
+    watch = watch or NullProgress()
     with (
         replay_of(responses) as replay,
         folder.locked() if writes else nullcontext(),
@@ -458,6 +459,6 @@ def opened(
         yield Pipeline(config, folder, engines, offline, watch, replay)
 
 
-def _tell_unknown(replay: Replay, watch: Watcher) -> None:
+def _tell_unknown(replay: Replay, watch: ProgressListener) -> None:
     for stage in replay.unknown():
         watch.noticed(f"the release was built with a stage {stage!r}, which this version has not")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +23,11 @@ from echo_hf.collect.platforms.base import (
     make_platform,
     platform_names,
 )
-from echo_hf.collect.seen_posts import STAND_IN, hashed
+from echo_hf.collect.tombstones import STAND_IN, hashed
 from echo_hf.collect.urls import is_x_name, platform_of
 from echo_hf.config.loading import Config, load_config
 from echo_hf.errors import PlatformError, RunError
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Missing, RefreshEnd
 
@@ -79,18 +80,6 @@ FEWEST = 20  # posts of which a majority says something
 Groups = Mapping[str, list[str]]
 
 
-class RefreshWatcher(Protocol):
-    """Told of a refresh as it goes on."""
-
-    def refreshed(self, platform: str, done: int, total: int, gone: int) -> None:
-        """So many of the posts were asked about, and so many of those are gone."""
-        ...
-
-    def waits(self, platform: str, seconds: float) -> None:
-        """The platform wants to be left alone for so long, and will be."""
-        ...
-
-
 @dataclass
 class Refreshed:
     """What a platform said of its posts."""
@@ -132,7 +121,7 @@ class Refresh:
 
 def refresh(
     config: Config | Path | str,
-    watch: RefreshWatcher,
+    watch: ProgressListener,
     *,
     runs: Path | str = RUNS,
     only: Collection[str] = (),
@@ -166,7 +155,7 @@ class _Round:
 
     platform: Any
     record: RefreshRecord
-    watch: RefreshWatcher
+    watch: ProgressListener
     patience: Patience
     since: datetime.datetime
 
@@ -197,13 +186,14 @@ class _Round:
             with self.patience.connected(cast("Platform", self.platform), self._waits):
                 for batch in _batches(due, self.platform.most_refreshed):
                     said = self._gone(batch)
-                    told = [url for url in batch if self._can_tell(url)]
-                    self.record.keep(name, told, said, datetime.datetime.now(datetime.UTC))
-                    result.asked += len(told)
-                    result.unknown += len(batch) - len(told)
+                    known = [url for url in batch if self._can_tell(url)]
+                    self.record.keep(name, known, said, datetime.datetime.now(datetime.UTC))
+                    result.asked += len(known)
+                    result.unknown += len(batch) - len(known)
                     result.left -= len(batch)
                     gone += len(said)
-                    self.watch.refreshed(name, result.asked, len(due), gone)
+                    told = f"{name}: {gone:,} posts are gone"
+                    self.watch.advanced(name, result.asked, told, len(due))
         except LongWaitError:
             result.end = RefreshEnd.LATER
         except OSError as error:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from echo_hf._infra.atomic_dir import complete
+from echo_hf._infra.atomic import complete
 from echo_hf.builder.build import RUNS, Pipeline, opened
 from echo_hf.config.checks import first_error
 from echo_hf.config.loading import Config

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic_dir import complete
+from echo_hf._infra.atomic import complete, replaced_file
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.builder.build import RUNS
 from echo_hf.collect.collect import Collect
@@ -22,8 +22,8 @@ from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
 from echo_hf.collect.fetch import LEDGER
 from echo_hf.collect.fetch_ledger import FetchLedger, read_ledger
 from echo_hf.collect.records import read_records
-from echo_hf.collect.seen_posts import TOMBSTONES, add_tombstones, read_tombstones
 from echo_hf.collect.takedown import forget_answers
+from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones, read_tombstones
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.loading import Config, load_config
 from echo_hf.curate.decisions import FILE, drop_decisions, read_decisions
@@ -75,10 +75,8 @@ def _rewrite_without(path: Path, samples: Collection[str]) -> None:
     about = pc.is_in(table[SAMPLE], pa.array(sorted(samples), pa.string()))
     if not pc.any(about).as_py():
         return
-    # Whole or not at all: a killed process leaves the old file or the new one.
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(table.filter(pc.invert(about)), partial)
-    partial.replace(path)
+    with replaced_file(path) as partial:
+        pq.write_table(table.filter(pc.invert(about)), partial)
 
 
 PICTURES_OF_SAMPLE = ("input_images", "output_images")
@@ -89,7 +87,7 @@ DERIVED_FILES = (
     "responses.parquet",
     "results.json",
     "analysis.json",
-    ".analysis.json.*",
+    ".*.partial",
     "keywords.json",
     "keywords.svg",
 )

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echo_hf._infra.atomic_dir import complete, replaced_whole
+from echo_hf._infra.atomic import complete, replaced_whole
 from echo_hf.builder.build import RUNS, Pipeline, opened
 from echo_hf.builder.steps import STAGES, up_to
 from echo_hf.config.loading import Config
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release, is_complete
-from echo_hf.pipeline.progress import Watcher
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 
@@ -51,7 +51,7 @@ def update(
     offline: bool = False,
     with_responses: bool = False,
     allow_empty: bool = False,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> Updated:
     """Builds a benchmark from the posts that are there now, and keeps the release before it."""
     with opened(config, runs, offline=offline, watch=watch) as pipeline:

@@ -38,7 +38,8 @@ def collect(
 ) -> None:
     """Run up to collect: ask platforms for posts, read files, merge what is there twice."""
     from echo_hf.builder import build
-    from echo_hf.cli.posts_view import CrawlWatch, show_crawled
+    from echo_hf.cli.posts_view import show_crawled
+    from echo_hf.cli.progress import Watch
     from echo_hf.collect.crawl import crawl_posts, searches
     from echo_hf.config.loading import load_config
     from echo_hf.errors import ConfigError
@@ -50,7 +51,7 @@ def collect(
         _plan(config, runs, every, estimate, json)
         return
     loaded = load_config(config)
-    with CrawlWatch(terminal()) as watch:
+    with Watch(terminal()) as watch:
         if searches(loaded) and not offline:
             done = crawl_posts(loaded, RunFolder(Path(runs) / loaded.name), watch)
             show_crawled(watch.console, done)
@@ -58,7 +59,8 @@ def collect(
 
 
 def _plan(config: Path, runs: Path, every: bool, estimate: bool, json: Path | None) -> None:
-    from echo_hf.cli.posts_view import CrawlWatch, show_plan
+    from echo_hf.cli.posts_view import show_plan
+    from echo_hf.cli.progress import Watch
     from echo_hf.collect.crawl import searches
     from echo_hf.collect.plan_costs import planned_queries, write_plan
     from echo_hf.config.loading import load_config
@@ -67,7 +69,7 @@ def _plan(config: Path, runs: Path, every: bool, estimate: bool, json: Path | No
     loaded, now = load_config(config), datetime.datetime.now(datetime.UTC)
     if not searches(loaded):
         raise ConfigError(f"{str(config)!r} has no search among its posts: nobody would be asked")
-    with CrawlWatch(terminal()) as watch:
+    with Watch(terminal()) as watch:
         queries = list(
             planned_queries(
                 loaded, runs / loaded.name, now, estimate=estimate, noticed=watch.noticed
@@ -118,10 +120,11 @@ def refresh(
 
     from echo_hf.builder import refresh as refreshing
     from echo_hf.builder.takedown import forget
-    from echo_hf.cli.posts_view import RefreshWatch, show_refresh, show_removal, what_next
+    from echo_hf.cli.posts_view import show_refresh, show_removal, what_next
+    from echo_hf.cli.progress import Watch
     from echo_hf.errors import RunError
 
-    with RefreshWatch(terminal()) as watch:
+    with Watch(terminal()) as watch:
         done = refreshing.refresh(
             config,
             watch,

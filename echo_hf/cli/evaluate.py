@@ -48,12 +48,13 @@ def generate(
     """Have systems draw the tasks of a benchmark; what is drawn already is kept."""
     from rich.text import Text
 
-    from echo_hf.cli.evaluation_view import Show, outcome_table
+    from echo_hf.cli.evaluation_view import outcome_table
+    from echo_hf.cli.progress import Watch
     from echo_hf.reasons import Outcome
     from echo_hf.systems.generate import generate as drawn
 
     console = terminal()
-    with Show(console) as watch:
+    with Watch(console) as watch:
         made = drawn(config, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
     if made.path is None:
         console.print("nothing was asked: leave out --dry-run to draw")

@@ -2,157 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.text import plain
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.session import Answered, Judged, Planned
-from echo_hf.reasons import Failed, NoTask, NotAudited, NotTabled, Outcome, Unrated
+from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
 from echo_hf.systems.generate import Generated, Listed
-from echo_hf.systems.journal import Entry
-from echo_hf.systems.plan import Plan
 
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
 
 
-LONGEST_REMARK = 400
-SECONDS_BETWEEN_LINES = 30
 UNKNOWN = "?"
-
-
-class Show:
-    """Shows systems at work; to be left as a context, so that the cursor comes back."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self._todo: dict[str, int] = {}
-        self._bar: Progress | None = None
-        self._last_line = self._free = time.monotonic()
-        self._start("")
-
-    def planned(self, plans: Sequence[Plan], left_out: Mapping[NoTask, int]) -> None:
-        """Prints what is about to be drawn."""
-        self._todo = {plan.system: len(plan.todo) for plan in plans}
-        self._free = time.monotonic()
-        self.console.print(plan_table(plans))
-        for reason, count in sorted(left_out.items()):
-            line = f"{count:,} samples left out, {reason}: {reason.meaning}"
-            self.console.print(Text(line, "yellow"), soft_wrap=True)
-        self.console.print()
-
-    def drawn(self, system: str, entry: Entry) -> None:
-        """Shows outcomes, rate and cost so far: a bar, or a line now and then in a file."""
-        if system != self._system:
-            self._start(system)
-        self._outcomes[entry.outcome] += 1
-        if entry.outcome == Outcome.FAILED:
-            code = plain(entry.code or str(entry.stage), LONGEST_REMARK)
-            self._failed.setdefault(code, []).append(entry.text or "")
-        self._cost_usd += entry.cost_usd or 0.0
-        done, said = sum(self._outcomes.values()), self._said()
-        if self.console.is_terminal:
-            self._show_bar(system, done, said)
-        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
-            self._last_line = time.monotonic()
-            line = f"{system}: {done:,} of {self._todo.get(system, 0):,}, {said}"
-            self.console.print(Text(line, "dim"), soft_wrap=True)
-
-    def stopping(self, system: str, running: int) -> None:
-        """Says what is still waited for."""
-        self._stop()
-        line = f"{system}: stopping; {running} under way are waited for and kept"
-        self.console.print(Text(line, "yellow"), soft_wrap=True)
-
-    def finished(self, system: str, said: str | None) -> None:
-        """Prints a line where something was drawn, or went wrong."""
-        self._stop()
-        self._free = time.monotonic()
-        if system == self._system:
-            line = Text.assemble((system, "bold"), f": {self._said()}")
-            self.console.print(line, soft_wrap=True)
-            for code, texts in sorted(self._failed.items()):
-                example = plain(texts[0], LONGEST_REMARK)
-                self.console.print(
-                    Text(f"  {len(texts)} failed, {code}: {example}", "yellow"), soft_wrap=True
-                )
-        if said is not None:  # why, the command's error says at the end
-            self.console.print(Text(f"{system} was stopped", "red"), soft_wrap=True)
-
-    def tabled(self, kept_back: Mapping[str, Mapping[NotTabled, int]]) -> None:
-        """Prints how many outputs the table does not hold, and why."""
-        for system, counts in kept_back.items():
-            for reason, count in counts.items():
-                line = f"{system}: {count:,} outputs not in the table, {reason}: {reason.meaning}"
-                self.console.print(Text(line, "yellow"), soft_wrap=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop()
-
-    def _start(self, system: str) -> None:
-        # It has been at work since the one before it was done, not since its first output.
-        self._system, self._began = system, self._free
-        self._outcomes: Counter[Outcome] = Counter()
-        self._failed: dict[str, list[str]] = {}
-        self._cost_usd = 0.0
-
-    def _said(self) -> str:
-        outcomes = ", ".join(f"{count:,} {one}" for one, count in sorted(self._outcomes.items()))
-        seconds = max(time.monotonic() - self._began, 1e-9)
-        per_minute = 60 * sum(self._outcomes.values()) / seconds
-        cost = f", ${self._cost_usd:.2f}" if self._cost_usd else ""
-        return f"{outcomes} ({per_minute:.0f} a minute){cost}"
-
-    def _show_bar(self, system: str, done: int, said: str) -> None:
-        if self._bar is None:
-            self._bar = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[said]}", markup=False),
-                TimeRemainingColumn(),
-                console=self.console,
-                transient=True,
-            )
-            self._bar.add_task(system, total=self._todo.get(system), said="")
-            self._bar.start()
-        self._bar.update(self._bar.task_ids[0], completed=done, said=said)
-
-    def _stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
-
-def plan_table(plans: Sequence[Plan]) -> Table:
-    """What systems are about to do, as a table."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("system")
-    for heading in ("to draw", "kept", "to draw anew", "about $", "about"):
-        table.add_column(heading, justify="right")
-    for plan in plans:
-        cost = UNKNOWN if plan.cost_usd is None else f"{plan.cost_usd:.2f}"
-        table.add_row(
-            Text(plan.system, "bold"),
-            f"{len(plan.todo):,}",
-            f"{plan.stored:,}",
-            f"{plan.stale:,}",
-            cost,
-            UNKNOWN if plan.seconds is None else str(timedelta(seconds=round(plan.seconds))),
-        )
-    return table
 
 
 def system_table(systems: Sequence[Listed]) -> Table:

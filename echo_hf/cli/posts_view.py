@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -16,8 +15,7 @@ from echo_hf._infra.text import plain
 from echo_hf.builder.refresh import Refresh, Refreshed
 from echo_hf.builder.search_yield import KeywordYield, WrittenYields, Yield
 from echo_hf.builder.takedown import Removal
-from echo_hf.cli.progress import LONGEST_REMARK, Watch
-from echo_hf.collect.crawl import CrawlProgress
+from echo_hf.cli.progress import LONGEST_REMARK
 from echo_hf.collect.crawl_answers import CrawlStats
 from echo_hf.collect.plan_costs import PlannedQuery
 from echo_hf.config.collection import Search
@@ -153,31 +151,6 @@ def _end(one: PlannedQuery) -> str:
     return window.end.strftime("%Y-%m-%d %H:%M" if one.query.cut else "%Y-%m-%d")
 
 
-class CrawlWatch(Watch):
-    """Shows a crawl while it goes on."""
-
-    def crawled(self, progress: CrawlProgress) -> None:
-        """Shows requests, posts, rate and cost so far."""
-        self._show(progress.platform, progress.requests, 0, asked(progress))
-
-    def waits(self, platform: str, seconds: float) -> None:
-        """Says who wants to be left alone, and until when."""
-        until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
-        self._stop()
-        line = f"{platform} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
-        self.console.print(Text(line, "dim"), soft_wrap=True)
-
-
-def asked(progress: CrawlProgress) -> str:
-    """What a run has brought so far, in a few words."""
-    rate = progress.posts / progress.seconds if progress.seconds else 0.0
-    what = f"round {progress.round} of replies" if progress.round else "search"
-    return (
-        f"{progress.platform}: {what}, {progress.requests:,} requests, {progress.posts:,} posts "
-        f"({rate:,.0f}/s), {_cost(progress.spent.cost_usd, progress.spent.unpriced)} in all"
-    )
-
-
 def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
     """Prints what a crawl has found on each platform, and why it ended."""
     for one in done:
@@ -200,19 +173,13 @@ def found(one: CrawlStats) -> Iterator[str]:
     spent = one.spent
     yield (
         f"questions: {states}; in all {spent.requests:,} requests, {spent.posts:,} posts as it "
-        f"counts them, {_cost(spent.cost_usd, spent.unpriced)}"
+        f"counts them, {spent.cost}"
     )
     if one.waits:
         yield f"waited {one.waits:,} times, {one.waited_s:,.0f} s in all, because it asked for it"
     for error, count in one.errors.items():
         yield f"{count:,} not answered: {error}"
     yield f"{one.end}: {one.end.meaning}"
-
-
-def _cost(usd: float, unpriced: int) -> str:
-    if unpriced:
-        return f"${usd:.2f} and what {unpriced:,} pages of unknown price cost"
-    return f"${usd:.2f}"
 
 
 MOST_TERMS = 40
@@ -277,14 +244,6 @@ def _say(console: Console, line: str) -> None:
 
 
 MOST_NAMED = 10
-
-
-class RefreshWatch(CrawlWatch):
-    """Shows a refresh while it goes on."""
-
-    def refreshed(self, platform: str, done: int, total: int, gone: int) -> None:
-        """Shows how many posts were asked about."""
-        self._show(platform, done, total, f"{platform}: {gone:,} posts are gone")
 
 
 def show_refresh(console: Console, done: Refresh) -> None:

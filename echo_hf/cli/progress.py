@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import datetime
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.text import disarmed, plain
+from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.engines.base import Needs
-from echo_hf.engines.planner import Plan
-from echo_hf.pipeline.result import FillStats, StageResult, StageStats
+from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.reasons import Failed, Notice, Reject, Unfetched
-
-if TYPE_CHECKING:
-    from echo_hf.collect.fetch import FetchStats
-
 
 KINDS = (Reject, Failed, Notice, Unfetched)
 MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
@@ -55,73 +49,48 @@ MOST_PLACES = 2
 SECONDS_BETWEEN_LINES = 30
 
 
-class Terminal(Console):
-    """Prints what posts and models wrote as it stands: what they write as markup is text."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "markup": False, "emoji": False, "highlight": False})
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterator[Segment]:
-        """The pieces that are printed, without control characters that are not of our own."""
-        for piece in super().render(renderable, options):
-            yield piece if piece.control else piece._replace(text=disarmed(piece.text))
-
-    def on_broken_pipe(self) -> None:
-        """Goes on in silence, and says so where errors are read."""
-        self.quiet = True
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        try:
-            said = "nobody reads standard output any more: it is dropped, and the work goes on"
-            print(f"echo-hf: {said}", file=sys.stderr, flush=True)
-        except BrokenPipeError:  # both went into that pipe
-            os.dup2(nowhere, sys.stderr.fileno())
-
-
-class Watch:
+class Watch(ProgressListener):
     """Shows a run while it goes on; to be left as a context, so that the cursor comes back."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.stats: list[StageStats] = []
-        self._calls_planned = 0
+        self._totals: dict[str, int] = {}
         self._bar: Progress | None = None
         self._last_line = time.monotonic()
 
-    def planned(self, stage: str, plan: Plan) -> None:
-        """Says what a stage is about to ask, where it asks anything."""
-        self._calls_planned = plan.calls
-        if plan.calls:
-            cost = "" if plan.cost_usd is None else f", ${plan.cost_usd:.2f} and the answers"
-            line = (
-                f"{stage:<12}{plan.calls:>9,} calls to make, {plan.stored:,} answered before; "
-                f"about {plan.prompt_tokens:,} prompt tokens ({plan.shared_tokens:,} shared), "
-                f"{plan.pictures:,} pictures{cost}"
-            )
-            self.console.print(Text(line, "dim"), soft_wrap=True)
+    def started(self, what: str, total: int, plan: object) -> None:
+        """Says what a part is about to take, where it takes anything."""
+        self._totals[what] = total
+        if said := str(plan):
+            self._print(f"{what:<12}{said}")
 
-    def called(self, stats: FillStats) -> None:
-        """Shows calls, rate, tokens and cost so far: a bar, or a line now and then in a file."""
-        self._show("calls", stats.calls, self._calls_planned, calls(stats))
+    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
+        """Shows how far a part is: a bar, or a line now and then in a file."""
+        total = self._totals.get(what, 0) if total is None else total
+        if self.console.is_terminal:
+            self._show_bar(what, done, total, str(stats))
+        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            self._print(f"{'':<12}{f'{done:,} of {total:,}: ' if total else ''}{stats}")
 
-    def fetched(self, stats: FetchStats) -> None:
-        """Shows pictures, rate and what could not be had so far."""
-        self._show("pictures", stats.done, stats.total, fetches(stats))
-
-    def compared(self, done: int, total: int) -> None:
-        """Shows how many pictures were looked at for copies."""
-        self._show("compared", done, total, "pictures looked at for copies")
+    def waits(self, who: str, seconds: float) -> None:
+        """Says who wants to be left alone, and until when."""
+        until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
+        self._stop()
+        self._print(f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}")
 
     def noticed(self, remark: str) -> None:
         """Prints the remark."""
         self._stop()
         self.console.print(Text(f"note: {plain(remark, LONGEST_REMARK)}", "yellow"), soft_wrap=True)
 
-    def finished(self, result: StageResult) -> None:
-        """Prints a line for a finished stage, and one for each kind of loss."""
+    def finished(self, result: object) -> None:
+        """Prints a line for a finished part, and one for each kind of loss of a stage."""
         self._stop()
+        if not isinstance(result, StageResult):
+            self.console.print(Text(str(result)), soft_wrap=True)
+            return
         stats = result.stats
         self.stats.append(stats)
         line = Text.assemble(
@@ -130,11 +99,10 @@ class Watch:
             (f"{stats.seconds:>8.1f} s", "dim"),
         )
         if stats.fill.requests:
-            line.append(f"   {calls(stats.fill)}", "dim")
+            line.append(f"   {stats.fill}", "dim")
         self.console.print(line, soft_wrap=True)
         for reason, count, meaning in losses(stats):
-            loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(result, reason)}"
-            self.console.print(Text(loss, "dim"), soft_wrap=True)
+            self._print(f"{'':<12}{count:>9,} {reason}: {meaning}{places(result, reason)}")
 
     def funnel(self) -> None:
         """Prints the paper's figures for the run."""
@@ -148,13 +116,8 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def _show(self, what: str, done: int, total: int, said: str) -> None:
-        if self.console.is_terminal:
-            self._show_bar(what, done, total, said)
-        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
-            self._last_line = time.monotonic()
-            line = f"{'':<12}{done:,} of {total:,}: {said}" if total else f"{'':<12}{said}"
-            self.console.print(Text(line, "dim"), soft_wrap=True)
+    def _print(self, line: str) -> None:
+        self.console.print(Text(line, "dim"), soft_wrap=True)
 
     def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
         if self._bar is not None and self._bar.tasks[0].description != what:
@@ -191,32 +154,6 @@ def engine_table(engines: Mapping[str, Needs]) -> Table:
             state = Text(f"{', '.join(needs.missing)} missing: {install}", "yellow")
         table.add_row(Text(name, "bold"), Text(needs.about), state)
     return table
-
-
-def calls(stats: FillStats) -> str:
-    """Calls, rate, tokens and cost in a few words."""
-    usage = stats.usage
-    rate = stats.calls / stats.seconds if stats.seconds else 0.0
-    parts = [
-        f"{stats.calls:,} calls ({rate:.0f}/s)",
-        f"{stats.store_hits:,} answered before",
-        f"{usage.prompt + usage.completion:,} tokens",
-    ]
-    if usage.cached and usage.prompt:
-        parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
-    if stats.cost_usd is not None:
-        parts.append(f"${stats.cost_usd:.2f}")
-    if stats.stage_cost_usd is not None and stats.stage_cost_usd != stats.cost_usd:
-        parts.append(f"${stats.stage_cost_usd:.2f} with earlier runs")
-    return ", ".join(parts)
-
-
-def fetches(stats: FetchStats) -> str:
-    """Pictures, rate and losses of fetching in a few words."""
-    rate = stats.fetched / stats.seconds if stats.seconds else 0.0
-    lost = (f"{count:,} {reason}" for reason, count in sorted(stats.reasons.items()))
-    parts = [f"{stats.fetched:,} pictures ({rate:.0f}/s)", f"{stats.known:,} known before", *lost]
-    return ", ".join(parts)
 
 
 def places(result: StageResult, reason: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -93,18 +92,24 @@ def hydrate(
     """Put back into a release what the terms of a platform made it leave out."""
     from rich.text import Text
 
+    from echo_hf.cli.progress import Watch
     from echo_hf.config.collection import FetchPolicy
     from echo_hf.config.sections import Posts
     from echo_hf.hub import hydrate as hydrating
-    from echo_hf.hub.hydrate import fetching, show_hydration
+    from echo_hf.hub.hydrate import show_hydration
 
     console = terminal()
     paths: list[Path | None] = [*posts] if posts else [None]
     files = [Posts.model_construct(source=source, path=path) for path in paths]
     policy = FetchPolicy() if fetch else None
-    with fetching(console) if fetch else nullcontext() as progress:
+    with Watch(console) as watch:
         hydration = hydrating.hydrate(
-            release, to, files, pictures=pictures, fetch=policy, progress=progress
+            release,
+            to,
+            files,
+            pictures=pictures,
+            fetch=policy,
+            progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
         )
     show_hydration(console, hydration)
     console.print(Text(f"\nrelease: {hydration.release.path}"), soft_wrap=True)

@@ -19,8 +19,8 @@ from datasets import Value
 
 from echo_hf.collect.duplicate_images import distinct_pictures, merge_pictures
 from echo_hf.collect.records import RECORDS
-from echo_hf.collect.seen_posts import TOMBSTONES, Tombstones, read_tombstones
 from echo_hf.collect.sources.base import Finding, Picture, Post, Source, make_source
+from echo_hf.collect.tombstones import TOMBSTONES, Tombstones, read_tombstones
 from echo_hf.collect.urls import is_x_name, platform_of, post_id_of
 from echo_hf.errors import PictureError
 from echo_hf.images.store import MOST_BYTES, PictureStore

@@ -11,12 +11,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from echo_hf.collect.crawl_answers import STATS, CrawlStats, crawl_stats, posts_in, write_stats
-from echo_hf.collect.crawl_ledger import LEDGER, Asked, CrawlLedger, QuestionState, Spent
+from echo_hf.collect.crawl_ledger import (
+    LEDGER,
+    Asked,
+    CrawlLedger,
+    QuestionState,
+    Spent,
+    Unexpanded,
+)
 from echo_hf.collect.platforms.base import (
     Answer,
     Platform,
@@ -27,12 +34,13 @@ from echo_hf.collect.platforms.base import (
     make_platform,
 )
 from echo_hf.collect.query_plan import planned, take_plan, uncovered
-from echo_hf.collect.seen_posts import TOMBSTONES, Tombstones, Unexpanded, read_tombstones
 from echo_hf.collect.sources.base import Post, Source, make_source
 from echo_hf.collect.takedown import without_posts
+from echo_hf.collect.tombstones import TOMBSTONES, Tombstones, read_tombstones
 from echo_hf.config.collection import Search
 from echo_hf.config.loading import Config
 from echo_hf.errors import ConfigError, PlatformError
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
 
@@ -50,21 +58,13 @@ class CrawlProgress:
     seconds: float = 0.0
     spent: Spent = field(default_factory=lambda: Spent(0, 0, 0.0, 0, 0))
 
-
-class CrawlWatcher(Protocol):
-    """Told of a crawl as it goes on."""
-
-    def crawled(self, progress: CrawlProgress) -> None:
-        """A page is written down."""
-        ...
-
-    def waits(self, platform: str, seconds: float) -> None:
-        """The platform wants to be left alone for so long, and will be."""
-        ...
-
-    def noticed(self, remark: str) -> None:
-        """Something is not as one might take it to be; one line."""
-        ...
+    def __str__(self) -> str:
+        rate = self.posts / self.seconds if self.seconds else 0.0
+        what = f"round {self.round} of replies" if self.round else "search"
+        return (
+            f"{self.platform}: {what}, {self.requests:,} requests, {self.posts:,} posts "
+            f"({rate:,.0f}/s), {self.spent.cost} in all"
+        )
 
 
 class Trail:
@@ -179,7 +179,7 @@ class Crawl:
     source: Source
     search: Search
     ledger: CrawlLedger
-    watch: CrawlWatcher
+    watch: ProgressListener
     patience: Patience = field(default_factory=Patience)
     forgotten: Tombstones = field(default_factory=Tombstones)
 
@@ -263,7 +263,7 @@ class Crawl:
         progress.posts += answer.posts
         progress.spent = progress.spent.plus(asked, answer, cost)
         progress.seconds = time.monotonic() - self._began
-        self.watch.crawled(progress)
+        self.watch.advanced(self._name, progress.requests, progress)
 
     def _look_ahead(self, asked: Asked, cursor: str, posts: list[Post]) -> None:
         """Ends a question whose next page would bring nothing, for ever."""
@@ -340,7 +340,7 @@ def searches(config: Config) -> dict[str, Search]:
 def crawl_posts(
     config: Config,
     folder: RunFolder,
-    watch: CrawlWatcher,
+    watch: ProgressListener,
     *,
     patience: Patience | None = None,
     make: Callable[[str], Platform] = make_platform,
@@ -380,7 +380,7 @@ def open_questions(config: Config, root: Path, now: datetime.datetime) -> Iterat
 
 
 def _connected(
-    platform: Platform, patience: Patience, watch: CrawlWatcher, connections: ExitStack
+    platform: Platform, patience: Patience, watch: ProgressListener, connections: ExitStack
 ) -> Platform | CrawlEnd:
     """The platform, connected until the stack is left; or why nobody is there to be asked."""
     name = platform.name

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from echo_hf._infra.atomic import replaced_file
 from echo_hf.collect.crawl_ledger import (
     ASKED,
     Asked,
@@ -185,6 +186,5 @@ def write_stats(path: Path, stats: Iterable[CrawlStats]) -> None:
         one.platform: {**dataclasses.asdict(one), "missed_by_terms": one.missed_by_terms}
         for one in stats
     }
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(json.dumps(every, indent=1) + "\n", "utf-8")
-    partial.replace(path)
+    with replaced_file(path) as partial:
+        partial.write_text(json.dumps(every, indent=1) + "\n", "utf-8")

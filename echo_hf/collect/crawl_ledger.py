@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import sqlite3
@@ -13,17 +14,10 @@ from typing import Any, cast
 
 from echo_hf._infra.sqlite import Database
 from echo_hf.collect.platforms.base import Answer, Kind, Question, Window
-from echo_hf.collect.seen_posts import (
-    Unexpanded,
-    add_seen,
-    is_incomplete,
-    lacks_below,
-    mark_expanded,
-    not_asked_before,
-    tops,
-    unexpanded,
-)
 from echo_hf.collect.sources.base import Post
+from echo_hf.collect.tombstones import STAND_IN
+from echo_hf.collect.urls import post_id_of
+from echo_hf.reasons import Missing
 
 # A page is kept under the attempt that brought it: until a question that had to be asked again is
 # done, what came before is better than nothing.
@@ -151,6 +145,12 @@ class Spent:
     unpriced: int
     by_replies: int
 
+    @property
+    def cost(self) -> str:
+        """What it cost, in words."""
+        rest = f" and what {self.unpriced:,} pages of unknown price cost" if self.unpriced else ""
+        return f"${self.cost_usd:.2f}{rest}"
+
     def plus(self, asked: Asked, answer: Answer, cost_usd: float | None) -> Spent:
         """The same after one more page."""
         return Spent(
@@ -187,13 +187,88 @@ COVERED = """select ends from questions where platform = ? and kind = 'search' a
 STATE = "select state from questions where platform = ? and key = ?"
 
 
+EXPANDED = "update seen set expanded = 1 where id = ?"
+EVERY_ROUND = 2**31
+MOST_REPLIES = 2**31  # whoever claims more is asked about all the same
+# What has content beats what is missing, and may then be asked about once more.
+ADD_SEEN = """
+insert into seen
+    (platform, url, post_id, author, parent_url, quoted_url, replies, missing, found, round)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (platform, url) do update set
+    post_id = coalesce(post_id, excluded.post_id),
+    author = coalesce(author, excluded.author),
+    parent_url = coalesce(parent_url, excluded.parent_url),
+    quoted_url = coalesce(quoted_url, excluded.quoted_url),
+    replies = max(coalesce(replies, excluded.replies), coalesce(excluded.replies, replies)),
+    found = max(found, excluded.found),
+    expanded = case when missing is not null and excluded.missing is null then 0 else expanded end,
+    missing = case when missing is null or excluded.missing is null then null else missing end
+"""
+INCOMPLETE = """(missing is not null or replies is null
+    or parent_url is not null and not exists (
+        select 1 from seen as above where above.platform = post.platform
+        and above.url = post.parent_url)
+    or replies > (
+        select count(*) from seen as below where below.platform = post.platform
+        and below.parent_url = post.url))"""
+PLACE = f"""id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
+    {INCOMPLETE}"""
+# A quote is no reply: what only quotes lead to waits until a term finds it, or a reply names it.
+ONLY_QUOTED = """(not found and exists (
+        select 1 from seen as quoting where quoting.platform = post.platform
+        and quoting.quoted_url = post.url)
+    and not exists (
+        select 1 from seen as below where below.platform = post.platform
+        and below.parent_url = post.url)
+    and not exists (
+        select 1 from seen as above where above.platform = post.platform
+        and above.url = post.parent_url))"""
+TO_EXPAND = f"""
+select {PLACE} from seen as post where platform = ? and expanded = 0 and round < ?
+and not {ONLY_QUOTED} order by id limit ?
+"""  # noqa: S608
+# A cycle has no top; to unite the same row twice ends it.
+TOP = f"""
+with recursive up (url, parent_url) as (
+    select url, parent_url from seen where id = ?
+    union select above.url, above.parent_url from seen as above, up
+    where above.platform = ? and above.url = up.parent_url)
+select {PLACE} from seen as post where platform = ? and url in (
+    select url from up where parent_url is null or not exists (
+        select 1 from seen as above where above.platform = ? and above.url = up.parent_url))
+"""  # noqa: S608
+BELOW = f"""
+with recursive down (url) as (
+    select url from seen where id = ?
+    union select below.url from seen as below, down
+    where below.platform = ? and below.parent_url = down.url)
+select 1 from seen as post where platform = ? and url in (select url from down) and {INCOMPLETE}
+limit 1
+"""  # noqa: S608
+IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE}"  # noqa: S608
+HELD = f"""select 1 from seen where platform = ? and post_id = ?
+    and (missing is null or missing <> '{Missing.NOT_FETCHED}') limit 1"""  # noqa: S608
+ADD_ASKED = "insert or ignore into asked values (?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Unexpanded:
+    """A post whose tree was not asked for yet."""
+
+    row: int
+    round: int
+    post: Post
+    incomplete: bool
+
+
 class CrawlLedger(Database):
     """A ledger in a file."""
 
     name = "ledger of collected posts"
     remedy = "ask for the posts again"
     schema = TABLES
-    damage = (zlib.error,)
+    damage = (sqlite3.DatabaseError, zlib.error)
 
     def add_searches(self, platform: str, questions: Iterable[Question]) -> int:
         """Writes questions of the plan down, except those that stand there already."""
@@ -214,7 +289,8 @@ class CrawlLedger(Database):
         price = (cost_usd or 0.0, cost_usd is None)
         with self.transaction() as connection:
             connection.execute(KEEP, (asked.id, asked.attempt, asked.pages, body, now))
-            add_seen(connection, asked.platform, posts, asked.round)
+            seen = (_seen_row(asked.platform, post, asked.round) for post in posts)
+            connection.executemany(ADD_SEEN, seen)
             connection.execute(TURN, (answer.cursor, state, answer.posts, *price, asked.id))
             if state is QuestionState.DONE:
                 connection.execute(BEFORE, (asked.id, asked.attempt))
@@ -243,26 +319,30 @@ class CrawlLedger(Database):
         return bool(self.rows(TROUBLED, platform))
 
     def unexpanded(self, platform: str, most: int, rounds: int | None = None) -> list[Unexpanded]:
-        """As `crawl_seen.unexpanded`."""
-        with self.opened() as connection:
-            return unexpanded(connection, platform, most, rounds)
+        """Posts whose trees were not asked for yet, in the order in which they were seen."""
+        until = EVERY_ROUND if rounds is None else rounds
+        return [_unexpanded(row) for row in self.rows(TO_EXPAND, platform, until, most)]
 
     def lacks_below(self, platform: str, one: Unexpanded) -> bool:
-        """As `crawl_seen.lacks_below`."""
-        with self.opened() as connection:
-            return lacks_below(connection, platform, one)
+        """Whether a post at the top of its tree has replies below it that are incomplete."""
+        return one.post.parent_url is None and bool(self.rows(BELOW, one.row, platform, platform))
 
     def tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
-        """As `crawl_seen.tops`."""
-        with self.opened() as connection:
-            return tops(connection, platform, posts)
+        """The topmost known posts above some, where they are others than these."""
+        known = {one.row for one in posts}
+        found = (
+            _unexpanded(row)
+            for one in posts
+            if one.post.parent_url is not None
+            for row in self.rows(TOP, one.row, platform, platform, platform)
+        )
+        return list({one.row: one for one in found if one.row not in known}.values())
 
     def is_needless(self, asked: Asked) -> bool:
         """Whether other answers have brought the whole tree of a question's only post."""
         if asked.origin is None or asked.pages:
             return False
-        with self.opened() as connection:
-            return not is_incomplete(connection, asked.origin)
+        return not self.rows(IS_INCOMPLETE, asked.origin)
 
     def expand(
         self,
@@ -274,13 +354,13 @@ class CrawlLedger(Database):
         """Writes down what to ask about posts, and that they need no more questions."""
         in_round = 1 + max((post.round for post in posts), default=0)
         with self.transaction() as connection:
-            left = (not_asked_before(connection, platform, one) for one in questions)
+            left = (self._not_asked_before(platform, one) for one in questions)
             new = sum(
                 _add(connection, platform, one, in_round, origins.get(one.key))
                 for one in left
                 if one is not None
             )
-            mark_expanded(connection, [post.row for post in posts])
+            connection.executemany(EXPANDED, [(post.row,) for post in posts])
         return new
 
     def covered(self, platform: str, question: Question) -> datetime.datetime | None:
@@ -310,6 +390,20 @@ class CrawlLedger(Database):
         """What asking a platform has taken so far."""
         return Spent(*self.rows(SPENT, platform)[0])
 
+    def _not_asked_before(self, platform: str, question: Question) -> Question | None:
+        """What is left of a question without the identifiers that were asked about before."""
+        if question.kind == "search":
+            return question
+        with self.opened() as connection:
+            left = tuple(
+                one
+                for one in dict.fromkeys(question.about)
+                if STAND_IN not in one  # nobody is asked about a forgotten post
+                and not (question.kind == "posts" and self.rows(HELD, platform, one))
+                and connection.execute(ADD_ASKED, (platform, question.kind, one)).rowcount
+            )
+        return dataclasses.replace(question, about=left) if left else None
+
 
 def _add(
     connection: sqlite3.Connection,
@@ -320,3 +414,33 @@ def _add(
 ) -> int:
     row = (question.key, QuestionState.OPEN, *row_of(platform, question, in_round, origin))
     return connection.execute(ADD, row).rowcount
+
+
+def _unexpanded(row: tuple[Any, ...]) -> Unexpanded:
+    number, in_round, url, post_id, platform, author, parent, quoted, replies, missing, rest = row
+    known = None if replies is None else {"replies": replies}
+    post = Post(url, post_id, platform, author, parent_url=parent, quoted_url=quoted)
+    post.engagement, post.missing = known, missing
+    return Unexpanded(number, in_round, post, bool(rest))
+
+
+def _seen_row(platform: str, post: Post, in_round: int) -> tuple[object, ...]:
+    # Who does not know what a post answers has to ask about it, as if its replies were unknown.
+    replies = None if post.unnamed_parent else (post.engagement or {}).get("replies")
+    return (
+        platform,
+        _text(post.url),
+        _text(post.post_id or post_id_of(post.url)),
+        _text(post.author),
+        _text(post.parent_url),
+        _text(post.quoted_url),
+        None if replies is None else min(replies, MOST_REPLIES),
+        post.missing,
+        bool(post.keywords),
+        in_round,
+    )
+
+
+def _text(text: str | None) -> str | None:
+    # Half characters are no text to SQLite.
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode()

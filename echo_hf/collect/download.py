@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from echo_hf.config.loading import Config
-    from echo_hf.pipeline.progress import Watcher
+    from echo_hf.pipeline.progress import ProgressListener
     from echo_hf.pipeline.result import StageStats
 
 
@@ -81,16 +81,23 @@ class Download(Stage):
             f"{tally.get('copies', 0):,} copies of others"
         )
 
-    def prepared(self, dataset: Dataset, *, offline: bool, watch: Watcher) -> Self:
+    def prepared(self, dataset: Dataset, *, offline: bool, watch: ProgressListener) -> Self:
         """Fetches what is named by address only, and was not fetched before."""
         if self.fetch and not offline:
             trees = dataset.select_columns(["posts"]).with_format("arrow")[:]["posts"]
             wanted = _addresses(_pictures(trees.combine_chunks().flatten()))
             for _ in fetch_pictures(
-                wanted, self.pictures, policy=self.limits, progress=watch.fetched
+                wanted,
+                self.pictures,
+                policy=self.limits,
+                progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
             ):
                 pass
-        return dataclasses.replace(self, compared=watch.compared)
+
+        def compared(done: int, total: int) -> None:
+            watch.advanced("compared", done, "pictures looked at for copies", total)
+
+        return dataclasses.replace(self, compared=compared)
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with what became of each address."""

@@ -243,6 +243,12 @@ class FetchStats:
     reasons: Counter[Unfetched] = field(default_factory=Counter)
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        rate = self.fetched / self.seconds if self.seconds else 0.0
+        lost = (f"{count:,} {reason}" for reason, count in sorted(self.reasons.items()))
+        had = f"{self.fetched:,} pictures ({rate:.0f}/s)"
+        return ", ".join([had, f"{self.known:,} known before", *lost])
+
     @property
     def done(self) -> int:
         """Addresses whose outcome is known."""

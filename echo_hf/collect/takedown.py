@@ -20,8 +20,8 @@ from echo_hf.collect.crawl_ledger import (
 )
 from echo_hf.collect.nested_json import deep_dumps, deep_loads
 from echo_hf.collect.platforms.base import Question
-from echo_hf.collect.seen_posts import STAND_IN, hashed
 from echo_hf.collect.sources.base import make_source
+from echo_hf.collect.tombstones import STAND_IN, hashed
 from echo_hf.collect.urls import canonical_url, post_id_of, x_status_url
 from echo_hf.reasons import Missing
 

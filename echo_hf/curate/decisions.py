@@ -21,7 +21,7 @@ from pydantic import (
     ValidationError,
 )
 
-from echo_hf._infra.file_lock import held
+from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import first_error, shown_value
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
@@ -391,9 +391,9 @@ def drop_decisions(path: Path, samples: Collection[str]) -> None:
         found = read_decisions(path)
         removed = {name for name, one in found.by_id.items() if one.decision == "remove"}
         kept = (_forgetting(one, samples, removed) for one in found.every)
-        partial = path.with_name(f".{path.name}.partial")
-        partial.write_text("".join(one.model_dump_json() + "\n" for one in kept if one), "utf-8")
-        partial.replace(path)
+        text = "".join(one.model_dump_json() + "\n" for one in kept if one)
+        with replaced_file(path) as partial:
+            partial.write_text(text, "utf-8")
 
 
 def _forgetting(

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from phonenumbers import Leniency, PhoneNumberMatch, PhoneNumberMatcher
 from stdnum import iban, luhn
 
-from echo_hf._infra.atomic_dir import complete
+from echo_hf._infra.atomic import complete
 from echo_hf.config.checks import KEY_FORM
 from echo_hf.samples.thread_parts import LONGEST_PROMPT
 

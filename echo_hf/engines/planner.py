@@ -47,6 +47,15 @@ class Plan:
         """Calls still to make, second tries not counted."""
         return self.requests - self.stored - self.repeated
 
+    def __str__(self) -> str:
+        cost = "" if self.cost_usd is None else f", ${self.cost_usd:.2f} and the answers"
+        said = (
+            f"{self.calls:>9,} calls to make, {self.stored:,} answered before; about "
+            f"{self.prompt_tokens:,} prompt tokens ({self.shared_tokens:,} shared), "
+            f"{self.pictures:,} pictures{cost}"
+        )
+        return said if self.calls else ""
+
     @property
     def cost_usd(self) -> float | None:
         """Price of the prompts in US dollars, null without a price; answers come on top."""

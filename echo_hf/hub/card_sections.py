@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from echo_hf._infra.text import escaped, one_line, share, table, type_name
+from datasets import Image, List
+
+from echo_hf._infra.text import escaped, one_line, share, table
 from echo_hf.config.sections import Hazard
 from echo_hf.hub.facts import ALL, CONFIGS, ReleaseFacts, SampleCounts
 from echo_hf.hub.manifest import Manifest
@@ -463,3 +465,18 @@ def _fenced(text: str) -> str:
     runs = [len(run) for run in re.findall(r"`+", text)]
     fence = "`" * max([3, *(run + 1 for run in runs)])
     return f"{fence}bibtex\n{text}\n{fence}"
+
+
+def type_name(feature: Any) -> str:
+    """A feature in words.
+
+    Example:
+        >>> type_name(List({"box": List(Image())}))
+        'list of {box: list of image}'
+    """
+    if isinstance(feature, List):
+        return f"list of {type_name(feature.feature)}"
+    if isinstance(feature, dict):
+        inner = ", ".join(f"{name}: {type_name(each)}" for name, each in feature.items())
+        return f"{{{inner}}}"
+    return "image" if isinstance(feature, Image) else str(feature.dtype)

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 from datasets import Dataset
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -108,15 +107,6 @@ def show_hydration(console: Console, hydration: Hydration) -> None:
     console.print(table)
     for line, times in _causes(hydration.samples).most_common(MOST_CAUSES):
         console.print(Text(f"  {times:,} x {plain(line)}", "dim"), soft_wrap=True)
-
-
-@contextmanager
-def fetching(console: Console) -> Iterator[Callable[[FetchStats], None]]:
-    """Shows how far the fetching of pictures is."""
-    columns = ("fetching pictures", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None, visible=False)
-        yield lambda stats: bar.update(task, completed=stats.done, total=stats.total, visible=True)
 
 
 def _causes(samples: Iterable[SampleMatch]) -> Counter[str]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf._infra.atomic_dir import check_replaceable, complete, replaced_whole
+from echo_hf._infra.atomic import check_replaceable, complete, replaced_whole
 from echo_hf.errors import ReleaseError, TableError, unknown
 from echo_hf.hub.card import eval_file, render_card
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import uuid
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
+from echo_hf._infra.atomic import replaced_file
 from echo_hf.errors import PictureError
 
 # An MPO, two JPEGs in one file, is opened as the JPEG that it begins with.
@@ -34,10 +34,10 @@ class PictureStore:
         if not path.exists() or path.stat().st_size != len(data):
             check_picture(data)
             path.parent.mkdir(parents=True, exist_ok=True)
-            # A killed process leaves a stray partial file, never half a picture.
-            partial = path.with_name(f".{digest}.{uuid.uuid4().hex}")
-            _write_through(partial, data)
-            partial.replace(path)
+            with replaced_file(path) as partial, partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
             # The name of a new file is a part of its folder, and that of a new folder of the root.
             _sync(path.parent)
             _sync(self.root)
@@ -63,13 +63,6 @@ class PictureStore:
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
             raise PictureError(f"{digest!r} is no sha256: expected 64 hexadecimal characters")
         return self.root / digest[:2] / digest
-
-
-def _write_through(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync(folder: Path) -> None:

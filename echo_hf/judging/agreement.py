@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from echo_hf._infra.atomic import replaced_file
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
@@ -136,10 +137,9 @@ def _write(found: RunAgreement, benchmark: Mapping[str, Any], copy: Path | None)
     }
     text = json.dumps(written, indent=1, sort_keys=True, allow_nan=False) + "\n"
     for path in filter(None, (found.path, copy)):
-        partial = path.with_name(f".{path.name}.partial")
         try:
-            partial.write_text(text, "utf-8")
-            partial.replace(path)
+            with replaced_file(path) as partial:
+                partial.write_text(text, "utf-8")
         except OSError as error:
             said = f"cannot write {str(path)!r} ({error.strerror}): name another file"
             raise RunError(said) from None

@@ -30,7 +30,7 @@ from echo_hf.judging.rate import Scale
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import Answered, Judged, Question, asked, asking_in
 from echo_hf.judging.stage import OVERALL
-from echo_hf.pipeline.progress import Watcher
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.judges import scale_use
@@ -268,7 +268,7 @@ def audit(
     samples: int = SAMPLES,
     dry_run: bool = False,
     budget_usd: float | None = None,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> Audited:
     """Shows each judge honeypots in the place of outputs, with its own instructions."""
     if samples < 1:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from echo_hf._infra.atomic import replaced_file
 from echo_hf.errors import RunError
 
 AUDIT_FILE = "audit.json"
@@ -56,9 +57,8 @@ def write_audit(root: Path, judge: str, audit: Mapping[str, Any]) -> Path:
     judges = {**read_audits(root), judge: audit}
     text = json.dumps({"judges": judges}, indent=1, sort_keys=True, allow_nan=False)
     path = root / AUDIT_FILE
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text + "\n", "utf-8")
-    partial.replace(path)
+    with replaced_file(path) as partial:
+        partial.write_text(text + "\n", "utf-8")
     return path
 
 

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import plain
 from echo_hf.judging.agreement import RunAgreement
 from echo_hf.judging.audit_file import KEY
@@ -19,6 +18,7 @@ from echo_hf.metrics import ColorShiftResult
 from echo_hf.metrics.result import BETTER, HIGHER, LOWER, MetricResult
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import PROCEDURES, Agreement, Taus, Verdict
+from echo_hf.scores.bootstrap import Interval
 from echo_hf.scores.friedman import PairTest
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement, Share
 from echo_hf.scores.rank_correlation import TauB

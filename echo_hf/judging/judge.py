@@ -24,7 +24,7 @@ from echo_hf.judging.session import (
     write_comparisons,
     write_ratings,
 )
-from echo_hf.pipeline.progress import Watcher
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
 from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
@@ -75,7 +75,7 @@ def judge(
     limit: int | None = None,
     dry_run: bool = False,
     budget_usd: float | None = None,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> Judged:
     """Has judges rate the outputs of a run; what one has answered is not asked again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
@@ -101,7 +101,7 @@ def applicability(
     limit: int | None = None,
     dry_run: bool = False,
     budget_usd: float | None = None,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> Judged:
     """Has a model say which specialised metrics fit the samples of a benchmark."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
@@ -150,7 +150,7 @@ def pairwise(
     limit: int | None = None,
     dry_run: bool = False,
     budget_usd: float | None = None,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> Judged:
     """Has judges choose between two outputs of a sample; what one has said is not asked again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf import metrics
+from echo_hf._infra.atomic import replaced_file
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
@@ -460,6 +461,5 @@ def _write(scores: Scores, benchmark: Mapping[str, Any]) -> None:
         "details": details,
     }
     text = json.dumps(written, indent=1, sort_keys=True, allow_nan=False, default=list)
-    partial = scores.path.with_name(f".{scores.path.name}.partial")
-    partial.write_text(text + "\n", "utf-8")
-    partial.replace(scores.path)
+    with replaced_file(scores.path) as file:
+        file.write_text(text + "\n", "utf-8")

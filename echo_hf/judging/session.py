@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf._infra.file_lock import held
+from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, check_installed
@@ -26,7 +26,7 @@ from echo_hf.judging.stage import STAGE
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import answers_of
 from echo_hf.pipeline.batch_inference import fill, plan
-from echo_hf.pipeline.progress import Unwatched, Watcher
+from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.result import FillStats
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage import ModelStage
@@ -83,7 +83,7 @@ class Asking:
 
     engines: Engines
     store: Store
-    watch: Watcher
+    watch: ProgressListener
     budget_usd: float | None = None
     spent_usd: float = 0.0
 
@@ -120,7 +120,8 @@ class Asking:
     def ask(self, question: Question) -> Answered:
         """Asks a judge what is not stored, and reads all that is."""
         engine = self.engine(question.who)
-        self.watch.planned(question.label, plan(question.stage, question.rows, engine, self.store))
+        asked = plan(question.stage, question.rows, engine, self.store)
+        self.watch.started(question.label, asked.calls, asked)
         filled, stopped = self._filled(question, engine)
         return self._read(question, engine, filled, stopped)
 
@@ -130,7 +131,7 @@ class Asking:
         def progress(stats: FillStats) -> None:
             nonlocal so_far
             so_far = stats
-            self.watch.called(stats)
+            self.watch.advanced(question.label, stats.calls, stats)
 
         stopped = None
         try:
@@ -229,7 +230,7 @@ def asking_in(
     folder: RunFolder,
     engines: Mapping[str, EngineChoice],
     budget_usd: float | None,
-    watch: Watcher | None,
+    watch: ProgressListener | None,
 ) -> Iterator[Asking]:
     """What asks judges in a run's folder, with its store open and other processes kept out."""
     busy = RunError(
@@ -238,7 +239,7 @@ def asking_in(
     )
     lock = held(folder.root / LOCK, busy)
     with lock, Engines(engines) as loaded, closing(folder.store()) as store:
-        asking = Asking(loaded, store, watch or Unwatched(), budget_usd)
+        asking = Asking(loaded, store, watch or NullProgress(), budget_usd)
         for who in engines:
             asking.engine(who).signature()  # what is wrong with one is said before any is asked
         yield asking
@@ -307,10 +308,8 @@ def _write(root: Path, table: Table, rows: pa.Table, stays: Callable[[Row], bool
     merged = pa.concat_tables([kept, rows.select(list(table.columns)).cast(table.schema)])
     merged = merged.sort_by([(name, "ascending") for name in table.key])
     path = root / f"{table.name}.parquet"
-    # Whole or not at all: a killed process leaves the old file or the new one.
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(merged, partial)
-    partial.replace(path)
+    with replaced_file(path) as partial:
+        pq.write_table(merged, partial)
     return path
 
 

@@ -38,24 +38,20 @@ create table if not exists sources (
     pragmas = "pragma synchronous = normal; pragma wal_autocheckpoint = 16384"
 
 
-ANSWER_ROWS = (
-    "select key, text, finish_reason, prompt_tokens, completion_tokens, cached_tokens, cost_usd "
-    "from answers where key in ({0})"
-)
-FAILURE_ROWS = (
-    "select key, error, finish_reason, prompt_tokens, completion_tokens, cached_tokens, cost_usd "
-    "from failures where key in ({0})"
-)
-RECORD_ROWS = """
+PAID_COLUMNS = "prompt_tokens, completion_tokens, cached_tokens, cost_usd"
+ANSWER_ROWS = f"""
+    select key, text, null, finish_reason, {PAID_COLUMNS} from answers where key in ({{0}})
+    union all
+    select key, null, error, finish_reason, {PAID_COLUMNS} from failures
+        where key in ({{0}}) and key not in (select key from answers)"""  # noqa: S608
+RECORD_ROWS = f"""
     select key, max(tries), max(readable), sum(prompt_tokens), sum(completion_tokens),
         sum(cached_tokens), sum(cost_usd)
     from (
-        select key, tries, readable, prompt_tokens, completion_tokens, cached_tokens, cost_usd
-        from answers where key in ({0})
+        select key, tries, readable, {PAID_COLUMNS} from answers where key in ({{0}})
         union all
-        select key, 0, 0, prompt_tokens, completion_tokens, cached_tokens, cost_usd
-        from failures where key in ({0})
-    ) group by key"""
+        select key, 0, 0, {PAID_COLUMNS} from failures where key in ({{0}})
+    ) group by key"""  # noqa: S608
 # Tokens and prices add up over the calls of a request; a price that is null adds nothing.
 INSERT_ANSWER = """
     insert into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -173,9 +169,11 @@ class Store:
             A completion for each key that was ever answered or failed, with the tokens and the
             price of all calls that ended so.
         """
-        known = dict(self._rows(ANSWER_ROWS, keys, _answer))
-        rest = [key for key in keys if key not in known]
-        return {**known, **dict(self._rows(FAILURE_ROWS, rest, _failure))} if rest else known
+        with self._file.opened() as connection:
+            return {
+                key: Completion(_said(text), _said(error), reason, Usage(*used), cost)
+                for key, text, error, reason, *used, cost in rows_of(connection, ANSWER_ROWS, keys)
+            }
 
     def answered(self, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that have an answer, readable or not."""
@@ -190,7 +188,11 @@ class Store:
         Returns:
             A record for each key that was ever answered or failed.
         """
-        return dict(self._rows(RECORD_ROWS, keys, _record))
+        with self._file.opened() as connection:
+            return {
+                key: Record(tries, bool(readable), Usage(*used), cost)
+                for key, tries, readable, *used, cost in rows_of(connection, RECORD_ROWS, keys)
+            }
 
     def put(
         self,
@@ -214,12 +216,13 @@ class Store:
             tries: Which try of the request this is, from 1.
             sources_known: True after `add_sources`, which is cheaper for many requests at once.
         """
+        usage, ended = completion.usage, completion.finish_reason
+        paid = (usage.prompt, usage.completion, usage.cached, completion.cost_usd)
+        row: tuple[Any, ...] = (key, _storable(completion.error), ended, *paid)
+        insert = INSERT_FAILURE
         if completion.is_answer:
-            model = self._model(signature)
-            row = (*_answer_row(key, request, completion, model), readable, tries)
-        else:
-            row = _failure_row(key, completion)
-        insert = INSERT_ANSWER if completion.is_answer else INSERT_FAILURE
+            made = (request.task, self._model(signature), _storable(completion.text))
+            row, insert = (key, *made, ended, *paid, readable, tries), INSERT_ANSWER
         with self._file.opened() if sources_known else self._file.transaction() as connection:
             connection.execute(insert, row)
             if not sources_known:
@@ -267,11 +270,6 @@ class Store:
             self._last_model = signature, model
         return self._last_model[1]
 
-    def _rows(self, query: str, keys: Sequence[bytes], read: Any) -> Iterable[tuple[bytes, Any]]:
-        with self._file.opened() as connection:
-            for row in rows_of(connection, query, keys):
-                yield row[0], read(row)
-
 
 def _forget(connection: sqlite3.Connection, urls: list[tuple[str]]) -> int:
     connection.execute("create temp table forgotten (key blob primary key) without rowid")
@@ -283,38 +281,6 @@ def _forget(connection: sqlite3.Connection, urls: list[tuple[str]]) -> int:
         connection.execute(FORGET.format(table))
     connection.execute("drop table forgotten")
     return deleted
-
-
-def _completion(row: tuple[Any, ...], text: str | None, error: str | None) -> Completion:
-    return Completion(text, error, row[2], Usage(*row[3:6]), row[6])
-
-
-def _answer(row: tuple[Any, ...]) -> Completion:
-    return _completion(row, _said(row[1]), None)
-
-
-def _failure(row: tuple[Any, ...]) -> Completion:
-    return _completion(row, None, _said(row[1]))
-
-
-def _record(row: tuple[Any, ...]) -> Record:
-    return Record(row[1], bool(row[2]), Usage(*row[3:6]), row[6])
-
-
-def _answer_row(
-    key: bytes, request: Request, completion: Completion, model: str
-) -> tuple[Any, ...]:
-    text = _storable(completion.text)
-    return key, request.task, model, text, completion.finish_reason, *_paid(completion)
-
-
-def _failure_row(key: bytes, completion: Completion) -> tuple[Any, ...]:
-    return key, _storable(completion.error), completion.finish_reason, *_paid(completion)
-
-
-def _paid(completion: Completion) -> tuple[int, int, int, float | None]:
-    usage = completion.usage
-    return usage.prompt, usage.completion, usage.cached, completion.cost_usd
 
 
 def _storable(text: str | None) -> str | bytes | None:

@@ -1,61 +1,29 @@
-"""Progress of a run, as it is told to whoever listens."""
+"""Progress of long work, as it is told to whoever listens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
 
-from echo_hf.engines.planner import Plan
-from echo_hf.pipeline.result import FillStats, StageResult
+class ProgressListener:
+    """Told how work goes on; `echo_hf.cli.progress.Watch` shows it.
 
-if TYPE_CHECKING:
-    from echo_hf.collect.fetch import FetchStats
+    What is told as an object says in words (`str`) what people want to know of it.
+    """
 
+    def started(self, what: str, total: int, plan: object) -> None:
+        """A part begins, of so many steps, and with such a plan."""
 
-class Watcher(Protocol):
-    """Told of a run's steps; `echo_hf.cli.progress.Watch` prints them."""
+    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
+        """So many steps of a part are done; the stats are those of the part so far."""
 
-    def planned(self, stage: str, plan: Plan) -> None:
-        """A stage is about to ask a model this much."""
-        ...
-
-    def called(self, stats: FillStats) -> None:
-        """A model call has ended; the stats are those of the stage so far."""
-        ...
-
-    def fetched(self, stats: FetchStats) -> None:
-        """What became of a picture's address is known; the stats are those of the run so far."""
-        ...
-
-    def compared(self, done: int, total: int) -> None:
-        """So many pictures were looked at, to find copies among them."""
-        ...
+    def waits(self, who: str, seconds: float) -> None:
+        """Somebody wants to be left alone for so long, and will be."""
 
     def noticed(self, remark: str) -> None:
         """Something is not as one might take it to be; one line."""
-        ...
 
-    def finished(self, result: StageResult) -> None:
-        """A stage has its result."""
-        ...
+    def finished(self, result: object) -> None:
+        """A part has its result."""
 
 
-class Unwatched:
-    """A watcher that tells nobody."""
-
-    def planned(self, stage: str, plan: Plan) -> None:
-        """Says nothing."""
-
-    def called(self, stats: FillStats) -> None:
-        """Says nothing."""
-
-    def fetched(self, stats: FetchStats) -> None:
-        """Says nothing."""
-
-    def compared(self, done: int, total: int) -> None:
-        """Says nothing."""
-
-    def noticed(self, remark: str) -> None:
-        """Says nothing."""
-
-    def finished(self, result: StageResult) -> None:
-        """Says nothing."""
+class NullProgress(ProgressListener):
+    """Tells nobody."""

@@ -33,6 +33,22 @@ class FillStats:
     stage_cost_usd: float | None = None
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        usage = self.usage
+        rate = self.calls / self.seconds if self.seconds else 0.0
+        parts = [
+            f"{self.calls:,} calls ({rate:.0f}/s)",
+            f"{self.store_hits:,} answered before",
+            f"{usage.prompt + usage.completion:,} tokens",
+        ]
+        if usage.cached and usage.prompt:
+            parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
+        if self.cost_usd is not None:
+            parts.append(f"${self.cost_usd:.2f}")
+        if self.stage_cost_usd is not None and self.stage_cost_usd != self.cost_usd:
+            parts.append(f"${self.stage_cost_usd:.2f} with earlier runs")
+        return ", ".join(parts)
+
     def called(self, completion: Completion) -> None:
         """Adds a call of this run."""
         self.calls += 1

@@ -15,8 +15,7 @@ from typing import Any
 import yaml
 from datasets import Dataset
 
-from echo_hf._infra.atomic_dir import replaced_whole, restore
-from echo_hf._infra.file_lock import held
+from echo_hf._infra.atomic import held, replaced_whole, restore
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.images.store import PictureStore

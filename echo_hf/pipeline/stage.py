@@ -26,7 +26,7 @@ from echo_hf.tables import Table
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
     from echo_hf.images.store import PictureStore
-    from echo_hf.pipeline.progress import Watcher
+    from echo_hf.pipeline.progress import ProgressListener
     from echo_hf.pipeline.result import StageStats
 
 
@@ -106,7 +106,7 @@ class Stage(ABC):
         del stats
         return None
 
-    def prepared(self, dataset: Dataset, *, offline: bool, watch: Watcher) -> Self:
+    def prepared(self, dataset: Dataset, *, offline: bool, watch: ProgressListener) -> Self:
         """The stage with everything there that its rows will be made from.
 
         Whoever runs a pipeline calls it before the rows are mapped: what a stage asks of others

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import load_dataset
-from rich.console import Console
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
 
-from echo_hf._infra.text import thread_beside_samples
+from echo_hf._infra.text import plain
 from echo_hf.builder.build import RUNS, build
 from echo_hf.cli.progress import Watch
 from echo_hf.config.systems import shipped_config
@@ -115,3 +120,50 @@ def _worth(thread: Mapping[str, Any], samples: list[Mapping[str, Any]]) -> tuple
     across = sum(len(sample["post_urls"]) > 1 for sample in good)
     said = sum(len(sample["community_feedback"]) for sample in good)
     return across, said, -len(thread["posts"])
+
+
+def thread_beside_samples(
+    thread: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], width: int
+) -> RenderableType:
+    """One thread as a tree, and the samples it became."""
+    half = width // 2 - 1 if width >= 100 else width
+    left = Panel(_tree(thread), title="one thread", width=half, border_style="dim")
+    right = Panel(Group(*map(_sample, samples)), title="became", width=half, border_style="dim")
+    return Columns([left, right], padding=(0, 1)) if width >= 100 else Group(left, right)
+
+
+def _tree(thread: Mapping[str, Any]) -> Tree:
+    nodes: list[Tree] = []
+    root: Tree | None = None
+    for post in thread["posts"]:
+        label = _post(post)
+        if post["parent"] < 0 or root is None:
+            root = Tree(label, guide_style="dim")
+            nodes.append(root)
+        else:
+            nodes.append(nodes[post["parent"]].add(label))
+    return root if root is not None else Tree(Text("(no post)"))
+
+
+def _post(post: Mapping[str, Any]) -> Text:
+    if post["missing"]:
+        return Text(f"({post['missing'].replace('_', ' ')})", "dim italic")
+    pictures = len(post["pictures"])
+    shown = f" [{pictures} picture{'s' if pictures > 1 else ''}]" if pictures else ""
+    author = Text(plain(post["author"], 24) + ": ", "bold")
+    return author.append(plain(post["text"]), "not bold").append(shown, "cyan not bold")
+
+
+def _sample(sample: Mapping[str, Any]) -> Table:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    table.add_row("prompt", Text(plain(sample["prompt"], 400), "bold"))
+    table.add_row("quality", Text(sample["quality"]))
+    table.add_row("modified", Text("yes" if sample["prompt_modified"] else "no"))
+    table.add_row("inputs", Text(str(len(sample["input_images"]))))
+    table.add_row("outputs", Text(str(len(sample["output_images"]))))
+    for said in sample["community_feedback"]:
+        table.add_row("feedback", Text(plain(said["feedback"]), "italic"))
+    table.add_row("id", Text(sample["id"], "dim"))
+    return table

@@ -11,8 +11,7 @@ from typing import Any
 
 import yaml
 
-from echo_hf._infra.atomic_dir import replaced_whole
-from echo_hf._infra.file_lock import held
+from echo_hf._infra.atomic import held, replaced_whole
 from echo_hf._infra.text import escaped, table_row
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated

@@ -15,6 +15,7 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated, Evaluation
 from echo_hf.config.systems import OWN_FOLDER, SystemConfig, read_system, shipped_systems
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
+from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import Retired, System, Task, without_secrets
@@ -28,7 +29,7 @@ from echo_hf.systems.journal import (
     outputs_table,
     write_outputs,
 )
-from echo_hf.systems.plan import Plan, Unwatched, Watcher, plan_of
+from echo_hf.systems.plan import Generations, Plan, plan_of
 from echo_hf.systems.registry import Needs, adapter_needs, make_system
 from echo_hf.systems.runner import Drawing, broken, concurrency_of
 
@@ -62,13 +63,13 @@ def generate(
     systems: Sequence[str] | None = None,
     limit: int | None = None,
     dry_run: bool = False,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> Generated:
     """Has systems draw the tasks of a benchmark; what is drawn already is not drawn again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
-    chosen, watch = _chosen(config, systems), watch or Unwatched()
+    chosen, watch = _chosen(config, systems), watch or NullProgress()
     made, missing = _made(chosen)
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
@@ -80,10 +81,13 @@ def generate(
         ready = (one for one in chosen if one.name in made)
         workers = [_worker(one, made[one.name], folder, tasks.tasks) for one in ready]
         plans = tuple(worker.plan for worker in workers)
-        watch.planned(plans, tasks.left_out)
+        for plan in plans:
+            watch.started(plan.system, len(plan.todo), plan)
+        for reason, count in sorted(tasks.left_out.items()):
+            watch.noticed(f"{count:,} samples left out, {reason}: {reason.meaning}")
         stopped = [f"{said}; its {len(tasks.tasks):,} tasks wait" for said in missing.values()]
-        for name, said in zip(missing, stopped, strict=True):
-            watch.finished(name, said)
+        for name in missing:
+            watch.noticed(f"{name} was stopped")
         ends = [] if dry_run else _run_all(workers, folder, watch)
     if stopped := [*stopped, *(end.stopped for end in ends if end.stopped)]:
         raise GenerationError("; ".join(stopped))
@@ -167,7 +171,7 @@ def _retired(worker: _Worker) -> Retired | None:
         ) from error
 
 
-def _run_all(workers: Sequence[_Worker], folder: RunFolder, watch: Watcher) -> list[_End]:
+def _run_all(workers: Sequence[_Worker], folder: RunFolder, watch: ProgressListener) -> list[_End]:
     """Runs the systems one after the other, and writes the table of outputs."""
     outputs_table(folder.root)  # what is damaged is told before anything is spent
     retired = [_retired(worker) for worker in workers]
@@ -175,18 +179,31 @@ def _run_all(workers: Sequence[_Worker], folder: RunFolder, watch: Watcher) -> l
         return [_run(*one, folder, watch) for one in zip(workers, retired, strict=True)]
     finally:
         write_outputs(folder.root)
-        watch.tabled(not_tabled(folder.root))
+        for system, counts in not_tabled(folder.root).items():
+            for reason, count in counts.items():
+                said = f"{count:,} outputs not in the table, {reason}: {reason.meaning}"
+                watch.noticed(f"{system}: {said}")
 
 
-def _run(worker: _Worker, retired: Retired | None, folder: RunFolder, watch: Watcher) -> _End:
+def _run(
+    worker: _Worker, retired: Retired | None, folder: RunFolder, watch: ProgressListener
+) -> _End:
     signature, limits = _signature(worker, retired), worker.config.limits
-    drawing = Drawing(worker.system, worker.journal, folder.pictures, limits, signature, watch)
+    given = Generations(worker.config.name)
+    drawing = Drawing(
+        worker.system, worker.journal, folder.pictures, limits, signature, watch, given
+    )
     end = _End()
     if retired is not None:
         drawing.retire(worker.plan.todo, retired)
     else:
         end = _drawn(drawing, worker.plan)
-    watch.finished(worker.config.name, end.stopped)
+    if given.entries:
+        watch.finished(given)
+    for said in given.failures():
+        watch.noticed(said)
+    if end.stopped:  # why, the error at the end says
+        watch.noticed(f"{worker.config.name} was stopped")
     return end
 
 

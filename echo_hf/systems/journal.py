@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from echo_hf._infra.file_lock import held
+from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
 from echo_hf.pipeline.answer_store import signature_digest
@@ -192,10 +192,8 @@ def drop_samples(root: Path, samples: Collection[str]) -> None:
     }
     for path, data in kept.items():
         if data != path.read_bytes():
-            # Whole or not at all: a killed process leaves the old file or the new one.
-            partial = path.with_name(f".{path.name}.partial")
-            partial.write_bytes(data)
-            partial.replace(path)
+            with replaced_file(path) as partial:
+                partial.write_bytes(data)
 
 
 def _lines_of_others(path: Path, samples: Collection[str]) -> list[bytes]:
@@ -278,10 +276,9 @@ def write_outputs(root: Path) -> Path:
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     # Whoever writes last has read last: several processes may end at a time.
     busy = RunError(f"another process has written {str(path)!r} for {LONGEST_WAIT_S} s: end it")
-    with held(root / FOLDER / f".{FILE}.lock", busy, LONGEST_WAIT_S):
-        partial = path.with_name(f".{FILE}.partial")
+    lock = held(root / FOLDER / f".{FILE}.lock", busy, LONGEST_WAIT_S)
+    with lock, replaced_file(path) as partial:
         pq.write_table(outputs_table(root), partial)
-        partial.replace(path)
     return path
 
 

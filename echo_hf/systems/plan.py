@@ -1,16 +1,18 @@
-"""What a run of systems is about to do, for how much, and who is told of it."""
+"""What a run of systems is about to do and has done, and for how much."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from statistics import fmean
-from typing import Protocol
 
 from echo_hf.config.systems import Price, SystemConfig
 from echo_hf.images.store import PictureStore
-from echo_hf.reasons import NoTask, NotTabled, Outcome
+from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task, may_fit_now
 from echo_hf.systems.journal import Entry
 
@@ -25,6 +27,14 @@ class Plan:
     stale: int
     cost_usd: float | None
     seconds: float | None
+
+    def __str__(self) -> str:
+        cost = "?" if self.cost_usd is None else f"{self.cost_usd:.2f}"
+        took = "?" if self.seconds is None else timedelta(seconds=round(self.seconds))
+        return (
+            f"{len(self.todo):>9,} to draw, {self.stale:,} of them anew, {self.stored:,} kept; "
+            f"about ${cost}, about {took}"
+        )
 
 
 def plan_of(
@@ -98,47 +108,30 @@ def _seconds(
     return max(slowest, latency * tasks / concurrency)
 
 
-class Watcher(Protocol):
-    """Told of what happens; `echo_hf.cli.evaluation_view.Show` prints it."""
+@dataclass
+class Generations:
+    """What a system has given so far, in words for people."""
 
-    def planned(self, plans: Sequence[Plan], left_out: Mapping[NoTask, int]) -> None:
-        """This is about to be drawn."""
-        ...
+    system: str
+    entries: list[Entry] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
 
-    def drawn(self, system: str, entry: Entry) -> None:
-        """An output is known."""
-        ...
+    def __str__(self) -> str:
+        counts = Counter(one.outcome for one in self.entries)
+        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items()))
+        per_minute = 60 * len(self.entries) / max(time.monotonic() - self.began, 1e-9)
+        dollars = sum(one.cost_usd or 0.0 for one in self.entries)
+        cost = f", ${dollars:.2f}" if dollars else ""
+        return f"{self.system}: {outcomes} ({per_minute:.0f} a minute){cost}"
 
-    def stopping(self, system: str, running: int) -> None:
-        """No task is begun any more; those under way are waited for."""
-        ...
-
-    def finished(self, system: str, said: str | None) -> None:
-        """A system is done; or stopped, and why."""
-        ...
-
-    def tabled(self, kept_back: Mapping[str, Mapping[NotTabled, int]]) -> None:
-        """The table of outputs is written, without so many outputs of systems."""
-        ...
-
-
-class Unwatched:
-    """A watcher that tells nobody."""
-
-    def planned(self, plans: Sequence[Plan], left_out: Mapping[NoTask, int]) -> None:
-        """Says nothing."""
-
-    def drawn(self, system: str, entry: Entry) -> None:
-        """Says nothing."""
-
-    def stopping(self, system: str, running: int) -> None:
-        """Says nothing."""
-
-    def finished(self, system: str, said: str | None) -> None:
-        """Says nothing."""
-
-    def tabled(self, kept_back: Mapping[str, Mapping[NotTabled, int]]) -> None:
-        """Says nothing."""
+    def failures(self) -> Iterator[str]:
+        """How many failed, by their codes, with an example each."""
+        by_code: dict[str, list[Entry]] = {}
+        for one in self.entries:
+            if one.outcome == Outcome.FAILED:
+                by_code.setdefault(one.code or str(one.stage), []).append(one)
+        for code, failed in sorted(by_code.items()):
+            yield f"{self.system}: {len(failed)} failed, {code}: {failed[0].text or ''}"
 
 
 MILLION = 1_000_000

@@ -26,10 +26,11 @@ from echo_hf.config.systems import Limits
 from echo_hf.engines.base import Usage
 from echo_hf.errors import EchoError, GenerationError, PictureError
 from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, System, Task, without_secrets
 from echo_hf.systems.journal import SETTLED, Entry, Journal
-from echo_hf.systems.plan import Watcher, added, is_settled
+from echo_hf.systems.plan import Generations, added, is_settled
 
 MINUTE_S = 60.0
 # Threads cannot wait for as long as a rate may ask for; whoever wakes early waits again.
@@ -296,7 +297,8 @@ class Drawing:
     pictures: PictureStore
     limits: Limits
     signature: str
-    watch: Watcher
+    watch: ProgressListener
+    given: Generations
 
     def run(self, tasks: Iterable[Task]) -> list[Entry]:
         """Draws tasks; what is under way when it is stopped is still waited for and kept."""
@@ -358,14 +360,16 @@ class Drawing:
     def _told(self, entry: Entry | None) -> list[Entry]:
         if entry is None:
             return []
-        self.watch.drawn(self.journal.system, entry)
+        self.given.entries.append(entry)
+        self.watch.advanced(self.given.system, len(self.given.entries), self.given)
         return [entry]
 
     def _wait_for(self, running: set[Work]) -> None:
         """Waits for what is paid for already; it keeps itself."""
         if not running:
             return
-        self.watch.stopping(self.journal.system, len(running))
+        under_way = f"{len(running)} under way are waited for and kept"
+        self.watch.noticed(f"{self.journal.system}: stopping; {under_way}")
         lost: BaseException | None = None
         for work in as_completed(running):
             error = work.exception()

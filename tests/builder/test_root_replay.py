@@ -18,8 +18,7 @@ from echo_hf.hub.diff import diff
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.progress import Unwatched
-from echo_hf.pipeline.result import StageResult
+from tests.progress_for_tests import Heard
 from tests.rules_as_model import (
     USAGE,
     RulesAsModel,
@@ -33,22 +32,6 @@ from tests.rules_as_model import (
 
 PRIVATE = "no route to 10.0.0.7"
 MODEL_STAGES = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
-
-
-class Notes(Unwatched):
-    """Remembers what was noticed, and what each stage did."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.results: dict[str, StageResult] = {}
-
-    def noticed(self, remark: str) -> None:
-        """Keeps the line."""
-        self.lines.append(remark)
-
-    def finished(self, result: StageResult) -> None:
-        """Keeps the result."""
-        self.results[result.stats.stage] = result
 
 
 class FailsOnOne:
@@ -78,7 +61,7 @@ def recorded(config: Path, engine: RulesAsModel | None = None) -> Release:
     return release
 
 
-def replayed(config: Path, release: Release, watch: Notes | None = None) -> Path:
+def replayed(config: Path, release: Release, watch: Heard | None = None) -> Path:
     """Folder of a run that was built from a release's answers."""
     runs = config.parent / "second"
     again = build(
@@ -95,14 +78,14 @@ def replayed(config: Path, release: Release, watch: Notes | None = None) -> Path
 
 def test_every_table_and_the_release_are_equal(config: Path) -> None:
     """Byte for byte, without the engine; nothing is called, and every answer is found."""
-    engine, notes = RulesAsModel(), Notes()
+    engine, notes = RulesAsModel(), Heard()
     release = recorded(config, engine)
     run = replayed(config, release, notes)
 
     first, second = tables(release.path.parent), tables(run)
     assert len(first) > 4 * len(STAGES)
     assert second == first
-    assert notes.lines == []
+    assert notes.remarks == []
     filled = {name: notes.results[name].stats.fill for name in MODEL_STAGES}
     assert {name: one.calls for name, one in filled.items()} == dict.fromkeys(MODEL_STAGES, 0)
     asked = {name: sum(one.task == name for one in engine.asked) for name in MODEL_STAGES}
@@ -190,10 +173,10 @@ def test_changed_instructions_are_named(config: Path) -> None:
     release = recorded(config)
     text = config.read_text("utf-8").replace("Northlight", "Southlight")
     config.write_text(text, "utf-8")
-    notes = Notes()
+    notes = Heard()
     run = replayed(config, release, notes)
 
-    assert notes.lines[0] == (
+    assert notes.remarks[0] == (
         "relevance: recorded with other instructions or options; "
         "rows without an answer will be in quarantine"
     )
@@ -206,11 +189,11 @@ def test_rules_are_run_anew(tmp_path: Path) -> None:
     """A stage that rules answered is answered by the rules of this version, which need no store."""
     config = config_over(tmp_path, bundled_posts(), "rules")
     release = build(config, runs=tmp_path / "first", with_responses=True)
-    notes = Notes()
+    notes = Heard()
     run = replayed(config, release, notes)
     assert release.manifest.configs["responses"].rows == 0
     assert tables(run) == tables(release.path.parent)
-    assert notes.lines == []
+    assert notes.remarks == []
 
 
 def test_other_rules_than_recorded_are_named(tmp_path: Path) -> None:
@@ -225,9 +208,9 @@ def test_other_rules_than_recorded_are_named(tmp_path: Path) -> None:
     # The digests of that version's stages were others, too.
     digest = release.manifest.provenance["roles"].digest
     manifest.write_text(manifest.read_text("utf-8").replace(digest, "1" * 64), "utf-8")
-    notes = Notes()
+    notes = Heard()
     replayed(config, release, notes)
-    assert notes.lines == [
+    assert notes.remarks == [
         "roles: recorded with other rules than those of this version; its rows may differ"
     ]
 
@@ -237,10 +220,10 @@ def test_other_posts_cost_what_is_new(config: Path) -> None:
     release = recorded(config)
     new = {"url": "https://board.example/1", "text": "made with Lumen Image: a kite over dunes"}
     config_over(config.parent, [*bundled_posts(), {**new, "keywords": ["lumen"]}])
-    notes = Notes()
+    notes = Heard()
     run = replayed(config, release, notes)
 
-    assert [line.partition(":")[0] for line in notes.lines] == ["collect"]
+    assert [line.partition(":")[0] for line in notes.remarks] == ["collect"]
     waiting = rows(run, "relevance", "quarantine")
     assert [row["url"] for row in waiting if row["_reason"] == "not_answered"] == [new["url"]]
     before = {row["id"]: row for row in rows(release.path.parent, "splits")}
@@ -279,7 +262,7 @@ def test_an_answer_is_forgotten_with_its_posts(config: Path) -> None:
 def test_answers_about_posts_of_x_are_not_carried(tmp_path: Path) -> None:
     """They are counted; without them their rows wait, and those of other platforms are there."""
     config = config_over(tmp_path, bundled_posts(X))
-    notes = Notes()
+    notes = Heard()
     RulesAsModel().use()
     release = build(config, runs=tmp_path / "first", with_responses=True, watch=notes)
     no_engine()
@@ -289,7 +272,7 @@ def test_answers_about_posts_of_x_are_not_carried(tmp_path: Path) -> None:
     assert carried
     assert not any(url.startswith(X) for row in carried for url in row["sources"])
     assert list(left_out) == ["may_quote"]
-    assert notes.lines == [
+    assert notes.remarks == [
         f"responses: {left_out['may_quote']} left out, may_quote: "
         "it may repeat posts that must not be passed on"
     ]

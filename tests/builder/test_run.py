@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,12 +26,11 @@ from echo_hf.builder.build import build, opened, run_until
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
-from echo_hf.engines.planner import Plan
 from echo_hf.errors import MissingExtraError, ReleaseError, RunError, SourceError
 from echo_hf.hub.release import read_release, verify_release
-from echo_hf.pipeline.progress import Unwatched
 from echo_hf.tables import OUTPUTS, Table
 from tests.engines.openai.loopback_server import Answer, closed_port, running
+from tests.progress_for_tests import Heard
 from tests.rules_as_model import KIND, RulesAsModel, bundled_posts, config_over
 
 HERE = Path(__file__).resolve().parents[1]
@@ -504,16 +503,10 @@ def test_a_first_run_says_what_it_will_ask(tmp_path: Path) -> None:
     """The plan of each stage is told before its calls, also where nothing was ever answered."""
     engine = RulesAsModel().use()
 
-    class Plans(Unwatched):
-        calls: ClassVar[dict[str, int]] = {}
-
-        def planned(self, stage: str, plan: Plan) -> None:
-            """Keeps how much is planned."""
-            self.calls[stage] = plan.calls
-
-    build(config_over(tmp_path, bundled_posts()), runs=tmp_path / "runs", watch=Plans())
+    heard = Heard()
+    build(config_over(tmp_path, bundled_posts()), runs=tmp_path / "runs", watch=heard)
     asked = Counter(request.task for request in engine.asked)
-    assert Plans.calls == dict(asked)
+    assert {name: calls for name, (calls, _) in heard.plans.items()} == dict(asked)
 
 
 def test_of_what_failed_the_release_tells_kinds_and_keys(tmp_path: Path) -> None:

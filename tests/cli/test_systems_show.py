@@ -13,16 +13,15 @@ from rich.console import Console
 from rich.table import Table
 
 from echo_hf.cli.evaluation_view import (
-    Show,
     outcome_table,
-    plan_table,
     system_table,
     what_seeds_give,
 )
-from echo_hf.reasons import NoTask, NotTabled, Outcome
+from echo_hf.cli.progress import Watch
+from echo_hf.reasons import Outcome
 from echo_hf.systems.generate import Generated, Listed, list_systems
-from echo_hf.systems.plan import Plan
-from tests.systems.runs_for_tests import entry, sha, system, task
+from echo_hf.systems.plan import Generations, Plan
+from tests.systems.runs_for_tests import entry, system, task
 
 TASKS = tuple(task(number) for number in range(1500))
 PLAN = Plan("mine", TASKS, 20, 3, 61.5, 3725.4)
@@ -49,87 +48,43 @@ def written(one: Console) -> str:
 
 def test_the_plan_says_how_many_and_for_how_much() -> None:
     """A question mark stands where nothing is known."""
-    lines = [line.split() for line in shown(plan_table([PLAN, UNKNOWN])).splitlines()[1:]]
-    assert lines == [
-        ["mine", "1,500", "20", "3", "61.50", "1:02:05"],
-        ["theirs", "0", "0", "0", "?", "?"],
+    one = console()
+    for plan in (PLAN, UNKNOWN):
+        Watch(one).started(plan.system, len(plan.todo), plan)
+    assert [" ".join(line.split()) for line in written(one).splitlines()] == [
+        "mine 1,500 to draw, 3 of them anew, 20 kept; about $61.50, about 1:02:05",
+        "theirs 0 to draw, 0 of them anew, 0 kept; about $?, about ?",
     ]
 
 
-def test_samples_that_are_left_out_are_told_with_the_reason() -> None:
-    """Counted, and with what to do."""
-    one = console()
-    Show(one).planned([PLAN], {NoTask.DEHYDRATED: 1200})
-    assert "1,200 samples left out, dehydrated: " in written(one)
-    assert "echo-hf hydrate" in written(one)
-
-
-def test_outputs_that_the_table_does_not_hold_are_told() -> None:
-    """Counted, with the reason."""
-    one = console()
-    Show(one).tabled({"mine": {NotTabled.OTHER_SETTINGS: 1200}})
-    assert written(one).startswith("mine: 1,200 outputs not in the table, other_settings: drawn")
-
-
-def test_a_rate_counts_from_when_the_system_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock of our own: two outputs in 30 seconds are 4 a minute, whatever came before."""
+def test_what_a_system_gave_is_told_with_rate_and_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock of our own: two outputs in 30 seconds are 4 a minute."""
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    one = console()
-    with Show(one) as show:
-        show.planned([PLAN, replace(UNKNOWN, todo=TASKS[:1])], {})
-        now[0] += 15
-        show.drawn("mine", entry(0, outcome=Outcome.OK, image=sha(b""), cost_usd=0.25))
-        now[0] += 15
-        show.drawn("mine", entry(1, cost_usd=0.5))
-        show.finished("mine", None)
-        now[0] += 60
-        show.drawn("theirs", entry(0))
-        show.finished("theirs", "no\nkey")
-    assert written(one).splitlines()[-5:] == [
-        "mine: 2 of 1,500, 1 ok, 1 refused (4 a minute), $0.75",
-        "mine: 1 ok, 1 refused (4 a minute), $0.75",
-        "theirs: 1 of 1, 1 refused (1 a minute)",
-        "theirs: 1 refused (1 a minute)",
-        "theirs was stopped",
+    given, one = Generations("mine"), console()
+    with Watch(one) as watch:
+        watch.started("mine", len(PLAN.todo), PLAN)
+        for number, cost_usd in enumerate((0.25, 0.5)):
+            now[0] += 15
+            given.entries.append(entry(number, cost_usd=cost_usd))
+            watch.advanced("mine", len(given.entries), given)
+        watch.finished(given)
+    assert [line.strip() for line in written(one).splitlines()[-2:]] == [
+        "2 of 1,500: mine: 2 refused (4 a minute), $0.75",
+        "mine: 2 refused (4 a minute), $0.75",
     ]
 
 
 def test_failures_are_told_by_code_with_an_example() -> None:
     """So that nobody has to open a table to see why all of a system failed."""
-    one = console()
-    with Show(one) as show:
-        show.planned([PLAN], {})
-        for number, code in enumerate(("no_file", "timeout", "no_file")):
-            failed = {"outcome": Outcome.FAILED, "code": code, "text": f"{code}\n{number}"}
-            show.drawn("mine", entry(number, **failed))
-        show.finished("mine", None)
-    assert written(one).splitlines()[-2:] == [
-        "  2 failed, no_file: no_file 0",
-        "  1 failed, timeout: timeout 1",
+    given = Generations("mine")
+    for number, code in enumerate(("no_file", "timeout", "no_file")):
+        failed = {"outcome": Outcome.FAILED, "code": code, "text": f"{code} {number}"}
+        given.entries.append(entry(number, **failed))
+    assert list(given.failures()) == [
+        "mine: 2 failed, no_file: no_file 0",
+        "mine: 1 failed, timeout: timeout 1",
     ]
-
-
-def test_a_system_with_nothing_to_do_says_nothing() -> None:
-    """And one that could not begin says so; the command's error says why."""
-    one = console()
-    show = Show(one)
-    show.finished("mine", None)
-    show.finished("theirs", "no key")
-    assert written(one) == "theirs was stopped\n"
-
-
-def test_a_terminal_gets_a_bar_that_goes_away() -> None:
-    """It is stopped for every line, and when all is over."""
-    one = console(force_terminal=True)
-    with Show(one) as show:
-        show.planned([PLAN], {})
-        show.drawn("mine", entry(0))
-        show.stopping("mine", 3)
-        show.drawn("mine", entry(1))
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written(one))
-    assert "mine: stopping; 3 under way are waited for and kept" in text
-    assert written(one).count("\x1b[?25l") == written(one).count("\x1b[?25h") > 0
 
 
 def test_outcomes_have_a_column_only_when_there_are_some() -> None:

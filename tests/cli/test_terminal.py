@@ -10,7 +10,7 @@ import pytest
 from datasets import Dataset, Features
 from rich.console import Console
 
-from echo_hf.cli.progress import Watch, calls, fetches, places
+from echo_hf.cli.progress import Watch, places
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import Plan
@@ -36,7 +36,7 @@ from echo_hf.tables import POSTS
 )
 def test_calls_are_told_whatever_is_known_of_them(stats: FillStats, expected: str) -> None:
     """No calls, no tokens and no price are no reason to fail."""
-    assert calls(stats) == expected
+    assert str(stats) == expected
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -44,11 +44,11 @@ def test_the_cursor_comes_back_after_a_mistake(terminal: bool) -> None:
     """A bar that is shown when an error ends the run is taken away."""
     out = io.StringIO()
     watch = Watch(Console(file=out, force_terminal=terminal, width=100))
-    watch.planned("relevance", Plan(requests=3))
+    watch.started("relevance", 3, Plan(requests=3))
 
     def run_into_a_mistake() -> None:
         with watch:
-            watch.called(FillStats(calls=1))
+            watch.advanced("relevance", 1, FillStats(calls=1))
             raise ValueError("stop")
 
     with pytest.raises(ValueError, match="stop"):
@@ -62,17 +62,17 @@ def test_fetches_are_told_with_what_was_lost() -> None:
     lost = Counter({Unfetched.GONE: 2, Unfetched.TIMEOUT: 1})
     stats = FetchStats(1010, known=7, fetched=1000, reasons=lost, seconds=50.0)
 
-    assert fetches(stats) == "1,000 pictures (20/s), 7 known before, 2 gone, 1 timeout"
-    assert fetches(FetchStats(0)) == "0 pictures (0/s), 0 known before"
+    assert str(stats) == "1,000 pictures (20/s), 7 known before, 2 gone, 1 timeout"
+    assert str(FetchStats(0)) == "0 pictures (0/s), 0 known before"
 
 
 def test_each_kind_of_work_has_a_bar_of_its_own() -> None:
     """The bar of the pictures ends before that of the comparisons begins, and both are shown."""
     out = io.StringIO()
     with Watch(Console(file=out, force_terminal=True, width=100)) as watch:
-        watch.fetched(FetchStats(2, fetched=1))
-        watch.fetched(FetchStats(2, fetched=2))
-        watch.compared(1, 9)
+        watch.advanced("pictures", 1, FetchStats(2, fetched=1), 2)
+        watch.advanced("pictures", 2, FetchStats(2, fetched=2), 2)
+        watch.advanced("compared", 1, "looked at", 9)
 
     assert out.getvalue().count("\x1b[?25l") == out.getvalue().count("\x1b[?25h") == 2
     assert "2/2" in out.getvalue()
@@ -83,7 +83,7 @@ def test_a_plan_is_told_with_its_price() -> None:
     """Calls, tokens and, where the engine has a price, dollars are known before they are spent."""
     out = io.StringIO()
     plan = Plan(requests=12, stored=2, prompt_tokens=3_000_000, usd_per_million_prompt_tokens=0.5)
-    Watch(Console(file=out, width=200)).planned("extract", plan)
+    Watch(Console(file=out, width=200)).started("extract", plan.calls, plan)
 
     assert "10 calls to make, 2 answered before" in out.getvalue()
     assert "$1.50" in out.getvalue()

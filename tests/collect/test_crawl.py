@@ -18,13 +18,13 @@ from echo_hf.collect.crawl_answers import stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
 from echo_hf.collect.platforms.base import Answer, Question, Tariff, Window
 from echo_hf.collect.query_plan import planned, uncovered
-from echo_hf.collect.seen_posts import TOMBSTONES, add_tombstones
 from echo_hf.collect.sources.base import Post
+from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones
 from echo_hf.config.collection import Budget, Phase, Search
 from echo_hf.errors import ConfigError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
-from tests.collect.platforms.crawling import HURRIED, Listener, collected, config_of, crawled
+from tests.collect.platforms.crawling import HURRIED, collected, config_of, crawled
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import (
     FIRST_DAY,
@@ -36,6 +36,7 @@ from tests.collect.platforms.simulated import (
     SimulatedSource,
     World,
 )
+from tests.progress_for_tests import Heard
 
 
 def world_of(parents: dict[str, str | None], found: Sequence[str]) -> World:
@@ -62,7 +63,7 @@ class TestWhatIsFound:
         """Over pages, limits, and windows that overlap; the world's own flood says what is."""
         world = World.of(2000, seed=0)
         service = serve(world, limit_each=17)
-        watch = Listener()
+        watch = Heard()
         stats = crawled(tmp_path / "run", config_of(), watch)
         found = collected(tmp_path / "run")
 
@@ -71,7 +72,8 @@ class TestWhatIsFound:
         assert stats.end is CrawlEnd.NOTHING_LEFT
         assert (stats.waits, len(watch.waited)) == (service.limited, service.limited)
         assert stats.spent.requests == service.requests - service.limited
-        assert watch.rounds == sorted(watch.rounds)
+        rounds = [progress.round for _, _, progress, _ in watch.steps]
+        assert rounds == sorted(rounds)
 
     def test_terms_are_those_of_the_search_and_replies_have_none(
         self, serve: Serve, tmp_path: Path
@@ -155,9 +157,7 @@ class TestWhatIsFound:
 
         world = world_of({"p0": None, "p1": "p0", "p2": "p1", "p3": "p2"}, found)
         service = serve(world)
-        crawl_posts(
-            config_of(), RunFolder(tmp_path / "run"), Listener(), make=lambda _: Conversing()
-        )
+        crawl_posts(config_of(), RunFolder(tmp_path / "run"), Heard(), make=lambda _: Conversing())
 
         assert set(collected(tmp_path / "run")) == set(world.posts)
         assert [path for path in service.answered if "thread" in path] == ["/thread?ids=p0"]
@@ -187,9 +187,7 @@ class TestWhatIsFound:
         world = world_of({"p0": None, **replies, "p50": "p3"}, found=list(replies)[5:])
         service = serve(world)
         config = config_of()
-        stats = crawl_posts(
-            config, RunFolder(tmp_path / "run"), Listener(), make=lambda _: Threaded()
-        )
+        stats = crawl_posts(config, RunFolder(tmp_path / "run"), Heard(), make=lambda _: Threaded())
 
         assert set(collected(tmp_path / "run")) == set(world.posts)
         assert [path for path in service.answered if "thread" in path] == [
@@ -264,7 +262,7 @@ class TestTroubles:
         """Three times a page, three questions in a row; then it is the platform."""
         service = serve(world_of({"p0": None}, found=["p0"]))
         service.faults["/"] = 500
-        watch = Listener()
+        watch = Heard()
         stats = crawled(tmp_path / "run", config_of(), watch)
 
         assert (stats.end, service.requests) == (CrawlEnd.OUT_OF_REACH, 3 * 3)
@@ -287,7 +285,7 @@ class TestTroubles:
         """Nobody sits before a terminal for a day; the next run goes on."""
         service = serve(world_of({"p0": None}, found=["p0"]))
         service.faults["/"], service.said = 429, {"reset_after": 90_000}
-        watch = Listener()
+        watch = Heard()
         stats = crawled(tmp_path / "run", config_of(), watch)
 
         assert (stats.end, service.requests) == (CrawlEnd.TOLD_TO_WAIT, 1)
@@ -305,7 +303,7 @@ class TestTroubles:
             phases=(Phase(terms=("lumen",), window="1d", days=1),), budget=Budget(posts=9)
         )
         with CrawlLedger(tmp_path / "collected.sqlite") as ledger:
-            crawl = Crawl(Circle(), SimulatedSource(), search, ledger, Listener(), HURRIED)
+            crawl = Crawl(Circle(), SimulatedSource(), search, ledger, Heard(), HURRIED)
             end = crawl.run(FIRST_DAY.date(), FIRST_DAY + datetime.timedelta(days=3))
 
         assert end is CrawlEnd.NOTHING_LEFT
@@ -384,7 +382,7 @@ class TestLimits:
             CrawlLedger(tmp_path / "collected.sqlite") as ledger,
             pytest.raises(ConfigError, match=r"budget.usd is 3.0.*expected budget.posts"),
         ):
-            Crawl(Unpriced(), SimulatedSource(), search, ledger, Listener(), HURRIED)
+            Crawl(Unpriced(), SimulatedSource(), search, ledger, Heard(), HURRIED)
 
 
 class TestGoingOn:
@@ -432,7 +430,7 @@ def test_a_million_claimed_replies_are_asked_for_once(tmp_path: Path) -> None:
 
     search = Search(phases=(Phase(terms=("lumen",), window="1d", days=1),))
     with CrawlLedger(tmp_path / "collected.sqlite") as ledger:
-        crawl = Crawl(Boastful(), SimulatedSource(), search, ledger, Listener(), HURRIED)
+        crawl = Crawl(Boastful(), SimulatedSource(), search, ledger, Heard(), HURRIED)
         assert crawl.run(FIRST_DAY.date(), FIRST_DAY + datetime.timedelta(days=3)) is (
             CrawlEnd.NOTHING_LEFT
         )

@@ -19,8 +19,9 @@ from echo_hf.config.loading import Config, parse_config
 from echo_hf.errors import PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
-from tests.collect.platforms.crawling import HURRIED, Listener
+from tests.collect.platforms.crawling import HURRIED
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, Simulated, SimulatedSource
+from tests.progress_for_tests import Heard
 
 PHASE = {"days": 1, "window": "1d", "terms": ["lumen"]}
 PAGE = Answer('{"posts": []}')
@@ -66,7 +67,7 @@ def two_platforms() -> Config:
 
 def crawled(root: Path, *platforms: Named) -> Any:
     """Crawls both, and gives what was told and how each ended, as it is written down."""
-    made, watch = {one.name: one for one in platforms}, Listener()
+    made, watch = {one.name: one for one in platforms}, Heard()
     crawl_posts(two_platforms(), RunFolder(root), watch, patience=HURRIED, make=made.__getitem__)
     written = json.loads((root / STATS).read_text())
     return watch.remarks, {name: stats["end"] for name, stats in written.items()}
@@ -126,7 +127,7 @@ class TestTermsThatAreTakenOut:
         platform = Named(NAME, dataclasses.replace(PAGE, posts=1))
         search = Search(phases=(phase,), budget=Budget(posts=posts))
         with CrawlLedger(root / LEDGER) as ledger:
-            crawl = Crawl(platform, SimulatedSource(), search, ledger, Listener(), HURRIED)
+            crawl = Crawl(platform, SimulatedSource(), search, ledger, Heard(), HURRIED)
             end = crawl.run(FIRST_DAY.date(), self.NOW)
         return {question.about[0] for question in platform.asked}, end
 

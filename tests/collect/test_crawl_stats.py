@@ -10,27 +10,17 @@ import pytest
 from rich.console import Console
 
 from echo_hf.builder.build import run_until
-from echo_hf.cli.posts_view import CrawlWatch, asked, found, show_crawled
+from echo_hf.cli.posts_view import found, show_crawled
+from echo_hf.cli.progress import Watch
 from echo_hf.collect.crawl import CrawlProgress
 from echo_hf.collect.crawl_ledger import Spent
 from echo_hf.errors import SourceError
-from echo_hf.pipeline.progress import Unwatched
-from tests.collect.platforms.crawling import Listener, config_of, crawled
+from tests.collect.platforms.crawling import config_of, crawled
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, World
+from tests.progress_for_tests import Heard
 
 ONE_DAY = [{"days": 1, "window": "1d", "terms": ["lumen"]}]
-
-
-class Remarks(Unwatched):
-    """Remembers what a run notices."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def noticed(self, remark: str) -> None:
-        """Remembers it."""
-        self.said.append(remark)
 
 
 @pytest.fixture
@@ -85,10 +75,10 @@ def test_what_a_platform_says_is_shown_as_plain_text(
     """Errors may quote a stranger: no markup, no control characters."""
     serve(world)
     console = Console(file=io.StringIO(), width=200, force_terminal=True)
-    with CrawlWatch(console) as watch:
+    with Watch(console) as watch:
         watch.noticed("x: [red]a\x1b[2Jb\u202e")
         watch.waits("x", 60)
-        watch.crawled(CrawlProgress("x", requests=1, posts=2, seconds=1.0))
+        watch.advanced("x", 1, CrawlProgress("x", requests=1, posts=2, seconds=1.0))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
 
     assert "[red]a" in shown
@@ -100,7 +90,7 @@ def test_what_a_platform_says_is_shown_as_plain_text(
 def test_unknown_prices_are_not_counted_as_nothing() -> None:
     """What is known stands there, and how many pages are not in it."""
     spent = Spent(requests=3, posts=270, cost_usd=1.0, unpriced=2, by_replies=0)
-    line = asked(CrawlProgress("x", 3, 270, round=2, seconds=2.0, spent=spent))
+    line = str(CrawlProgress("x", 3, 270, round=2, seconds=2.0, spent=spent))
 
     assert line == (
         "x: round 2 of replies, 3 requests, 270 posts (135/s), "
@@ -114,11 +104,11 @@ def test_a_build_reads_what_is_there_and_says_what_is_open(serve: Serve, tmp_pat
     config = config_of(budget={"posts": 100})
     with pytest.raises(SourceError, match=r"has to be asked for first, by `echo-hf collect`"):
         run_until(config, "collect", runs=tmp_path)
-    crawled(tmp_path / config.name, config, Listener())
-    requests, watch = service.requests, Remarks()
+    crawled(tmp_path / config.name, config, Heard())
+    requests, watch = service.requests, Heard()
     (result,) = run_until(config, "collect", runs=tmp_path, watch=watch)
 
     assert len(result.dataset) > 0
     assert service.requests == requests
-    assert len(watch.said) == 1
-    assert "questions are open: `echo-hf collect` goes on" in watch.said[0]
+    assert len(watch.remarks) == 1
+    assert "questions are open: `echo-hf collect` goes on" in watch.remarks[0]

@@ -14,8 +14,9 @@ from echo_hf.collect.crawl_ledger import CrawlLedger
 from echo_hf.collect.platforms.base import Answer, Question
 from echo_hf.config.collection import Expand, Phase, Search
 from echo_hf.reasons import CrawlEnd
-from tests.collect.platforms.crawling import HURRIED, Listener
+from tests.collect.platforms.crawling import HURRIED
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, Simulated, SimulatedSource
+from tests.progress_for_tests import Heard
 
 SEARCH = Search(phases=(Phase(terms=("lumen",), window="1d", days=1),), expand=Expand(rounds=0))
 Page = Callable[[str | None], Answer]
@@ -41,7 +42,7 @@ def pages_asked(page: Page, root: Path) -> tuple[int, CrawlStats]:
     """How many pages a crawl of one question asks for."""
     platform = Paged(page)
     with CrawlLedger(root / "collected.sqlite") as ledger:
-        crawl = Crawl(platform, SimulatedSource(), SEARCH, ledger, Listener(), HURRIED)
+        crawl = Crawl(platform, SimulatedSource(), SEARCH, ledger, Heard(), HURRIED)
         end = crawl.run(FIRST_DAY.date(), FIRST_DAY + datetime.timedelta(days=3))
         return platform.asked, crawl_stats(ledger, NAME, end)
 

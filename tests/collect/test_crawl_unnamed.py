@@ -11,9 +11,9 @@ import pytest
 from echo_hf.collect.crawl_ledger import LEDGER, Asked, CrawlLedger, QuestionState
 from echo_hf.collect.platforms.base import Answer, Kind, Question
 from echo_hf.collect.platforms.x import X
-from echo_hf.collect.seen_posts import TOMBSTONES, add_tombstones, read_tombstones
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.takedown import forget_names
+from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones, read_tombstones
 from echo_hf.reasons import CrawlEnd
 from tests.collect.platforms.crawling import collected, config_of, crawled
 from tests.collect.platforms.serving import Serve

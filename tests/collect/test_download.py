@@ -17,10 +17,9 @@ from PIL import Image
 
 from echo_hf.builder.build import run_until
 from echo_hf.collect.download import Download
-from echo_hf.collect.fetch import FetchStats
 from echo_hf.config.systems import shipped_config
 from echo_hf.images.store import PictureStore
-from echo_hf.pipeline.progress import Unwatched
+from echo_hf.pipeline.progress import NullProgress
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import THREADS
@@ -28,25 +27,10 @@ from tests.collect.fetching import BLUE, RED, digest_of, policy_for
 from tests.collect.pictures_like_posts import photograph, with_words
 from tests.collect.server_for_tests import PictureServer
 from tests.pictures_for_tests import encoded
+from tests.progress_for_tests import Heard
 
 Row = dict[str, Any]
 PHOTOGRAPH = encoded(photograph(1), "PNG")
-
-
-class Listening(Unwatched):
-    """Remembers how far fetching and comparing were."""
-
-    def __init__(self) -> None:
-        self.fetches: list[tuple[int, int]] = []
-        self.looks: list[tuple[int, int]] = []
-
-    def fetched(self, stats: FetchStats) -> None:
-        """Keeps how many addresses are settled, of how many."""
-        self.fetches.append((stats.done, stats.total))
-
-    def compared(self, done: int, total: int) -> None:
-        """Keeps how many pictures were looked at, of how many."""
-        self.looks.append((done, total))
 
 
 @pytest.fixture
@@ -92,13 +76,13 @@ def download(
     server: PictureServer,
     store: PictureStore,
     dataset: Dataset,
-    watch: Unwatched | None = None,
+    watch: NullProgress | None = None,
     **options: Any,
 ) -> StageResult:
     """What the stage makes of threads, as a pipeline runs it."""
     offline = options.pop("offline", False)
     stage = Download(store, options.pop("fetch", True), policy_for(server, **options))
-    stage = stage.prepared(dataset, offline=offline, watch=watch or Unwatched())
+    stage = stage.prepared(dataset, offline=offline, watch=watch or NullProgress())
     return run_stage(stage, dataset)
 
 
@@ -120,7 +104,7 @@ def test_what_is_named_by_address_gets_its_digest(
     dataset = threads(
         [picture(red, alt_text="a red sheet")], [picture(f"{red}#b")], [picture(red, "0" * 64)]
     )
-    result = download(server, store, dataset, watch := Listening())
+    result = download(server, store, dataset, watch := Heard())
 
     assert [[one["sha256"] for one in some] for some in shown(result)] == [
         [digest_of(RED)],
@@ -130,8 +114,8 @@ def test_what_is_named_by_address_gets_its_digest(
     assert shown(result)[0][0]["alt_text"] == "a red sheet"
     assert store.open(digest_of(RED)) == RED
     assert server.asked == {"/red": 1}
-    assert watch.fetches == [(1, 1)]
-    assert watch.looks[-1] == (2, 2)
+    pictures, *_, compared = [(what, done, total) for what, done, _, total in watch.steps]
+    assert (pictures, compared) == (("pictures", 1, 1), ("compared", 2, 2))
 
 
 def test_what_cannot_be_had_is_a_reason(server: PictureServer, store: PictureStore) -> None:
@@ -243,7 +227,7 @@ def test_the_digest_follows_what_was_fetched(server: PictureServer, store: Pictu
     dataset = threads([picture(server.says("/late", 503, 503, then=RED))])
     digests = [stage.digest()]
     for _ in range(3):
-        stage.prepared(dataset, offline=False, watch=Unwatched())
+        stage.prepared(dataset, offline=False, watch=NullProgress())
         digests.append(stage.digest())
 
     assert len(set(digests)) == 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,10 @@ from echo_hf.config.loading import Config
 from echo_hf.errors import PlatformError, RunError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Missing, RefreshEnd
-from tests.collect.platforms.crawling import HURRIED, Listener, config_of
+from tests.collect.platforms.crawling import HURRIED, config_of
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import HOST, NAME, Service, Simulated, World, path_of
+from tests.progress_for_tests import Heard
 
 AT_ONCE = 7
 NOW = datetime.timedelta(0)
@@ -61,25 +61,6 @@ class Local(Honest):
         return int(url.rpartition("p")[2]) % 2 == 0
 
 
-@dataclass
-class Told:
-    """Remembers what it is told."""
-
-    steps: list[tuple[int, int, int]] = field(default_factory=list)
-    waited: int = 0
-
-    def refreshed(self, platform: str, done: int, total: int, gone: int) -> None:
-        """Remembers how far it is."""
-        assert platform == NAME
-        self.steps.append((done, total, gone))
-
-    def waits(self, platform: str, seconds: float) -> None:
-        """Counts."""
-        assert platform == NAME
-        assert seconds >= 0
-        self.waited += 1
-
-
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """Folder of runs."""
@@ -91,17 +72,17 @@ def crawled(serve: Serve, runs: Path) -> tuple[Service, Config, list[str]]:
     """A crawl of a small platform, collected: its server, the config, the addresses of posts."""
     service = serve(World.of(120, seed=3))
     config = config_of()
-    crawl_posts(config, RunFolder(runs / config.name), Listener(), patience=HURRIED)
+    crawl_posts(config, RunFolder(runs / config.name), Heard(), patience=HURRIED)
     run_until(config, "collect", runs=runs)
     kept = pq.read_table(runs / config.name / "stages" / "collect" / "kept.parquet")
     return service, config, kept["url"].to_pylist()
 
 
-def asked(config: Config, runs: Path, watch: Told | None = None, **more: Any) -> Refresh:
+def asked(config: Config, runs: Path, watch: Heard | None = None, **more: Any) -> Refresh:
     """One refresh."""
     make = more.pop("platform", Honest)
     given = {"patience": HURRIED, **more}
-    return refresh(config, watch or Told(), runs=runs, make=lambda _: make(), **given)
+    return refresh(config, watch or Heard(), runs=runs, make=lambda _: make(), **given)
 
 
 def names(urls: Sequence[str]) -> set[str]:
@@ -116,16 +97,17 @@ def test_what_is_deleted_is_found_in_batches(crawled: Crawled, runs: Path) -> No
     """Exactly those, each asked about once, and the record says when."""
     service, config, urls = crawled
     service.world.deleted |= {"p1", "p7", *sorted(names(urls))[:5]}
-    watch = Told()
+    watch = Heard()
     (one,) = asked(config, runs, watch).platforms
 
     assert names(list(one.gone)) == service.world.deleted & names(urls)
     assert set(one.gone.values()) == {"deleted"}
     assert (one.posts, one.asked, one.fresh, one.left) == (len(urls), len(urls), 0, 0)
-    assert [done for done, *_ in watch.steps] == [
+    assert [done for _, done, *_ in watch.steps] == [
         min(at + AT_ONCE, len(urls)) for at in range(0, len(urls), AT_ONCE)
     ]
-    assert watch.steps[-1] == (len(urls), len(urls), len(one.gone))
+    gone = f"{NAME}: {len(one.gone):,} posts are gone"
+    assert watch.steps[-1] == (NAME, len(urls), gone, len(urls))
 
 
 def test_a_post_is_not_asked_about_twice_in_a_day(crawled: Crawled, runs: Path) -> None:
@@ -169,10 +151,10 @@ def test_limits_are_waited_for(serve: Serve, runs: Path, crawled: Crawled) -> No
     _, config, urls = crawled
     service = serve(World.of(120, seed=3), limit_each=3)
     service.world.deleted |= names(urls[:3])
-    watch = Told()
+    watch = Heard()
     (one,) = asked(config, runs, watch).platforms
 
-    assert watch.waited == service.limited > 0
+    assert len(watch.waited) == service.limited > 0
     assert (one.asked, len(one.gone)) == (len(urls), 3)
     hasty = Patience(attempts=1, longest_wait_s=0.001)
     (left,) = asked(config, runs, patience=hasty, older_than=NOW).platforms

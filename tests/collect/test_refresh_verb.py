@@ -13,9 +13,10 @@ from echo_hf.cli import app
 from echo_hf.collect.crawl import crawl_posts
 from echo_hf.errors import RunError
 from echo_hf.pipeline.run_folder import RunFolder
-from tests.collect.platforms.crawling import HURRIED, Listener, config_of
+from tests.collect.platforms.crawling import HURRIED, config_of
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import ENTRY_POINTS, World
+from tests.progress_for_tests import Heard
 
 HONEST = ENTRY_POINTS.replace(
     "tests.collect.platforms.simulated:Simulated\n", "tests.collect.test_refresh:Honest\n"
@@ -28,7 +29,7 @@ def test_it_asks_and_forgets_when_told_to(serve: Serve, tmp_path: Path) -> None:
     about.write_text(HONEST)
     service, config, runs = serve(World.of(60, seed=1)), config_of(), tmp_path / "runs"
     folder = RunFolder(runs / config.name)
-    crawl_posts(config, folder, Listener(), patience=HURRIED)
+    crawl_posts(config, folder, Heard(), patience=HURRIED)
     run_until(config, "collect", runs=runs)
     file = tmp_path / "c.yaml"
     file.write_text(yaml.safe_dump(config.model_dump(mode="json", exclude_unset=True)))

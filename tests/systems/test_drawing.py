@@ -15,38 +15,34 @@ from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, Task
 from echo_hf.systems.journal import Entry, Journal
-from echo_hf.systems.plan import Unwatched
+from echo_hf.systems.plan import Generations
 from echo_hf.systems.runner import MOST_FAILURES_IN_A_ROW, Drawing
+from tests.progress_for_tests import Heard
 from tests.systems.runs_for_tests import Acting, drawn_for, entry, png, sha, task
 
 PATIENCE_S = 30
 TASKS = [task(number) for number in range(12)]
 
 
-class Watching(Unwatched):
-    """Remembers what it was told; may be told to raise."""
+class Watching(Heard):
+    """May raise when it is told of an output."""
 
     def __init__(self, raises: Callable[[Entry], None] = lambda _: None) -> None:
+        super().__init__()
         self.raises = raises
-        self.outcomes: list[tuple[str, str]] = []
-        self.waited_for: list[int] = []
 
-    def drawn(self, system: str, entry: Entry) -> None:
+    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
         """An output is known."""
-        del system
-        self.outcomes.append((entry.sample_id, entry.outcome))
-        self.raises(entry)
-
-    def stopping(self, system: str, running: int) -> None:
-        """So many are waited for."""
-        del system
-        self.waited_for.append(running)
+        super().advanced(what, done, stats, total)
+        assert isinstance(stats, Generations)
+        self.raises(stats.entries[-1])
 
 
 def drawing(root: Path, acting: Acting, limits: Limits | None = None) -> Drawing:
     """A system at work in a run."""
     journal, pictures = Journal(root, "mine"), PictureStore(root / "pictures")
-    return Drawing(acting, journal, pictures, limits or Limits(), "s", Watching())
+    given = Generations("mine")
+    return Drawing(acting, journal, pictures, limits or Limits(), "s", Watching(), given)
 
 
 def kept(root: Path) -> dict[str, Entry]:
@@ -231,8 +227,9 @@ def test_an_interruption_loses_nothing_that_came(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         at_work.run(TASKS[:2])
     assert set(kept(tmp_path)) == {"s0", "s1"}
-    assert watch.waited_for == [1]
-    assert watch.outcomes == [("s0", "ok"), ("s1", "ok")]
+    assert watch.remarks == ["mine: stopping; 1 under way are waited for and kept"]
+    given = at_work.given.entries
+    assert [(one.sample_id, one.outcome) for one in given] == [("s0", "ok"), ("s1", "ok")]
 
 
 def test_a_task_that_is_cut_short_has_not_failed(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from echo_hf._infra.file_lock import held
+from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, by_person, standing
 from echo_hf.apps.page import AskedPage, Place, ShownPictures, answer_of, check_installed, serve
 from echo_hf.apps.people import People, check_reachable, people_of
@@ -118,9 +118,8 @@ def _write(root: Path, rows: list[Row], before: pa.Table | None) -> None:
     if (before is None and not rows) or table == before:
         return
     path = root / f"{HUMAN.name}.parquet"
-    partial = path.with_name(f".{path.name}.partial")
-    pq.write_table(table, partial)
-    partial.replace(path)
+    with replaced_file(path) as partial:
+        pq.write_table(table, partial)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from echo_hf._infra.file_lock import held
+from echo_hf._infra.atomic import held
 from echo_hf.apps.events import (
     EVENTS_FILE,
     Event,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic_dir import complete
+from echo_hf._infra.atomic import complete
 from echo_hf.apps.page import (
     ROUTE,
     AskedPage,

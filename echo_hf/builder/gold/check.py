@@ -38,7 +38,7 @@ from echo_hf.engines.base import Engine, engine_names
 from echo_hf.errors import ConfigError, GoldError, StageError, unknown
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import plan
-from echo_hf.pipeline.progress import Unwatched, Watcher
+from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.result import FillStats, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage
@@ -193,7 +193,7 @@ def check_engine(
     errors: bool = False,
     runs: Path | str = RUNS,
     offline: bool = False,
-    watch: Watcher | None = None,
+    watch: ProgressListener | None = None,
 ) -> CheckResult:
     """Checks how well an engine does each stage, given input without mistakes.
 
@@ -228,8 +228,8 @@ def check_engine(
         closing(folder.store()) as store,
     ):
         _check_engines(setting.config, chosen, engines)
-        given, threads = _material(setting, every, half, folder, watch or Unwatched())
-        asking = _Asking(given, engines, store, folder, offline, watch or Unwatched(), errors)
+        given, threads = _material(setting, every, half, folder, watch or NullProgress())
+        asking = _Asking(given, engines, store, folder, offline, watch or NullProgress(), errors)
         checked = tuple(asking.check(stage) for stage in chosen)
     notes = (*not_checked(given.gold, half, stages), *left_out(given, chosen))
     digest = _digest(given.gold)
@@ -244,7 +244,7 @@ class _Asking:
     store: Store
     folder: RunFolder
     offline: bool
-    watch: Watcher
+    watch: ProgressListener
     errors: bool
 
     def check(self, name: str) -> StageCheck:
@@ -271,14 +271,15 @@ class _Asking:
 
     def _run(self, stage: ModelStage, read: Dataset, engine: Engine) -> StageResult:
         if engine.stored and not self.offline:
-            self.watch.planned(stage.name, plan(stage, read, engine, self.store))
+            asked = plan(stage, read, engine, self.store)
+            self.watch.started(stage.name, asked.calls, asked)
         result = run_stage(
             stage,
             read,
             engine=engine,
             store=self.store,
             offline=self.offline,
-            progress=self.watch.called,
+            progress=lambda stats: self.watch.advanced(stage.name, stats.calls, stats),
         )
         self.watch.finished(_without_places(result))
         return result
@@ -309,7 +310,7 @@ def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> N
 
 
 def _material(
-    setting: Setting, every: Gold, half: str, folder: RunFolder, watch: Watcher
+    setting: Setting, every: Gold, half: str, folder: RunFolder, watch: ProgressListener
 ) -> tuple[Material, int]:
     posts = read_posts(setting.posts, addresses_of(every), folder.pictures)
     watch.finished(posts.read)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from echo_hf._infra.atomic_dir import replaced_whole
+from echo_hf._infra.atomic import replaced_whole
 from echo_hf.builder.build import RUNS, opened
 from echo_hf.builder.gold.consistency import check_agreement
 from echo_hf.builder.gold.folder import Digests, GoldPosts, read_gold, read_posts

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from echo_hf._infra.atomic import replaced_file
 from echo_hf.collect.fields import Fields, read_moment
 from echo_hf.collect.platforms.access import (
     check_answer,
@@ -177,13 +178,11 @@ def read_private(path: Path) -> str | None:
 
 def write_private(path: Path, text: str) -> None:
     """Writes a file that nobody else can read; without a place for it, nothing is kept."""
-    fresh = path.with_suffix(f".{os.getpid()}")
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh.unlink(missing_ok=True)
-        fresh.touch(mode=0o600, exist_ok=False)
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
+        with replaced_file(path) as fresh:
+            fresh.touch(mode=0o600, exist_ok=False)
+            fresh.write_text(text, encoding="utf-8")
 
 
 # `until` is exclusive, and several posts may be of one moment.

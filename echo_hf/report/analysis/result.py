@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
+from echo_hf._infra.atomic import replaced_file
 from echo_hf.errors import RunError
 from echo_hf.reasons import NotAnalyzed, Unscored
 
@@ -489,12 +489,9 @@ def write_analysis(path: Path, analysis: Analysis) -> Path:
         ensure_ascii=False,
         allow_nan=False,
     )
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # `forget` knows this name
-    try:
+    with replaced_file(path) as partial:
         partial.write_text(text + "\n", "utf-8")
-        return partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    return path
 
 
 def read_analysis(path: Path) -> Analysis | None:

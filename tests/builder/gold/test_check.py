@@ -24,6 +24,7 @@ from tests.builder.gold.gold_for_tests import (
     write_gold,
     write_lines,
 )
+from tests.progress_for_tests import Heard
 
 READER = EngineChoice(kind="gold_reader")
 RULES = EngineChoice(kind="rules")
@@ -347,21 +348,7 @@ def test_what_is_misspelt_is_named(tmp_path: Path) -> None:
 
 def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) -> None:
     """A watcher hears counts, and no address of a post that an engine failed on."""
-    from echo_hf.pipeline.progress import Unwatched
-    from echo_hf.pipeline.result import FillStats, StageResult
-
-    class Listening(Unwatched):
-        """Remembers what it is told."""
-
-        def __init__(self) -> None:
-            self.results: list[StageResult] = []
-            self.calls: list[FillStats] = []
-
-        def finished(self, result: StageResult) -> None:
-            """Keeps a result."""
-            self.results.append(result)
-
-    unanswered, answered = Listening(), Listening()
+    unanswered, answered = Heard(), Heard()
     check_engine(engine=READER, offline=True, runs=tmp_path, watch=unanswered)
     check_engine(engine=READER, runs=tmp_path, watch=answered)
 

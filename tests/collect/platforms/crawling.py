@@ -16,6 +16,7 @@ from echo_hf.collect.sources.base import make_source
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.pipeline.run_folder import RunFolder
 from tests.collect.platforms.simulated import FIRST_DAY, NAME, TERMS
+from tests.progress_for_tests import Heard
 
 LAST_DAY = (FIRST_DAY + datetime.timedelta(days=20)).date()
 PHASES = [
@@ -39,31 +40,9 @@ def config_of(**search: Any) -> Config:
     )
 
 
-class Listener:
-    """Remembers what it is told."""
-
-    def __init__(self) -> None:
-        self.rounds: list[int] = []
-        self.waited: list[float] = []
-        self.remarks: list[str] = []
-
-    def crawled(self, progress: Any) -> None:
-        """Remembers the round."""
-        self.rounds.append(progress.round)
-
-    def waits(self, platform: str, seconds: float) -> None:
-        """Remembers the wait."""
-        del platform
-        self.waited.append(seconds)
-
-    def noticed(self, remark: str) -> None:
-        """Remembers the remark."""
-        self.remarks.append(remark)
-
-
-def crawled(root: Path, config: Config, watch: Listener | None = None) -> CrawlStats:
+def crawled(root: Path, config: Config, watch: Heard | None = None) -> CrawlStats:
     """One run of a crawl."""
-    (stats,) = crawl_posts(config, RunFolder(root), watch or Listener(), patience=HURRIED)
+    (stats,) = crawl_posts(config, RunFolder(root), watch or Heard(), patience=HURRIED)
     return stats
 
 

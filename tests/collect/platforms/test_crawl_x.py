@@ -13,8 +13,8 @@ from echo_hf.collect.platforms.x import X
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
-from tests.collect.platforms.crawling import Listener
 from tests.collect.platforms.replaying import ReplayServer
+from tests.progress_for_tests import Heard
 
 ALL, LOOKUP = "/2/tweets/search/all", "/2/tweets"
 ADDRESS = "https://x.com/i/status/{}".format
@@ -69,7 +69,7 @@ def test_a_search_its_ancestors_and_its_conversation_become_posts(
     )
     server.gives(LOOKUP, page(post(100, 100, replies=1), errors=[gone]))
     folder = RunFolder(tmp_path / "crawled")
-    (stats,) = crawl_posts(config, folder, Listener(), make=lambda _: X(server.url))
+    (stats,) = crawl_posts(config, folder, Heard(), make=lambda _: X(server.url))
     (result,) = run_until(config, "collect", runs=tmp_path)
     rows = {row["url"]: row for row in result.dataset.to_list()}
 
@@ -107,9 +107,9 @@ def test_what_is_only_quoted_is_kept_and_its_replies_are_not_paid_for(
 
     one, two = config_of(days=1), config_of(days=2)
     folder = RunFolder(tmp_path / "crawled")
-    (stats,) = crawl_posts(one, folder, Listener(), make=lambda _: X(server.url))
+    (stats,) = crawl_posts(one, folder, Heard(), make=lambda _: X(server.url))
     before = [query["query"][0] for query in server.queries(ALL)]
-    crawl_posts(two, folder, Listener(), make=lambda _: X(server.url))
+    crawl_posts(two, folder, Heard(), make=lambda _: X(server.url))
     after = [query["query"][0] for query in server.queries(ALL)]
 
     assert (stats.by_terms, stats.by_replies) == (1, 1)

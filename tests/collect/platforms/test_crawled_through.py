@@ -18,8 +18,9 @@ from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post, make_source
 from echo_hf.config.loading import parse_config
 from echo_hf.pipeline.run_folder import RunFolder
-from tests.collect.platforms.crawling import HURRIED, Listener
+from tests.collect.platforms.crawling import HURRIED
 from tests.collect.platforms.replaying import ReplayServer
+from tests.progress_for_tests import Heard
 
 pytestmark = pytest.mark.extras
 # Post 3, which the search finds, answers 2, which answers 1; so does 4. Nobody answers 3 or 4.
@@ -118,7 +119,7 @@ def test_a_found_reply_brings_its_tree(
         "c.yaml",
     )
     platform = make(server)
-    watch = Listener()
+    watch = Heard()
     (stats,) = crawl_posts(
         config, RunFolder(tmp_path / "run"), watch, patience=HURRIED, make=lambda _: platform
     )

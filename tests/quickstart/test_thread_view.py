@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from echo_hf._infra.text import plain, thread_beside_samples
+from echo_hf._infra.text import plain
+from echo_hf.quickstart.run import thread_beside_samples
 
 BELL, ESCAPE, RIGHT_TO_LEFT = "\x07", "\x1b", "\u202e"
 

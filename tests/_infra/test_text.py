@@ -1,4 +1,4 @@
-"""Texts cut to the room there is: no more than needed, and never in silence."""
+"""Texts are cut to the room there is, and shown by Markdown as they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf._infra.text import shortened
+from echo_hf._infra.text import escaped, shortened, table
+from tests.markdown_for_tests import cells
 
 MARK = re.compile(r"\n\[\.\.\. (\d+) characters left out\]\Z")
 
@@ -41,3 +42,16 @@ def test_a_short_text_among_long_ones_stays_whole() -> None:
         "x" * 14 + "\n[... 36 characters left out]",
         "y" * 14 + "\n[... 36 characters left out]",
     ]
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30).filter(
+    lambda text: text.strip()
+)
+
+
+@given(WORDS)
+def test_escaped_text_is_shown_as_it_is(text: str) -> None:
+    """In the cell of a table any text is shown unchanged but for its white space."""
+    line = " ".join(text.split())
+    page = table(["a", "b"], [["x", f"{escaped(text)} y"]], numbers=1)
+    assert cells(page) == [["a", "b"], ["x", f"{line} y"]]

@@ -1,13 +1,15 @@
-"""A folder is replaced as a whole or not at all."""
+"""Files and folders are replaced as a whole or not at all, and held by one process at a time."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from echo_hf._infra.atomic_dir import replaced_whole, restore
-from echo_hf.errors import ReleaseError
+from echo_hf._infra.atomic import held, replaced_file, replaced_whole, restore
+from echo_hf.errors import ReleaseError, ReviewError, RunError
+from tests.stages_for_tests import ROOT
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -101,3 +103,51 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     ):
         pass
     assert (tmp_path / "release").read_text() == "mine"
+
+
+def test_a_file_is_replaced_when_all_of_it_is_written(tmp_path: Path) -> None:
+    """Until then the old one is there, beside no other; two writers do not disturb each other."""
+    path = tmp_path / "file"
+    path.write_text("old")
+    with replaced_file(path) as first, replaced_file(path) as second:
+        first.write_text("first")
+        second.write_text("second")
+        assert path.read_text() == "old"
+        assert all(one.match(".*.partial") for one in (first, second))
+    assert contents(tmp_path) == {"file": "first"}
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_error_leaves_the_old_file(tmp_path: Path, error: type[BaseException]) -> None:
+    """What was begun is removed, whatever ended it."""
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(error), replaced_file(tmp_path / "file") as partial:  # noqa: PT012
+        partial.write_text("new")
+        raise error
+    assert contents(tmp_path) == {"file": "old"}
+
+
+def test_who_comes_second_is_told_what_the_first_is_at(tmp_path: Path) -> None:
+    """In the words of the caller; afterwards the file is free."""
+    place, busy = tmp_path / "lock", ReviewError("somebody decides")
+    for _ in range(2):
+        with held(place, busy), pytest.raises(ReviewError, match="decides"), held(place, busy):
+            pass
+
+
+def test_a_place_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
+    """Such as one below a file."""
+    (tmp_path / "file").write_text("x")
+    place = tmp_path / "file" / "lock"
+    with (
+        pytest.raises(RunError, match=re.escape(f"cannot lock {str(place)!r} (")),
+        held(place, RunError("busy")),
+    ):
+        pass
+
+
+def test_nothing_else_takes_locks() -> None:
+    """Else a file system without locks is told without the name of the file."""
+    files = (ROOT / "echo_hf").rglob("*.py")
+    taking = [file.name for file in files if "import FileLock" in file.read_text("utf-8")]
+    assert taking == ["atomic.py"]

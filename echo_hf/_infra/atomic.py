@@ -1,13 +1,28 @@
-"""Replace a folder as a whole: a process that is killed leaves the old folder or the new one."""
+"""Write files and folders whole, so that a killed process leaves the old or the new; lock them."""
 
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from echo_hf.errors import ReleaseError
+from filelock import FileLock, Timeout
+
+from echo_hf.errors import EchoError, ReleaseError, RunError
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[Path]:
+    """A path beside a file; what is written there takes its place when the block ends."""
+    # Two writers have two; a takedown knows what killed ones have left by this ending.
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -70,3 +85,22 @@ def _discard(previous: Path, partial: Path) -> None:
 
 def _aside(folder: Path, role: str) -> Path:
     return folder.with_name(f".{folder.name}.{role}")
+
+
+@contextmanager
+def held(path: Path, busy: EchoError, wait_s: float = 0) -> Iterator[None]:
+    """Holds a file while a block runs."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=wait_s)
+    except Timeout:
+        raise busy from None
+    except OSError as error:
+        raise RunError(
+            f"cannot lock {str(path)!r} ({error.strerror or error}): choose a folder with --runs "
+            "that can be written, on a disk that knows locks"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
