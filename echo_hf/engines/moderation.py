@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from echo_hf._infra.http_errors import Reply
 from echo_hf.engines.base import Completion, ImageRef, Request, Text, register
 from echo_hf.engines.openai_messages import PixelRule, data_url
 from echo_hf.engines.prices import Price, cost_of, price_for, read_usage, usage_of
 from echo_hf.engines.server import Name, ServerOptions, checked_as
-from echo_hf.engines.server_engine import EXTRA, PACKAGES, Send, ServerEngine
-from echo_hf.engines.server_errors import Document, Reply, Silence, Verdict, read_document
+from echo_hf.engines.server_engine import (
+    EXTRA,
+    PACKAGES,
+    Document,
+    Send,
+    ServerEngine,
+    read_document,
+)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -113,19 +119,17 @@ class _Response(BaseModel):
     results: Annotated[list[Moderation], Field(min_length=1, max_length=1)]
 
 
-def judged(reply: Reply | Silence, options: ServerOptions, price: Price | None) -> Verdict:
-    """What becomes of an attempt."""
-    read = read_document(reply, options, NO_MODERATION)
-    if isinstance(read, Verdict):
-        return read
-    document, _ = read
+def judged(reply: Reply, options: ServerOptions, price: Price | None) -> Completion:
+    """What a response makes of a request; raises what `completion_of` does."""
+    document = read_document(reply, options, NO_MODERATION)
+    if isinstance(document, Completion):
+        return document
     usage, cost = usage_of(read_usage(document)), _cost(document, price)
     try:
         text = verdict_text(document)
     except ValidationError as error:
-        said = _told(error)
-        return Verdict(Completion(None, f"{NO_MODERATION}: {said}", "error", usage, cost))
-    return Verdict(Completion(text, usage=usage, cost_usd=cost))
+        return Completion(None, f"{NO_MODERATION}: {_told(error)}", "error", usage, cost)
+    return Completion(text, usage=usage, cost_usd=cost)
 
 
 def verdict_text(document: Document) -> str:
@@ -154,36 +158,6 @@ def _cost(document: Document, price: Price | None) -> float | None:
     return cost_of(document, price)
 
 
-@dataclass(frozen=True, slots=True)
-class ModerationEndpoint:
-    """Asks what is wrong with a text and a picture."""
-
-    options: ModerationOptions
-    rule: PixelRule | None
-    price: Price | None
-
-    def unfit(self, request: Request) -> str | None:
-        """Why a request cannot be moderated, null where it can."""
-        return unfit(request)
-
-    def prepared(self, request: Request) -> list[dict[str, Any]]:
-        """The text and the picture."""
-        return moderated(request, self.rule)
-
-    async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply | Silence:
-        """One attempt."""
-        body = {"model": self.options.model, "input": prepared}
-        return await send({**body, "extra_body": dict(self.options.extra_body) or None})
-
-    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        """The client's method for moderations."""
-        return client.moderations.with_raw_response.create
-
-    def judged(self, reply: Reply | Silence) -> Verdict:
-        """What becomes of an attempt."""
-        return judged(reply, self.options, self.price)
-
-
 # Raised when the same request is put to servers in another way, which may change answers.
 WORDING = 1
 
@@ -197,8 +171,7 @@ class ModerationEngine(ServerEngine):
     def __init__(self, **options: Any) -> None:
         read = read_options(options)
         self._rule = None if read.max_pixels is None else PixelRule(None, None, read.max_pixels)
-        price = price_for(read)
-        super().__init__(read, ModerationEndpoint(read, self._rule, price), price)
+        super().__init__(read, price_for(read))
 
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an answer; neither key nor address of a private server."""
@@ -212,6 +185,27 @@ class ModerationEngine(ServerEngine):
             "pixels": None if self._rule is None else self._rule.describe(),
             "wording": WORDING,
         }
+
+    def unfit(self, request: Request) -> str | None:
+        """Why a request cannot be moderated, null where it can."""
+        return unfit(request)
+
+    def prepared(self, request: Request) -> list[dict[str, Any]]:
+        """The text and the picture."""
+        return moderated(request, self._rule)
+
+    async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
+        """One attempt."""
+        body = {"model": self.options.model, "input": prepared}
+        return await send({**body, "extra_body": dict(self.options.extra_body) or None})
+
+    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
+        """The client's method for moderations."""
+        return client.moderations.with_raw_response.create
+
+    def judged(self, reply: Reply) -> Completion:
+        """What a response makes of a request."""
+        return judged(reply, self.options, self._price)
 
 
 register(

@@ -5,30 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, field_validator
 
-from echo_hf._infra.retry import retry_after
+from echo_hf._infra.http_errors import Reply, api_error
+from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Words
 from echo_hf.config.systems import FixedSize, Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
-from echo_hf.engines.server import ApiKey
-from echo_hf.engines.server_errors import Fault, Reply, fault_of
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, Task
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.hosted import (
     NO_KEY,
+    Connection,
     Host,
     HostedOptions,
     HostedSystem,
     Inputs,
-    TooMuchError,
-    connection_errors,
+    UnreadableError,
     fate,
     hosted_options,
     http_library,
@@ -41,7 +40,7 @@ from echo_hf.systems.plan import Billed, cost_usd
 from echo_hf.systems.registry import register
 
 if TYPE_CHECKING:
-    from google.genai import Client
+    pass
 
 
 HELD_BACK = frozenset(
@@ -175,43 +174,17 @@ def _named(value: Any) -> str | None:
 LONGEST_ERROR = 200
 
 
-class UnreadableError(Exception):
-    """An answer is not what the client understands, such as a web page."""
+def ask(connection: Connection, send: Callable[..., Any], **arguments: Any) -> Any:
+    """Sends a request, once; gives what the library read, or the `Reply` that is an error."""
+    from google.genai.errors import APIError
 
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Asks Google's server, once for each call."""
-
-    client: Client
-    key: ApiKey
-    host: Host
-    timeout_s: float
-
-    def ask(self, send: Callable[..., Any], **arguments: Any) -> Any:
-        """Sends a request."""
-        from google.genai.errors import APIError
-
-        try:
-            return send(**arguments)
-        except APIError as error:
-            response = error.response
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            return Reply(response.status_code, headers, response.text)
-        except TimeoutError as error:
-            raise self._lost(error) from None
-        except connection_errors() as error:
-            raise self._lost(error) from None
-        except ValueError as error:  # of JSON, or of what should stand in it
-            said = one_line(str(error), self.key)[:LONGEST_ERROR]
-            raise UnreadableError(f"the answer cannot be read: {said}") from None
-
-    def _lost(self, error: Exception) -> Passing:
-        if "timeout" in type(error).__name__.lower():
-            return Passing(f"no answer within {self.timeout_s:g} s", "timeout")
-        said = one_line(str(error), self.key) or type(error).__name__
-        place = self.host.server.base_url
-        return Passing(f"the connection to {place!r} failed: {said}", "connection")
+    try:
+        return send(**arguments)
+    except (APIError, TimeoutError, http_library().RequestError) as error:
+        return connection.reply_in(error)
+    except ValueError as error:  # of JSON, or of what should stand in it
+        said = one_line(str(error), connection.key)[:LONGEST_ERROR]
+        raise UnreadableError(f"the answer cannot be read: {said}") from None
 
 
 @contextmanager
@@ -382,10 +355,9 @@ ADAPTER = "google"
 WORDING = 2
 SEEDED = "the seed is sent, and the model repeats a picture as best it can"
 UNSEEDED = "no seed is sent: two pictures for one task differ"
-DELAY = "retryDelay"
 
 
-class GoogleImages(HostedSystem[Connection]):
+class GoogleImages(HostedSystem):
     """Asks a Gemini model, over Google's own API."""
 
     def __init__(self, config: SystemConfig) -> None:
@@ -401,10 +373,10 @@ class GoogleImages(HostedSystem[Connection]):
 
     def _looked(self, connection: Connection) -> Retired | None:
         try:
-            found = connection.ask(connection.client.models.get, model=self._host.model)
-        except (Passing, TooMuchError, UnreadableError):
+            found = ask(connection, connection.client.models.get, model=self._host.model)
+        except RequestError:
             return None
-        return retired_by(fault_of(found), self._host) if isinstance(found, Reply) else None
+        return retired_by(api_error(found), self._host) if isinstance(found, Reply) else None
 
     def _asked(self, connection: Connection, task: Task, inputs: Sequence[SentInput]) -> Drawn:
         ratio = aspect_ratio(self._config.size, inputs, self._options)
@@ -415,33 +387,15 @@ class GoogleImages(HostedSystem[Connection]):
         }
         sent = arguments(self._host.model, task.prompt, inputs, ratio, self._seed, self._options)
         try:
-            drawn = self._read(connection.ask(connection.client.models.generate_content, **sent))
-        except (TooMuchError, UnreadableError) as error:
-            drawn = Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=str(error))
+            drawn = self._read(ask(connection, connection.client.models.generate_content, **sent))
+        except UnreadableError as error:
+            drawn = Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=error.text)
         return replace(drawn, seed=self._seed, details={**drawn.details, **asked})
 
     def _read(self, answer: Any) -> Drawn:
-        if not isinstance(answer, Reply):
-            return drawn_from(answer.model_dump(), self._config.price)
-        fault = fault_of(answer)
-        wait_s = retry_after(answer.headers)
-        return fate(fault, self._host, told_wait_s(fault) if wait_s is None else wait_s)
-
-
-def told_wait_s(fault: Fault) -> float | None:
-    """How long an error's details ask to wait.
-
-    Example:
-        >>> told_wait_s(Fault(429, "busy", error={"details": [{"retryDelay": "17.5s"}]}))
-        17.5
-    """
-    details = fault.error.get("details")
-    for one in details if isinstance(details, list) else ():
-        said = one.get(DELAY) if isinstance(one, dict) else None
-        number = said.removesuffix("s") if isinstance(said, str) else ""
-        if number.replace(".", "", 1).isdecimal():
-            return float(number)
-    return None
+        if isinstance(answer, Reply):
+            return fate(api_error(answer), self._host)
+        return drawn_from(answer.model_dump(), self._config.price)
 
 
 register(

@@ -10,20 +10,21 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, field_validator, model_validator
 
-from echo_hf._infra.retry import retry_after
+from echo_hf._infra.http_errors import OK, Reply, api_error, error_in
+from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Whole, Words
 from echo_hf.config.systems import Size, SystemConfig
 from echo_hf.engines.server import OPENAI
-from echo_hf.engines.server_errors import OK, Reply, fault_in, fault_of
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems import openai_images_api
-from echo_hf.systems.base import Drawn, Passing, Retired, Task
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.hosted import (
+    Connection,
     HostedOptions,
     HostedSystem,
     Inputs,
-    TooMuchError,
+    UnreadableError,
     fate,
     hosted_options,
     retired_by,
@@ -38,7 +39,7 @@ from echo_hf.systems.images import (
     written,
 )
 from echo_hf.systems.openai_images_api import (
-    Connection,
+    ask,
     connected,
     drawn_from,
     mapping,
@@ -166,11 +167,11 @@ def look(connection: Connection, today: datetime.date) -> Retired | None:
     """Asks a server for a model."""
     retrieve = connection.client.models.with_streaming_response.retrieve
     try:
-        reply = connection.ask(retrieve, {"model": connection.host.model})
-    except (Passing, TooMuchError):
+        reply = ask(connection, retrieve, {"model": connection.host.model})
+    except RequestError:
         return None
     if reply.status != OK:
-        return retired_by(fault_of(reply), connection.host)
+        return retired_by(api_error(reply), connection.host)
     return _shut_down(read_document(reply.text) or {}, today)
 
 
@@ -191,7 +192,7 @@ UNSEEDED = "the server takes no seed: two pictures for one task differ"
 BEGINNING = 40
 
 
-class OpenAIImages(HostedSystem[Connection]):
+class OpenAIImages(HostedSystem):
     """Asks the Images API of OpenAI or of a server like it, or a chat model that draws."""
 
     def __init__(self, config: SystemConfig) -> None:
@@ -217,8 +218,8 @@ class OpenAIImages(HostedSystem[Connection]):
         }
         try:
             reply = self._reply(connection, task, inputs, None if size is None else written(size))
-        except TooMuchError as error:
-            return replace(_unread(str(error)), details=asked)
+        except UnreadableError as error:
+            return replace(_unread(error.text), details=asked)
         drawn = self._read(reply)
         told = {**drawn.details, **asked, "request_id": reply.headers.get("x-request-id")}
         return replace(drawn, seed=self._seed, details=told)
@@ -231,21 +232,20 @@ class OpenAIImages(HostedSystem[Connection]):
         further = {**self._options.drawing(), **seed, **self._options.extra}
         if self._options.mode == "chat":
             arguments = openai_images_api.chat_arguments(model, task.prompt, inputs, further)
-            return connection.ask(openai_images_api.chat_address(client), arguments)
+            return ask(connection, openai_images_api.chat_address(client), arguments)
         arguments = openai_images_api.arguments(model, task.prompt, inputs, size, further)
-        return connection.ask(openai_images_api.address(client, inputs), arguments)
+        return ask(connection, openai_images_api.address(client, inputs), arguments)
 
     def _read(self, reply: Reply) -> Drawn:
-        wait_s = retry_after(reply.headers)
         if reply.status != OK:
-            return fate(fault_of(reply), self._host, wait_s)
+            return fate(api_error(reply), self._host)
         document = read_document(reply.text)
         if document is None:
             start = reply.text[:BEGINNING]
             return _unread(f"the answer is no JSON object: it begins {start!r}")
         error = document.get("error") or mapping(openai_images_api.choice_of(document)).get("error")
         if error:
-            return fate(fault_in(error, OK), self._host, wait_s)
+            return fate(error_in(reply, error), self._host)
         is_chat = self._options.mode == "chat"
         said = (
             openai_images_api.read_chat(document)

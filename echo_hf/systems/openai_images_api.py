@@ -8,23 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from echo_hf._infra.http_errors import OK, Reply
 from echo_hf.config.systems import Price
 from echo_hf.engines.base import Usage
 from echo_hf.engines.prices import MOST, cost_of, read_usage, usage_of
-from echo_hf.engines.server import ApiKey
-from echo_hf.engines.server_errors import OK, Reply
 from echo_hf.errors import PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing
-from echo_hf.systems.hosted import (
-    LONGEST_CONNECT_S,
-    NO_KEY,
-    Host,
-    TooMuchError,
-    connection_errors,
-    limited,
-    one_line,
-)
+from echo_hf.systems.base import Drawn
+from echo_hf.systems.hosted import LONGEST_CONNECT_S, NO_KEY, Connection, Host, limited
 from echo_hf.systems.images import SentInput, decoded, unusable, with_picture
 from echo_hf.systems.plan import Billed, cost_usd
 
@@ -126,48 +117,16 @@ def _lack(said: Said) -> str:
 Send = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Asks one server, once for each call."""
+def ask(connection: Connection, send: Send, arguments: Mapping[str, Any]) -> Reply:
+    """Sends a request, once."""
+    from openai import APIConnectionError, APIStatusError, Omit
 
-    client: OpenAI
-    key: ApiKey
-    host: Host
-    timeout_s: float
-
-    def ask(self, send: Send, arguments: Mapping[str, Any]) -> Reply:
-        """Sends a request."""
-        from openai import APIConnectionError, APIStatusError, APITimeoutError
-
-        try:
-            with send(**arguments, extra_headers=self._headers()) as response:
-                return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
-        except APIStatusError as error:
-            response = error.response
-            return Reply(response.status_code, response.headers, response.text)
-        except (APITimeoutError, TimeoutError):
-            raise self._late() from None
-        except APIConnectionError as error:
-            if isinstance(error.__cause__, TooMuchError):
-                raise error.__cause__ from None
-            raise self._lost(error.__cause__ or error) from None
-        except connection_errors() as error:
-            raise self._lost(error) from None
-
-    def _headers(self) -> dict[str, Any] | None:
-        from openai import Omit
-
-        return None if self.key else {"Authorization": Omit()}
-
-    def _late(self) -> Passing:
-        return Passing(f"no answer within {self.timeout_s:g} s", "timeout")
-
-    def _lost(self, cause: BaseException) -> Passing:
-        if "timeout" in type(cause).__name__.lower():
-            return self._late()
-        said = one_line(str(cause), self.key) or type(cause).__name__
-        place = self.host.server.base_url
-        return Passing(f"the connection to {place!r} failed: {said}", "connection")
+    headers = None if connection.key else {"Authorization": Omit()}
+    try:
+        with send(**arguments, extra_headers=headers) as response:
+            return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
+    except (APIStatusError, APIConnectionError, TimeoutError) as error:
+        return connection.reply_in(error)
 
 
 @contextmanager

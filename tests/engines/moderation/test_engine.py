@@ -33,7 +33,7 @@ def test_it_is_an_engine_with_a_name(server: LoopbackServer) -> None:
     assert made.stored is True
     needs = engine_needs()["moderation"]
     assert needs.about
-    assert (needs.extra, needs.packages) == ("openai", ("openai", "tenacity", "anyio"))
+    assert (needs.extra, needs.packages) == ("openai", ("openai",))
 
 
 def test_a_request_is_one_call_with_text_and_picture(
@@ -125,7 +125,7 @@ def test_a_bad_request_is_an_error_of_its_own(server: LoopbackServer, engine: Ma
     ("answer", "advice"),
     [
         (fault(401, "no"), "put a valid key into environment variable 'OPENAI_API_KEY'"),
-        (fault(404, "Not Found"), "expected the server's own, mostly ending in /v1"),
+        (fault(404, "Not Found"), "expected the server's own, for OpenAI's API mostly ending in /v1"),
         (
             fault(404, "The model `omni-moderation-latest` does not exist"),
             "model is 'omni-moderation-latest', expected one that the server has",
@@ -225,7 +225,7 @@ def test_making_one_loads_no_client() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.split())
     assert "echo_hf.engines.moderation" in loaded
-    assert loaded & {"openai", "anyio", "tenacity", "datasets", "torch"} == set()
+    assert loaded & {"openai", "datasets", "torch"} == set()
 
 
 def test_missing_packages_are_told(engine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
