@@ -13,8 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-
+from echo_hf._infra.retry import RetryPolicy
 from echo_hf.collect.crawl_answers import STATS, CrawlStats, crawl_stats, posts_in, write_stats
 from echo_hf.collect.crawl_ledger import LEDGER, Asked, CrawlLedger, QuestionState, Spent
 from echo_hf.collect.platforms.base import (
@@ -92,8 +91,6 @@ class Trail:
         return self._idle
 
 
-LONGEST_BACKOFF_S = 60.0
-
 Waits = Callable[[float], None]
 Given = TypeVar("Given")
 
@@ -132,15 +129,8 @@ class Patience:
 
     def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
         """Calls until it is answered; as `ask`, for whatever a platform is asked."""
-        trying = Retrying(
-            sleep=self.sleep,
-            stop=stop_after_attempt(self.attempts),
-            retry=retry_if_exception_type(OSError),
-            wait=wait_random_exponential(self.backoff_s, max=LONGEST_BACKOFF_S),
-            reraise=True,
-        )
-        done: Given = trying(self._heeded, call, waits)
-        return done
+        policy = RetryPolicy(self.attempts, self.backoff_s, also=(OSError,))
+        return policy.call(lambda: self._heeded(call, waits), self.sleep)
 
     def _heeded(self, call: Callable[[], Given], waits: Waits) -> Given:
         told, waited = 0, 0.0

@@ -92,8 +92,8 @@ def read_document(reply: Reply, options: ServerOptions, otherwise: str) -> Docum
         return failed(f"the response is no whole JSON document: {error}")
     if not isinstance(document, Mapping):
         return failed(f"{otherwise}: it is no object")
-    if error := document.get("error"):
-        return completion_of(error_in(reply, error), options)
+    if said := document.get("error"):
+        return completion_of(error_in(reply, said), options)
     return document
 
 

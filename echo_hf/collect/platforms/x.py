@@ -11,6 +11,7 @@ import requests
 from pydantic import SecretStr
 from requests.adapters import HTTPAdapter
 
+from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf.collect.fields import Fields
 from echo_hf.collect.platforms.access import (
     LastResponse,
@@ -163,7 +164,7 @@ class X:
         self._client: tweepy.Client | None = None
         self._last: LastResponse | None = None
         self._keys: dict[str, SecretStr] = {}
-        self._archive_asked = -ARCHIVE_PAUSE_S
+        self._archive = RateLimiter(60 / ARCHIVE_PAUSE_S)
 
     def __enter__(self) -> Self:
         """Takes the key from the environment; asks nobody."""
@@ -234,8 +235,7 @@ class X:
         return self._body(lambda client: client.search_all_tweets(query, **asked), cursor)
 
     def _pause(self) -> None:
-        time.sleep(max(0.0, self._archive_asked + ARCHIVE_PAUSE_S - time.monotonic()))
-        self._archive_asked = time.monotonic()
+        time.sleep(self._archive.left_s(self._archive.reserve()))
 
     def _counted(self, question: Question, token: str | None) -> Fields:
         query = x_query(question, self._operators)

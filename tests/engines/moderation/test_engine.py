@@ -125,7 +125,7 @@ def test_a_bad_request_is_an_error_of_its_own(server: LoopbackServer, engine: Ma
     ("answer", "advice"),
     [
         (fault(401, "no"), "put a valid key into environment variable 'OPENAI_API_KEY'"),
-        (fault(404, "Not Found"), "expected the server's own, for OpenAI's API mostly ending in /v1"),
+        (fault(404, "Not Found"), "the server's own, for OpenAI's API mostly ending in /v1"),
         (
             fault(404, "The model `omni-moderation-latest` does not exist"),
             "model is 'omni-moderation-latest', expected one that the server has",
