@@ -19,7 +19,6 @@ from echo_hf.collect.crawl_ledger import LEDGER, Asked, CrawlLedger, QuestionSta
 from echo_hf.collect.platforms.base import (
     Answer,
     Platform,
-    Question,
     RateLimitedError,
     StaleCursorError,
     UnanswerableError,
@@ -113,12 +112,6 @@ class Patience:
     longest_wait_s: float = 2 * 3600.0
     sleep: Callable[[float], None] = time.sleep
 
-    def ask(
-        self, platform: Platform, question: Question, cursor: str | None, waits: Waits
-    ) -> Answer:
-        """Asks for a page until it is there."""
-        return self.until_done(lambda: platform.ask(question, cursor), waits)
-
     @contextmanager
     def connected(self, platform: Platform, waits: Waits) -> Iterator[Platform]:
         """Connects, which some platforms limit as they do questions; lets go in the end."""
@@ -128,7 +121,7 @@ class Patience:
             yield platform
 
     def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
-        """Calls until it is answered; as `ask`, for whatever a platform is asked."""
+        """Calls until it is answered, whatever a platform is asked; tells of waits it asks for."""
         policy = RetryPolicy(self.attempts, self.backoff_s, also=(OSError,))
         return policy.call(lambda: self._heeded(call, waits), self.sleep)
 
@@ -224,7 +217,9 @@ class Crawl:
 
     def _ask(self, asked: Asked) -> CrawlEnd | None:
         try:
-            answer = self.patience.ask(self.platform, asked.question, asked.cursor, self._waits)
+            answer = self.patience.until_done(
+                lambda: self.platform.ask(asked.question, asked.cursor), self._waits
+            )
         except StaleCursorError:
             self._begin_again(asked)
         except UnanswerableError as error:

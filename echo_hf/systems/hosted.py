@@ -8,12 +8,13 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -22,7 +23,7 @@ from echo_hf._infra.http_errors import ApiError, Meaning, Reply, reply_in
 from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Section, Whole
 from echo_hf.config.systems import Size, SystemConfig
-from echo_hf.engines.server import VARIABLE, ApiKey, Server
+from echo_hf.engines.server import ApiKey, Server, check_variable
 from echo_hf.errors import EngineError, GenerationError, PictureError
 from echo_hf.images.store import MOST_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
@@ -71,9 +72,9 @@ Checked = TypeVar("Checked", bound=HostedOptions)
 def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
     """The parameters of a system that is asked over the network."""
     place = f"system {config.name!r}"
-    _check_variable(config.parameters.get("api_key_env"), place)
-    read = options_of(config, options)
     try:
+        check_variable(config.parameters.get("api_key_env"))
+        read = options_of(config, options)
         Server(read.base_url).check()
     except EngineError as error:
         raise GenerationError(f"{place}: {error}") from None
@@ -83,15 +84,6 @@ def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
             "expected no more than that"
         )
     return read
-
-
-def _check_variable(variable: object, place: str) -> None:
-    if isinstance(variable, str) and not VARIABLE.fullmatch(variable):
-        # It may be the key itself.
-        raise GenerationError(
-            f"{place}: api_key_env is no name of an environment variable: expected letters, digits "
-            "and _, such as OPENAI_API_KEY"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,28 +116,20 @@ class Host:
 
 def without_key(drawn: Drawn, key: ApiKey) -> Drawn:
     """An outcome in which no text repeats the key, or is more than a file can hold."""
-    return replace(
-        drawn,
-        code=_shown(drawn.code, key),
-        text=_shown(drawn.text, key),
-        revised_prompt=_shown(drawn.revised_prompt, key),
-        model_reported=_shown(drawn.model_reported, key),
-        details=json.loads(_whole(key.hidden_in(json.dumps(drawn.details, ensure_ascii=False)))),
+    names = ("code", "text", "revised_prompt", "model_reported")
+    texts = {name: text for name in names if (text := getattr(drawn, name)) is not None}
+    details = json.dumps(drawn.details, ensure_ascii=False)
+    # Half of a surrogate pair is no text that a file could hold.
+    *shown, told = (
+        key.hidden_in(text).encode("utf-8", "replace").decode()
+        for text in (*texts.values(), details)
     )
+    return replace(drawn, **dict(zip(texts, shown, strict=True)), details=json.loads(told))
 
 
 def one_line(text: str, key: ApiKey) -> str:
     """A message in one line, without the key."""
     return " ".join(key.hidden_in(text).split())
-
-
-def _shown(text: str | None, key: ApiKey) -> str | None:
-    return None if text is None else _whole(key.hidden_in(text))
-
-
-def _whole(text: str) -> str:
-    # Half of a surrogate pair is no text that a file could hold.
-    return text.encode("utf-8", "replace").decode()
 
 
 # Models whose makers have shut them down, and answer as if they had never been there.
@@ -256,34 +240,6 @@ def _body(response: Any, until: float) -> bytes:
     return bytes(data)
 
 
-Thing = TypeVar("Thing")
-
-
-class Opened(Generic[Thing]):
-    """Makes a thing when it is first asked for."""
-
-    def __init__(self, make: Callable[[], AbstractContextManager[Thing]]) -> None:
-        self._make = make
-        self._lock = Lock()
-        self._open: tuple[AbstractContextManager[Thing], Thing] | None = None
-
-    def get(self) -> Thing:
-        """The thing; made by whichever thread comes first, while the others wait."""
-        with self._lock:
-            if self._open is None:
-                manager = self._make()
-                self._open = manager, manager.__enter__()
-            return self._open[1]
-
-    def close(self) -> None:
-        """Frees the thing, if there is one; the next `get` makes another."""
-        with self._lock:
-            if self._open is not None:
-                manager, _ = self._open
-                self._open = None
-                manager.__exit__(None, None, None)
-
-
 @dataclass(frozen=True, slots=True)
 class Connection:
     """The client of a library, and what its calls need."""
@@ -317,8 +273,9 @@ class HostedSystem(ABC):
         self._config = config
         self._given = options
         self._host = Host.of(config, options)
-        timeout_s = config.limits.timeout_s
-        self._connection = Opened(lambda: connect(self._host, timeout_s))
+        self._connect = partial(connect, self._host, config.limits.timeout_s)
+        self._connection: Connection | None = None
+        self._closing, self._connecting = ExitStack(), Lock()
 
     @abstractmethod
     def signature(self) -> Mapping[str, Any]:
@@ -337,7 +294,7 @@ class HostedSystem(ABC):
         maker = type(self._given).model_fields["base_url"].default
         if self._host.model in SHUT_DOWN and self._given.base_url == maker:
             return Retired(f"{self._host.model} was shut down by its maker", "shut_down")
-        connection = self._connection.get()
+        connection = self._connected()
         with _hidden(connection.key):
             found = self._looked(connection)
         return None if found is None else Retired(one_line(found.text, connection.key), found.code)
@@ -351,7 +308,7 @@ class HostedSystem(ABC):
             inputs = [sent_input(one) for one in task.inputs]
         except PictureError as error:
             return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code="input", text=str(error))
-        connection = self._connection.get()
+        connection = self._connected()
         with _hidden(connection.key):
             return without_key(self._asked(connection, task, inputs), connection.key)
 
@@ -359,7 +316,14 @@ class HostedSystem(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        self._closing.close()
+        self._connection = None
+
+    def _connected(self) -> Connection:
+        with self._connecting:  # whichever thread comes first, while the others wait
+            if self._connection is None:
+                self._connection = self._closing.enter_context(self._connect())
+            return self._connection
 
     def _described(self, adapter: str, wording: int, seed: int | None) -> dict[str, Any]:
         # Ports, variables and numbers of inputs change no picture.

@@ -150,18 +150,35 @@ def _different(words: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-class LastResponse:
-    """Listens to a session of requests."""
+class LibraryPlatform:
+    """A platform whose library asks through a session of requests; answers are read as they came.
 
-    def __init__(self, session: requests.Session) -> None:
-        self._last: requests.Response | None = None
-        session.hooks["response"].append(self._heard)
+    Attributes:
+        name: Of the platform.
+    """
 
-    def of(self, call: Callable[[], object]) -> requests.Response:
+    name: str
+    _client: Any = None
+    _keys: Mapping[str, SecretStr]
+    _last: requests.Response | None = None
+
+    def __exit__(self, *trouble: object) -> None:
+        """Closes the connection."""
+        if self._client is not None:
+            self._client.session.close()
+            self._client = None
+
+    def _connect(self, client: Any, keys: Mapping[str, SecretStr]) -> None:
+        self._client, self._keys = client, keys
+        client.session.hooks["response"].append(self._listen)
+
+    def _heard(self, call: Callable[[Any], object]) -> requests.Response:
         """The answer to a call of the library."""
+        if self._client is None:
+            raise PlatformError(f"{self.name!r} is not connected: use it as a context manager")
         self._last = None
         try:
-            call()
+            call(self._client)
         except Exception as error:
             if self._last is None:
                 if isinstance(error, OSError):
@@ -174,7 +191,12 @@ class LastResponse:
             raise ConnectionError("nobody was asked")
         return self._last
 
-    def _heard(self, response: requests.Response, *_: Any, **__: Any) -> None:
+    def _good(self, answer: requests.Response) -> str:
+        body = answer.content.decode("utf-8", "replace")
+        check_answer(self.name, answer.status_code, answer.headers, body, self._keys)
+        return body
+
+    def _listen(self, response: requests.Response, *_: Any, **__: Any) -> None:
         self._last = response
 
 
