@@ -73,7 +73,7 @@ class ApiError:
     def code(self) -> str:
         """The one code that it goes by: the server's own, else its status."""
         named = [self.error.get(name) for name in ("code", "status", "type")]
-        named.append(_mapping(self.error.get("innererror")).get("code"))
+        named.append(mapping(self.error.get("innererror")).get("code"))
         return next((one for one in named if isinstance(one, str) and one), str(self.status))
 
     @property
@@ -184,7 +184,7 @@ def error_in(reply: Reply, error: Any) -> ApiError:
     """What an error object in a response says."""
     status, wait_s = reply.status, retry_after(reply.headers)
     if isinstance(error, list):  # FastAPI, and servers built on it, name each part
-        parts = list(map(_mapping, error))
+        parts = list(map(mapping, error))
         message = "; ".join(_said_of_part(part) for part in parts if part.get("msg"))
         codes = [part.get("type") for part in parts]
         first = parts[0] if parts else {}
@@ -207,11 +207,11 @@ def error_in(reply: Reply, error: Any) -> ApiError:
         message=_line(str(error.get("message") or json.dumps(error)[:LONGEST_RAW])),
         codes=frozenset(
             one
-            for one in (*named, _mapping(error.get("innererror")).get("code"))
+            for one in (*named, mapping(error.get("innererror")).get("code"))
             if isinstance(one, str)
         ),
         param=param if isinstance(param, str) else None,
-        flagged="flagged_input" in _mapping(error.get("metadata")),
+        flagged="flagged_input" in mapping(error.get("metadata")),
         wait_s=_told_wait_s(error) if wait_s is None else wait_s,
         error=error,
     )
@@ -220,7 +220,7 @@ def error_in(reply: Reply, error: Any) -> ApiError:
 def _told_wait_s(error: Mapping[str, Any]) -> float | None:
     """How long Google's details ask to wait."""
     details = error.get("details")
-    for one in map(_mapping, details if isinstance(details, list) else ()):
+    for one in map(mapping, details if isinstance(details, list) else ()):
         said = one.get("retryDelay")
         number = said.removesuffix("s") if isinstance(said, str) else ""
         if number.replace(".", "", 1).isdecimal():
@@ -234,7 +234,8 @@ def _said_of_part(error: Mapping[str, Any]) -> str:
     return f"{named}: {error['msg']}" if named else str(error["msg"])
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value, empty where it is no object."""
     return value if isinstance(value, Mapping) else {}
 
 

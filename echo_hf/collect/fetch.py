@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from anyio import CapacityLimiter
+from anyio import CapacityLimiter, sleep
 from anyio.to_thread import run_sync
 
 from echo_hf._infra.rate_limit import RateLimiter
@@ -69,11 +69,12 @@ class _Fetcher:
         return url, entry, times
 
     async def _wait(self, host: _Host) -> None:
-        left, longest = host.limiter.left_s(host.limiter.reserve()), self._policy.longest_wait_s
-        if left > longest:
-            said = f"the host asks to wait {left:.0f} s, expected {longest:.0f} s"
-            raise FetchError(Unfetched.RATE_LIMITED, said)
-        await host.limiter.turn()
+        place, longest = host.limiter.reserve(), self._policy.longest_wait_s
+        while (left := host.limiter.left_s(place)) > 0:
+            if left > longest:
+                said = f"the host asks to wait {left:.0f} s, expected {longest:.0f} s"
+                raise FetchError(Unfetched.RATE_LIMITED, said)
+            await sleep(left)
 
     async def _keep(self, url: str, host: _Host) -> str:
         try:

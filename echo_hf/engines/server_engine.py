@@ -218,17 +218,9 @@ class ServerEngine(ABC):
         self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_S)
         self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
         self._price = price
+        self.usd_per_million_prompt_tokens = price and price.prompt
+        self.usd_per_million_completion_tokens = price and price.completion
         self._running: WeakSet[Answers] = WeakSet()
-
-    @property
-    def usd_per_million_prompt_tokens(self) -> float | None:
-        """Price of what is asked, null when unknown."""
-        return None if self._price is None else self._price.prompt
-
-    @property
-    def usd_per_million_completion_tokens(self) -> float | None:
-        """Price of what is answered, null when unknown."""
-        return None if self._price is None else self._price.completion
 
     @abstractmethod
     def signature(self) -> Mapping[str, Any]:

@@ -116,15 +116,18 @@ class Host:
 
 def without_key(drawn: Drawn, key: ApiKey) -> Drawn:
     """An outcome in which no text repeats the key, or is more than a file can hold."""
-    names = ("code", "text", "revised_prompt", "model_reported")
-    texts = {name: text for name in names if (text := getattr(drawn, name)) is not None}
+    texts: dict[str, Any] = {
+        name: _storable(key.hidden_in(text))
+        for name in ("code", "text", "revised_prompt", "model_reported")
+        if (text := getattr(drawn, name)) is not None
+    }
     details = json.dumps(drawn.details, ensure_ascii=False)
+    return replace(drawn, **texts, details=json.loads(_storable(key.hidden_in(details))))
+
+
+def _storable(text: str) -> str:
     # Half of a surrogate pair is no text that a file could hold.
-    *shown, told = (
-        key.hidden_in(text).encode("utf-8", "replace").decode()
-        for text in (*texts.values(), details)
-    )
-    return replace(drawn, **dict(zip(texts, shown, strict=True)), details=json.loads(told))
+    return text.encode("utf-8", "replace").decode()
 
 
 def one_line(text: str, key: ApiKey) -> str:

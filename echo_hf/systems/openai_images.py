@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, field_validator, model_validator
 
-from echo_hf._infra.http_errors import OK, Reply, api_error, error_in
+from echo_hf._infra.http_errors import OK, Reply, api_error, error_in, mapping
 from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Whole, Words
 from echo_hf.config.systems import Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
-from echo_hf.engines.prices import MOST, cost_of, read_usage, usage_of
+from echo_hf.engines.prices import cost_of, count, read_usage, usage_of
 from echo_hf.engines.server import OPENAI
 from echo_hf.errors import GenerationError, PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
@@ -214,9 +214,9 @@ def read_document(text: str) -> Document | None:
 def read_images(document: Document, price: Price | None) -> Drawn:
     """What an answer of the Images API makes of a task."""
     data = document.get("data")
-    entries = [_mapping(one) for one in data] if isinstance(data, list) else []
+    entries = [mapping(one) for one in data] if isinstance(data, list) else []
     first = entries[0] if entries else {}
-    usage = _mapping(document.get("usage"))
+    usage = mapping(document.get("usage"))
     told = {name: document.get(name) for name in ("size", "quality", "background", "output_format")}
     as_drawn = {name: value for name, value in told.items() if isinstance(value, str)}
     known = Drawn(
@@ -233,23 +233,23 @@ def read_images(document: Document, price: Price | None) -> Drawn:
 
 
 def _usage(usage: Document) -> Usage | None:
-    sent, drawn = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
+    sent, drawn = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
     if sent is None or drawn is None:
         return None
-    cached = _count(_mapping(usage.get("input_tokens_details")).get("cached_tokens"))
+    cached = count(mapping(usage.get("input_tokens_details")).get("cached_tokens"))
     return Usage(sent, drawn, cached or 0)
 
 
 def _billed(usage: Document, pictures: int) -> Billed:
-    sent = _mapping(usage.get("input_tokens_details"))
+    sent = mapping(usage.get("input_tokens_details"))
     # Where the answer does not tell them apart, all that came back is the picture.
     whole = {"image_tokens": usage.get("output_tokens"), "text_tokens": 0}
-    drawn = _mapping(usage.get("output_tokens_details")) or whole
+    drawn = mapping(usage.get("output_tokens_details")) or whole
     return Billed(
-        text_in=_count(sent.get("text_tokens")),
-        image_in=_count(sent.get("image_tokens")),
-        text_out=_count(drawn.get("text_tokens")),
-        image_out=_count(drawn.get("image_tokens")),
+        text_in=count(sent.get("text_tokens")),
+        image_in=count(sent.get("image_tokens")),
+        text_out=count(drawn.get("text_tokens")),
+        image_out=count(drawn.get("image_tokens")),
         pictures=pictures,
     )
 
@@ -257,7 +257,7 @@ def _billed(usage: Document, pictures: int) -> Billed:
 def read_chat(document: Document, price: Price | None) -> Drawn:
     """What a chat completion makes of a task."""
     choice = _choice_of(document)
-    message, ended = _mapping(choice.get("message")), _text_or_none(choice.get("finish_reason"))
+    message, ended = mapping(choice.get("message")), _text_or_none(choice.get("finish_reason"))
     pictures = list(dict.fromkeys(_pictures(message)))
     tokens, cost = read_usage(document), cost_of(document, None)
     text = _text(message.get("content"))
@@ -288,7 +288,7 @@ def _pictures(message: Document) -> Iterator[str]:
     for place in ("images", "content"):
         parts = message.get(place)
         for part in parts if isinstance(parts, list) else ():
-            url = _text_or_none(_mapping(_mapping(part).get("image_url")).get("url"))
+            url = _text_or_none(mapping(mapping(part).get("image_url")).get("url"))
             if url is not None:
                 yield url
 
@@ -298,14 +298,14 @@ def _holds_words_alone(message: Document) -> bool:
     if "content" not in message or message.get("images"):
         return False
     return all(
-        part is None or isinstance(part, str) or _mapping(part).get("type") == "text"
+        part is None or isinstance(part, str) or mapping(part).get("type") == "text"
         for part in _parts(message["content"])
     )
 
 
 def _text(content: Any) -> str | None:
     texts = (
-        _mapping(part).get("text") if isinstance(part, dict) else part for part in _parts(content)
+        mapping(part).get("text") if isinstance(part, dict) else part for part in _parts(content)
     )
     return _text_or_none("\n".join(text for text in texts if isinstance(text, str)))
 
@@ -316,7 +316,7 @@ def _parts(content: Any) -> list[Any]:
 
 def _choice_of(document: Document) -> Document:
     choices = document.get("choices")
-    return _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    return mapping(choices[0]) if isinstance(choices, list) and choices else {}
 
 
 def _with_picture(known: Drawn, encoded: str) -> Drawn:
@@ -324,15 +324,6 @@ def _with_picture(known: Drawn, encoded: str) -> Drawn:
         return with_picture(known, decoded(encoded))
     except PictureError as error:
         return unusable(known, str(error))
-
-
-def _count(value: Any) -> int | None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return int(value) if is_whole and 0 <= value <= MOST else None
-
-
-def _mapping(value: Any) -> Document:
-    return value if isinstance(value, dict) else {}
 
 
 def _text_or_none(value: Any) -> str | None:
