@@ -18,7 +18,7 @@ from echo_hf.engines.openai_messages import (
     read_options,
     rendered,
 )
-from echo_hf.engines.prices import Price, cost_of, price_for, read_usage, usage_of
+from echo_hf.engines.prices import cost_of, read_usage, usage_of
 from echo_hf.engines.server_engine import (
     EXTRA,
     PACKAGES,
@@ -35,18 +35,6 @@ if TYPE_CHECKING:
 
 FILTERED = "content_filter"
 NO_COMPLETION = "the response is no chat completion"
-
-
-def judged(reply: Reply, options: Options, price: Price | None) -> Completion:
-    """What a response makes of a request; raises what `completion_of` does."""
-    document = read_document(reply, options, NO_COMPLETION)
-    if isinstance(document, Completion):
-        return document
-    choice = _first_choice(document)
-    if error := choice.get("error"):
-        return completion_of(error_in(reply, error), options)
-    paid = Completion(None, None, "error", usage_of(read_usage(document)), cost_of(document, price))
-    return _outcome(choice, paid)
 
 
 def _first_choice(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -78,37 +66,17 @@ def _said(text: Any, reason: Any, paid: Completion) -> Completion:
     return replace(paid, text=text, finish_reason="stop")
 
 
-# Raised when the same request is put to servers in another way, which may change answers.
-WORDING = 1
-
-
 class OpenAIEngine(ServerEngine):
     """Asks a server that speaks OpenAI's chat completions."""
 
     kind = "openai"
+    sampling = ("temperature", "top_p", "seed", "structured")
     options: Options
 
     def __init__(self, **options: Any) -> None:
         read = read_options(options)
-        super().__init__(read, price_for(read))
-        self._rule, self._dialects = pixel_rule(read), Dialects(read)
-
-    def signature(self) -> Mapping[str, Any]:
-        """Everything that decides an answer; neither key nor address of a private server."""
-        options = self.options
-        return {
-            "kind": self.kind,
-            "server": options.server.label,
-            "model": options.model,
-            "revision": options.revision,
-            "temperature": options.temperature,
-            "top_p": options.top_p,
-            "seed": options.seed,
-            "structured": options.structured,
-            "extra_body": dict(options.extra_body),
-            "pixels": None if self._rule is None else self._rule.describe(),
-            "wording": WORDING,
-        }
+        super().__init__(read, pixel_rule(read))
+        self._dialects = Dialects(read)
 
     def prepared(self, request: Request) -> list[Rendered]:
         """The conversation, pictures and all."""
@@ -131,8 +99,16 @@ class OpenAIEngine(ServerEngine):
         return client.chat.completions.with_raw_response.create
 
     def judged(self, reply: Reply) -> Completion:
-        """What a response makes of a request."""
-        return judged(reply, self.options, self._price)
+        """What a response makes of a request; raises what `completion_of` does."""
+        document = read_document(reply, self.options, NO_COMPLETION)
+        if isinstance(document, Completion):
+            return document
+        choice = _first_choice(document)
+        if error := choice.get("error"):
+            return completion_of(error_in(reply, error), self.options)
+        cost_usd = cost_of(document, self._price)
+        paid = Completion(None, None, "error", usage_of(read_usage(document)), cost_usd)
+        return _outcome(choice, paid)
 
 
 register(

@@ -36,8 +36,8 @@ from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf._infra.tasks import finished
 from echo_hf.engines.base import Completion, ImageRef, Request, check_installed
-from echo_hf.engines.openai_messages import estimated_tokens
-from echo_hf.engines.prices import Price
+from echo_hf.engines.openai_messages import PixelRule, estimated_tokens
+from echo_hf.engines.prices import price_for
 from echo_hf.engines.server import ApiKey, ServerOptions
 from echo_hf.errors import EchoError, EngineError
 
@@ -209,11 +209,15 @@ class ServerEngine(ABC):
     """Asks one endpoint of a server."""
 
     kind: ClassVar[str]
+    # Raised when the same request is put to servers in another way, which may change answers.
+    wording: ClassVar[int] = 1
+    sampling: ClassVar[tuple[str, ...]] = ()
     stored: bool = True
     options: ServerOptions
 
-    def __init__(self, options: ServerOptions, price: Price | None) -> None:
-        self.options = options
+    def __init__(self, options: ServerOptions, rule: PixelRule | None) -> None:
+        self.options, self._rule = options, rule
+        price = price_for(options)
         self.requests = RateLimiter(options.requests_per_minute, burst_s=BURST_S)
         self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_S)
         self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
@@ -222,9 +226,19 @@ class ServerEngine(ABC):
         self.usd_per_million_completion_tokens = price and price.completion
         self._running: WeakSet[Answers] = WeakSet()
 
-    @abstractmethod
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an answer; neither key nor address of a private server."""
+        options = self.options
+        return {
+            "kind": self.kind,
+            "server": options.server.label,
+            "model": options.model,
+            "revision": options.revision,
+            **{name: getattr(options, name) for name in self.sampling},
+            "extra_body": dict(options.extra_body),
+            "pixels": None if self._rule is None else self._rule.describe(),
+            "wording": self.wording,
+        }
 
     def unfit(self, _: Request) -> str | None:
         """Why a request cannot be put here at all, null where it can."""

@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 from echo_hf._infra.http_errors import Reply
 from echo_hf._infra.retry import RequestError
 from echo_hf.engines.base import Completion, Usage
-from echo_hf.engines.moderation import judged, read_options
-from echo_hf.engines.prices import Price, price_for
+from echo_hf.engines.moderation import ModerationEngine
 from tests.engines.moderation.moderations import CLEAN, MODEL
 
-OPTIONS = read_options({})
 NO = "the response is no moderation: "
 
 
-def _judged(document: Any, price: Price | None = None) -> Completion:
-    return judged(Reply(200, {}, json.dumps(document)), OPTIONS, price)
+def _judged(document: Any, **options: Any) -> Completion:
+    return ModerationEngine(**options).judged(Reply(200, {}, json.dumps(document)))
 
 
 def _response(*results: Any, **further: Any) -> dict[str, Any]:
@@ -39,7 +37,8 @@ def test_a_verdict_is_one_object_of_four_keys() -> None:
     assert _judged(_response(result)) == Completion(
         '{"categories": {"hate": false, "illicit": null, "violence": true}, '
         '"category_scores": {"hate": 0.5, "illicit": null, "violence": 1.0}, '
-        '"flagged": true, "model": "omni-moderation-2024-09-26"}'
+        '"flagged": true, "model": "omni-moderation-2024-09-26"}',
+        cost_usd=0.0,
     )
 
 
@@ -106,19 +105,14 @@ def test_what_a_call_costs(
     options: dict[str, Any], document: dict[str, Any], cost: float | None
 ) -> None:
     """Nothing at OpenAI's own; elsewhere what the response says, and else nobody knows."""
-    completion = _judged(_response(CLEAN, **document), price_for(read_options(options)))
-    assert completion.cost_usd == cost
+    assert _judged(_response(CLEAN, **document), **options).cost_usd == cost
 
 
 def test_tokens_are_billed_where_a_server_counts_them() -> None:
     """By hand: 2000 tokens at 0.1 dollars a million."""
-    price = price_for(
-        read_options(
-            {"usd_per_million_prompt_tokens": 0.1, "usd_per_million_completion_tokens": 0.0}
-        )
-    )
+    prices = {"usd_per_million_prompt_tokens": 0.1, "usd_per_million_completion_tokens": 0.0}
     usage = {"prompt_tokens": 2000, "completion_tokens": 0, "total_tokens": 2000}
-    completion = _judged(_response(CLEAN, usage=usage), price)
+    completion = _judged(_response(CLEAN, usage=usage), **prices)
     assert completion.usage == Usage(2000)
     assert completion.cost_usd == pytest.approx(0.0002)
 
@@ -126,4 +120,4 @@ def test_tokens_are_billed_where_a_server_counts_them() -> None:
 @given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
 def test_no_response_breaks_it(status: int, text: str) -> None:
     """Whatever comes is an outcome, and no answer is made of what is none."""
-    assert not judged(Reply(status, {}, text), OPTIONS, None).is_answer
+    assert not ModerationEngine().judged(Reply(status, {}, text)).is_answer

@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 from echo_hf._infra.http_errors import Reply
 from echo_hf._infra.retry import RequestError
 from echo_hf.engines.base import Completion, Usage
-from echo_hf.engines.openai import judged
-from echo_hf.engines.openai_messages import read_options
+from echo_hf.engines.openai import OpenAIEngine
 
-OPTIONS = read_options({"model": "tiny"})
+JUDGED = OpenAIEngine(model="tiny").judged
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
 PAID = Usage(9, 2)
 NO = "the response is no chat completion: "
 
 
 def _judged(document: Any) -> Completion:
-    return judged(Reply(200, {}, json.dumps(document)), OPTIONS, None)
+    return JUDGED(Reply(200, {}, json.dumps(document)))
 
 
 def _done(content: Any, finish_reason: Any = "stop", **message: Any) -> Completion:
@@ -85,4 +84,4 @@ def test_errors_inside_a_response_are_errors() -> None:
 @given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
 def test_no_response_breaks_it(status: int, text: str) -> None:
     """Whatever comes is an outcome, and no answer is made of what is none."""
-    assert not judged(Reply(status, {}, text), OPTIONS, None).is_answer
+    assert not JUDGED(Reply(status, {}, text)).is_answer
