@@ -232,6 +232,7 @@ def test_a_status_inside_a_response_that_claims_success_counts() -> None:
         ('{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}', "RESOURCE_EXHAUSTED"),
         ('{"error": {"code": null, "type": "server_error"}}', "server_error"),
         ('{"error": {"innererror": {"code": "Policy"}, "message": "no"}}', "Policy"),
+        ('{"detail": [{"msg": "no", "type": "missing"}]}', "missing"),
         ('{"error": "a text"}', "418"),
         ("<html>", "418"),
     ],

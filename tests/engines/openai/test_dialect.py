@@ -68,18 +68,3 @@ def test_other_failures_have_nothing_to_do_with_the_way(fault: ApiError) -> None
     """Nor has what an error quotes of the posts further on."""
     dialects = _dialects()
     assert dialects.other(dialects.current, fault) is None
-
-
-def test_what_the_config_fixes_is_not_tried_otherwise() -> None:
-    """It is an error then."""
-    dialects = _dialects(structured="json_schema", max_tokens_field="max_tokens")
-    assert dialects.other(dialects.current, NO_SCHEMA) is None
-    assert dialects.other(dialects.current, NO_FIELD) is None
-
-
-def test_what_worked_stays() -> None:
-    """For all requests that follow."""
-    dialects = _dialects()
-    words = Dialect("text", "max_tokens")
-    dialects.understood(words)
-    assert dialects.current == words
