@@ -1,25 +1,118 @@
-"""How long a server asks to wait before the next attempt."""
+"""When a failed request is sent again: what may pass, how long to wait, how often to try."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+import anyio
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_random,
+    wait_random_exponential,
+)
+
+LONGEST_WAIT_S = 300.0
+LONGEST_BACKOFF_S = 60.0
+
+Given = TypeVar("Given")
+
+
+class RequestError(Exception):
+    """A request that came to nothing.
+
+    Attributes:
+        text: What happened.
+        code: The other side's own code for it.
+        again: Whether another attempt may go better.
+        wait_s: How long the other side asks to wait before, null where it does not say.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        code: str | None = None,
+        *,
+        again: bool = True,
+        wait_s: float | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.text, self.code, self.again, self.wait_s = text, code, again, wait_s
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often something is tried, and how long to wait in between.
+
+    Attributes:
+        attempts: Most attempts.
+        backoff_s: Longest wait before the second attempt; it doubles with each further one.
+        longest_wait_s: What asks to wait for longer is not tried again.
+        also: What is tried again beside a `RequestError`.
+    """
+
+    attempts: int
+    backoff_s: float = 1.0
+    longest_wait_s: float = LONGEST_WAIT_S
+    also: tuple[type[Exception], ...] = ()
+
+    def call(
+        self, function: Callable[[], Given], sleep: Callable[[float], None] = time.sleep
+    ) -> Given:
+        """Calls until it succeeds, or no attempt is left: then the last error is raised."""
+        return Retrying(sleep=sleep, **self._rules())(function)
+
+    async def call_async(self, function: Callable[[], Awaitable[Given]]) -> Given:
+        """As `call`, for a coroutine function."""
+        return await AsyncRetrying(sleep=anyio.sleep, **self._rules())(function)
+
+    def may_pass(self, error: BaseException) -> bool:
+        """Whether another attempt may go better, and soon enough."""
+        if not isinstance(error, RequestError):
+            return isinstance(error, self.also)
+        return error.again and (error.wait_s is None or error.wait_s <= self.longest_wait_s)
+
+    def _rules(self) -> dict[str, Any]:
+        return {
+            "stop": stop_after_attempt(self.attempts),
+            "retry": retry_if_exception(self.may_pass),
+            "wait": self._wait,
+            "reraise": True,
+        }
+
+    def _wait(self, state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, RequestError) and error.wait_s is not None:
+            # At random a little later, so that not all come back at once.
+            return error.wait_s + wait_random(0, self.backoff_s)(state)
+        longest = max(self.backoff_s, LONGEST_BACKOFF_S)
+        return wait_random_exponential(self.backoff_s, max=longest)(state)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Reads the headers in which servers say how long to wait."""
+    lower = {name.lower(): value for name, value in headers.items()}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _number(headers.get(name, ""))
+        seconds = _number(lower.get(name, ""))
         if seconds is not None:
             return max(0.0, seconds * unit)
-    when = _date(headers.get("retry-after", ""))
+    when = _date(lower.get("retry-after", ""))
     if when is None:
         return None
-    if now is None:
-        now = _date(headers.get("date", "")) or time.time()
-    return max(0.0, when - now)
+    return max(0.0, when - (server_time(lower) if now is None else now))
+
+
+def server_time(headers: Mapping[str, str]) -> float:
+    """The time by the server's own clock, by which it tells others; this machine's without it."""
+    return _date(headers.get("date", "")) or time.time()
 
 
 def _number(text: str) -> float | None:

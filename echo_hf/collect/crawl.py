@@ -13,8 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-
+from echo_hf._infra.retry import RetryPolicy
 from echo_hf.collect.crawl_answers import STATS, CrawlStats, crawl_stats, posts_in, write_stats
 from echo_hf.collect.crawl_ledger import (
     LEDGER,
@@ -27,7 +26,6 @@ from echo_hf.collect.crawl_ledger import (
 from echo_hf.collect.platforms.base import (
     Answer,
     Platform,
-    Question,
     RateLimitedError,
     StaleCursorError,
     UnanswerableError,
@@ -92,8 +90,6 @@ class Trail:
         return self._idle
 
 
-LONGEST_BACKOFF_S = 60.0
-
 Waits = Callable[[float], None]
 Given = TypeVar("Given")
 
@@ -116,12 +112,6 @@ class Patience:
     longest_wait_s: float = 2 * 3600.0
     sleep: Callable[[float], None] = time.sleep
 
-    def ask(
-        self, platform: Platform, question: Question, cursor: str | None, waits: Waits
-    ) -> Answer:
-        """Asks for a page until it is there."""
-        return self.until_done(lambda: platform.ask(question, cursor), waits)
-
     @contextmanager
     def connected(self, platform: Platform, waits: Waits) -> Iterator[Platform]:
         """Connects, which some platforms limit as they do questions; lets go in the end."""
@@ -131,16 +121,9 @@ class Patience:
             yield platform
 
     def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
-        """Calls until it is answered; as `ask`, for whatever a platform is asked."""
-        trying = Retrying(
-            sleep=self.sleep,
-            stop=stop_after_attempt(self.attempts),
-            retry=retry_if_exception_type(OSError),
-            wait=wait_random_exponential(self.backoff_s, max=LONGEST_BACKOFF_S),
-            reraise=True,
-        )
-        done: Given = trying(self._heeded, call, waits)
-        return done
+        """Calls until it is answered, whatever a platform is asked; tells of waits it asks for."""
+        policy = RetryPolicy(self.attempts, self.backoff_s, also=(OSError,))
+        return policy.call(lambda: self._heeded(call, waits), self.sleep)
 
     def _heeded(self, call: Callable[[], Given], waits: Waits) -> Given:
         told, waited = 0, 0.0
@@ -234,7 +217,9 @@ class Crawl:
 
     def _ask(self, asked: Asked) -> CrawlEnd | None:
         try:
-            answer = self.patience.ask(self.platform, asked.question, asked.cursor, self._waits)
+            answer = self.patience.until_done(
+                lambda: self.platform.ask(asked.question, asked.cursor), self._waits
+            )
         except StaleCursorError:
             self._begin_again(asked)
         except UnanswerableError as error:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import httpcore2
 
+from echo_hf._infra.http_errors import causes
+from echo_hf._infra.retry import RequestError
 from echo_hf._infra.sqlite import Database, rows_of
 from echo_hf.collect.network import PrivateAddressError
 from echo_hf.images.decode import BadPictureError
@@ -103,17 +105,15 @@ AS_A_PICTURE = {
 }
 
 
-class FetchError(Exception):
+class FetchError(RequestError):
     """One attempt that gave no picture."""
 
     def __init__(
         self, reason: Unfetched, detail: str, *, again: bool = False, wait_s: float | None = None
     ) -> None:
-        super().__init__(f"{reason}: {detail}")
+        super().__init__(f"{reason}: {detail}", again=again, wait_s=wait_s)
         self.reason = reason
         self.detail = " ".join(detail.split())[:LONGEST_DETAIL]
-        self.again = again
-        self.wait_s = wait_s
 
 
 @contextmanager
@@ -138,15 +138,13 @@ def as_fetch_error() -> Iterator[None]:
         raise FetchError(reason, detail, again=again) from error
 
 
-def _is_lasting(error: BaseException | None) -> bool:
+def _is_lasting(error: BaseException) -> bool:
     """Whether there is no such name, or the certificate is not the name's."""
-    while error is not None:
-        if isinstance(error, socket.gaierror):
-            return error.errno == socket.EAI_NONAME
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    return any(
+        (isinstance(one, socket.gaierror) and one.errno == socket.EAI_NONAME)
+        or isinstance(one, ssl.SSLCertVerificationError)
+        for one in causes(error)
+    )
 
 
 def _said(error: Exception) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 import httpcore2
 
+from echo_hf._infra.http_errors import may_pass
 from echo_hf._infra.retry import retry_after
 from echo_hf.collect.fetch_ledger import FetchError, as_fetch_error
 from echo_hf.collect.network import CheckedNetwork, Resolve, resolve
@@ -158,18 +159,15 @@ def allowed_url(url: str, policy: FetchPolicy) -> str:
 
 def refusal(status: int, headers: dict[str, str]) -> FetchError:
     """What a server's answer without a picture means."""
-    said = f"status {status}"
-    if status in (404, 410):
-        return FetchError(Unfetched.GONE, said)
-    if status == 408:
-        return FetchError(Unfetched.TIMEOUT, said, again=True)
+    reason = {404: Unfetched.GONE, 408: Unfetched.TIMEOUT, 410: Unfetched.GONE}.get(status)
     if status == 429:
-        wait_s = retry_after(headers)
-        return FetchError(Unfetched.RATE_LIMITED, said, again=True, wait_s=wait_s)
-    if status == 425 or status >= 500:
-        wait_s = retry_after(headers)
-        return FetchError(Unfetched.SERVER_ERROR, said, again=True, wait_s=wait_s)
-    return FetchError(Unfetched.FORBIDDEN if status >= 400 else Unfetched.SERVER_ERROR, said)
+        reason = Unfetched.RATE_LIMITED
+    elif reason is None:
+        is_ours = 400 <= status < 500 and not may_pass(status)
+        reason = Unfetched.FORBIDDEN if is_ours else Unfetched.SERVER_ERROR
+    again = may_pass(status)
+    wait_s = retry_after(headers) if again else None
+    return FetchError(reason, f"status {status}", again=again, wait_s=wait_s)
 
 
 def _headers() -> list[tuple[str, str]]:

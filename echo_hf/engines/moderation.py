@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from echo_hf._infra.http_errors import Reply
 from echo_hf.engines.base import Completion, ImageRef, Request, Text, register
 from echo_hf.engines.openai_messages import PixelRule, data_url
-from echo_hf.engines.prices import Price, cost_of, price_for, read_usage, usage_of
+from echo_hf.engines.prices import cost_of, read_usage, usage_of
 from echo_hf.engines.server import Name, ServerOptions, checked_as
-from echo_hf.engines.server_engine import EXTRA, PACKAGES, Send, ServerEngine
-from echo_hf.engines.server_errors import Document, Reply, Silence, Verdict, read_document
+from echo_hf.engines.server_engine import (
+    EXTRA,
+    PACKAGES,
+    Document,
+    Send,
+    ServerEngine,
+    read_document,
+)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -22,35 +28,6 @@ if TYPE_CHECKING:
 
 BETWEEN_TEXTS = "\n\n"
 MOST_PICTURES = 1
-
-
-def unfit(request: Request) -> str | None:
-    """Why a request cannot be moderated."""
-    if request.answer is not None or request.regex is not None:
-        return (
-            f"stage {request.task!r} wants an answer of a declared form, which a moderation "
-            "endpoint does not write: give the stage an engine with a model that does"
-        )
-    pictures = len(_pictures(request))
-    if pictures > MOST_PICTURES:
-        return (
-            f"{pictures} pictures in one request, expected at most {MOST_PICTURES}: a moderation "
-            "endpoint takes no more; ask about each by itself"
-        )
-    if not pictures and not _text(request).strip():
-        return "neither text nor a picture: there is nothing to moderate"
-    return None
-
-
-def moderated(request: Request, rule: PixelRule | None) -> list[dict[str, Any]]:
-    """All texts of a request as one, and its picture."""
-    text = _text(request)
-    said = [{"type": "text", "text": text}] if text.strip() else []
-    shown = [
-        {"type": "image_url", "image_url": {"url": data_url(picture, rule)}}
-        for picture in _pictures(request)
-    ]
-    return [*said, *shown]
 
 
 def _text(request: Request) -> str:
@@ -113,21 +90,6 @@ class _Response(BaseModel):
     results: Annotated[list[Moderation], Field(min_length=1, max_length=1)]
 
 
-def judged(reply: Reply | Silence, options: ServerOptions, price: Price | None) -> Verdict:
-    """What becomes of an attempt."""
-    read = read_document(reply, options, NO_MODERATION)
-    if isinstance(read, Verdict):
-        return read
-    document, _ = read
-    usage, cost = usage_of(read_usage(document)), _cost(document, price)
-    try:
-        text = verdict_text(document)
-    except ValidationError as error:
-        said = _told(error)
-        return Verdict(Completion(None, f"{NO_MODERATION}: {said}", "error", usage, cost))
-    return Verdict(Completion(text, usage=usage, cost_usd=cost))
-
-
 def verdict_text(document: Document) -> str:
     """The verdict in a response, in a form that does not depend on the server.
 
@@ -147,47 +109,6 @@ def _told(error: ValidationError) -> str:
     return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
-def _cost(document: Document, price: Price | None) -> float | None:
-    # The endpoint counts no tokens: without a count, only what is free has a known price.
-    if price is not None and price.is_free:
-        return 0.0
-    return cost_of(document, price)
-
-
-@dataclass(frozen=True, slots=True)
-class ModerationEndpoint:
-    """Asks what is wrong with a text and a picture."""
-
-    options: ModerationOptions
-    rule: PixelRule | None
-    price: Price | None
-
-    def unfit(self, request: Request) -> str | None:
-        """Why a request cannot be moderated, null where it can."""
-        return unfit(request)
-
-    def prepared(self, request: Request) -> list[dict[str, Any]]:
-        """The text and the picture."""
-        return moderated(request, self.rule)
-
-    async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply | Silence:
-        """One attempt."""
-        body = {"model": self.options.model, "input": prepared}
-        return await send({**body, "extra_body": dict(self.options.extra_body) or None})
-
-    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        """The client's method for moderations."""
-        return client.moderations.with_raw_response.create
-
-    def judged(self, reply: Reply | Silence) -> Verdict:
-        """What becomes of an attempt."""
-        return judged(reply, self.options, self.price)
-
-
-# Raised when the same request is put to servers in another way, which may change answers.
-WORDING = 1
-
-
 class ModerationEngine(ServerEngine):
     """Asks a server that speaks OpenAI's moderations, one request for each of ours."""
 
@@ -196,22 +117,55 @@ class ModerationEngine(ServerEngine):
 
     def __init__(self, **options: Any) -> None:
         read = read_options(options)
-        self._rule = None if read.max_pixels is None else PixelRule(None, None, read.max_pixels)
-        price = price_for(read)
-        super().__init__(read, ModerationEndpoint(read, self._rule, price), price)
+        most = read.max_pixels
+        super().__init__(read, None if most is None else PixelRule(None, None, most))
 
-    def signature(self) -> Mapping[str, Any]:
-        """Everything that decides an answer; neither key nor address of a private server."""
-        options = self.options
-        return {
-            "kind": self.kind,
-            "server": options.server.label,
-            "model": options.model,
-            "revision": options.revision,
-            "extra_body": dict(options.extra_body),
-            "pixels": None if self._rule is None else self._rule.describe(),
-            "wording": WORDING,
-        }
+    def unfit(self, request: Request) -> str | None:
+        """Why a request cannot be moderated, null where it can."""
+        if request.answer is not None or request.regex is not None:
+            return (
+                f"stage {request.task!r} wants an answer of a declared form, which a moderation "
+                "endpoint does not write: give the stage an engine with a model that does"
+            )
+        pictures = len(_pictures(request))
+        if pictures > MOST_PICTURES:
+            return (
+                f"{pictures} pictures in one request, expected at most {MOST_PICTURES}: a "
+                "moderation endpoint takes no more; ask about each by itself"
+            )
+        if not pictures and not _text(request).strip():
+            return "neither text nor a picture: there is nothing to moderate"
+        return None
+
+    def prepared(self, request: Request) -> list[dict[str, Any]]:
+        """All texts of a request as one, and its picture."""
+        text = _text(request)
+        said = [{"type": "text", "text": text}] if text.strip() else []
+        urls = [data_url(picture, self._rule) for picture in _pictures(request)]
+        return [*said, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
+
+    async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
+        """One attempt."""
+        body = {"model": self.options.model, "input": prepared}
+        return await send({**body, "extra_body": dict(self.options.extra_body) or None})
+
+    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
+        """The client's method for moderations."""
+        return client.moderations.with_raw_response.create
+
+    def judged(self, reply: Reply) -> Completion:
+        """What a response makes of a request; raises what `completion_of` does."""
+        document, price = read_document(reply, self.options, NO_MODERATION), self._price
+        if isinstance(document, Completion):
+            return document
+        usage = usage_of(read_usage(document))
+        # The endpoint counts no tokens: without a count, only what is free has a known price.
+        cost = 0.0 if price is not None and price.is_free else cost_of(document, price)
+        try:
+            text = verdict_text(document)
+        except ValidationError as error:
+            return Completion(None, f"{NO_MODERATION}: {_told(error)}", "error", usage, cost)
+        return Completion(text, usage=usage, cost_usd=cost)
 
 
 register(

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from echo_hf._infra.http_errors import OK, Reply, api_error, error_in
 from echo_hf.engines.base import Completion, Request, register
 from echo_hf.engines.openai_messages import (
     Dialect,
     Dialects,
     Options,
-    PixelRule,
     Rendered,
     body,
     pixel_rule,
     read_options,
     rendered,
 )
-from echo_hf.engines.prices import Price, cost_of, price_for, read_usage, usage_of
-from echo_hf.engines.server_engine import EXTRA, PACKAGES, Send, ServerEngine
-from echo_hf.engines.server_errors import (
-    OK,
-    Reply,
-    Silence,
-    Verdict,
-    fault_in,
-    fault_of,
+from echo_hf.engines.prices import cost_of, read_usage, usage_of
+from echo_hf.engines.server_engine import (
+    EXTRA,
+    PACKAGES,
+    Send,
+    ServerEngine,
+    completion_of,
     read_document,
     refused,
-    verdict_on,
 )
 
 if TYPE_CHECKING:
@@ -38,19 +35,6 @@ if TYPE_CHECKING:
 
 FILTERED = "content_filter"
 NO_COMPLETION = "the response is no chat completion"
-
-
-def judged(reply: Reply | Silence, options: Options, price: Price | None) -> Verdict:
-    """What becomes of an attempt."""
-    read = read_document(reply, options, NO_COMPLETION)
-    if isinstance(read, Verdict):
-        return read
-    document, wait_s = read
-    choice = _first_choice(document)
-    if fault := choice.get("error"):
-        return verdict_on(fault_in(fault, OK), options, wait_s)
-    paid = Completion(None, None, "error", usage_of(read_usage(document)), cost_of(document, price))
-    return Verdict(_outcome(choice, paid))
 
 
 def _first_choice(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -82,77 +66,49 @@ def _said(text: Any, reason: Any, paid: Completion) -> Completion:
     return replace(paid, text=text, finish_reason="stop")
 
 
-@dataclass(frozen=True, slots=True)
-class ChatEndpoint:
-    """Asks for the next message of a conversation."""
+class OpenAIEngine(ServerEngine):
+    """Asks a server that speaks OpenAI's chat completions."""
 
+    kind = "openai"
+    sampling = ("temperature", "top_p", "seed", "structured")
     options: Options
-    rule: PixelRule | None
-    price: Price | None
-    dialects: Dialects
 
-    def unfit(self, _: Request) -> str | None:
-        """Null: every request is a conversation."""
-        return None
+    def __init__(self, **options: Any) -> None:
+        read = read_options(options)
+        super().__init__(read, pixel_rule(read))
+        self._dialects = Dialects(read)
 
     def prepared(self, request: Request) -> list[Rendered]:
         """The conversation, pictures and all."""
-        return rendered(request, self.rule)
+        return rendered(request, self._rule)
 
-    async def put(
-        self, request: Request, prepared: Sequence[Rendered], send: Send
-    ) -> Reply | Silence:
+    async def put(self, request: Request, prepared: Sequence[Rendered], send: Send) -> Reply:
         """One attempt; what the server does not understand is put to it in another way."""
-        other: Dialect | None = self.dialects.current
+        other: Dialect | None = self._dialects.current
         while other is not None:
             spoken, other = other, None
             reply = await send(body(request, prepared, self.options, spoken))
-            if isinstance(reply, Reply) and reply.status != OK:
-                other = self.dialects.other(spoken, fault_of(reply))
-        if isinstance(reply, Reply) and reply.status == OK:
-            self.dialects.understood(spoken)
+            if reply.status != OK:
+                other = self._dialects.other(spoken, api_error(reply))
+        if reply.status == OK:
+            self._dialects.understood(spoken)
         return reply
 
     def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
         """The client's method for chat completions."""
         return client.chat.completions.with_raw_response.create
 
-    def judged(self, reply: Reply | Silence) -> Verdict:
-        """What becomes of an attempt."""
-        return judged(reply, self.options, self.price)
-
-
-# Raised when the same request is put to servers in another way, which may change answers.
-WORDING = 1
-
-
-class OpenAIEngine(ServerEngine):
-    """Asks a server that speaks OpenAI's chat completions."""
-
-    kind = "openai"
-    options: Options
-
-    def __init__(self, **options: Any) -> None:
-        read = read_options(options)
-        self._rule, price = pixel_rule(read), price_for(read)
-        super().__init__(read, ChatEndpoint(read, self._rule, price, Dialects(read)), price)
-
-    def signature(self) -> Mapping[str, Any]:
-        """Everything that decides an answer; neither key nor address of a private server."""
-        options = self.options
-        return {
-            "kind": self.kind,
-            "server": options.server.label,
-            "model": options.model,
-            "revision": options.revision,
-            "temperature": options.temperature,
-            "top_p": options.top_p,
-            "seed": options.seed,
-            "structured": options.structured,
-            "extra_body": dict(options.extra_body),
-            "pixels": None if self._rule is None else self._rule.describe(),
-            "wording": WORDING,
-        }
+    def judged(self, reply: Reply) -> Completion:
+        """What a response makes of a request; raises what `completion_of` does."""
+        document = read_document(reply, self.options, NO_COMPLETION)
+        if isinstance(document, Completion):
+            return document
+        choice = _first_choice(document)
+        if error := choice.get("error"):
+            return completion_of(error_in(reply, error), self.options)
+        cost_usd = cost_of(document, self._price)
+        paid = Completion(None, None, "error", usage_of(read_usage(document)), cost_usd)
+        return _outcome(choice, paid)
 
 
 register(

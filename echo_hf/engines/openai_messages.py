@@ -13,13 +13,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from PIL import Image
 from pydantic import BaseModel, Field
 
+from echo_hf._infra.http_errors import ApiError
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.checkpoint import budget_of, family_of
 from echo_hf.engines.pixels import sent_reference
 from echo_hf.engines.planner import TOKENS_PER_PICTURE, estimate_tokens
 from echo_hf.engines.schema import regex_in_words, response_format, schema_in_words
 from echo_hf.engines.server import Pixels, ServerOptions, checked_as
-from echo_hf.engines.server_errors import Fault
 
 PLACE = "engine 'openai'"
 
@@ -103,11 +103,11 @@ class Dialects:
         self._options = options
         self.current = _first(options)
 
-    def other(self, spoken: Dialect, fault: Fault) -> Dialect | None:
+    def other(self, spoken: Dialect, error: ApiError) -> Dialect | None:
         """What to try after a server did not understand."""
-        if fault.status not in REFUSED:
+        if error.status not in REFUSED:
             return None
-        options, said = self._options, f"{fault.param or ''} {fault.message[:BEGINNING]}"
+        options, said = self._options, f"{error.param or ''} {error.message[:BEGINNING]}"
         if (
             options.structured == "auto"
             and spoken.structured == "json_schema"

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from echo_hf._infra.http_errors import mapping
 from echo_hf.engines.base import Usage
 from echo_hf.engines.server import ServerOptions
 
@@ -131,14 +132,14 @@ STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
 
 def read_usage(document: Mapping[str, Any]) -> Tokens | None:
     """The tokens of a response."""
-    usage = _mapping(document.get("usage"))
-    details = _mapping(usage.get("prompt_tokens_details"))
-    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    usage = mapping(document.get("usage"))
+    details = mapping(usage.get("prompt_tokens_details"))
+    prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
     if prompt is None or completion is None:
         return None
-    total = _count(usage.get("total_tokens")) or 0
-    cached = _count(details.get("cached_tokens")) or 0
-    written = _count(details.get("cache_write_tokens"))
+    total = count(usage.get("total_tokens")) or 0
+    cached = count(details.get("cached_tokens")) or 0
+    written = count(details.get("cache_write_tokens"))
     return Tokens(prompt, max(completion, total - prompt), cached, written)
 
 
@@ -151,7 +152,7 @@ def cost_of(
     document: Mapping[str, Any], price: Price | None, day: datetime.date | None = None
 ) -> float | None:
     """The price of a call: what the response says, else what its tokens cost."""
-    said = _said_cost(_mapping(document.get("usage")))
+    said = _said_cost(mapping(document.get("usage")))
     if said is not None:
         return said
     tokens = read_usage(document)
@@ -165,7 +166,7 @@ def _said_cost(usage: Mapping[str, Any]) -> float | None:
     if cost is None or not usage.get("is_byok"):
         return cost
     # A router that was given the provider's key charges its own fee alone; the provider's is apart.
-    upstream = _dollars(_mapping(usage.get("cost_details")).get("upstream_inference_cost"))
+    upstream = _dollars(mapping(usage.get("cost_details")).get("upstream_inference_cost"))
     return None if upstream is None else cost + upstream
 
 
@@ -174,10 +175,7 @@ def _dollars(value: Any) -> float | None:
     return float(value) if is_number and 0 <= value <= MOST else None
 
 
-def _count(value: Any) -> int | None:
+def count(value: Any) -> int | None:
+    """A number of tokens; null for what is none."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return int(value) if is_whole and 0 <= value <= MOST else None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -228,10 +228,16 @@ def _without_secrets(given: Mapping[str, Any], place: str) -> None:
             f"{place} has {secret!r}: put the secret into an environment variable and name that in "
             "api_key_env"
         )
-    variable = given.get("api_key_env")
-    if isinstance(variable, str) and not VARIABLE.fullmatch(variable):
-        # It may be the key itself.
+    try:
+        check_variable(given.get("api_key_env"))
+    except EngineError as error:
+        raise EngineError(f"{place}: {error}") from None
+
+
+def check_variable(name: object) -> None:
+    """Refuses what names no environment variable, unseen: it may be the key itself."""
+    if isinstance(name, str) and not VARIABLE.fullmatch(name):
         raise EngineError(
-            f"{place}: api_key_env is no name of an environment variable: expected letters, digits "
-            "and _, such as OPENAI_API_KEY"
+            "api_key_env is no name of an environment variable: expected letters, digits and _, "
+            "such as OPENAI_API_KEY"
         )

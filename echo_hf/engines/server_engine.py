@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import time
 from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncIterator,
@@ -15,164 +15,92 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from queue import SimpleQueue
-from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakSet
 
+from echo_hf._infra.http_errors import (
+    OK,
+    ApiError,
+    Meaning,
+    NoResponse,
+    Reply,
+    api_error,
+    error_in,
+    reply_in,
+)
+from echo_hf._infra.rate_limit import RateLimiter
+from echo_hf._infra.retry import RequestError, RetryPolicy
+from echo_hf._infra.tasks import finished
 from echo_hf.engines.base import Completion, ImageRef, Request, check_installed
-from echo_hf.engines.openai_messages import estimated_tokens
-from echo_hf.engines.prices import Price
+from echo_hf.engines.openai_messages import PixelRule, estimated_tokens
+from echo_hf.engines.prices import price_for
 from echo_hf.engines.server import ApiKey, ServerOptions
-from echo_hf.engines.server_errors import OK, Reply, Silence, Verdict, failed
 from echo_hf.errors import EchoError, EngineError
 
 if TYPE_CHECKING:
-    from anyio import Event
-    from anyio.abc import TaskGroup, TaskStatus
-    from anyio.from_thread import BlockingPortal
     from openai import AsyncOpenAI
-    from tenacity import AsyncRetrying, RetryCallState
+
+
+UNSUPPORTED = frozenset({"unsupported_parameter", "unsupported_value"})
+OPTIONAL = ("temperature", "top_p", "seed")
+
+Document = Mapping[str, Any]
+
+
+def failed(error: str) -> Completion:
+    """A failure of one request."""
+    return Completion(None, error, "error")
+
+
+def refused(reason: str, given: Completion | None = None) -> Completion:
+    """A refusal, with the tokens and price of the call that ended so."""
+    given = given or Completion(None)
+    return Completion(None, reason, "refusal", given.usage, given.cost_usd)
+
+
+def completion_of(error: ApiError, options: ServerOptions) -> Completion:
+    """What a server's error makes of a request.
+
+    Raises:
+        RequestError: It may pass.
+        EngineError: No request would be answered.
+    """
+    meaning = error.meaning(options.model)
+    if meaning is Meaning.REFUSED:
+        return refused(error.message)
+    advice = error.advice(options.model, options.base_url, options.api_key_env)
+    if error.param in OPTIONAL and error.codes & UNSUPPORTED:
+        advice = f"set `{error.param}: null`, which sends none"
+    if advice is not None:
+        raise EngineError(f"{error.answered_by(options.server.host)}: {advice}")
+    if meaning is Meaning.MAY_PASS:
+        raise RequestError(error.said, wait_s=error.wait_s)
+    return failed(error.said)
+
+
+def read_document(reply: Reply, options: ServerOptions, otherwise: str) -> Document | Completion:
+    """The object in a response, or what becomes of the request without one."""
+    if reply.status != OK:
+        return completion_of(api_error(reply), options)
+    try:
+        document = json.loads(reply.text)
+    except (ValueError, RecursionError) as error:
+        return failed(f"the response is no whole JSON document: {error}")
+    if not isinstance(document, Mapping):
+        return failed(f"{otherwise}: it is no object")
+    if said := document.get("error"):
+        return completion_of(error_in(reply, said), options)
+    return document
 
 
 Body = Mapping[str, Any]
-Send = Callable[[Body], Awaitable[Reply | Silence]]
-
-
-class Endpoint(Protocol):
-    """What differs between the things a server can be asked for."""
-
-    def unfit(self, request: Request, /) -> str | None:
-        """Why a request cannot be put here at all, null where it can."""
-        ...
-
-    def prepared(self, request: Request) -> Any:
-        """What of a request is the same in all attempts; pictures are read and encoded in it."""
-        ...
-
-    async def put(self, request: Request, prepared: Any, send: Send) -> Reply | Silence:
-        """One attempt, in as many ways as it takes for the server to understand."""
-        ...
-
-    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        """The client's method that sends a body to this address and returns the raw response."""
-        ...
-
-    def judged(self, reply: Reply | Silence) -> Verdict:
-        """What becomes of an attempt."""
-        ...
-
-
-BURST_S = 1.0
-
-
-@dataclass
-class TokenBucket:
-    """Lets an amount through a minute in the long run, and never much more at once."""
-
-    per_minute: float
-    clock: Callable[[], float] = time.monotonic
-    _free_at: float = field(default=float("-inf"), init=False)
-    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
-
-    def reserve(self, amount: float) -> float:
-        """Takes the next place."""
-        with self._lock:
-            now = self.clock()
-            start = max(now, self._free_at)
-            self._free_at = start + self._seconds(amount)
-            return max(0.0, start - BURST_S - now)
-
-    def settle(self, amount: float) -> None:
-        """Counts what was more, or less when negative, than had been reserved."""
-        with self._lock:
-            self._free_at += self._seconds(amount)
-
-    def _seconds(self, amount: float) -> float:
-        return amount * 60.0 / self.per_minute
-
-
-@dataclass
-class Limits:
-    """The limits of one server.
-
-    Attributes:
-        requests: Bucket of requests, null for no limit.
-        tokens: Bucket of tokens, null for no limit.
-        clock: The time in seconds.
-    """
-
-    requests: TokenBucket | None = None
-    tokens: TokenBucket | None = None
-    clock: Callable[[], float] = time.monotonic
-    _closed_until: float = field(default=float("-inf"), init=False)
-
-    @classmethod
-    def per_minute(cls, requests: float | None, tokens: float | None) -> Limits:
-        """Limits by what may go a minute; null for no limit."""
-        return cls(_bucket(requests), _bucket(tokens))
-
-    def reserve(self, tokens: int) -> float:
-        """Takes the next place in both buckets."""
-        waits = [self._closed_until - self.clock(), 0.0]
-        if self.requests is not None:
-            waits.append(self.requests.reserve(1))
-        if self.tokens is not None:
-            waits.append(self.tokens.reserve(tokens))
-        return max(waits)
-
-    def settle(self, estimated: int, used: int) -> None:
-        """Counts the tokens that a request really took, in place of the estimate."""
-        if self.tokens is not None:
-            self.tokens.settle(used - estimated)
-
-    def close_for(self, seconds: float) -> None:
-        """Holds back every request, because the server asked one of them to wait."""
-        self._closed_until = max(self._closed_until, self.clock() + seconds)
-
-
-def _bucket(per_minute: float | None) -> TokenBucket | None:
-    return None if per_minute is None else TokenBucket(per_minute)
-
-
-LONGEST_BACKOFF_S = 60.0
-
-
-def retrying(max_attempts: int, backoff_s: float) -> AsyncRetrying:
-    """Sends again whatever may go better, after a wait."""
-    from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt
-
-    return AsyncRetrying(
-        stop=stop_after_attempt(max_attempts),
-        retry=retry_if_result(lambda verdict: verdict.again),
-        wait=lambda state: _wait(state, backoff_s),
-        retry_error_callback=_verdict,
-    )
-
-
-def _wait(state: RetryCallState, backoff_s: float) -> float:
-    from tenacity import wait_random, wait_random_exponential
-
-    asked = _verdict(state).wait_s
-    if asked is not None:
-        return asked + wait_random(0, backoff_s)(state)
-    return wait_random_exponential(multiplier=backoff_s, max=LONGEST_BACKOFF_S)(state)
-
-
-def _verdict(state: RetryCallState) -> Verdict:
-    if state.outcome is None:
-        raise RuntimeError("no attempt was made")
-    verdict: Verdict = state.outcome.result()
-    return verdict
-
+Send = Callable[[Body], Awaitable[Reply]]
 
 LONGEST_ERROR = 500
-# Names, because clients stand on either of two libraries that have the same ones.
-UNREACHED = frozenset({"ConnectError", "ConnectTimeout", "ProxyError"})
 # Numbers of single calls: without them, what a dead server says is the same each time.
 CALL_NUMBER = re.compile(r"\b(?:req|chatcmpl|gen)[-_][\w-]{8,}|\b[0-9a-f-]{24,}\b")
 
@@ -181,28 +109,26 @@ CALL_NUMBER = re.compile(r"\b(?:req|chatcmpl|gen)[-_][\w-]{8,}|\b[0-9a-f-]{24,}\
 class Caller:
     """Asks one server."""
 
-    options: ServerOptions
+    engine: ServerEngine
     client: AsyncOpenAI
     key: ApiKey
-    endpoint: Endpoint
-    limits: Limits
     _is_reached: bool = field(default=False, init=False)
+
+    async def numbered(self, request: tuple[int, Request]) -> tuple[int, Completion]:
+        """The number of a request, and what the request comes to."""
+        number, asked = request
+        return number, await self.answer(asked)
 
     async def answer(self, request: Request) -> Completion:
         """What a request comes to."""
-        unfit = self.endpoint.unfit(request)
+        unfit = self.engine.unfit(request)
         if unfit is not None:
             return failed(unfit)
-        policy = retrying(self.options.max_attempts, self.options.backoff_s)
         try:
-            prepared = await self._prepared(request)
-            verdict: Verdict = await policy(self._attempt, request, prepared)
-            completion = verdict.completion
-            if not self._is_reached:
-                raise EngineError(
-                    f"{completion.error}: start the server, or mend base_url; the same command "
-                    "goes on from here"
-                )
+            attempt = partial(self._attempt, request, await self._prepared(request))
+            completion = await self.engine.retries.call_async(attempt)
+        except RequestError as error:
+            completion = failed(self._shown(self._given_up(error)))
         except EngineError as error:
             raise EngineError(self._shown(str(error))) from None
         except Exception as error:  # a request that nobody thought of is its own failure alone
@@ -210,154 +136,71 @@ class Caller:
             completion = failed(str(error) if known else f"{type(error).__name__}: {error}")
         return replace(completion, error=completion.error and self._shown(completion.error))
 
+    def _given_up(self, error: RequestError) -> str:
+        if not self._is_reached:
+            told = (
+                f"{error}: start the server, or mend base_url; the same command goes on from here"
+            )
+            raise EngineError(self._shown(told)) from None
+        longest = self.engine.retries.longest_wait_s
+        if error.wait_s is None or error.wait_s <= longest:
+            return str(error)
+        asks = f"the server asks to wait {error.wait_s:.0f} s, longer than {longest:.0f} s"
+        return f"{error}; {asks}"
+
     async def _prepared(self, request: Request) -> Any:
         from anyio import to_thread
 
         parts = (part for message in request.messages for part in message.parts)
         if any(isinstance(part, ImageRef) for part in parts):  # decoding must not stop the loop
-            return await to_thread.run_sync(self.endpoint.prepared, request)
-        return self.endpoint.prepared(request)
+            return await to_thread.run_sync(self.engine.prepared, request)
+        return self.engine.prepared(request)
 
-    async def _attempt(self, request: Request, prepared: Any) -> Verdict:
-        estimated = 0 if self.limits.tokens is None else estimated_tokens(request)
-        reply = await self.endpoint.put(request, prepared, partial(self._sent, estimated))
-        self._is_reached = self._is_reached or not (isinstance(reply, Silence) and reply.unreached)
-        verdict = self.endpoint.judged(reply)
-        if verdict.again and verdict.wait_s is not None:
-            self.limits.close_for(verdict.wait_s)
-        if isinstance(reply, Reply) and reply.status == OK:
-            usage = verdict.completion.usage
-            # The estimate stands where the server does not say.
-            self.limits.settle(estimated, usage.prompt + usage.completion or estimated)
-        return verdict
-
-    async def _sent(self, tokens: int, body: Body) -> Reply | Silence:
-        from anyio import sleep
-
-        await sleep(self.limits.reserve(tokens))
-        return await self._reply(body)
-
-    async def _reply(self, body: Body) -> Reply | Silence:
-        from anyio import fail_after
-        from openai import APIConnectionError, APIStatusError, APITimeoutError, Omit
-
-        headers = None if self.key else {"Authorization": Omit()}
-        create = self.endpoint.create(self.client)
+    async def _attempt(self, request: Request, prepared: Any) -> Completion:
+        engine = self.engine
+        estimated = 0 if engine.options.tokens_per_minute is None else estimated_tokens(request)
         try:
-            with fail_after(self.options.timeout_s):
+            reply = await engine.put(request, prepared, partial(self._sent, estimated))
+            self._is_reached = True
+            completion = engine.judged(reply)
+        except RequestError as error:
+            if not (isinstance(error, NoResponse) and error.unreached):
+                self._is_reached = True
+            if error.wait_s is not None and engine.retries.may_pass(error):
+                engine.requests.hold(error.wait_s)
+            raise
+        used = completion.usage.prompt + completion.usage.completion
+        if used:  # the estimate stands where the server does not say
+            engine.tokens.settle(used - estimated)
+        return completion
+
+    async def _sent(self, tokens: int, body: Body) -> Reply:
+        from anyio import fail_after
+        from openai import APIConnectionError, APIStatusError, Omit
+
+        engine, options = self.engine, self.engine.options
+        await engine.requests.turn()
+        await engine.tokens.turn(tokens)
+        headers = None if self.key else {"Authorization": Omit()}
+        create = engine.create(self.client)
+        try:
+            with fail_after(options.timeout_s):
                 raw = await create(**body, extra_headers=headers)
                 return Reply(raw.status_code, raw.headers, raw.text)
-        except APIStatusError as error:
-            response = error.response
-            return Reply(response.status_code, response.headers, response.text)
-        except APIConnectionError as error:
-            unreached = type(error.__cause__).__name__ in UNREACHED
-            if not isinstance(error, APITimeoutError) or unreached:
-                said = _said(error)
-                lost = f"the connection to {self.options.base_url!r} failed: {said}"
-                return Silence(lost, unreached)
-        except TimeoutError:
-            pass
-        return Silence(f"no answer within {self.options.timeout_s:g} s")
+        except (APIStatusError, APIConnectionError, TimeoutError) as error:
+            return reply_in(error, options.base_url, options.timeout_s)
 
     def _shown(self, text: str) -> str:
         line = " ".join(CALL_NUMBER.sub("(id)", self.key.hidden_in(text)).split())
         return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 3] + "..."
 
 
-def _said(error: BaseException) -> str:
-    """What the system said first, under all that the libraries made of it."""
-    cause = error.__cause__ or error.__context__
-    return _said(cause) if cause else str(error) or type(error).__name__
-
-
-THREAD = "echo-hf openai"
-
-
-@dataclass
-class Worker:
-    """Requests under way."""
-
-    portal: BlockingPortal
-    tasks: TaskGroup
-    caller: Caller
-    _under_way: int = 0
-    _finished: SimpleQueue[tuple[int, Completion | BaseException]] = field(
-        default_factory=SimpleQueue
-    )
-
-    def __len__(self) -> int:
-        return self._under_way
-
-    def start(self, number: int, request: Request) -> None:
-        """Begins a request; it is the caller's task to bound how many are under way."""
-        self.portal.call(self._spawn, number, request)
-        self._under_way += 1
-
-    def finished(self) -> Iterator[tuple[int, Completion]]:
-        """Waits for the next request to end, and yields all that have."""
-        error: BaseException | None = None
-        first = True
-        while first or not self._finished.empty():
-            number, result = self._finished.get()
-            self._under_way -= 1
-            first = False
-            if isinstance(result, BaseException):
-                error = result
-            else:
-                yield number, result
-        if error is not None:
-            raise error
-
-    def _spawn(self, number: int, request: Request) -> None:
-        # Without its result, which the portal would wait for.
-        self.tasks.start_soon(self._answer, number, request)
-
-    async def _answer(self, number: int, request: Request) -> None:
-        try:
-            completion = await self.caller.answer(request)
-        except BaseException as error:  # whatever happens is reported: somebody waits for it
-            self._finished.put((number, error))
-            if not isinstance(error, Exception):
-                raise
-        else:
-            self._finished.put((number, completion))
-
-
-@contextmanager
-def working(caller: Callable[[], AbstractAsyncContextManager[Caller]]) -> Iterator[Worker]:
-    """Runs a worker; leaving cancels what is under way, closes the client, and joins the thread."""
-    from anyio import Event
-    from anyio.from_thread import start_blocking_portal
-
-    with start_blocking_portal(name=THREAD) as portal:
-        stop = portal.call(Event)
-        closed, (tasks, opened) = portal.start_task(_serve, caller, stop)
-        try:
-            yield Worker(portal, tasks, opened)
-        finally:
-            portal.call(stop.set)
-            closed.result()
-
-
-async def _serve(
-    opened: Callable[[], AbstractAsyncContextManager[Caller]],
-    stop: Event,
-    *,
-    task_status: TaskStatus[tuple[TaskGroup, Caller]],
-) -> None:
-    from anyio import create_task_group
-
-    async with opened() as caller, create_task_group() as tasks:
-        task_status.started((tasks, caller))
-        await stop.wait()
-        tasks.cancel_scope.cancel()
-
-
+BURST_S = 1.0
 LONGEST_CONNECT_S = 10.0
+THREAD = "echo-hf openai"
 NO_KEY = "none"
 EXTRA = "openai"
-PACKAGES = ("openai", "tenacity", "anyio")
+PACKAGES = ("openai",)
 
 Answers = Generator[tuple[int, Completion], None, None]
 
@@ -366,29 +209,56 @@ class ServerEngine(ABC):
     """Asks one endpoint of a server."""
 
     kind: ClassVar[str]
+    # Raised when the same request is put to servers in another way, which may change answers.
+    wording: ClassVar[int] = 1
+    sampling: ClassVar[tuple[str, ...]] = ()
     stored: bool = True
     options: ServerOptions
 
-    def __init__(self, options: ServerOptions, endpoint: Endpoint, price: Price | None) -> None:
-        self.options = options
-        self._endpoint = endpoint
+    def __init__(self, options: ServerOptions, rule: PixelRule | None) -> None:
+        self.options, self._rule = options, rule
+        price = price_for(options)
+        self.requests = RateLimiter(options.requests_per_minute, burst_s=BURST_S)
+        self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_S)
+        self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
         self._price = price
-        self._limits = Limits.per_minute(options.requests_per_minute, options.tokens_per_minute)
+        self.usd_per_million_prompt_tokens = price and price.prompt
+        self.usd_per_million_completion_tokens = price and price.completion
         self._running: WeakSet[Answers] = WeakSet()
 
-    @property
-    def usd_per_million_prompt_tokens(self) -> float | None:
-        """Price of what is asked, null when unknown."""
-        return None if self._price is None else self._price.prompt
-
-    @property
-    def usd_per_million_completion_tokens(self) -> float | None:
-        """Price of what is answered, null when unknown."""
-        return None if self._price is None else self._price.completion
-
-    @abstractmethod
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an answer; neither key nor address of a private server."""
+        options = self.options
+        return {
+            "kind": self.kind,
+            "server": options.server.label,
+            "model": options.model,
+            "revision": options.revision,
+            **{name: getattr(options, name) for name in self.sampling},
+            "extra_body": dict(options.extra_body),
+            "pixels": None if self._rule is None else self._rule.describe(),
+            "wording": self.wording,
+        }
+
+    def unfit(self, _: Request) -> str | None:
+        """Why a request cannot be put here at all, null where it can."""
+        return None
+
+    @abstractmethod
+    def prepared(self, request: Request) -> Any:
+        """What of a request is the same in all attempts; pictures are read and encoded in it."""
+
+    @abstractmethod
+    async def put(self, request: Request, prepared: Any, send: Send) -> Reply:
+        """One attempt, in as many ways as it takes for the server to understand."""
+
+    @abstractmethod
+    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
+        """The client's method that sends a body to this address and returns the raw response."""
+
+    @abstractmethod
+    def judged(self, reply: Reply) -> Completion:
+        """What a response makes of a request; raises what `completion_of` does."""
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
         """Yields (number of the request, completion) as they are ready, in any order."""
@@ -410,18 +280,14 @@ class ServerEngine(ABC):
         check_installed(self.kind)
         options = self.options
         key = options.server.key(options.api_key_env, os.environ)
-        with working(lambda: self._caller(key)) as worker:
-            for number, request in enumerate(chain([first], requests)):
-                worker.start(number, request)
-                if len(worker) >= options.concurrency:
-                    yield from worker.finished()
-            while worker:
-                yield from worker.finished()
 
-    @asynccontextmanager
-    async def _caller(self, key: ApiKey) -> AsyncIterator[Caller]:
-        async with self._client(key) as client:
-            yield Caller(self.options, client, key, self._endpoint, self._limits)
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[Any]:
+            async with self._client(key) as client:
+                yield Caller(self, client, key).numbered
+
+        numbered = enumerate(chain([first], requests))
+        yield from finished(numbered, opened, options.concurrency, THREAD)
 
     def _client(self, key: ApiKey) -> AsyncOpenAI:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout

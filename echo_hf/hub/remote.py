@@ -19,6 +19,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.hf_api import RepoFile
 
+from echo_hf._infra.http_errors import may_pass
 from echo_hf.errors import HubError
 
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
@@ -69,7 +70,7 @@ def _explained(error: Exception) -> str:
         return f"the Hub does not know this token: {SIGN_IN} to a new one ({TOKENS_PAGE})"
     if status == 403:
         return f"the Hub refuses it ({said}): use a token that may do it ({TOKENS_PAGE})"
-    if status is None or status >= 500:
+    if status is None or (may_pass(status) and status not in CONFLICT):
         return f"the Hub does not answer ({said}): {AGAIN}"
     return f"the Hub refuses it ({said})"
 

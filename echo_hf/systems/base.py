@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
+from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import CREDENTIALS
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef, Usage
@@ -67,7 +68,7 @@ class Drawn:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Passing(Exception):  # noqa: N818 - it is no error yet: another attempt may do
+class Passing(RequestError):  # noqa: N818 - it is no error yet: another attempt may do
     """A failure that may pass: a busy server, a lost connection.
 
     Args:
@@ -86,8 +87,7 @@ class Passing(Exception):  # noqa: N818 - it is no error yet: another attempt ma
         usage: Usage | None = None,
         cost_usd: float | None = None,
     ) -> None:
-        super().__init__(text)
-        self.text, self.code, self.wait_s = text, code, wait_s
+        super().__init__(text, code, wait_s=wait_s)
         self.usage, self.cost_usd = usage, cost_usd
 
 

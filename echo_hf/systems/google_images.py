@@ -5,30 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, field_validator
 
-from echo_hf._infra.retry import retry_after
+from echo_hf._infra.http_errors import Reply, api_error
+from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Words
 from echo_hf.config.systems import FixedSize, Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
-from echo_hf.engines.server import ApiKey
-from echo_hf.engines.server_errors import Fault, Reply, fault_of
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, Task
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.hosted import (
     NO_KEY,
+    Connection,
     Host,
     HostedOptions,
     HostedSystem,
     Inputs,
-    TooMuchError,
-    connection_errors,
+    UnreadableError,
     fate,
     hosted_options,
     http_library,
@@ -39,10 +38,6 @@ from echo_hf.systems.hosted import (
 from echo_hf.systems.images import Pixels, SentInput, chosen_size, nearest, unusable, with_picture
 from echo_hf.systems.plan import Billed, cost_usd
 from echo_hf.systems.registry import register
-
-if TYPE_CHECKING:
-    from google.genai import Client
-
 
 HELD_BACK = frozenset(
     {
@@ -69,76 +64,61 @@ Document = Mapping[str, Any]
 
 
 def drawn_from(document: Document, price: Price | None) -> Drawn:
-    """What becomes of a task."""
-    candidates = document.get("candidates") or []
-    first = candidates[0] if candidates else {}
+    """What an answer makes of a task."""
+    first = (document.get("candidates") or [{}])[0]
     parts = (first.get("content") or {}).get("parts") or []
-    pictures = list(_pictures(parts))
-    reason = _named(first.get("finish_reason"))
-    known = replace(
-        _known(document, price, len(pictures)),
+    pictures, reason = list(_pictures(parts)), _named(first.get("finish_reason"))
+    counted = document.get("usage_metadata")
+    known = Drawn(
+        Outcome.FAILED,
+        stage=OutcomeStage.ANSWER,
         code=reason,
-        text=_text(parts) or first.get("finish_message"),
+        text="\n".join(part["text"] for part in parts if part.get("text"))
+        or first.get("finish_message"),
+        model_reported=document.get("model_version"),
+        usage=None if counted is None else _usage(counted),
+        cost_usd=cost_usd(price, _billed(counted or {}, len(pictures))),
+        details={"pictures": len(pictures), "request_id": document.get("response_id")},
     )
     if pictures:
         return with_picture(replace(known, code=None), pictures[0])
-    blocked = _named((document.get("prompt_feedback") or {}).get("block_reason"))
-    if blocked is not None and blocked != UNSPECIFIED:
-        said = document["prompt_feedback"].get("block_reason_message")
-        return replace(_refused(known, OutcomeStage.INPUT), code=blocked, text=said or known.text)
-    return _without_picture(known, reason)
-
-
-def _without_picture(known: Drawn, reason: str | None) -> Drawn:
+    feedback, refused = (
+        document.get("prompt_feedback") or {},
+        replace(known, outcome=Outcome.REFUSED),
+    )
+    blocked = _named(feedback.get("block_reason"))
+    if blocked not in (None, UNSPECIFIED):
+        said = feedback.get("block_reason_message") or known.text
+        return replace(refused, stage=OutcomeStage.INPUT, code=blocked, text=said)
     if reason == ACCOUNT_STOPPED:
         raise GenerationError(
             f"the account is stopped (the answer ended with {reason!r}): use another account's key"
         )
     if reason in HELD_BACK:
-        return _refused(known, OutcomeStage.OUTPUT)
-    if reason is None:
-        return unusable(known, "the answer has neither a picture nor a reason for its end")
+        return replace(refused, stage=OutcomeStage.OUTPUT)
     if reason in UNDRAWN:
         return replace(known, outcome=Outcome.NO_IMAGE)
-    said = "" if known.text is None else f": {known.text}"
-    return unusable(known, f"the answer holds no picture and ended with {reason!r}{said}")
-
-
-def _refused(known: Drawn, stage: OutcomeStage) -> Drawn:
-    return replace(known, outcome=Outcome.REFUSED, stage=stage)
-
-
-def _known(document: Document, price: Price | None, pictures: int) -> Drawn:
-    counted = document.get("usage_metadata")
-    billed = _billed(counted or {}, pictures)
-    return Drawn(
-        Outcome.FAILED,
-        stage=OutcomeStage.ANSWER,
-        model_reported=document.get("model_version"),
-        usage=None if counted is None else _usage(counted),
-        cost_usd=cost_usd(price, billed),
-        details={"pictures": pictures, "request_id": document.get("response_id")},
-    )
+    if reason is None:
+        return unusable(known, "the answer has neither a picture nor a reason for its end")
+    told = "" if known.text is None else f": {known.text}"
+    return unusable(known, f"the answer holds no picture and ended with {reason!r}{told}")
 
 
 def _pictures(parts: list[Document]) -> Iterator[bytes]:
     for part in parts:
         blob = part.get("inline_data") or {}
-        if not part.get("thought") and (blob.get("mime_type") or PICTURES).startswith(PICTURES):
-            data = blob.get("data")
-            if data:
-                yield data
-
-
-def _text(parts: list[Document]) -> str | None:
-    texts = [part["text"] for part in parts if part.get("text")]
-    return "\n".join(texts) or None
+        is_picture = (blob.get("mime_type") or PICTURES).startswith(PICTURES)
+        if is_picture and blob.get("data") and not part.get("thought"):
+            yield blob["data"]
 
 
 def _usage(counted: Document) -> Usage:
-    came = _number(counted, "candidates_token_count") + _number(counted, "thoughts_token_count")
     cached = _number(counted, "cached_content_token_count")
-    return Usage(_number(counted, "prompt_token_count"), came, cached)
+    return Usage(_number(counted, "prompt_token_count"), _came(counted), cached)
+
+
+def _came(counted: Document) -> int:
+    return _number(counted, "candidates_token_count") + _number(counted, "thoughts_token_count")
 
 
 def _billed(counted: Document, pictures: int) -> Billed:
@@ -146,11 +126,10 @@ def _billed(counted: Document, pictures: int) -> Billed:
     drawn = _of_images(counted.get("candidates_tokens_details"))
     if drawn is None and not counted.get("candidates_token_count"):
         drawn = 0 if counted else None
-    texts = _number(counted, "candidates_token_count") + _number(counted, "thoughts_token_count")
     return Billed(
         text_in=None if sent is None else _number(counted, "prompt_token_count") - sent,
         image_in=sent,
-        text_out=None if drawn is None else texts - drawn,
+        text_out=None if drawn is None else _came(counted) - drawn,
         image_out=drawn,
         pictures=pictures,
     )
@@ -175,43 +154,17 @@ def _named(value: Any) -> str | None:
 LONGEST_ERROR = 200
 
 
-class UnreadableError(Exception):
-    """An answer is not what the client understands, such as a web page."""
+def ask(connection: Connection, send: Callable[..., Any], **arguments: Any) -> Any:
+    """Sends a request, once; gives what the library read, or the `Reply` that is an error."""
+    from google.genai.errors import APIError
 
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Asks Google's server, once for each call."""
-
-    client: Client
-    key: ApiKey
-    host: Host
-    timeout_s: float
-
-    def ask(self, send: Callable[..., Any], **arguments: Any) -> Any:
-        """Sends a request."""
-        from google.genai.errors import APIError
-
-        try:
-            return send(**arguments)
-        except APIError as error:
-            response = error.response
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            return Reply(response.status_code, headers, response.text)
-        except TimeoutError as error:
-            raise self._lost(error) from None
-        except connection_errors() as error:
-            raise self._lost(error) from None
-        except ValueError as error:  # of JSON, or of what should stand in it
-            said = one_line(str(error), self.key)[:LONGEST_ERROR]
-            raise UnreadableError(f"the answer cannot be read: {said}") from None
-
-    def _lost(self, error: Exception) -> Passing:
-        if "timeout" in type(error).__name__.lower():
-            return Passing(f"no answer within {self.timeout_s:g} s", "timeout")
-        said = one_line(str(error), self.key) or type(error).__name__
-        place = self.host.server.base_url
-        return Passing(f"the connection to {place!r} failed: {said}", "connection")
+    try:
+        return send(**arguments)
+    except (APIError, TimeoutError, http_library().RequestError) as error:
+        return connection.reply_in(error)
+    except ValueError as error:  # of JSON, or of what should stand in it
+        said = one_line(str(error), connection.key)[:LONGEST_ERROR]
+        raise UnreadableError(f"the answer cannot be read: {said}") from None
 
 
 @contextmanager
@@ -341,51 +294,14 @@ def _numbers(ratio: str) -> Pixels:
     return int(found[1]), int(found[2])
 
 
-def aspect_ratio(size: Size, inputs: Sequence[SentInput], options: GoogleOptions) -> str | None:
-    """The shape to ask for."""
-    first = inputs[0].size if inputs else None
-    chosen = chosen_size(size, first, lambda like: nearest(like, list(options.ratios)))
-    return None if chosen is None else ratio_of(chosen, options)
-
-
-def arguments(
-    model: str,
-    prompt: str,
-    inputs: Sequence[SentInput],
-    ratio: str | None,
-    seed: int | None,
-    options: GoogleOptions,
-) -> dict[str, Any]:
-    """Everything that is sent for a task."""
-    from google.genai import types
-
-    parts = [types.Part.from_bytes(data=one.data, mime_type=one.mime_type) for one in inputs]
-    parts.append(types.Part.from_text(text=prompt))
-    image = {"aspect_ratio": ratio, "image_size": options.image_size}
-    given = {name: value for name, value in image.items() if value is not None}
-    config = types.GenerateContentConfig(
-        response_modalities=list(options.modalities),
-        image_config=types.ImageConfig(**given) if given else None,
-        seed=seed,
-        safety_settings=[
-            types.SafetySetting(category=category, threshold=threshold)
-            for category, threshold in sorted(options.safety_settings.items())
-        ]
-        or None,
-    )
-    contents = types.Content(role="user", parts=parts)
-    return {"model": model, "contents": contents, "config": config}
-
-
 ADAPTER = "google"
 # Raised when the same task is put to the model in another way, which may change pictures.
 WORDING = 2
 SEEDED = "the seed is sent, and the model repeats a picture as best it can"
 UNSEEDED = "no seed is sent: two pictures for one task differ"
-DELAY = "retryDelay"
 
 
-class GoogleImages(HostedSystem[Connection]):
+class GoogleImages(HostedSystem):
     """Asks a Gemini model, over Google's own API."""
 
     def __init__(self, config: SystemConfig) -> None:
@@ -401,47 +317,61 @@ class GoogleImages(HostedSystem[Connection]):
 
     def _looked(self, connection: Connection) -> Retired | None:
         try:
-            found = connection.ask(connection.client.models.get, model=self._host.model)
-        except (Passing, TooMuchError, UnreadableError):
+            found = ask(connection, connection.client.models.get, model=self._host.model)
+        except RequestError:
             return None
-        return retired_by(fault_of(found), self._host) if isinstance(found, Reply) else None
+        return retired_by(api_error(found), self._host) if isinstance(found, Reply) else None
 
     def _asked(self, connection: Connection, task: Task, inputs: Sequence[SentInput]) -> Drawn:
-        ratio = aspect_ratio(self._config.size, inputs, self._options)
-        asked = {
-            "aspect_ratio": ratio,
-            "image_size": self._options.image_size,
-            "inputs": [one.details() for one in inputs],
+        options, first = self._options, inputs[0].size if inputs else None
+        size = chosen_size(
+            self._config.size, first, lambda like: nearest(like, list(options.ratios))
+        )
+        image = {
+            "aspect_ratio": None if size is None else ratio_of(size, options),
+            "image_size": options.image_size,
         }
-        sent = arguments(self._host.model, task.prompt, inputs, ratio, self._seed, self._options)
         try:
-            drawn = self._read(connection.ask(connection.client.models.generate_content, **sent))
-        except (TooMuchError, UnreadableError) as error:
-            drawn = Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=str(error))
-        return replace(drawn, seed=self._seed, details={**drawn.details, **asked})
+            answer = self._answer(connection, task, inputs, image)
+        except UnreadableError as error:
+            drawn = Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=error.text)
+        else:
+            if isinstance(answer, Reply):
+                drawn = fate(api_error(answer), self._host)
+            else:
+                drawn = drawn_from(answer.model_dump(), self._config.price)
+        told = {**image, "inputs": [one.details() for one in inputs]}
+        return replace(drawn, seed=self._seed, details={**drawn.details, **told})
 
-    def _read(self, answer: Any) -> Drawn:
-        if not isinstance(answer, Reply):
-            return drawn_from(answer.model_dump(), self._config.price)
-        fault = fault_of(answer)
-        wait_s = retry_after(answer.headers)
-        return fate(fault, self._host, told_wait_s(fault) if wait_s is None else wait_s)
+    def _answer(
+        self,
+        connection: Connection,
+        task: Task,
+        inputs: Sequence[SentInput],
+        image: Mapping[str, str | None],
+    ) -> Any:
+        from google.genai import types
 
-
-def told_wait_s(fault: Fault) -> float | None:
-    """How long an error's details ask to wait.
-
-    Example:
-        >>> told_wait_s(Fault(429, "busy", error={"details": [{"retryDelay": "17.5s"}]}))
-        17.5
-    """
-    details = fault.error.get("details")
-    for one in details if isinstance(details, list) else ():
-        said = one.get(DELAY) if isinstance(one, dict) else None
-        number = said.removesuffix("s") if isinstance(said, str) else ""
-        if number.replace(".", "", 1).isdecimal():
-            return float(number)
-    return None
+        parts = [types.Part.from_bytes(data=one.data, mime_type=one.mime_type) for one in inputs]
+        parts.append(types.Part.from_text(text=task.prompt))
+        given = {name: value for name, value in image.items() if value is not None}
+        settings = [
+            types.SafetySetting(category=category, threshold=threshold)
+            for category, threshold in sorted(self._options.safety_settings.items())
+        ]
+        config = types.GenerateContentConfig(
+            response_modalities=list(self._options.modalities),
+            image_config=types.ImageConfig(**given) if given else None,
+            seed=self._seed,
+            safety_settings=settings or None,
+        )
+        return ask(
+            connection,
+            connection.client.models.generate_content,
+            model=self._host.model,
+            contents=types.Content(role="user", parts=parts),
+            config=config,
+        )
 
 
 register(

@@ -5,32 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
-from typing import Annotated, Any, Generic, Protocol, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from echo_hf._infra.http_errors import ApiError, Meaning, Reply, reply_in
+from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Section, Whole
 from echo_hf.config.systems import Size, SystemConfig
-from echo_hf.engines.server import VARIABLE, ApiKey, Server
-from echo_hf.engines.server_errors import (
-    BEGINNING,
-    NO_CREDIT,
-    PASSING,
-    REDIRECTS,
-    Fault,
-    is_refusal,
-    unquoted,
-)
+from echo_hf.engines.server import ApiKey, Server, check_variable
 from echo_hf.errors import EngineError, GenerationError, PictureError
 from echo_hf.images.store import MOST_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
@@ -79,9 +72,9 @@ Checked = TypeVar("Checked", bound=HostedOptions)
 def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
     """The parameters of a system that is asked over the network."""
     place = f"system {config.name!r}"
-    _check_variable(config.parameters.get("api_key_env"), place)
-    read = options_of(config, options)
     try:
+        check_variable(config.parameters.get("api_key_env"))
+        read = options_of(config, options)
         Server(read.base_url).check()
     except EngineError as error:
         raise GenerationError(f"{place}: {error}") from None
@@ -91,15 +84,6 @@ def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
             "expected no more than that"
         )
     return read
-
-
-def _check_variable(variable: object, place: str) -> None:
-    if isinstance(variable, str) and not VARIABLE.fullmatch(variable):
-        # It may be the key itself.
-        raise GenerationError(
-            f"{place}: api_key_env is no name of an environment variable: expected letters, digits "
-            "and _, such as OPENAI_API_KEY"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +116,18 @@ class Host:
 
 def without_key(drawn: Drawn, key: ApiKey) -> Drawn:
     """An outcome in which no text repeats the key, or is more than a file can hold."""
-    return replace(
-        drawn,
-        code=_shown(drawn.code, key),
-        text=_shown(drawn.text, key),
-        revised_prompt=_shown(drawn.revised_prompt, key),
-        model_reported=_shown(drawn.model_reported, key),
-        details=json.loads(_whole(key.hidden_in(json.dumps(drawn.details, ensure_ascii=False)))),
-    )
+    texts: dict[str, Any] = {
+        name: _storable(key.hidden_in(text))
+        for name in ("code", "text", "revised_prompt", "model_reported")
+        if (text := getattr(drawn, name)) is not None
+    }
+    details = json.dumps(drawn.details, ensure_ascii=False)
+    return replace(drawn, **texts, details=json.loads(_storable(key.hidden_in(details))))
+
+
+def _storable(text: str) -> str:
+    # Half of a surrogate pair is no text that a file could hold.
+    return text.encode("utf-8", "replace").decode()
 
 
 def one_line(text: str, key: ApiKey) -> str:
@@ -147,149 +135,64 @@ def one_line(text: str, key: ApiKey) -> str:
     return " ".join(key.hidden_in(text).split())
 
 
-def connection_errors() -> tuple[type[Exception], ...]:
-    """What a lost connection raises, by whichever HTTP library the clients stand on."""
-    installed = (name for name in ("httpx", "httpx2") if find_spec(name) is not None)
-    return tuple(import_module(name).RequestError for name in installed)
-
-
-def _shown(text: str | None, key: ApiKey) -> str | None:
-    return None if text is None else _whole(key.hidden_in(text))
-
-
-def _whole(text: str) -> str:
-    # Half of a surrogate pair is no text that a file could hold.
-    return text.encode("utf-8", "replace").decode()
-
-
-NO_MODEL = "model_not_found"
 # Models whose makers have shut them down, and answer as if they had never been there.
 SHUT_DOWN = frozenset({"dall-e-3", "gemini-2.0-flash-preview-image-generation", "gpt-image-1"})
-GONE_CODES = frozenset({"model_deprecated", "model_retired"})
-# Google says so with status 400, and a reason inside the error.
-BAD_KEY = re.compile(r"api[ _]key (?:not valid|expired|not found|invalid)", re.IGNORECASE)
-# A model, and not the address `/v1/models/NAME` that a server without it repeats.
-MODEL = re.compile(r"(?<![\w/.-])models?\b", re.IGNORECASE)
-GONE = re.compile(
-    r"(?<![\w/.-])models?\b.{0,120}?(?:no longer (?:available|supported|served)"
-    r"|(?:been|was) (?:shut ?down|retired|deprecated|discontinued|decommissioned|removed))",
-    re.IGNORECASE,
-)
-ACCOUNT_CODE = re.compile(r"(?:account|billing|organization)_")
-ACCOUNT_STOPPED = re.compile(
-    r"\b(?:account|organi[sz]ation)\b.{0,40}\b(?:suspended|deactivated|disabled|terminated|banned)",
-    re.IGNORECASE,
-)
 STAGES = {"input": OutcomeStage.INPUT, "output": OutcomeStage.OUTPUT}
 UNTOLD = "untold"
 MOST_CATEGORIES = 20
 
 
-def fate(fault: Fault, host: Host, wait_s: float | None = None) -> Drawn:
+def fate(error: ApiError, host: Host) -> Drawn:
     """What becomes of a task that was answered with an error."""
-    if is_refusal(fault):
-        return _refused(fault)
-    if is_gone(fault, host.model):
-        return Drawn(
-            Outcome.RETIRED, stage=OutcomeStage.REQUEST, code=code_of(fault), text=fault.message
-        )
-    advice = _advice(fault, host)
-    if advice is not None:
-        raise GenerationError(f"{_place(fault, host)}: {advice}")
-    said = f"status {fault.status}: {fault.message}"
-    if fault.status in PASSING or fault.status >= 500:
-        raise Passing(said, code_of(fault), wait_s)
-    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=code_of(fault), text=said)
+    meaning = error.meaning(host.model)
+    if meaning is Meaning.REFUSED:
+        return _refused(error)
+    if _is_retired(error, host):
+        stage = OutcomeStage.REQUEST
+        return Drawn(Outcome.RETIRED, stage=stage, code=error.code, text=error.message)
+    _raise_for_config(error, host)
+    if meaning is Meaning.MAY_PASS:
+        raise Passing(error.said, error.code, error.wait_s)
+    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=error.code, text=error.said)
 
 
-def retired_by(fault: Fault, host: Host) -> Retired | None:
+def retired_by(error: ApiError, host: Host) -> Retired | None:
     """What a question for the model alone comes to."""
-    if is_gone(fault, host.model):
-        return Retired(fault.message, code_of(fault))
-    is_bad_key = fault.status == 401 or BAD_KEY.search(fault.message[:BEGINNING])
-    if is_bad_key or _no_model(fault):
-        raise GenerationError(f"{_place(fault, host)}: {_advice(fault, host)}")
+    if _is_retired(error, host):
+        return Retired(error.message, error.code)
+    if error.meaning(host.model) is Meaning.BAD_KEY or error.lacks_model(host.model):
+        _raise_for_config(error, host)
     return None
 
 
-def is_gone(fault: Fault, model: str) -> bool:
-    """Whether an error says that a model was there once."""
-    if fault.codes & GONE_CODES or (_no_model(fault) and model in SHUT_DOWN):
-        return True
-    # Other errors may speak of an option that a model no longer has.
-    return fault.status in (404, 410) and bool(GONE.search(fault.message[:BEGINNING]))
+def _is_retired(error: ApiError, host: Host) -> bool:
+    lacks = host.model in SHUT_DOWN and error.lacks_model(host.model)
+    return lacks or error.meaning(host.model) is Meaning.RETIRED
 
 
-def code_of(fault: Fault) -> str:
-    """The one code that an error goes by: the server's own, else its status."""
-    inner = fault.error.get("innererror")
-    named = [fault.error.get(name) for name in ("code", "status", "type")]
-    named.append(inner.get("code") if isinstance(inner, dict) else None)
-    return next((one for one in named if isinstance(one, str) and one), str(fault.status))
+def _raise_for_config(error: ApiError, host: Host) -> None:
+    advice = error.advice(host.model, host.server.base_url, host.api_key_env)
+    if advice is not None:
+        raise GenerationError(
+            f"system {host.name!r}: {error.answered_by(host.server.host)}: {advice}"
+        )
 
 
-def _refused(fault: Fault) -> Drawn:
+def _refused(error: ApiError) -> Drawn:
     # An error in place of an answer is about the request, unless it says otherwise.
-    told, categories = _moderation(fault.error)
+    details = error.error.get("moderation_details")
+    details = details if isinstance(details, dict) else {}
+    told = details.get("moderation_stage", error.error.get("moderation_stage"))
+    told = told if isinstance(told, str) else UNTOLD
+    categories = details.get("categories")
+    named = categories if isinstance(categories, list) else []
+    named = [one for one in named if isinstance(one, str)][:MOST_CATEGORIES]
     return Drawn(
         Outcome.REFUSED,
         stage=STAGES.get(told, OutcomeStage.INPUT),
-        code=code_of(fault),
-        text=fault.message,
-        details={"moderation_stage": told, "moderation_categories": categories},
-    )
-
-
-def _moderation(error: Any) -> tuple[str, list[str]]:
-    details = error.get("moderation_details")
-    details = details if isinstance(details, dict) else {}
-    told = details.get("moderation_stage", error.get("moderation_stage"))
-    categories = details.get("categories")
-    named = categories if isinstance(categories, list) else []
-    return (
-        told if isinstance(told, str) else UNTOLD,
-        [one for one in named if isinstance(one, str)][:MOST_CATEGORIES],
-    )
-
-
-def _advice(fault: Fault, host: Host) -> str | None:
-    status, variable = fault.status, host.api_key_env
-    if status == 401 or BAD_KEY.search(fault.message[:BEGINNING]):
-        holder = f"environment variable {variable!r}" if variable else "a variable that api_key_env"
-        return f"put a valid key into {holder}{'' if variable else ' names'}"
-    if status == 402 or NO_CREDIT in fault.codes:
-        return "the account has no credit left; the same command goes on from here"
-    if _account_is_stopped(fault):
-        return "the account is stopped: mend that, or use another account's key"
-    if status == 403 and fault.is_structured:  # a firewall's own is about what one task holds
-        return f"the key may not use model {host.model!r}; name another key or model"
-    if _no_model(fault):
-        return f"model is {host.model!r}, expected one that the server has and the key may use"
-    if status == 404 or status in REDIRECTS:
-        return f"base_url is {host.server.base_url!r}, expected the server's own"
-    return None
-
-
-def _account_is_stopped(fault: Fault) -> bool:
-    if fault.status in PASSING or fault.status >= 500:
-        return False
-    if any(ACCOUNT_CODE.match(code) for code in fault.codes):
-        return True
-    said = unquoted(fault.message[:BEGINNING])
-    return fault.status in (400, 403) and bool(ACCOUNT_STOPPED.search(said))
-
-
-def _no_model(fault: Fault) -> bool:
-    if NO_MODEL in fault.codes:
-        return True
-    told = fault.is_structured and MODEL.search(fault.message[:BEGINNING])
-    return fault.status == 404 and bool(told)
-
-
-def _place(fault: Fault, host: Host) -> str:
-    return (
-        f"system {host.name!r}: {host.server.host!r} answered with status {fault.status}, "
-        f"{fault.message!r}"
+        code=error.code,
+        text=error.message,
+        details={"moderation_stage": told, "moderation_categories": named},
     )
 
 
@@ -301,8 +204,11 @@ LEAST_ERROR = 300
 OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-class TooMuchError(Exception):
-    """An answer has more bytes than any picture that is kept."""
+class UnreadableError(RequestError):
+    """An answer that no attempt would make readable: a web page, or more than is kept."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, again=False)
 
 
 def limited(client_class: type[Any], timeout_s: float) -> type[Any]:
@@ -331,54 +237,30 @@ def _body(response: Any, until: float) -> bytes:
         if is_error and len(data) > MOST_OF_AN_ERROR:
             return bytes(data[:MOST_OF_AN_ERROR])
         if len(data) > MOST_ANSWER:
-            raise TooMuchError(f"the answer has more than {MOST_ANSWER} bytes")
+            raise UnreadableError(f"the answer has more than {MOST_ANSWER} bytes")
         if time.monotonic() > until:
             raise TimeoutError
     return bytes(data)
 
 
-Thing = TypeVar("Thing")
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The client of a library, and what its calls need."""
+
+    client: Any
+    key: ApiKey
+    host: Host
+    timeout_s: float
+
+    def reply_in(self, error: Exception) -> Reply:
+        """The response that the client raised an error of; raises what `reply_in` does."""
+        return reply_in(error, self.host.server.base_url, self.timeout_s)
 
 
-class Opened(Generic[Thing]):
-    """Makes a thing when it is first asked for."""
-
-    def __init__(self, make: Callable[[], AbstractContextManager[Thing]]) -> None:
-        self._make = make
-        self._lock = Lock()
-        self._open: tuple[AbstractContextManager[Thing], Thing] | None = None
-
-    def get(self) -> Thing:
-        """The thing; made by whichever thread comes first, while the others wait."""
-        with self._lock:
-            if self._open is None:
-                manager = self._make()
-                self._open = manager, manager.__enter__()
-            return self._open[1]
-
-    def close(self) -> None:
-        """Frees the thing, if there is one; the next `get` makes another."""
-        with self._lock:
-            if self._open is not None:
-                manager, _ = self._open
-                self._open = None
-                manager.__exit__(None, None, None)
-
-
-class Keyed(Protocol):
-    """A connection that knows the key which it must keep out of messages."""
-
-    @property
-    def key(self) -> ApiKey:
-        """The key."""
-        ...
-
-
-Connection = TypeVar("Connection", bound=Keyed)
 Connect = Callable[[Host, float], AbstractContextManager[Connection]]
 
 
-class HostedSystem(ABC, Generic[Connection]):
+class HostedSystem(ABC):
     """Asks a server for each task, over one connection that opens at the first."""
 
     concurrency = CONCURRENCY
@@ -388,14 +270,15 @@ class HostedSystem(ABC, Generic[Connection]):
         config: SystemConfig,
         options: HostedOptions,
         determinism: str,
-        connect: Connect[Connection],
+        connect: Connect,
     ) -> None:
         self.determinism = determinism
         self._config = config
         self._given = options
         self._host = Host.of(config, options)
-        timeout_s = config.limits.timeout_s
-        self._connection = Opened(lambda: connect(self._host, timeout_s))
+        self._connect = partial(connect, self._host, config.limits.timeout_s)
+        self._connection: Connection | None = None
+        self._closing, self._connecting = ExitStack(), Lock()
 
     @abstractmethod
     def signature(self) -> Mapping[str, Any]:
@@ -414,7 +297,7 @@ class HostedSystem(ABC, Generic[Connection]):
         maker = type(self._given).model_fields["base_url"].default
         if self._host.model in SHUT_DOWN and self._given.base_url == maker:
             return Retired(f"{self._host.model} was shut down by its maker", "shut_down")
-        connection = self._connection.get()
+        connection = self._connected()
         with _hidden(connection.key):
             found = self._looked(connection)
         return None if found is None else Retired(one_line(found.text, connection.key), found.code)
@@ -428,7 +311,7 @@ class HostedSystem(ABC, Generic[Connection]):
             inputs = [sent_input(one) for one in task.inputs]
         except PictureError as error:
             return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code="input", text=str(error))
-        connection = self._connection.get()
+        connection = self._connected()
         with _hidden(connection.key):
             return without_key(self._asked(connection, task, inputs), connection.key)
 
@@ -436,7 +319,14 @@ class HostedSystem(ABC, Generic[Connection]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        self._closing.close()
+        self._connection = None
+
+    def _connected(self) -> Connection:
+        with self._connecting:  # whichever thread comes first, while the others wait
+            if self._connection is None:
+                self._connection = self._closing.enter_context(self._connect())
+            return self._connection
 
     def _described(self, adapter: str, wording: int, seed: int | None) -> dict[str, Any]:
         # Ports, variables and numbers of inputs change no picture.
@@ -457,9 +347,8 @@ def _hidden(key: ApiKey) -> Iterator[None]:
     """Keeps the key out of what goes through."""
     try:
         yield
-    except Passing as error:
+    except RequestError as error:
         code = None if error.code is None else one_line(error.code, key)
-        said = one_line(error.text, key)
-        raise Passing(said, code, error.wait_s, error.usage, error.cost_usd) from None
+        raise Passing(one_line(error.text, key), code, error.wait_s) from None
     except GenerationError as error:
         raise GenerationError(one_line(str(error), key)) from None

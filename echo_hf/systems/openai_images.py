@@ -4,48 +4,53 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, field_validator, model_validator
 
-from echo_hf._infra.retry import retry_after
+from echo_hf._infra.http_errors import OK, Reply, api_error, error_in, mapping
+from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Whole, Words
-from echo_hf.config.systems import Size, SystemConfig
+from echo_hf.config.systems import Price, Size, SystemConfig
+from echo_hf.engines.base import Usage
+from echo_hf.engines.prices import cost_of, count, read_usage, usage_of
 from echo_hf.engines.server import OPENAI
-from echo_hf.engines.server_errors import OK, Reply, fault_in, fault_of
-from echo_hf.errors import GenerationError
+from echo_hf.errors import GenerationError, PictureError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems import openai_images_api
-from echo_hf.systems.base import Drawn, Passing, Retired, Task
+from echo_hf.systems.base import Drawn, Retired, Task
 from echo_hf.systems.hosted import (
+    LONGEST_CONNECT_S,
+    NO_KEY,
+    Connection,
+    Host,
     HostedOptions,
     HostedSystem,
     Inputs,
-    TooMuchError,
+    UnreadableError,
     fate,
     hosted_options,
+    limited,
     retired_by,
 )
 from echo_hf.systems.images import (
     Pixels,
     SentInput,
     chosen_size,
+    decoded,
     nearest,
     read_size,
+    unusable,
+    with_picture,
     within,
     written,
 )
-from echo_hf.systems.openai_images_api import (
-    Connection,
-    connected,
-    drawn_from,
-    mapping,
-    read_document,
-    text_or_none,
-)
+from echo_hf.systems.plan import Billed, cost_usd
 from echo_hf.systems.registry import register
+
+Document = Mapping[str, Any]
 
 STEP = 16
 LONGEST_SHAPE = 3.0
@@ -160,27 +165,169 @@ def read_options(config: SystemConfig) -> OpenAIImagesOptions:
 
 
 SHUT_DOWN = "shutdown_date"
+BEGINNING = 40
+LACK = "the answer holds no picture"
+MODALITIES = ("image", "text")
+FILTERED, REFUSAL, FINISHED = "content_filter", "refusal", "stop"
 
 
-def look(connection: Connection, today: datetime.date) -> Retired | None:
-    """Asks a server for a model."""
-    retrieve = connection.client.models.with_streaming_response.retrieve
+@contextmanager
+def connected(host: Host, timeout_s: float) -> Iterator[Connection]:
+    """Opens a connection; nothing is sent yet."""
+    from openai import DefaultHttpxClient, OpenAI, Timeout
+
+    key = host.key()
+    client = OpenAI(
+        # The client wants one even where the header is left out.
+        api_key=key.secret.get_secret_value() or NO_KEY,
+        base_url=host.server.base_url,
+        max_retries=0,
+        timeout=Timeout(timeout_s, connect=min(timeout_s, LONGEST_CONNECT_S)),
+        # A redirect would take prompts and pictures to a server that nobody named.
+        http_client=limited(DefaultHttpxClient, timeout_s)(follow_redirects=False),
+    )
+    with client:
+        yield Connection(client, key, host, timeout_s)
+
+
+def ask(connection: Connection, send: Callable[..., Any], **arguments: Any) -> Reply:
+    """Sends a request, once."""
+    from openai import APIConnectionError, APIStatusError, Omit
+
+    headers = None if connection.key else {"Authorization": Omit()}
     try:
-        reply = connection.ask(retrieve, {"model": connection.host.model})
-    except (Passing, TooMuchError):
-        return None
-    if reply.status != OK:
-        return retired_by(fault_of(reply), connection.host)
-    return _shut_down(read_document(reply.text) or {}, today)
+        with send(**arguments, extra_headers=headers) as response:
+            return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
+    except (APIStatusError, APIConnectionError, TimeoutError) as error:
+        return connection.reply_in(error)
 
 
-def _shut_down(document: Mapping[str, Any], today: datetime.date) -> Retired | None:
-    said = text_or_none(document.get(SHUT_DOWN))
+def read_document(text: str) -> Document | None:
+    """The answer as an object; null when it is none, such as a web page."""
     try:
-        day = datetime.date.fromisoformat(said or "")
-    except ValueError:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
         return None
-    return Retired(f"{SHUT_DOWN} is {day}", SHUT_DOWN) if day <= today else None
+    return document if isinstance(document, dict) else None
+
+
+def read_images(document: Document, price: Price | None) -> Drawn:
+    """What an answer of the Images API makes of a task."""
+    data = document.get("data")
+    entries = [mapping(one) for one in data] if isinstance(data, list) else []
+    first = entries[0] if entries else {}
+    usage = mapping(document.get("usage"))
+    told = {name: document.get(name) for name in ("size", "quality", "background", "output_format")}
+    as_drawn = {name: value for name, value in told.items() if isinstance(value, str)}
+    known = Drawn(
+        Outcome.FAILED,
+        stage=OutcomeStage.ANSWER,
+        revised_prompt=_text_or_none(first.get("revised_prompt")),
+        model_reported=_text_or_none(document.get("model")),
+        usage=_usage(usage),
+        cost_usd=cost_usd(price, _billed(usage, len(entries))),
+        details={"pictures": len(entries), "as_drawn": as_drawn},
+    )
+    encoded = _text_or_none(first.get("b64_json")) or _text_or_none(first.get("url"))
+    return unusable(known, LACK) if encoded is None else _with_picture(known, encoded)
+
+
+def _usage(usage: Document) -> Usage | None:
+    sent, drawn = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+    if sent is None or drawn is None:
+        return None
+    cached = count(mapping(usage.get("input_tokens_details")).get("cached_tokens"))
+    return Usage(sent, drawn, cached or 0)
+
+
+def _billed(usage: Document, pictures: int) -> Billed:
+    sent = mapping(usage.get("input_tokens_details"))
+    # Where the answer does not tell them apart, all that came back is the picture.
+    whole = {"image_tokens": usage.get("output_tokens"), "text_tokens": 0}
+    drawn = mapping(usage.get("output_tokens_details")) or whole
+    return Billed(
+        text_in=count(sent.get("text_tokens")),
+        image_in=count(sent.get("image_tokens")),
+        text_out=count(drawn.get("text_tokens")),
+        image_out=count(drawn.get("image_tokens")),
+        pictures=pictures,
+    )
+
+
+def read_chat(document: Document, price: Price | None) -> Drawn:
+    """What a chat completion makes of a task."""
+    choice = _choice_of(document)
+    message, ended = mapping(choice.get("message")), _text_or_none(choice.get("finish_reason"))
+    pictures = list(dict.fromkeys(_pictures(message)))
+    tokens, cost = read_usage(document), cost_of(document, None)
+    text = _text(message.get("content"))
+    known = Drawn(
+        Outcome.FAILED,
+        stage=OutcomeStage.ANSWER,
+        text=text,
+        model_reported=_text_or_none(document.get("model")),
+        usage=None if tokens is None else usage_of(tokens),
+        cost_usd=cost_usd(price, Billed(pictures=len(pictures))) if cost is None else cost,
+        details={"pictures": len(pictures), "as_drawn": {}},
+    )
+    if pictures:
+        return _with_picture(known, pictures[0])
+    refused, refusal = replace(known, outcome=Outcome.REFUSED), message.get("refusal")
+    if _text_or_none(refusal):
+        return replace(refused, stage=OutcomeStage.INPUT, code=REFUSAL, text=refusal)
+    if ended == FILTERED:
+        return replace(refused, stage=OutcomeStage.OUTPUT, code=FILTERED, text=text or FILTERED)
+    if ended == FINISHED and _holds_words_alone(message):
+        return replace(known, outcome=Outcome.NO_IMAGE, code=ended)
+    how = "" if ended is None else f" and ended with {ended!r}"
+    return replace(unusable(known, LACK + how + (f": {text}" if text else "")), code=ended)
+
+
+def _pictures(message: Document) -> Iterator[str]:
+    # Routers put pictures beside the content, vllm-omni puts them into it, and some do both.
+    for place in ("images", "content"):
+        parts = message.get(place)
+        for part in parts if isinstance(parts, list) else ():
+            url = _text_or_none(mapping(mapping(part).get("image_url")).get("url"))
+            if url is not None:
+                yield url
+
+
+def _holds_words_alone(message: Document) -> bool:
+    """Whether nothing in a message could be a picture in a form that is not known here."""
+    if "content" not in message or message.get("images"):
+        return False
+    return all(
+        part is None or isinstance(part, str) or mapping(part).get("type") == "text"
+        for part in _parts(message["content"])
+    )
+
+
+def _text(content: Any) -> str | None:
+    texts = (
+        mapping(part).get("text") if isinstance(part, dict) else part for part in _parts(content)
+    )
+    return _text_or_none("\n".join(text for text in texts if isinstance(text, str)))
+
+
+def _parts(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [content]
+
+
+def _choice_of(document: Document) -> Document:
+    choices = document.get("choices")
+    return mapping(choices[0]) if isinstance(choices, list) and choices else {}
+
+
+def _with_picture(known: Drawn, encoded: str) -> Drawn:
+    try:
+        return with_picture(known, decoded(encoded))
+    except PictureError as error:
+        return unusable(known, str(error))
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
 
 
 ADAPTER = "openai_images"
@@ -188,10 +335,9 @@ ADAPTER = "openai_images"
 WORDING = 2
 SEEDED = "the seed is sent; the server says how far it repeats a picture"
 UNSEEDED = "the server takes no seed: two pictures for one task differ"
-BEGINNING = 40
 
 
-class OpenAIImages(HostedSystem[Connection]):
+class OpenAIImages(HostedSystem):
     """Asks the Images API of OpenAI or of a server like it, or a chat model that draws."""
 
     def __init__(self, config: SystemConfig) -> None:
@@ -205,58 +351,80 @@ class OpenAIImages(HostedSystem[Connection]):
         return self._described(ADAPTER, WORDING, self._seed)
 
     def _looked(self, connection: Connection) -> Retired | None:
-        return look(connection, datetime.datetime.now(datetime.UTC).date())
+        retrieve = connection.client.models.with_streaming_response.retrieve
+        try:
+            reply = ask(connection, retrieve, model=self._host.model)
+        except RequestError:
+            return None
+        if reply.status != OK:
+            return retired_by(api_error(reply), self._host)
+        said = (read_document(reply.text) or {}).get(SHUT_DOWN)
+        try:
+            day = datetime.date.fromisoformat(_text_or_none(said) or "")
+        except ValueError:
+            return None
+        is_over = day <= datetime.datetime.now(datetime.UTC).date()
+        return Retired(f"{SHUT_DOWN} is {day}", SHUT_DOWN) if is_over else None
 
     def _asked(self, connection: Connection, task: Task, inputs: Sequence[SentInput]) -> Drawn:
-        first = inputs[0].size if inputs else None
-        size = chosen_size(self._config.size, first, self._options.like)
-        asked = {
+        size = chosen_size(
+            self._config.size, inputs[0].size if inputs else None, self._options.like
+        )
+        told: dict[str, Any] = {
             "mode": self._options.mode,
             "size": None if size is None else list(size),
             "inputs": [one.details() for one in inputs],
         }
         try:
-            reply = self._reply(connection, task, inputs, None if size is None else written(size))
-        except TooMuchError as error:
-            return replace(_unread(str(error)), details=asked)
+            reply = self._reply(connection, task, inputs, size)
+        except UnreadableError as error:
+            return Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=error.text, details=told)
         drawn = self._read(reply)
-        told = {**drawn.details, **asked, "request_id": reply.headers.get("x-request-id")}
-        return replace(drawn, seed=self._seed, details=told)
+        told["request_id"] = reply.headers.get("x-request-id")
+        return replace(drawn, seed=self._seed, details={**drawn.details, **told})
 
     def _reply(
-        self, connection: Connection, task: Task, inputs: Sequence[SentInput], size: str | None
+        self, connection: Connection, task: Task, inputs: Sequence[SentInput], size: Pixels | None
     ) -> Reply:
         model, client = self._host.model, connection.client
         seed = {} if self._seed is None else {"seed": self._seed}
+        # Not every version of the client knows every key: those that may be missing go beside it.
         further = {**self._options.drawing(), **seed, **self._options.extra}
         if self._options.mode == "chat":
-            arguments = openai_images_api.chat_arguments(model, task.prompt, inputs, further)
-            return connection.ask(openai_images_api.chat_address(client), arguments)
-        arguments = openai_images_api.arguments(model, task.prompt, inputs, size, further)
-        return connection.ask(openai_images_api.address(client, inputs), arguments)
+            pictures = [{"type": "image_url", "image_url": {"url": one.data_url}} for one in inputs]
+            parts = [*pictures, {"type": "text", "text": task.prompt}]
+            return ask(
+                connection,
+                client.chat.completions.with_streaming_response.create,
+                model=model,
+                messages=[{"role": "user", "content": parts if pictures else task.prompt}],
+                extra_body={"modalities": list(MODALITIES), **further},
+            )
+        asked: dict[str, Any] = {"model": model, "prompt": task.prompt, "n": 1}
+        if size is not None:
+            asked["size"] = written(size)
+        files = [
+            (f"input_{number}.{one.ending}", one.data, one.mime_type)
+            for number, one in enumerate(inputs, 1)
+        ]
+        if files:
+            asked["image"] = files if len(files) > 1 else files[0]
+        images = client.images.with_streaming_response
+        send = images.edit if files else images.generate
+        return ask(connection, send, **asked, extra_body=further or None)
 
     def _read(self, reply: Reply) -> Drawn:
-        wait_s = retry_after(reply.headers)
         if reply.status != OK:
-            return fate(fault_of(reply), self._host, wait_s)
+            return fate(api_error(reply), self._host)
         document = read_document(reply.text)
         if document is None:
-            start = reply.text[:BEGINNING]
-            return _unread(f"the answer is no JSON object: it begins {start!r}")
-        error = document.get("error") or mapping(openai_images_api.choice_of(document)).get("error")
+            said = f"the answer is no JSON object: it begins {reply.text[:BEGINNING]!r}"
+            return Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=said)
+        error = document.get("error") or _choice_of(document).get("error")
         if error:
-            return fate(fault_in(error, OK), self._host, wait_s)
-        is_chat = self._options.mode == "chat"
-        said = (
-            openai_images_api.read_chat(document)
-            if is_chat
-            else openai_images_api.read_images(document)
-        )
-        return drawn_from(said, self._config.price)
-
-
-def _unread(why: str) -> Drawn:
-    return Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=why)
+            return fate(error_in(reply, error), self._host)
+        read = read_chat if self._options.mode == "chat" else read_images
+        return read(document, self._config.price)
 
 
 register(

@@ -9,19 +9,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_c
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_after_attempt,
-)
-from tenacity.wait import wait_random_exponential
+from tenacity import sleep_using_event
 
+from echo_hf._infra.rate_limit import RateLimiter
+from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.systems import Limits
 from echo_hf.engines.base import Usage
 from echo_hf.errors import EchoError, GenerationError, PictureError
@@ -32,45 +27,7 @@ from echo_hf.systems.base import Drawn, Passing, Retired, System, Task, without_
 from echo_hf.systems.journal import SETTLED, Entry, Journal
 from echo_hf.systems.plan import Generations, added, is_settled
 
-MINUTE_S = 60.0
-# Threads cannot wait for as long as a rate may ask for; whoever wakes early waits again.
-LONGEST_SLEEP_S = 3600.0
-
-
-class Pace:
-    """The beginning of tasks, spread evenly over time; for several threads."""
-
-    def __init__(self, per_minute: float | None = None) -> None:
-        self._between_s = MINUTE_S / per_minute if per_minute else 0.0
-        self._next = 0.0
-        self._lock = Lock()
-        self.stopped = Event()
-
-    def begin(self) -> bool:
-        """Waits until a task may begin."""
-        # A wait that another task was told of meanwhile holds for this one, too.
-        while not self.stopped.is_set() and (seconds := self._seconds_left()) > 0:
-            self.stopped.wait(min(seconds, LONGEST_SLEEP_S))
-        return not self.stopped.is_set()
-
-    def hold(self, seconds: float) -> None:
-        """Lets no task begin for a while: the system asked for it."""
-        with self._lock:
-            self._next = max(self._next, time.monotonic() + seconds)
-
-    def _seconds_left(self) -> float:
-        """Seconds until a task may begin; 0 takes this turn."""
-        with self._lock:
-            now = time.monotonic()
-            if now < self._next:
-                return self._next - now
-            self._next = now + self._between_s
-            return 0.0
-
-
-LONGEST_WAIT_S = 300.0
 LONGEST_TEXT = 1000
-_BACKOFF = wait_random_exponential(multiplier=1, max=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,41 +39,27 @@ class Tried:
     latency_s: float
 
 
-def tried(system: System, task: Task, pace: Pace, attempts: int) -> Tried:
-    """Gives a task to a system, again when a failure may pass."""
-    last = _Attempt(system, task, pace)
-    retrying = Retrying(
-        stop=stop_after_attempt(attempts),
-        wait=last.wait_s,
-        retry=retry_if_exception(last.may_pass),
-        sleep=sleep_using_event(pace.stopped),
-        reraise=True,
-    )
-    try:
-        drawn = retrying(last)
-    except Passing as passing:
-        return last.ended(_not_passed(passing), 0.0)
-    return last.ended(drawn, drawn.cost_usd)
+def tried(
+    system: System, task: Task, limiter: RateLimiter, attempts: int, stopped: Event | None = None
+) -> Tried:
+    """Gives a task to a system, again when a failure may pass; the last attempt is timed."""
+    stopped = stopped or Event()
+    policy = RetryPolicy(attempts)
+    number, latency_s, paid = 0, 0.0, list[Passing]()
 
-
-class _Attempt:
-    """The attempts of one task, counted and timed."""
-
-    def __init__(self, system: System, task: Task, pace: Pace) -> None:
-        self._system, self._task, self._pace = system, task, pace
-        self.number, self.latency_s = 0, 0.0
-        self._paid: list[Passing] = []
-
-    def __call__(self) -> Drawn:
-        if not self._pace.begin():
-            raise Passing("it was stopped before it began")
-        self.number += 1
+    def attempt() -> Drawn:
+        nonlocal number, latency_s
+        if not limiter.turn_unless(stopped):
+            raise RequestError("it was stopped before it began", again=False)
+        number += 1
         began = time.monotonic()
         try:
-            return _drawn(self._system.draw(self._task))
+            return _drawn(system.draw(task))
         except Passing as passing:
             if passing.usage is not None or passing.cost_usd is not None:
-                self._paid.append(passing)
+                paid.append(passing)
+            if passing.wait_s is not None and policy.may_pass(passing):
+                limiter.hold(passing.wait_s)  # all tasks wait when the system says so
             raise
         except (GenerationError, KeyboardInterrupt):
             raise
@@ -125,31 +68,19 @@ class _Attempt:
         except BaseException as error:
             return failed_by(error)
         finally:
-            self.latency_s = time.monotonic() - began
+            latency_s = time.monotonic() - began
 
-    def ended(self, drawn: Drawn, cost_usd: float | None) -> Tried:
-        """The task after its last attempt."""
-        if self._paid:
-            told = (drawn.usage, *(one.usage for one in self._paid))
-            used = [usage for usage in told if usage is not None]
-            costs = [one.cost_usd for one in self._paid]
-            drawn = replace(drawn, usage=sum(used, Usage()), cost_usd=added(cost_usd, *costs))
-        return Tried(drawn, self.number, self.latency_s)
-
-    def may_pass(self, error: BaseException) -> bool:
-        """Whether another attempt may go better, and is wanted."""
-        if not isinstance(error, Passing) or self._pace.stopped.is_set():
-            return False
-        return (error.wait_s or 0.0) <= LONGEST_WAIT_S
-
-    def wait_s(self, state: RetryCallState) -> float:
-        """How long to wait before the next attempt; all tasks wait when the system says so."""
-        passing = state.outcome.exception() if state.outcome else None
-        asked = passing.wait_s if isinstance(passing, Passing) else None
-        if asked is None:
-            return float(_BACKOFF(state))
-        self._pace.hold(asked)
-        return 0.0
+    try:
+        drawn = policy.call(attempt, sleep_using_event(stopped))
+        cost_usd = drawn.cost_usd
+    except RequestError as error:
+        drawn, cost_usd = _not_passed(error), 0.0
+    if paid:
+        told = (drawn.usage, *(one.usage for one in paid))
+        used = [usage for usage in told if usage is not None]
+        costs = [one.cost_usd for one in paid]
+        drawn = replace(drawn, usage=sum(used, Usage()), cost_usd=added(cost_usd, *costs))
+    return Tried(drawn, number, latency_s)
 
 
 def _drawn(given: object) -> Drawn:
@@ -158,10 +89,10 @@ def _drawn(given: object) -> Drawn:
     return given
 
 
-def _not_passed(passing: Passing) -> Drawn:
-    asks = f"; it asks to wait {passing.wait_s:.0f} s" if passing.wait_s else ""
-    text = without_secrets(passing.text)[:LONGEST_TEXT] + asks
-    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=passing.code, text=text)
+def _not_passed(error: RequestError) -> Drawn:
+    asks = f"; it asks to wait {error.wait_s:.0f} s" if error.wait_s else ""
+    text = without_secrets(error.text)[:LONGEST_TEXT] + asks
+    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=error.code, text=text)
 
 
 def failed_by(error: BaseException) -> Drawn:
@@ -302,7 +233,8 @@ class Drawing:
 
     def run(self, tasks: Iterable[Task]) -> list[Entry]:
         """Draws tasks; what is under way when it is stopped is still waited for and kept."""
-        pace, waiting = Pace(self.limits.per_minute), iter(tasks)
+        limiter, stopped = RateLimiter(self.limits.per_minute), Event()
+        waiting = iter(tasks)
         concurrency = concurrency_of(self.limits, self.system)
         running: set[Work] = set()
         entries: list[Entry] = []
@@ -312,7 +244,7 @@ class Drawing:
             try:
                 while True:
                     for task in islice(waiting, concurrency - len(running)):
-                        running.add(pool.submit(self._drawn, task, pace))
+                        running.add(pool.submit(self._drawn, task, limiter, stopped))
                     if not running:
                         break
                     for work in wait(running, return_when=FIRST_COMPLETED).done:
@@ -323,7 +255,7 @@ class Drawing:
                         if any(map(_is_gone, told)):
                             left, waiting = [*left, *waiting], iter(())
             finally:
-                pace.stopped.set()
+                stopped.set()
                 self._wait_for(running)
         return entries + self._left(left, entries)
 
@@ -345,10 +277,10 @@ class Drawing:
         gone = next(filter(_is_gone, entries), None)
         return self.retire(tasks, Retired(gone.text or "", gone.code)) if gone else []
 
-    def _drawn(self, task: Task, pace: Pace) -> Entry | None:
+    def _drawn(self, task: Task, limiter: RateLimiter, stopped: Event) -> Entry | None:
         """Draws a task and keeps what became of it; in a thread of its own."""
-        one = tried(self.system, task, pace, self.limits.attempts)
-        if pace.stopped.is_set() and one.drawn.outcome not in SETTLED:
+        one = tried(self.system, task, limiter, self.limits.attempts, stopped)
+        if stopped.is_set() and one.drawn.outcome not in SETTLED:
             return None  # its attempts were cut short: it has not failed
         return self._keep(task, one)
 

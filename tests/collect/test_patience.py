@@ -35,7 +35,8 @@ def asked(*script: Exception | Answer, **options: float) -> tuple[list[float], l
     slept: list[float] = []
     told: list[float] = []
     patience = Patience(backoff_s=1.0, sleep=slept.append, **options)  # type: ignore[arg-type]
-    assert patience.ask(Scripted(*script), ASKED, None, told.append) == Answer("{}")
+    platform = Scripted(*script)
+    assert patience.until_done(lambda: platform.ask(ASKED), told.append) == Answer("{}")
     return slept, told
 
 

@@ -7,15 +7,25 @@ from threading import Event, Thread
 
 import pytest
 
+from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf.engines.base import Usage
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Drawn, Passing, Task
-from echo_hf.systems.runner import LONGEST_TEXT, Pace, Tried, tried
+from echo_hf.systems.runner import LONGEST_TEXT, Tried, tried
 from tests.systems.runs_for_tests import Acting, drawn_for, task
 
 NOW = 0.0  # asks to wait no longer
 PATIENCE_S = 30
+
+
+class Hurried(Event):
+    """Never set, and waited for by nobody."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Remembers nothing of how long it was to be waited for."""
+        assert timeout is None or 0 <= timeout <= 60
+        return False
 
 
 def failing(times: int, wait_s: float = NOW) -> Acting:
@@ -35,7 +45,7 @@ def failing(times: int, wait_s: float = NOW) -> Acting:
 def test_attempts_are_bounded(attempts: int, failures: int) -> None:
     """It draws when it was busy less often than is tried, and has failed otherwise."""
     system = failing(failures)
-    one = tried(system, task(0), Pace(), attempts)
+    one = tried(system, task(0), RateLimiter(), attempts, Hurried())
     assert one.attempts == len(system.asked) == min(attempts, failures + 1)
     if failures < attempts:
         assert one.drawn == drawn_for(task(0))
@@ -49,7 +59,7 @@ def test_attempts_are_bounded(attempts: int, failures: int) -> None:
 def test_an_outcome_is_not_tried_again(outcome: Outcome) -> None:
     """Only what may pass is: a refusal is an answer, and so is a failure that will not pass."""
     system = Acting(lambda _: Drawn(outcome))
-    assert tried(system, task(0), Pace(), 5).attempts == len(system.asked) == 1
+    assert tried(system, task(0), RateLimiter(), 5, Hurried()).attempts == len(system.asked) == 1
 
 
 def test_what_nobody_foresaw_is_tried_once() -> None:
@@ -59,7 +69,7 @@ def test_what_nobody_foresaw_is_tried_once() -> None:
         raise ValueError("at https://me:tulip@host/?key=abc\n" + "x" * 5000)
 
     system = Acting(act)
-    one = tried(system, task(0), Pace(), 5)
+    one = tried(system, task(0), RateLimiter(), 5, Hurried())
     assert len(system.asked) == 1
     assert (one.drawn.outcome, one.drawn.code) == ("failed", "ValueError")
     text = one.drawn.text or ""
@@ -74,7 +84,7 @@ def test_an_exception_without_words_is_named() -> None:
     def act(_: Task) -> Drawn:
         raise EngineError
 
-    assert tried(Acting(act), task(0), Pace(), 5).drawn.text == "EngineError"
+    assert tried(Acting(act), task(0), RateLimiter(), 5, Hurried()).drawn.text == "EngineError"
 
 
 def test_a_system_that_cannot_go_on_is_not_tried_again() -> None:
@@ -85,37 +95,31 @@ def test_a_system_that_cannot_go_on_is_not_tried_again() -> None:
 
     system = Acting(act)
     with pytest.raises(GenerationError, match="no key"):
-        tried(system, task(0), Pace(), 5)
+        tried(system, task(0), RateLimiter(), 5, Hurried())
     assert len(system.asked) == 1
 
 
 @pytest.mark.parametrize("seconds", [301.0, 1e30, float("inf"), float("nan")])
 def test_nobody_waits_for_hours(seconds: float) -> None:
     """A wait that is too long is a failure, which says how long it was; others are not held."""
-    system, pace = failing(9, seconds), Pace()
-    one = tried(system, task(0), pace, 5)
+    system, limiter = failing(9, seconds), RateLimiter()
+    one = tried(system, task(0), limiter, 5, Hurried())
     assert len(system.asked) == 1
     assert one.drawn.outcome == "failed"
     assert f"asks to wait {seconds:.0f} s" in (one.drawn.text or "")
+    assert limiter.left_s(limiter.reserve()) == 0
 
 
 def test_a_wait_that_is_asked_for_holds_the_others() -> None:
     """Until it is over, nobody begins; stopped meanwhile, the task has failed after one attempt."""
-    pace, ends = Pace(), list[Tried]()
+    limiter, stopped, held, ends = RateLimiter(), Event(), Event(), list[Tried]()
     system = failing(1, wait_s=250)
-    first = Thread(target=lambda: ends.append(tried(system, task(0), pace, 5)))
-    held = Event()
-    hold = pace.hold
-
-    def noted(seconds: float) -> None:
-        hold(seconds)
-        held.set()
-
-    pace.hold = noted  # type: ignore[method-assign]
+    limiter.hold, hold = lambda seconds: (hold(seconds), held.set()), limiter.hold  # type: ignore
+    first = Thread(target=lambda: ends.append(tried(system, task(0), limiter, 5, stopped)))
     first.start()
     assert held.wait(PATIENCE_S)
-    assert 200 < pace._seconds_left() <= 250
-    pace.stopped.set()
+    assert 200 < limiter.left_s(limiter.reserve()) <= 250
+    stopped.set()
     first.join(PATIENCE_S)
     assert (ends[0].drawn.outcome, ends[0].attempts) == ("failed", 1)
     assert system.asked == ["s0"]
@@ -153,7 +157,7 @@ def test_what_all_attempts_cost_adds_up(
         return replace(given, usage=None if tokens is None else Usage(tokens), cost_usd=cost)
 
     attempts = len(paid) + (last is not None)
-    drawn = tried(Acting(act), task(0), Pace(), attempts).drawn
+    drawn = tried(Acting(act), task(0), RateLimiter(), attempts, Hurried()).drawn
     assert drawn.outcome == ("failed" if last is None else "ok")
     assert drawn.usage == (None if usage is None else Usage(usage))
     assert drawn.cost_usd == cost_usd
@@ -161,33 +165,9 @@ def test_what_all_attempts_cost_adds_up(
 
 def test_only_the_last_attempt_is_timed() -> None:
     """The time of an attempt is not negative, and there is none where nothing was begun."""
-    stopped = Pace()
-    stopped.stopped.set()
-    system = Acting()
-    none = tried(system, task(0), stopped, 5)
+    system, stopped = Acting(), Event()
+    stopped.set()
+    none = tried(system, task(0), RateLimiter(), 5, stopped)
     assert (none.attempts, none.latency_s, none.drawn.outcome) == (0, 0.0, "failed")
     assert system.asked == []
-    assert tried(failing(2), task(0), Pace(), 5).latency_s >= 0
-
-
-def test_without_a_wait_it_backs_off() -> None:
-    """Between attempts it sleeps for a while that grows; a stop ends the sleep."""
-    pace = Pace()
-    slept: list[float | None] = []
-
-    class Sleep(Event):
-        """Remembers how long it was to sleep, and does not."""
-
-        def wait(self, timeout: float | None = None) -> bool:
-            slept.append(timeout)
-            return False
-
-    pace.stopped = Sleep()
-
-    def act(_: Task) -> Drawn:
-        raise Passing("busy")
-
-    one = tried(Acting(act), task(0), pace, 4)
-    assert one.attempts == 4
-    assert len(slept) == 3
-    assert all(seconds is not None and 0 <= seconds <= 60 for seconds in slept)
+    assert tried(failing(1), task(0), RateLimiter(), 5, Hurried()).latency_s >= 0

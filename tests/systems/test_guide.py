@@ -15,9 +15,9 @@ from PIL import Image
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from echo_hf._infra.http_errors import REFUSALS
 from echo_hf.cli import app
 from echo_hf.config.systems import Limits, Price, SystemConfig
-from echo_hf.engines.server_errors import REFUSALS
 from echo_hf.images.store import PictureStore
 from echo_hf.reasons import Outcome
 from echo_hf.systems.benchmark import load_evaluation

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf.config.checks import first_error
 from echo_hf.config.evaluation import Evaluation
 from echo_hf.config.systems import SystemConfig, read_system
@@ -18,7 +19,7 @@ from echo_hf.errors import ConfigError, EchoError, GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Drawn, Passing, Retired, System, Task
 from echo_hf.systems.registry import make_system
-from echo_hf.systems.runner import Pace, tried
+from echo_hf.systems.runner import tried
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion, fault
 from tests.pictures_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import KEY, PICTURE, base64_of, image_answer, kept, task
@@ -222,7 +223,7 @@ def test_a_writer_is_paid_once_whatever_the_artist_does(
     priced = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
     free = {"usd_per_image": 0, "as_of": "2026-11-21"}
     with make(writer=priced, artist={"price": free}) as system:
-        drawn = tried(system, task(), Pace(), 2).drawn
+        drawn = tried(system, task(), RateLimiter(), 2).drawn
     assert (drawn.outcome, drawn.usage) == (outcome, Usage(10, 3, 0))
     assert drawn.cost_usd == pytest.approx(0.000016)
 

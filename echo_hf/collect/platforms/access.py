@@ -6,16 +6,15 @@ import json
 import math
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from echo_hf._infra.retry import retry_after
+from echo_hf._infra.http_errors import causes, may_pass
+from echo_hf._infra.retry import retry_after, server_time
 from echo_hf.collect.nested_json import deep_loads
 from echo_hf.collect.platforms.base import RateLimitedError, UnanswerableError
 from echo_hf.collect.sources.base import Post, make_source
@@ -63,7 +62,6 @@ TOO_SOON_S = 2.0
 UNKNOWN_WAIT_S = 60.0
 WORDS = ("title", "detail", "error", "message", "error_description")
 KEYS_FAIL = frozenset({401, 402, 403})
-MAY_PASS = frozenset({408, 409, 425})
 Json = Mapping[str, Any]
 
 
@@ -87,7 +85,7 @@ def check_answer(
         )
     if 300 <= status < 400:
         said = f"{said}, which leads elsewhere: expected the address that it leads to"
-    if 400 <= status < 500 and status not in MAY_PASS:
+    if 400 <= status < 500 and not may_pass(status):
         raise UnanswerableError(f"{platform!r} does not answer this: {said}")
     raise ConnectionError(f"{platform!r} answered {said}")
 
@@ -101,7 +99,7 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float:
     if told is None:
         ends = (_moment(lower[name]) for name in RESETS if name in lower)
         end = next((one for one in ends if one is not None), None)
-        told = UNKNOWN_WAIT_S if end is None else end - _now(lower) + 1
+        told = UNKNOWN_WAIT_S if end is None else end - server_time(lower) + 1
     return max(1.0, told)
 
 
@@ -123,14 +121,6 @@ def json_of(body: str) -> object:
         return deep_loads(body)
     except ValueError:
         return None
-
-
-def _now(headers: Mapping[str, str]) -> float:
-    """The time by the server's own clock, which the reset is told by; this machine's without it."""
-    try:
-        return parsedate_to_datetime(headers.get("date", "")).timestamp()
-    except (ValueError, OverflowError):
-        return time.time()
 
 
 def _moment(text: str) -> float | None:
@@ -160,36 +150,54 @@ def _different(words: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-class LastResponse:
-    """Listens to a session of requests."""
+class LibraryPlatform:
+    """A platform whose library asks through a session of requests; answers are read as they came.
 
-    def __init__(self, session: requests.Session) -> None:
-        self._last: requests.Response | None = None
-        session.hooks["response"].append(self._heard)
+    Attributes:
+        name: Of the platform.
+    """
 
-    def of(self, call: Callable[[], object]) -> requests.Response:
+    name: str
+    _client: Any = None
+    _keys: Mapping[str, SecretStr]
+    _last: requests.Response | None = None
+
+    def __exit__(self, *trouble: object) -> None:
+        """Closes the connection."""
+        if self._client is not None:
+            self._client.session.close()
+            self._client = None
+
+    def _connect(self, client: Any, keys: Mapping[str, SecretStr]) -> None:
+        self._client, self._keys = client, keys
+        client.session.hooks["response"].append(self._listen)
+
+    def _heard(self, call: Callable[[Any], object]) -> requests.Response:
         """The answer to a call of the library."""
+        if self._client is None:
+            raise PlatformError(f"{self.name!r} is not connected: use it as a context manager")
         self._last = None
         try:
-            call()
+            call(self._client)
         except Exception as error:
             if self._last is None:
                 if isinstance(error, OSError):
-                    raise ConnectionError(f"out of reach: {_first_cause(error)}") from None
+                    # What is raised of the first cause repeats the whole address.
+                    *_, first = causes(error)
+                    said = quiet(f"{type(first).__name__} {first}")
+                    raise ConnectionError(f"out of reach: {said}") from None
                 raise
         if self._last is None:
             raise ConnectionError("nobody was asked")
         return self._last
 
-    def _heard(self, response: requests.Response, *_: Any, **__: Any) -> None:
+    def _good(self, answer: requests.Response) -> str:
+        body = answer.content.decode("utf-8", "replace")
+        check_answer(self.name, answer.status_code, answer.headers, body, self._keys)
+        return body
+
+    def _listen(self, response: requests.Response, *_: Any, **__: Any) -> None:
         self._last = response
-
-
-def _first_cause(error: BaseException) -> str:
-    """What was wrong in the first place; what is raised of it repeats the whole address."""
-    while (before := error.__cause__ or error.__context__) is not None:
-        error = before
-    return quiet(f"{type(error).__name__} {error}")
 
 
 WHY = {one.value: one for one in Missing}

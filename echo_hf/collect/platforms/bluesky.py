@@ -340,7 +340,7 @@ class Bluesky:
             uri=uri, depth=DEEPEST, parent_height=DEEPEST
         )
         answer = self._get("getPostThread", asked)
-        if answer.status_code == 400 and self._error(answer) == "NotFound":
+        if answer.status_code == 400 and error_of(answer) == "NotFound":
             # The error names its post nowhere but in words.
             return Answer(json.dumps({"thread": {"uri": uri, "notFound": True}}), None, 0, 0.0)
         body = self._good(answer)
@@ -361,21 +361,13 @@ class Bluesky:
 
     def _good(self, answer: httpx.Response) -> str:
         self._connected.check(answer)
-        return _body(answer)
-
-    def _error(self, answer: httpx.Response) -> str | None:
-        return Fields(json_object(self.name, _body(answer))).text("error")
+        return body_of(answer)
 
     @property
     def _connected(self) -> BlueskyClient:
         if self._client is None:
             raise PlatformError("'bluesky' is not connected: use it as a context manager")
         return self._client
-
-
-def _body(answer: httpx.Response) -> str:
-    content: bytes = answer.content
-    return content.decode("utf-8", "replace")
 
 
 def _uri(url: str) -> str | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qs, urlsplit
 
 from echo_hf.collect.platforms.access import (
-    LastResponse,
-    check_answer,
+    LibraryPlatform,
     check_package,
     json_object,
     json_of,
@@ -27,9 +26,7 @@ from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
 
 if TYPE_CHECKING:
-    import mastodon
     import requests
-    from pydantic import SecretStr
 
 
 INSTANCE, TOKEN = "MASTODON_INSTANCE_URL", "MASTODON_ACCESS_TOKEN"
@@ -42,7 +39,7 @@ SECOND = datetime.timedelta(seconds=1)
 
 
 @PLATFORMS.register("mastodon")
-class Mastodon:
+class Mastodon(LibraryPlatform):
     """A server of Mastodon."""
 
     name = "mastodon"
@@ -51,16 +48,13 @@ class Mastodon:
 
     def __init__(self, base_url: str | None = None) -> None:
         self._base_url = base_url
-        self._client: mastodon.Mastodon | None = None
-        self._last: LastResponse | None = None
-        self._keys: dict[str, SecretStr] = {}
 
     def __enter__(self) -> Self:
         """Takes server and key from the environment; asks nobody."""
         check_package(self.name, "mastodon")
         from mastodon import Mastodon as Client
 
-        self._keys = {TOKEN: key_of(self.name, TOKEN, "an access token of an account")}
+        key = key_of(self.name, TOKEN, "an access token of an account")
         self._base_url = self._base_url or _instance()
         client = Client(
             api_base_url=self._base_url,
@@ -71,17 +65,10 @@ class Mastodon:
             version_check_mode="created",
         )
         # Given to the constructor, it would be looked for as a file first.
-        client.access_token = self._keys[TOKEN].get_secret_value()
+        client.access_token = key.get_secret_value()
         client.session.max_redirects = 0  # the key is for this server alone
-        self._last = LastResponse(client.session)
-        self._client = client
+        self._connect(client, {TOKEN: key})
         return self
-
-    def __exit__(self, *trouble: object) -> None:
-        """Closes the connection."""
-        if self._client is not None:
-            self._client.session.close()
-            self._client = None
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
         """Asks for one page; it costs nothing."""
@@ -174,17 +161,6 @@ class Mastodon:
         # The answer does not say what it stands around: without it no reply would have a parent.
         count = len(read_posts(self.name, body))
         return Answer(f'{{"about": {here}, "context": {body}}}', None, count, 0.0)
-
-    def _heard(self, call: Callable[[mastodon.Mastodon], object]) -> requests.Response:
-        if self._client is None or self._last is None:
-            raise PlatformError("'mastodon' is not connected: use it as a context manager")
-        client = self._client
-        return self._last.of(lambda: call(client))
-
-    def _good(self, answer: requests.Response) -> str:
-        body = answer.content.decode("utf-8", "replace")
-        check_answer(self.name, answer.status_code, answer.headers, body, self._keys)
-        return body
 
 
 def _instance() -> str:

@@ -11,10 +11,10 @@ import requests
 from pydantic import SecretStr
 from requests.adapters import HTTPAdapter
 
+from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf.collect.fields import Fields
 from echo_hf.collect.platforms.access import (
-    LastResponse,
-    check_answer,
+    LibraryPlatform,
     check_package,
     json_object,
     key_of,
@@ -32,7 +32,6 @@ from echo_hf.collect.platforms.base import (
 )
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import platform_of, post_id_of
-from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ FIELDS: Mapping[str, Any] = {
 
 
 @PLATFORMS.register("x")
-class X:
+class X(LibraryPlatform):
     """X."""
 
     name = "x"
@@ -162,25 +161,14 @@ class X:
     def __init__(self, base_url: str = HOST, operators: Sequence[str] = ("-is:retweet",)) -> None:
         self._base_url = base_url
         self._operators = tuple(operators)
-        self._client: tweepy.Client | None = None
-        self._last: LastResponse | None = None
-        self._keys: dict[str, SecretStr] = {}
-        self._archive_asked = -ARCHIVE_PAUSE_S
+        self._archive = RateLimiter(60 / ARCHIVE_PAUSE_S)
 
     def __enter__(self) -> Self:
         """Takes the key from the environment; asks nobody."""
         check_package(self.name, "tweepy")
-
-        self._keys = {KEY: key_of(self.name, KEY, "an app's bearer token")}
-        self._client = x_client(self._keys[KEY], self._base_url)
-        self._last = LastResponse(self._client.session)
+        key = key_of(self.name, KEY, "an app's bearer token")
+        self._connect(x_client(key, self._base_url), {KEY: key})
         return self
-
-    def __exit__(self, *trouble: object) -> None:
-        """Closes the connection."""
-        if self._client is not None:
-            self._client.session.close()
-            self._client = None
 
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
         """Asks for one page; what it costs is in the answer."""
@@ -236,8 +224,7 @@ class X:
         return self._body(lambda client: client.search_all_tweets(query, **asked), cursor)
 
     def _pause(self) -> None:
-        time.sleep(max(0.0, self._archive_asked + ARCHIVE_PAUSE_S - time.monotonic()))
-        self._archive_asked = time.monotonic()
+        time.sleep(self._archive.left_s(self._archive.reserve()))
 
     def _counted(self, question: Question, token: str | None) -> Fields:
         query = x_query(question, self._operators)
@@ -259,15 +246,10 @@ class X:
 
     def _body(self, call: Callable[[tweepy.Client], object], cursor: str | None = None) -> str:
         """The answer to a call as it came."""
-        if self._client is None or self._last is None:
-            raise PlatformError("'x' is not connected: use it as a context manager")
-        client = self._client
-        response = self._last.of(lambda: call(client))
-        body = response.content.decode("utf-8", "replace")
-        if cursor is not None and response.status_code == 400 and "next_token" in body:
+        answer = self._heard(call)
+        if cursor is not None and answer.status_code == 400 and b"next_token" in answer.content:
             raise StaleCursorError
-        check_answer(self.name, response.status_code, response.headers, body, self._keys)
-        return body
+        return self._good(answer)
 
 
 def _answer(body: str) -> Answer:

@@ -10,8 +10,10 @@ import pytest
 from pydantic import BaseModel
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.engines.moderation import moderated, unfit
+from echo_hf.engines.moderation import ModerationEngine
 from tests.engines.moderation.moderations import ask, picture
+
+ENGINE = ModerationEngine()
 
 
 def test_texts_are_one_text_and_the_picture_follows(tmp_path: Path) -> None:
@@ -22,10 +24,10 @@ def test_texts_are_one_text_and_the_picture_follows(tmp_path: Path) -> None:
         Message("user", (Text("a red cat"), shown, Text("and a hat"))),
     )
     request = Request("safety", messages, None, 64)
-    assert unfit(request) is None
+    assert ENGINE.unfit(request) is None
     assert shown.file is not None
     data = base64.b64encode(shown.file.read_bytes()).decode()
-    assert moderated(request, None) == [
+    assert ENGINE.prepared(request) == [
         {"type": "text", "text": "Is it harmful?\n\na red cat\n\nand a hat"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
     ]
@@ -35,19 +37,19 @@ def test_texts_are_one_text_and_the_picture_follows(tmp_path: Path) -> None:
 def test_a_picture_alone_has_no_text(tmp_path: Path, words: list[str]) -> None:
     """A blank text is none: an endpoint refuses it."""
     request = ask(*words, picture(tmp_path))
-    assert unfit(request) is None
-    assert [part["type"] for part in moderated(request, None)] == ["image_url"]
+    assert ENGINE.unfit(request) is None
+    assert [part["type"] for part in ENGINE.prepared(request)] == ["image_url"]
 
 
 def test_text_alone_has_no_picture() -> None:
     """It is sent to the letter."""
-    assert moderated(ask(" a red cat\n"), None) == [{"type": "text", "text": " a red cat\n"}]
+    assert ENGINE.prepared(ask(" a red cat\n")) == [{"type": "text", "text": " a red cat\n"}]
 
 
 @pytest.mark.parametrize("many", [2, 5])
 def test_more_than_one_picture_cannot_be_moderated(many: int) -> None:
     """None of them is left out silently; the pictures are not even read."""
-    said = unfit(ask("three cats", *[ImageRef(f"{number:064}") for number in range(many)]))
+    said = ENGINE.unfit(ask("three cats", *[ImageRef(f"{number:064}") for number in range(many)]))
     assert said == (
         f"{many} pictures in one request, expected at most 1: a moderation endpoint takes no more; "
         "ask about each by itself"
@@ -57,11 +59,11 @@ def test_more_than_one_picture_cannot_be_moderated(many: int) -> None:
 @pytest.mark.parametrize("parts", [[], [""], [" ", "\n"]], ids=str)
 def test_nothing_cannot_be_moderated(parts: list[str]) -> None:
     """An empty request would come back as safe."""
-    assert (unfit(ask(*parts)) or "").startswith("neither text nor a picture")
+    assert (ENGINE.unfit(ask(*parts)) or "").startswith("neither text nor a picture")
 
 
 @pytest.mark.parametrize("form", [{"answer": BaseModel}, {"regex": "safe|unsafe"}], ids=str)
 def test_an_answer_of_a_declared_form_cannot_be_given(form: dict[str, object]) -> None:
     """The stage that asks is named, and what it needs."""
-    said = unfit(replace(ask("a red cat"), **form))  # type: ignore[arg-type]
+    said = ENGINE.unfit(replace(ask("a red cat"), **form))  # type: ignore[arg-type]
     assert (said or "").startswith("stage 'safety' wants an answer of a declared form, which a mod")

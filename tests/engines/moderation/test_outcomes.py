@@ -9,18 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echo_hf._infra.http_errors import Reply
+from echo_hf._infra.retry import RequestError
 from echo_hf.engines.base import Completion, Usage
-from echo_hf.engines.moderation import judged, read_options
-from echo_hf.engines.prices import Price, price_for
-from echo_hf.engines.server_errors import Reply, Silence, Verdict
+from echo_hf.engines.moderation import ModerationEngine
 from tests.engines.moderation.moderations import CLEAN, MODEL
 
-OPTIONS = read_options({})
 NO = "the response is no moderation: "
 
 
-def _judged(document: Any, price: Price | None = None) -> Verdict:
-    return judged(Reply(200, {}, json.dumps(document)), OPTIONS, price)
+def _judged(document: Any, **options: Any) -> Completion:
+    return ModerationEngine(**options).judged(Reply(200, {}, json.dumps(document)))
 
 
 def _response(*results: Any, **further: Any) -> dict[str, Any]:
@@ -35,12 +34,11 @@ def test_a_verdict_is_one_object_of_four_keys() -> None:
         "categories": {"violence": True, "hate": False, "illicit": None},
         "category_applied_input_types": {"violence": ["image"]},
     }
-    assert _judged(_response(result)) == Verdict(
-        Completion(
-            '{"categories": {"hate": false, "illicit": null, "violence": true}, '
-            '"category_scores": {"hate": 0.5, "illicit": null, "violence": 1.0}, '
-            '"flagged": true, "model": "omni-moderation-2024-09-26"}'
-        )
+    assert _judged(_response(result)) == Completion(
+        '{"categories": {"hate": false, "illicit": null, "violence": true}, '
+        '"category_scores": {"hate": 0.5, "illicit": null, "violence": 1.0}, '
+        '"flagged": true, "model": "omni-moderation-2024-09-26"}',
+        cost_usd=0.0,
     )
 
 
@@ -75,24 +73,21 @@ def test_a_verdict_is_one_object_of_four_keys() -> None:
 )
 def test_other_documents_are_failures(document: Any, said: str) -> None:
     """With a name; two results for one request would leave one of them unread."""
-    verdict = _judged(document)
-    assert not verdict.again
-    assert (verdict.completion.text, verdict.completion.finish_reason) == (None, "error")
-    assert (verdict.completion.error or "").startswith(NO + said)
+    completion = _judged(document)
+    assert (completion.text, completion.finish_reason) == (None, "error")
+    assert (completion.error or "").startswith(NO + said)
 
 
 def test_what_was_posted_is_not_repeated() -> None:
     """A server that answers with the request in it does not get it into an error."""
-    completion = _judged(_response({**CLEAN, "flagged": "what somebody posted"})).completion
+    completion = _judged(_response({**CLEAN, "flagged": "what somebody posted"}))
     assert "posted" not in (completion.error or "posted")
 
 
-def test_errors_inside_a_response_and_silence_are_worth_another_attempt() -> None:
+def test_errors_inside_a_response_are_worth_another_attempt() -> None:
     """As with any server."""
-    verdict = _judged({"error": {"message": "upstream is busy", "code": 503}})
-    assert verdict == Verdict(Completion(None, "status 503: upstream is busy", "error"), True)
-    silent = judged(Silence("cut off"), OPTIONS, None)
-    assert silent == Verdict(Completion(None, "cut off", "error"), True)
+    with pytest.raises(RequestError, match="status 503: upstream is busy"):
+        _judged({"error": {"message": "upstream is busy", "code": 503}})
 
 
 @pytest.mark.parametrize(
@@ -110,24 +105,19 @@ def test_what_a_call_costs(
     options: dict[str, Any], document: dict[str, Any], cost: float | None
 ) -> None:
     """Nothing at OpenAI's own; elsewhere what the response says, and else nobody knows."""
-    completion = _judged(_response(CLEAN, **document), price_for(read_options(options))).completion
-    assert completion.cost_usd == cost
+    assert _judged(_response(CLEAN, **document), **options).cost_usd == cost
 
 
 def test_tokens_are_billed_where_a_server_counts_them() -> None:
     """By hand: 2000 tokens at 0.1 dollars a million."""
-    price = price_for(
-        read_options(
-            {"usd_per_million_prompt_tokens": 0.1, "usd_per_million_completion_tokens": 0.0}
-        )
-    )
+    prices = {"usd_per_million_prompt_tokens": 0.1, "usd_per_million_completion_tokens": 0.0}
     usage = {"prompt_tokens": 2000, "completion_tokens": 0, "total_tokens": 2000}
-    completion = _judged(_response(CLEAN, usage=usage), price).completion
+    completion = _judged(_response(CLEAN, usage=usage), **prices)
     assert completion.usage == Usage(2000)
     assert completion.cost_usd == pytest.approx(0.0002)
 
 
-@given(st.integers(200, 299) | st.integers(405, 599), st.text() | st.binary().map(repr))
+@given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
 def test_no_response_breaks_it(status: int, text: str) -> None:
     """Whatever comes is an outcome, and no answer is made of what is none."""
-    assert not judged(Reply(status, {}, text), OPTIONS, None).completion.is_answer
+    assert not ModerationEngine().judged(Reply(status, {}, text)).is_answer

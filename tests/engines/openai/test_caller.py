@@ -190,8 +190,8 @@ CONFIG = {
     401: "put a valid key into environment variable 'OPENAI_API_KEY'",
     402: "the account has no credit left; the same command goes on from here",
     403: "the key may not use model 'tiny'; name another key or model",
-    307: "base_url is '{url}', expected the server's own, mostly ending in /v1",
-    404: "base_url is '{url}', expected the server's own, mostly ending in /v1",
+    307: "base_url is '{url}', expected the server's own, for OpenAI's API mostly ending in /v1",
+    404: "base_url is '{url}', expected the server's own, for OpenAI's API mostly ending in /v1",
 }
 
 
@@ -226,7 +226,7 @@ def test_an_unknown_model_is_named(server: LoopbackServer, engine: Make) -> None
         _ask(engine())
     assert str(caught.value) == (
         f"'127.0.0.1' answered with status 404, {said!r}: model is 'tiny', expected one that the "
-        "server has"
+        "server has and the key may use"
     )
 
 
@@ -350,13 +350,13 @@ def test_a_wait_holds_for_all_requests(server: LoopbackServer, engine: Make) -> 
     server.behave = lambda _: fault(429, "slow down", headers={"Retry-After": "30"})
     assert _ask(asked).finish_reason == "error"
     # A single attempt: only the limits can hold the next one back.
-    assert 0 < asked._limits.reserve(0) <= 30
+    assert 0 < asked.requests.left_s(asked.requests.reserve(0)) <= 30
 
 
 def test_requests_wait_for_their_place(server: LoopbackServer, engine: Make) -> None:
     """Nothing is sent while the limits hold it back."""
     asked = engine()
-    asked._limits.close_for(0.2)
+    asked.requests.hold(0.2)
     before = time.monotonic()
     assert _ask(asked) == RED
     assert time.monotonic() - before >= 0.2
@@ -367,12 +367,12 @@ def test_used_tokens_count_against_the_limit(server: LoopbackServer, engine: Mak
     """13 tokens at one a second: an estimate of 5 alone would let the next go after 4."""
     asked = engine(tokens_per_minute=60)
     assert _ask(asked) == RED
-    assert 6 < asked._limits.reserve(0) <= 12
+    assert 6 < asked.tokens.left_s(asked.tokens.reserve(0)) <= 12
     server.behave = lambda _: completion("red", usage=None)
     asked = engine(tokens_per_minute=1)
     assert _ask(asked).text == "red"
     # 5 tokens at one a minute, less the second that may go early.
-    assert 280 < asked._limits.reserve(0) <= 299
+    assert 280 < asked.tokens.left_s(asked.tokens.reserve(0)) <= 299
 
 
 def test_cached_tokens_and_the_price_are_reported(server: LoopbackServer, engine: Make) -> None:

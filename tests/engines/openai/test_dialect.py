@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from echo_hf._infra.http_errors import ApiError
 from echo_hf.engines.openai_messages import Dialect, Dialects, read_options
-from echo_hf.engines.server_errors import Fault
 
 LOCAL = "http://127.0.0.1:8000/v1"
-NO_SCHEMA = Fault(400, "response_format is not supported")
-NO_FIELD = Fault(400, "Unrecognized request argument supplied: max_tokens")
+NO_SCHEMA = ApiError(400, "response_format is not supported")
+NO_FIELD = ApiError(400, "Unrecognized request argument supplied: max_tokens")
 
 
 def _dialects(**options: Any) -> Dialects:
@@ -51,35 +51,20 @@ def test_each_way_is_tried_once() -> None:
     assert dialects.other(words, NO_SCHEMA) is None
     both = dialects.other(words, NO_FIELD)
     assert both == Dialect("text", "max_completion_tokens")
-    assert dialects.other(both, Fault(400, "max_completion_tokens is not supported")) is None
+    assert dialects.other(both, ApiError(400, "max_completion_tokens is not supported")) is None
 
 
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(400, "the picture is too large"),
-        Fault(400, "max_tokens must be at most 4096"),
-        Fault(400, "bad words: " + "x" * 600 + " response_format"),
-        Fault(429, "response_format is not supported"),
+        ApiError(400, "the picture is too large"),
+        ApiError(400, "max_tokens must be at most 4096"),
+        ApiError(400, "bad words: " + "x" * 600 + " response_format"),
+        ApiError(429, "response_format is not supported"),
     ],
     ids=lambda fault: fault.message[:20],
 )
-def test_other_failures_have_nothing_to_do_with_the_way(fault: Fault) -> None:
+def test_other_failures_have_nothing_to_do_with_the_way(fault: ApiError) -> None:
     """Nor has what an error quotes of the posts further on."""
     dialects = _dialects()
     assert dialects.other(dialects.current, fault) is None
-
-
-def test_what_the_config_fixes_is_not_tried_otherwise() -> None:
-    """It is an error then."""
-    dialects = _dialects(structured="json_schema", max_tokens_field="max_tokens")
-    assert dialects.other(dialects.current, NO_SCHEMA) is None
-    assert dialects.other(dialects.current, NO_FIELD) is None
-
-
-def test_what_worked_stays() -> None:
-    """For all requests that follow."""
-    dialects = _dialects()
-    words = Dialect("text", "max_tokens")
-    dialects.understood(words)
-    assert dialects.current == words

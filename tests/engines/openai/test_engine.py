@@ -310,7 +310,7 @@ def test_making_one_loads_no_client() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.split())
     assert "echo_hf.engines.openai" in loaded
-    assert loaded & {"openai", "httpx", "httpx2", "anyio", "tenacity", "datasets", "torch"} == set()
+    assert loaded & {"openai", "httpx", "httpx2", "datasets", "torch"} == set()
 
 
 def test_missing_packages_are_told(engine: Make, monkeypatch: pytest.MonkeyPatch) -> None:

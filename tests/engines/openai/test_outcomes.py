@@ -9,26 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echo_hf._infra.http_errors import Reply
+from echo_hf._infra.retry import RequestError
 from echo_hf.engines.base import Completion, Usage
-from echo_hf.engines.openai import judged
-from echo_hf.engines.openai_messages import read_options
-from echo_hf.engines.server_errors import Reply, Silence, Verdict
+from echo_hf.engines.openai import OpenAIEngine
 
-OPTIONS = read_options({"model": "tiny"})
+JUDGED = OpenAIEngine(model="tiny").judged
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
 PAID = Usage(9, 2)
 NO = "the response is no chat completion: "
 
 
-def _judged(document: Any) -> Verdict:
-    return judged(Reply(200, {}, json.dumps(document)), OPTIONS, None)
+def _judged(document: Any) -> Completion:
+    return JUDGED(Reply(200, {}, json.dumps(document)))
 
 
 def _done(content: Any, finish_reason: Any = "stop", **message: Any) -> Completion:
     choice = {"message": {"content": content, **message}, "finish_reason": finish_reason}
-    verdict = _judged({"choices": [choice], "usage": USAGE})
-    assert not verdict.again
-    return verdict.completion
+    return _judged({"choices": [choice], "usage": USAGE})
 
 
 @pytest.mark.parametrize(
@@ -70,7 +68,7 @@ def test_half_a_character_is_kept() -> None:
 )
 def test_other_documents_are_failures(document: Any) -> None:
     """With a name."""
-    completion = _judged(document).completion
+    completion = _judged(document)
     assert completion.finish_reason == "error"
     assert (completion.error or "").startswith(NO)
 
@@ -79,19 +77,11 @@ def test_errors_inside_a_response_are_errors() -> None:
     """In the document, or in the choice that a provider broke off."""
     error = {"message": "upstream is busy", "code": 503}
     for document in ({"error": error}, {"choices": [{"error": error, "message": {}}]}):
-        verdict = _judged(document)
-        assert verdict.completion == Completion(None, "status 503: upstream is busy", "error")
-        assert verdict.again
+        with pytest.raises(RequestError, match="status 503: upstream is busy"):
+            _judged(document)
 
 
-def test_silence_is_worth_another_attempt() -> None:
-    """Its error says what happened."""
-    verdict = judged(Silence("cut off"), OPTIONS, None)
-    assert (verdict.completion, verdict.again) == (Completion(None, "cut off", "error"), True)
-
-
-@given(st.integers(200, 299) | st.integers(405, 599), st.text() | st.binary().map(repr))
+@given(st.integers(200, 299) | st.integers(410, 424), st.text() | st.binary().map(repr))
 def test_no_response_breaks_it(status: int, text: str) -> None:
     """Whatever comes is an outcome, and no answer is made of what is none."""
-    completion = judged(Reply(status, {}, text), OPTIONS, None).completion
-    assert not completion.is_answer
+    assert not JUDGED(Reply(status, {}, text)).is_answer

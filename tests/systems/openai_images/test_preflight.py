@@ -53,8 +53,6 @@ def test_of_a_model_that_is_known_to_be_shut_down_nobody_is_asked(
             fault(404, "The model tiny-image has been deprecated", type="invalid_request_error"),
             Retired("The model tiny-image has been deprecated", "invalid_request_error"),
         ),
-        (Answer({"detail": "Not Found"}, 404), None),
-        (fault(404, "Cannot GET /v1/models/tiny-model"), None),
         (Answer(b"no model here", 404), None),
         (HTML, None),
         (fault(500, "oops"), None),

@@ -1,0 +1,365 @@
+"""What a server's error, or its silence, means: try again, give up, a refusal, or the end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from echo_hf._infra.retry import RequestError, retry_after
+
+OK = 200
+PASSING = frozenset({408, 409, 425, 429})
+REDIRECTS = range(300, 400)
+LONGEST_RAW = 200
+# Errors may quote the request, and so what people posted: only their beginning speaks of it.
+BEGINNING = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP response."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+class NoResponse(RequestError):  # noqa: N818 - it may not be one: another attempt may do
+    """No response: a time limit, or a connection that was cut or, `unreached`, never made."""
+
+    def __init__(self, text: str, code: str = "connection", *, unreached: bool = False) -> None:
+        super().__init__(text, code)
+        self.unreached = unreached
+
+
+class Meaning(Enum):
+    """What an error comes to."""
+
+    REFUSED = auto()  # the content of this request is not answered
+    RETIRED = auto()  # the model was there once
+    BAD_KEY = auto()
+    NO_CREDIT = auto()
+    ACCOUNT_STOPPED = auto()
+    FORBIDDEN = auto()
+    NO_MODEL = auto()
+    NO_SUCH_ADDRESS = auto()
+    MAY_PASS = auto()
+    FAILED = auto()  # this request alone
+
+
+@dataclass(frozen=True, slots=True)
+class ApiError:
+    """What a server says went wrong."""
+
+    status: int
+    message: str
+    codes: frozenset[str] = frozenset()
+    param: str | None = None
+    flagged: bool = False
+    is_structured: bool = True
+    wait_s: float | None = None
+    error: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def beginning(self) -> str:
+        """As much of the message as speaks of the error itself."""
+        return self.message[:BEGINNING]
+
+    @property
+    def code(self) -> str:
+        """The one code that it goes by: the server's own, else its status."""
+        named = [self.error.get(name) for name in ("code", "status", "type")]
+        named.append(mapping(self.error.get("innererror")).get("code"))
+        return next((one for one in named if isinstance(one, str) and one), str(self.status))
+
+    @property
+    def said(self) -> str:
+        """Status and message."""
+        return f"status {self.status}: {self.message}"
+
+    def meaning(self, model: str) -> Meaning:
+        """What it means for whoever asked for a model."""
+        if is_refusal(self):
+            return Meaning.REFUSED
+        if self.codes & RETIRED_CODES or (
+            # Other errors may speak of an option that a model no longer has.
+            self.status in (404, 410) and RETIRED.search(self.beginning)
+        ):
+            return Meaning.RETIRED
+        if self.status == 401 or BAD_KEY.search(self.beginning):
+            return Meaning.BAD_KEY
+        if self.status == 402 or NO_CREDIT in self.codes:
+            return Meaning.NO_CREDIT
+        if _is_account_stopped(self):
+            return Meaning.ACCOUNT_STOPPED
+        if self.status == 403 and self.is_structured:  # a firewall's own is about one request
+            return Meaning.FORBIDDEN
+        if self.lacks_model(model):
+            return Meaning.NO_MODEL
+        if self.status == 404 or self.status in REDIRECTS:
+            return Meaning.NO_SUCH_ADDRESS
+        return Meaning.MAY_PASS if may_pass(self.status) else Meaning.FAILED
+
+    def lacks_model(self, model: str) -> bool:
+        """Whether the server does not have a model, or the key may not know of it."""
+        if NO_MODEL in self.codes or f"{model} is not a valid model" in self.message:
+            return True
+        return self.status == 404 and self.is_structured and bool(MODEL.search(self.beginning))
+
+    def advice(self, model: str, base_url: str, api_key_env: str | None) -> str | None:
+        """What a user mends whom no request would serve; null where others may do."""
+        advice = ADVICE.get(self.meaning(model))
+        key = f"environment variable {api_key_env!r}" if api_key_env else NO_VARIABLE
+        return advice and advice.format(key=key, model=model, base_url=base_url)
+
+    def answered_by(self, host: str) -> str:
+        """Who said it, for a message."""
+        return f"{host!r} answered with status {self.status}, {self.message!r}"
+
+
+NO_VARIABLE = "a variable that api_key_env names"
+NO_SUCH_MODEL = "model is {model!r}, expected one that the server has and the key may use"
+ADVICE = {
+    Meaning.RETIRED: NO_SUCH_MODEL,
+    Meaning.BAD_KEY: "put a valid key into {key}",
+    Meaning.NO_CREDIT: "the account has no credit left; the same command goes on from here",
+    Meaning.ACCOUNT_STOPPED: "the account is stopped: mend that, or use another account's key",
+    Meaning.FORBIDDEN: "the key may not use model {model!r}; name another key or model",
+    Meaning.NO_MODEL: NO_SUCH_MODEL,
+    Meaning.NO_SUCH_ADDRESS: (
+        "base_url is {base_url!r}, expected the server's own, for OpenAI's API mostly ending in /v1"
+    ),
+}
+NO_CREDIT, NO_MODEL = "insufficient_quota", "model_not_found"
+RETIRED_CODES = frozenset({"model_deprecated", "model_retired"})
+# Google says so with status 400, and a reason inside the error.
+BAD_KEY = re.compile(r"api[ _]key (?:not valid|expired|not found|invalid)", re.IGNORECASE)
+# A model, and not the address `/v1/models/NAME` that a server without it repeats.
+MODEL = re.compile(r"(?<![\w/.-])models?\b", re.IGNORECASE)
+RETIRED = re.compile(
+    r"(?<![\w/.-])models?\b.{0,120}?(?:no longer (?:available|supported|served)"
+    r"|(?:been|was) (?:shut ?down|retired|deprecated|discontinued|decommissioned|removed))",
+    re.IGNORECASE,
+)
+ACCOUNT_CODE = re.compile(r"(?:account|billing|organization)_")
+ACCOUNT_STOPPED = re.compile(
+    r"\b(?:account|organi[sz]ation)\b.{0,40}\b(?:suspended|deactivated|disabled|terminated|banned)",
+    re.IGNORECASE,
+)
+
+
+def may_pass(status: int) -> bool:
+    """Whether the same request may go better in a while."""
+    return status in PASSING or status >= 500
+
+
+def _is_account_stopped(error: ApiError) -> bool:
+    if may_pass(error.status):
+        return False
+    if any(ACCOUNT_CODE.match(code) for code in error.codes):
+        return True
+    return error.status in (400, 403) and bool(ACCOUNT_STOPPED.search(unquoted(error.beginning)))
+
+
+def api_error(reply: Reply) -> ApiError:
+    """What a response with an error status says."""
+    try:
+        document = json.loads(reply.text)
+    except (ValueError, RecursionError):
+        said = _line(reply.text[:LONGEST_RAW])
+        wait_s = retry_after(reply.headers)
+        return ApiError(reply.status, said, is_structured=False, wait_s=wait_s)
+    if isinstance(document, list) and document:  # Gemini puts its error into a list
+        document = document[0]
+    if isinstance(document, dict):
+        document = document.get("error") or document.get("detail") or document
+    return error_in(reply, document)
+
+
+def error_in(reply: Reply, error: Any) -> ApiError:
+    """What an error object in a response says."""
+    status, wait_s = reply.status, retry_after(reply.headers)
+    if isinstance(error, list):  # FastAPI, and servers built on it, name each part
+        parts = list(map(mapping, error))
+        message = "; ".join(_said_of_part(part) for part in parts if part.get("msg"))
+        codes = [part.get("type") for part in parts]
+        first = parts[0] if parts else {}
+        return ApiError(
+            status,
+            _line(message or json.dumps(error)[:LONGEST_RAW]),
+            frozenset(code for code in codes if isinstance(code, str)),
+            wait_s=wait_s,
+            error=first,
+        )
+    if not isinstance(error, Mapping):
+        said = error if isinstance(error, str) else json.dumps(error)
+        return ApiError(status, _line(said[:LONGEST_RAW]), wait_s=wait_s)
+    code, param = error.get("code"), error.get("param")
+    named = (code, error.get("type"), error.get("status"))
+    if status < 300 and isinstance(code, int) and 300 <= code < 600:
+        status = code
+    return ApiError(
+        status=status,
+        message=_line(str(error.get("message") or json.dumps(error)[:LONGEST_RAW])),
+        codes=frozenset(
+            one
+            for one in (*named, mapping(error.get("innererror")).get("code"))
+            if isinstance(one, str)
+        ),
+        param=param if isinstance(param, str) else None,
+        flagged="flagged_input" in mapping(error.get("metadata")),
+        wait_s=_told_wait_s(error) if wait_s is None else wait_s,
+        error=error,
+    )
+
+
+def _told_wait_s(error: Mapping[str, Any]) -> float | None:
+    """How long Google's details ask to wait."""
+    details = error.get("details")
+    for one in map(mapping, details if isinstance(details, list) else ()):
+        said = one.get("retryDelay")
+        number = said.removesuffix("s") if isinstance(said, str) else ""
+        if number.replace(".", "", 1).isdecimal():
+            return float(number)
+    return None
+
+
+def _said_of_part(error: Mapping[str, Any]) -> str:
+    place = error.get("loc")
+    named = ".".join(str(part) for part in place) if isinstance(place, list) else ""
+    return f"{named}: {error['msg']}" if named else str(error["msg"])
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value, empty where it is no object."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()) or "nothing"
+
+
+# Codes as `_plain` writes them.
+REFUSALS = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "data_inspection_failed",
+        "datainspectionfailed",
+        "image_content_policy_violation",
+        "moderation_blocked",
+        "responsibleaipolicyviolation",
+    }
+)
+# Codes that name no cause: the words are left to tell.
+GENERAL = frozenset(
+    {
+        "api_error",
+        "bad_request",
+        "bad_request_error",
+        "badrequest",
+        "badrequesterror",
+        "error",
+        "failed_precondition",
+        "forbidden",
+        "image_generation_user_error",
+        "invalid_argument",
+        "invalid_prompt",
+        "invalid_request",
+        "invalid_request_error",
+        "permission_denied",
+        "unprocessable_entity",
+        "user_error",
+    }
+)
+OF_CONTENT = re.compile(r"content|inappropriate|moderat|nsfw|polic|safety|sensitive")
+STATUSES = frozenset({OK, 400, 403, 422, 451})
+# From the first mark to the last one: what is quoted may hold marks of its own, or be cut.
+QUOTED = tuple(
+    re.compile(rf"(?<!\w){opening}(?:.*{closing}(?!\w)|.*)", re.DOTALL)
+    for opening, closing in (('"', '"'), ("'", "'"), ("`", "`"), ("“", "”"), ("‘", "’"))
+)
+SENTENCE = re.compile(r"(?<=[.!?;])\s+")
+RULE = re.compile(
+    r"acceptable use|(?:content|safety|usage)[ _-](?:checker|filter|guideline|management|moderation"
+    r"|polic|system)|by (?:our |the )?moderation|moderation (?:check|filter|guideline|polic|system)"
+    r"|\b(?:input|prompt) was flagged",
+    re.IGNORECASE,
+)
+BROKEN = re.compile(
+    r"\b(?:against|block|declin|disallow|filtered|flag|not allow|prohibit|refus|reject|trigger"
+    r"|violat)",
+    re.IGNORECASE,
+)
+# A sentence with one of these is about who asks, or about how.
+OTHERWISE = re.compile(
+    r"\b(?:accounts?|api[ -]?keys?|billing|organi[sz]ations?|projects?|subscriptions?|workspaces?"
+    r"|arguments?|expected|fields?|must|options?|parameters?|settings?|unknown"
+    r"|(?:un|not )supported)\b",
+    re.IGNORECASE,
+)
+
+
+def is_refusal(error: ApiError) -> bool:
+    """Whether an error says that the content of the request is not answered."""
+    codes = {_plain(code) for code in error.codes}
+    if error.flagged or codes & REFUSALS:
+        return True
+    if error.status not in STATUSES or any(_names_another_cause(code) for code in codes):
+        return False
+    return any(
+        RULE.search(sentence) and BROKEN.search(sentence) and not OTHERWISE.search(sentence)
+        for sentence in SENTENCE.split(unquoted(error.beginning))
+    )
+
+
+def unquoted(text: str) -> str:
+    """A text without what it quotes, which a stranger may have written."""
+    for quoted in QUOTED:
+        text = quoted.sub(" ", text)
+    return text
+
+
+def _plain(code: str) -> str:
+    return code.strip().lower().replace("-", "_")
+
+
+def _names_another_cause(code: str) -> bool:
+    return not (code.isdecimal() or code in GENERAL or OF_CONTENT.search(code))
+
+
+# Names, because clients stand on either of two libraries that have the same ones.
+UNREACHED = frozenset({"ConnectError", "ConnectTimeout", "ProxyError"})
+
+
+def reply_in(error: Exception, base_url: str, timeout_s: float) -> Reply:
+    """The response that a client raised its error of.
+
+    Raises:
+        RequestError: There was none, or it was not read to its end.
+    """
+    response = getattr(error, "response", None)
+    if response is not None:
+        return Reply(response.status_code, response.headers, response.text)
+    chain = list(causes(error))
+    known = next((one for one in chain if isinstance(one, RequestError)), None)
+    if known is not None:
+        raise known from None
+    names = {type(one).__name__ for one in chain}
+    is_late, unreached = any("timeout" in name.lower() for name in names), bool(names & UNREACHED)
+    if is_late and not unreached:
+        raise NoResponse(f"no answer within {timeout_s:g} s", "timeout") from None
+    said = str(chain[-1]) or type(chain[-1]).__name__
+    text = f"the connection to {base_url!r} failed: {said}"
+    raise NoResponse(text, "timeout" if is_late else "connection", unreached=unreached) from None
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and all that it came of, down to what the system said first."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

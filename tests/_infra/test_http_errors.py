@@ -1,0 +1,279 @@
+"""What errors of servers mean, and how servers of many makes write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echo_hf._infra.http_errors import (
+    ApiError,
+    Meaning,
+    NoResponse,
+    Reply,
+    api_error,
+    error_in,
+    reply_in,
+    unquoted,
+)
+from echo_hf._infra.retry import RequestError
+
+PAGE = ApiError(403, "<html>blocked", is_structured=False)
+
+
+def error(status: int, message: str, *codes: str) -> ApiError:
+    """An error with these codes."""
+    return ApiError(status, message, frozenset(codes))
+
+
+def named(value: object) -> str | None:
+    """The same in every process, whatever the order of a set is there."""
+    if not isinstance(value, ApiError):
+        return None
+    return f"{value.status}-{value.message[:40]}-{'-'.join(sorted(value.codes))}"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        # By code, whatever else is said.
+        error(400, "x", "moderation_blocked", "image_generation_user_error"),
+        error(400, "x", "content_policy_violation", "string_too_long"),
+        error(400, "x", "content_filter"),
+        error(400, "x", "image_content_policy_violation"),
+        error(400, "x", "400", "ResponsibleAIPolicyViolation"),
+        error(400, "x", "DataInspectionFailed"),
+        ApiError(403, "x", flagged=True),
+        # By a rule about content, and that it is broken, in one sentence.
+        error(400, "This prompt violates our usage policy", "invalid_prompt"),
+        error(403, "moderation is required and your input was flagged for violence"),
+        error(400, "Generated image rejected by content moderation."),
+        error(400, "Your request was blocked by our content moderation system", "moderation_x"),
+        error(400, "Not drawn. The prompt was flagged by safety filters."),
+        error(400, "The prompt triggering Lumen's content management policy was filtered", "400"),
+        error(403, "Content violates usage guidelines. Failed check: X", "permission-denied"),
+        error(200, "blocked by safety system", "image_generation_user_error"),
+        error(422, "material flagged by a content checker"),
+        error(451, "This is against our content policy", "forbidden"),
+    ],
+    ids=named,
+)
+def test_refusals_are_told_by_code_else_by_words(refusal: ApiError) -> None:
+    """They are about the content of one request."""
+    assert refusal.meaning("tiny") is Meaning.REFUSED
+
+
+@pytest.mark.parametrize(
+    "doubtful",
+    [
+        error(403, "Your account has been suspended for violating our usage policies."),
+        error(403, "Your organization's content policy does not allow: blocked", "policy"),
+        error(400, "Unknown parameter: 'moderation'. See our usage policies.", "unknown_parameter"),
+        error(400, "The moderation filter parameter was rejected", "invalid_request_error"),
+        error(400, "'A poster that our content policy blocked' is too long", "string_too_long"),
+        error(400, "rejected by the safety system", "string_above_max_length"),
+        error(400, 'Invalid value: "rejected by our "safety" system"'),
+        error(400, "Bad prompt 'it violates our content policy, and is cut"),
+        error(400, "Invalid prompt: expected a string", "invalid_prompt"),
+        error(400, "The request was rejected. Read our usage policies."),
+        error(400, "Content policy"),
+        error(500, "rejected by the safety system"),
+        error(429, "blocked by the content filter"),
+        error(400, "bad: " + "x" * 400 + " violates our usage policies"),
+    ],
+    ids=named,
+)
+def test_what_is_in_doubt_is_no_refusal(doubtful: ApiError) -> None:
+    """Accounts, options, other codes, passing troubles, and what errors quote of a prompt."""
+    assert doubtful.meaning("tiny") is not Meaning.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the users' own, can't 'a fox don't' be", "the users' own, can't   be"),
+        ('a "b" c "d" e', "a   e"),
+        ("from “here", "from  "),
+        ("nothing", "nothing"),
+    ],
+)
+def test_quotes_end_at_their_last_mark(text: str, expected: str) -> None:
+    """Or with the text; an apostrophe is no mark."""
+    assert unquoted(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("given_error", "expected"),
+    [
+        *((error(status, "x"), Meaning.MAY_PASS) for status in (408, 409, 425, 429, 500, 503, 529)),
+        *((error(status, "x"), Meaning.FAILED) for status in (400, 405, 413, 415, 422, 431)),
+        (error(429, "slow down", "account_rate_limit"), Meaning.MAY_PASS),
+        (PAGE, Meaning.FAILED),
+        (error(401, "x"), Meaning.BAD_KEY),
+        (error(400, "API key not valid. Pass one."), Meaning.BAD_KEY),
+        (error(402, "x"), Meaning.NO_CREDIT),
+        (error(429, "x", "insufficient_quota"), Meaning.NO_CREDIT),
+        (error(400, "x", "account_deactivated"), Meaning.ACCOUNT_STOPPED),
+        (error(403, "Your account was suspended.", "forbidden"), Meaning.ACCOUNT_STOPPED),
+        (error(403, "our content policy 'blocked' is closed"), Meaning.FORBIDDEN),
+        (error(404, "The model `tiny` does not exist"), Meaning.NO_MODEL),
+        (error(404, "models/lumne is not found for API version v1beta"), Meaning.NO_MODEL),
+        (error(404, "x", "model_not_found"), Meaning.NO_MODEL),
+        (error(400, "tiny is not a valid model ID"), Meaning.NO_MODEL),
+        (error(404, "Not Found"), Meaning.NO_SUCH_ADDRESS),
+        (ApiError(404, "no model here", is_structured=False), Meaning.NO_SUCH_ADDRESS),
+        (error(404, "Cannot GET /v1/models/lumen: no longer available"), Meaning.NO_SUCH_ADDRESS),
+        (error(404, "The supermodel page is no longer available"), Meaning.NO_SUCH_ADDRESS),
+        (error(301, "nothing"), Meaning.NO_SUCH_ADDRESS),
+        (error(404, "The model `lumen-1` has been deprecated, see the docs"), Meaning.RETIRED),
+        (error(404, "This model models/lumen-2.5 is no longer available."), Meaning.RETIRED),
+        (error(410, "Model lumen was shut down on 2026-10-23."), Meaning.RETIRED),
+        (error(400, "sorry", "model_deprecated"), Meaning.RETIRED),
+        (error(400, "sorry", "model_retired"), Meaning.RETIRED),
+        (error(400, "The model lumen: `style` is no longer supported"), Meaning.FAILED),
+        (error(503, "The model is no longer available, try again"), Meaning.MAY_PASS),
+    ],
+    ids=named,
+)
+def test_every_error_has_one_meaning(given_error: ApiError, expected: Meaning) -> None:
+    """What may pass, what ends one request, and what a user has to mend."""
+    assert given_error.meaning("tiny") is expected
+    is_mended = expected not in (Meaning.MAY_PASS, Meaning.FAILED)
+    assert (given_error.advice("tiny", "https://a.example", None) is not None) is is_mended
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("MY_KEY", "put a valid key into environment variable 'MY_KEY'"),
+        (None, "put a valid key into a variable that api_key_env names"),
+    ],
+)
+def test_a_wrong_key_is_told_by_its_variable(key: str | None, told: str) -> None:
+    """Or, where none is named, by the option that names one."""
+    assert error(401, "x").advice("tiny", "https://a.example", key) == told
+
+
+FORMS: list[tuple[Any, ApiError]] = [
+    (
+        {"error": {"message": "no", "type": "t", "param": "p", "code": "c"}},
+        ApiError(400, "no", frozenset({"t", "c"}), "p"),
+    ),
+    ({"error": "no"}, error(400, "no")),
+    ({"object": "error", "message": "no", "type": "t"}, error(400, "no", "t")),
+    ({"detail": "no"}, error(400, "no")),
+    ({"detail": [{"msg": "no"}]}, error(400, "no")),
+    (
+        {
+            "detail": [
+                {"loc": ["body", "prompt"], "msg": "no", "type": "content_policy_violation"},
+                {"loc": ["body", "n"], "msg": "too few", "type": "missing", "input": "ours"},
+            ]
+        },
+        error(400, "body.prompt: no; body.n: too few", "content_policy_violation", "missing"),
+    ),
+    ({"detail": ["no"]}, error(400, '["no"]')),
+    (
+        [{"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}],
+        error(400, "no", "INVALID_ARGUMENT"),
+    ),
+    (
+        {"error": {"message": "no", "code": "c", "innererror": {"code": "ResponsibleAI"}}},
+        error(400, "no", "c", "ResponsibleAI"),
+    ),
+    (
+        {"error": {"message": "no", "code": 403, "metadata": {"flagged_input": "x"}}},
+        ApiError(400, "no", flagged=True),
+    ),
+    (
+        {"error": {"message": "busy", "details": [{"@type": "Help"}, {"retryDelay": "17.5s"}]}},
+        ApiError(400, "busy", wait_s=17.5),
+    ),
+    ({"error": {"message": None, "code": 1}}, error(400, '{"message": null, "code": 1}')),
+    ({}, error(400, "{}")),
+    (7, error(400, "7")),
+]
+
+
+@pytest.mark.parametrize(("document", "expected"), FORMS)
+def test_every_form_is_read(document: Any, expected: ApiError) -> None:
+    """OpenAI's, vLLM's, FastAPI's, Gemini's, Azure's, OpenRouter's, and none at all."""
+    assert api_error(Reply(400, {}, json.dumps(document))) == expected
+
+
+def test_what_is_no_json_is_shown_in_one_line() -> None:
+    """Its beginning."""
+    page = "<html>\n <b>Bad  gateway</b>" + "x" * 1000
+    shown = "<html> <b>Bad gateway</b>" + "x" * 173
+    assert api_error(Reply(502, {}, page)) == ApiError(502, shown, is_structured=False)
+    assert api_error(Reply(502, {}, "")).message == "nothing"
+
+
+def test_a_header_tells_the_wait_before_the_details_do() -> None:
+    """Whatever the form of the error is."""
+    told = {"details": [{"retryDelay": "17s"}]}
+    for body in ("busy", '{"error": "busy"}', json.dumps({"error": told})):
+        assert api_error(Reply(429, {"Retry-After": "3"}, body)).wait_s == 3.0
+
+
+def test_a_status_inside_a_response_that_claims_success_counts() -> None:
+    """A status inside one that does not is no news."""
+    for status, code, expected in ((200, 429, 429), (200, 7, 200), (500, 429, 500)):
+        assert error_in(Reply(status, {}, ""), {"message": "no", "code": code}).status == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('{"error": {"code": "moderation_blocked", "type": "user_error"}}', "moderation_blocked"),
+        ('{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}', "RESOURCE_EXHAUSTED"),
+        ('{"error": {"code": null, "type": "server_error"}}', "server_error"),
+        ('{"error": {"innererror": {"code": "Policy"}, "message": "no"}}', "Policy"),
+        ('{"detail": [{"msg": "no", "type": "missing"}]}', "missing"),
+        ('{"error": "a text"}', "418"),
+        ("<html>", "418"),
+    ],
+)
+def test_an_error_has_one_code(body: str, expected: str) -> None:
+    """The server's own, in whichever place it writes one, else the status."""
+    assert api_error(Reply(418, {}, body)).code == expected
+
+
+@given(st.text(), st.integers(300, 599))
+def test_no_body_breaks_it(text: str, status: int) -> None:
+    """The message is one line and never empty."""
+    read = api_error(Reply(status, {}, text))
+    assert read.message
+    assert read.message == " ".join(read.message.split())
+
+
+# As HTTP libraries name what their clients raise.
+ConnectTimeout = type("ConnectTimeout", (OSError,), {})
+
+
+@pytest.mark.parametrize(
+    ("lost", "code", "unreached", "text"),
+    [
+        (TimeoutError(), "timeout", False, "no answer within 2.5 s"),
+        (ConnectTimeout("late"), "timeout", True, "the connection to 'u' failed: late"),
+        (OSError(), "connection", False, "the connection to 'u' failed: OSError"),
+    ],
+)
+def test_silence_is_late_or_lost(lost: Exception, code: str, unreached: bool, text: str) -> None:
+    """It says what the system said first, under all that libraries made of it."""
+    wrapped = RuntimeError("Connection error.")
+    wrapped.__cause__ = lost
+    with pytest.raises(NoResponse) as caught:
+        reply_in(wrapped, "u", 2.5)
+    assert (caught.value.code, caught.value.unreached, str(caught.value)) == (code, unreached, text)
+
+
+def test_an_error_of_our_own_comes_through_a_client() -> None:
+    """Such as an answer that is too long, which the client takes for a lost connection."""
+    wrapped = RuntimeError("Connection error.")
+    wrapped.__cause__ = RequestError("too long", again=False)
+    with pytest.raises(RequestError, match="too long"):
+        reply_in(wrapped, "u", 2.5)
