@@ -28,7 +28,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 import echo_hf
-from echo_hf.cli.console import Terminal
+from echo_hf._infra.console import Terminal
 from echo_hf.cli.progress import Watch
 from echo_hf.reasons import Reason, Unscored
 

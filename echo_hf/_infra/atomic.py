@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -23,6 +25,13 @@ def replaced_file(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any, **options: Any) -> None:
+    """Writes a value whole, the same text each time."""
+    text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False, **options)
+    with replaced_file(path) as partial:
+        partial.write_text(text + "\n", "utf-8")
 
 
 @contextmanager

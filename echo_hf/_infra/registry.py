@@ -17,15 +17,7 @@ Made = TypeVar("Made")
 
 
 class Registry(Generic[Member, Facts]):
-    """Members by name.
-
-    Attributes:
-        kind: What a member is, for messages.
-        group: The entry points under which other packages register members.
-        ours: The modules that register our own members, by their names.
-        error: What is raised where a member is unknown or cannot be loaded.
-        entries: The members that are registered by now, with what is known of each.
-    """
+    """Members by name; `ours` are the modules that register our own, `group` entry points."""
 
     def __init__(
         self, kind: str, group: str, ours: Mapping[str, str], error: type[EchoError] = ConfigError

@@ -20,21 +20,12 @@ MOST_VARIABLES = 500
 
 
 class Database:
-    """A file of one kind; a context manager that closes it, and it opens again when used.
-
-    Attributes:
-        name: What such a file is.
-        schema: Makes its tables, and changes nothing where they are.
-        remedy: What moving a damaged file away is good for.
-        application: Number that tells its files from those of other programs, where it has one.
-        pragmas: Settings of each connection.
-        damage: Errors that a damaged file causes.
-    """
+    """A file of one kind; a context manager that closes it, and it opens again when used."""
 
     name: ClassVar[str]
-    schema: ClassVar[str]
-    remedy: ClassVar[str]
-    application: ClassVar[int] = 0
+    schema: ClassVar[str]  # makes its tables, and changes nothing where they are
+    remedy: ClassVar[str]  # what moving a damaged file away is good for
+    application: ClassVar[int] = 0  # tells its files from those of other programs
     # Durable whatever ends the process; a loss of power may cost the last changes, not the file.
     pragmas: ClassVar[str] = "pragma synchronous = normal"
     damage: ClassVar[tuple[type[Exception], ...]] = (sqlite3.DatabaseError,)
@@ -64,8 +55,8 @@ class Database:
                 f"or move it away to {self.remedy}"
             ) from error
 
-    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a query finds."""
+    def execute(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Runs one statement, and gives the rows that it finds."""
         with self.opened() as connection:
             return connection.execute(query, values).fetchall()
 

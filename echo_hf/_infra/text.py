@@ -53,6 +53,21 @@ def share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "-"
 
 
+def rounded(value: float | None, digits: int = 3) -> str:
+    """A number with so many digits after the point."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def rounded_interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
+    """The two ends of an interval."""
+    return "-" if ends is None else f"{ends[0]:.{digits}f} to {ends[1]:.{digits}f}"
+
+
+def percent(value: float | None) -> str:
+    """A number from 0 to 1 in whole percent."""
+    return "-" if value is None else f"{100 * value:.0f} %"
+
+
 def escaped(text: object) -> str:
     """Text that Markdown shows as it is, also in the cell of a table."""
     return re.sub(r"([\\`*_\[\]<>|&~$#])", r"\\\1", one_line(text))

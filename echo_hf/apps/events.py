@@ -108,7 +108,7 @@ class EventLog:
             return 0
         wanted = [(subject,) for subject in sorted(subjects)]
         with _EventFile(self.path) as file:
-            file.rows("pragma foreign_keys = off")  # an undo names what goes with it
+            file.execute("pragma foreign_keys = off")  # an undo names what goes with it
             with file.erasing() as connection:
                 rows = connection.executemany("delete from event where subject = ?", wanted)
                 connection.executemany("delete from lease where subject = ?", wanted)

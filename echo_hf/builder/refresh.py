@@ -68,7 +68,7 @@ class RefreshRecord(Database):
         return {url: Missing(found[1]) for url, found in said if found and found[1]}
 
     def _found(self, url: str) -> tuple[Any, ...] | None:
-        return next(iter(self.rows(FIND, hashed(url))), None)
+        return next(iter(self.execute(FIND, hashed(url))), None)
 
 
 def _written(moment: datetime.datetime) -> str:
@@ -184,7 +184,8 @@ class _Round:
         name, gone = result.platform, 0
         try:
             with self.patience.connected(cast("Platform", self.platform), self._waits):
-                for batch in _batches(due, self.platform.most_refreshed):
+                most = self.platform.most_refreshed
+                for batch in (due[at : at + most] for at in range(0, len(due), most)):
                     said = self._gone(batch)
                     known = [url for url in batch if self._can_tell(url)]
                     self.record.keep(name, known, said, datetime.datetime.now(datetime.UTC))
@@ -243,7 +244,3 @@ def _platform(url: str, said: str | None) -> str:
 
 def _can_be_asked(name: str, only: Collection[str]) -> bool:
     return name in only if only else name in platform_names()
-
-
-def _batches(urls: Sequence[str], most: int) -> list[Sequence[str]]:
-    return [urls[at : at + most] for at in range(0, len(urls), most)]

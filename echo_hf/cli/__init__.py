@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STEPS
 from echo_hf.cli import collect as collect_verbs
 from echo_hf.cli import evaluate as evaluate_verbs
 from echo_hf.cli import release as release_verbs
 from echo_hf.cli import review as review_verbs
-from echo_hf.cli.console import terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,8 +100,6 @@ def update(
     allow_empty: AllowEmpty = False,
 ) -> None:
     """Build from the posts that are there now, and compare with the release before."""
-    from rich.text import Text
-
     from echo_hf.builder import update as updates
     from echo_hf.cli.release_view import show_diff
     from echo_hf.hub.diff import diff as compared
@@ -117,24 +115,22 @@ def update(
         )
     watch.funnel()
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
-    watch.console.print(Text(f"\nanswers: {calls}"), soft_wrap=True)
+    say(watch.console, f"\nanswers: {calls}")
     _name_release(watch.console, done.release)
     if done.previous is not None:
-        watch.console.print(Text(f"the one before: {done.previous}\n"), soft_wrap=True)
+        say(watch.console, f"the one before: {done.previous}\n")
         show_diff(watch.console, compared(done.previous, done.release.path))
     elif not done.changed:
         watch.console.print("nothing changed: it is the one that was there")
 
 
 def _name_release(console: Console, release: Release) -> None:
-    from rich.text import Text
-
     from echo_hf.hub.facts import SAMPLE_CONFIGS
 
     configs = release.manifest.configs.items()
     rows = sum(entry.rows for name, entry in configs if name in SAMPLE_CONFIGS)
     hint = "" if rows else "; it has no sample: the reasons stand above and in the stages' rejects"
-    console.print(Text(f"\nrelease: {release.path}{hint}"), soft_wrap=True)
+    say(console, f"\nrelease: {release.path}{hint}")
 
 
 def _stage_command(stage: str, about: str) -> None:
@@ -164,8 +160,6 @@ def why(
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Say which stages would run again, and what changed."""
-    from rich.text import Text
-
     from echo_hf.builder import update as reasons
     from echo_hf.builder.build import opened
 
@@ -173,11 +167,11 @@ def why(
     with opened(config, runs, writes=False) as pipeline:
         changes = reasons.why(pipeline, stage)
     for change in changes:
-        console.print(Text(change.sentence, "bold"), soft_wrap=True)
+        say(console, change.sentence, "bold")
         for sign, text in (("-", change.before), ("+", change.now)):
             for line in text.splitlines():
                 style = "red" if sign == "-" else "green"
-                console.print(Text(f"  {sign} {line}", style), soft_wrap=True)
+                say(console, f"  {sign} {line}", style)
     if not changes:
         console.print("every result is up to date: nothing would run")
 

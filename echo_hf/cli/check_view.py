@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
 from echo_hf.builder.gold.check import CheckResult, StageCheck
 from echo_hf.builder.gold.measures import Measure
@@ -65,10 +66,10 @@ def show_errors(console: Console, result: CheckResult) -> None:
         name = f"{measure.stage}, {_name(measure)}: {len(measure.errors)} not right"
         console.print(Text(name, "bold"))
         for item in measure.errors:
-            console.print(Text(f"  {plain(item.place, LONGEST_SHOWN)}"), soft_wrap=True)
-            console.print(Text(f"    expected {plain(item.expected, LONGEST_SHOWN)}"))
+            say(console, f"  {plain(item.place, LONGEST_SHOWN)}")
+            say(console, f"    expected {plain(item.expected, LONGEST_SHOWN)}")
             given = plain(item.given, LONGEST_SHOWN) or "(nothing)"
-            console.print(Text(f"    given    {given}"))
+            say(console, f"    given    {given}")
 
 
 def percent(value: float | None) -> str:
@@ -215,27 +216,23 @@ DECIDE = "echo-hf review {config} --keep ID --remove ID"
 def show_open(console: Console, reviews: Reviews, config: Path) -> None:
     """Prints each sample that is open: its id, why, the prompt shortened, and its pictures."""
     for number in reviews.cut:
-        _print(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
+        say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for one in reviews.open:
         title = Text.assemble((one.id, "bold"), f"  {', '.join(one.reasons)}")
         console.print(title, soft_wrap=True)
-        _print(console, f"  {plain(one.prompt, LONGEST_PROMPT)}")
+        say(console, f"  {plain(one.prompt, LONGEST_PROMPT)}")
         for picture in one.pictures:
-            _print(console, f"  {picture}")
+            say(console, f"  {picture}")
     count = len(reviews.open)
     if not count:
-        _print(console, "nothing is open for review")
+        say(console, "nothing is open for review")
     else:
         told = "1 sample is" if count == 1 else f"{count:,} samples are"
-        _print(console, f"{told} open; decide with: {DECIDE.format(config=config)}")
+        say(console, f"{told} open; decide with: {DECIDE.format(config=config)}")
 
 
 def show_decisions(console: Console, made: Sequence[Decision], config: Path) -> None:
     """Prints what was written down, and what makes it count."""
     for one in made:
-        _print(console, f"{one.decision}  {one.id}")
-    _print(console, f"written down; what makes it count: {APPLY.format(config=config)}")
-
-
-def _print(console: Console, line: str) -> None:
-    console.print(Text(line), soft_wrap=True)
+        say(console, f"{one.decision}  {one.id}")
+    say(console, f"written down; what makes it count: {APPLY.format(config=config)}")

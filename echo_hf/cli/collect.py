@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from echo_hf.cli.console import terminal
+from echo_hf._infra.console import terminal
 
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
 Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from echo_hf.cli.console import terminal
+from echo_hf._infra.console import say, terminal
 
 Evaluation = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
@@ -46,7 +46,6 @@ def generate(
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Have systems draw the tasks of a benchmark; what is drawn already is kept."""
-    from rich.text import Text
 
     from echo_hf.cli.evaluation_view import outcome_table
     from echo_hf.cli.progress import Watch
@@ -62,10 +61,10 @@ def generate(
     console.print()
     console.print(outcome_table(made))
     if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
-        console.print(Text("\nwhat failed is tried again by the same command", "yellow"))
+        say(console, "\nwhat failed is tried again by the same command", "yellow")
     if made.cost_usd is not None:
-        console.print(Text(f"\ncost, as far as it is known: ${made.cost_usd:.2f}"))
-    console.print(Text(f"\noutputs: {made.path}"), soft_wrap=True)
+        say(console, f"\ncost, as far as it is known: ${made.cost_usd:.2f}")
+    say(console, f"\noutputs: {made.path}")
 
 
 def judge(

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf._infra.console import plain_table, say
+from echo_hf._infra.text import percent, rounded
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.session import Answered, Judged, Planned
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
@@ -24,11 +26,8 @@ UNKNOWN = "?"
 
 def system_table(systems: Sequence[Listed]) -> Table:
     """Systems as a table: what each stands for, and what is missing to run it."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("system", "status", "stands for", "adapter", "$ a picture", "missing"):
-        right = heading == "$ a picture"
-        # A narrow terminal folds names rather than leave out what is missing.
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    words = ("status", "stands for", "adapter")
+    table = plain_table("system", *words, "$ a picture", "missing", left=(*words, "missing"))
     for one in systems:
         table.add_row(
             Text(one.config.name, "bold"),
@@ -75,44 +74,41 @@ def _missing(one: Listed) -> Text:
 
 def outcome_table(generated: Generated) -> Table:
     """What became of the tasks of each system, as a table."""
-    there = [one for one in Outcome if any(counts.get(one) for counts in _counts(generated))]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("system")
-    for outcome in there:
-        table.add_column(outcome.value, justify="right")
+    there = [
+        one for one in Outcome if any(counts.get(one) for counts in generated.outcomes.values())
+    ]
+    table = plain_table("system", *there)
     for system, counts in generated.outcomes.items():
         table.add_row(Text(system, "bold"), *(f"{counts.get(one, 0):,}" for one in there))
     return table
 
 
-def _counts(generated: Generated) -> Sequence[Mapping[Outcome, int]]:
-    return list(generated.outcomes.values())
-
-
 NOTHING = "-"
+ABOUT = ("about",)
 MEANINGS = {str(reason): reason.meaning for kind in (Failed, Unrated) for reason in kind}
 
 
 def show_judged(console: Console, judged: Judged) -> None:
     """Prints what became of a run of judges, or what it would ask."""
     for reason, count in sorted(judged.left_out.items()):
-        line = f"{count:,} left out, {reason}: {reason.meaning}"
-        console.print(Text(line, "yellow"), soft_wrap=True)
+        say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
     if judged.path is None:
         console.print(judging_plan_table(judged.plans))
         console.print("nothing was asked: leave out --dry-run to ask")
         return
     console.print(answer_table(judged.answered))
     for line in _remarks(judged):
-        console.print(Text(line, "yellow"), soft_wrap=True)
+        say(console, line, "yellow")
     if judged.cost_usd is not None:
-        console.print(Text(f"cost, as far as it is known: ${judged.cost_usd:.2f}"))
-    console.print(Text(f"{judged.path.stem}: {judged.path}"), soft_wrap=True)
+        say(console, f"cost, as far as it is known: ${judged.cost_usd:.2f}")
+    say(console, f"{judged.path.stem}: {judged.path}")
 
 
 def judging_plan_table(plans: Sequence[Planned]) -> Table:
     """What judges would be asked, as a table."""
-    table = _table("judge", "about", "calls", "stored", "prompt tokens", "pictures", "about $")
+    table = plain_table(
+        "judge", "about", "calls", "stored", "prompt tokens", "pictures", "about $", left=ABOUT
+    )
     for one in plans:
         plan = one.plan
         counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.pictures)
@@ -123,7 +119,9 @@ def judging_plan_table(plans: Sequence[Planned]) -> Table:
 
 def answer_table(answered: Sequence[Answered]) -> Table:
     """What judges have answered, as a table."""
-    table = _table("judge", "about", "ok", "others", "calls", "tokens", "from cache", "$")
+    table = plain_table(
+        "judge", "about", "ok", "others", "calls", "tokens", "from cache", "$", left=ABOUT
+    )
     for one in answered:
         fill, usage = one.fill, one.fill.usage
         ok = one.outcomes.get(Outcome.OK, 0)
@@ -135,15 +133,8 @@ def answer_table(answered: Sequence[Answered]) -> Table:
             f"{fill.calls:,}",
             f"{usage.prompt + usage.completion:,}",
             f"{100 * usage.cached / usage.prompt:.0f} %" if usage.prompt else NOTHING,
-            NOTHING if fill.cost_usd is None else f"{fill.cost_usd:.2f}",
+            rounded(fill.cost_usd, 2),
         )
-    return table
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in headings[:2] else "right")
     return table
 
 
@@ -171,29 +162,27 @@ PASSED: Mapping[bool | None, tuple[str, str]] = {
 def show_audited(console: Console, audited: Audited) -> None:
     """Prints how each judge did, or what it would be asked."""
     for judge, audit in audited.judges.items():
-        mean = _number(audit["mean_of_real_outputs"])
-        console.print(Text(f"{judge}, by {audit['rubric']}: real outputs {mean}", "bold"))
+        mean = rounded(audit["mean_of_real_outputs"], 2)
+        say(console, f"{judge}, by {audit['rubric']}: real outputs {mean}", "bold")
         console.print(check_table(audit))
         for line in _audit_remarks(audit):
-            console.print(Text(line), soft_wrap=True)
+            say(console, line)
         console.print()
     show_judged(console, audited.asked)
 
 
 def check_table(audit: Mapping[str, Any]) -> Table:
     """How a judge did on each honeypot."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("shown", "rated", "mean", "as it should", "needed", ""):
-        table.add_column(heading, justify="left" if heading in ("shown", "") else "right")
+    table = plain_table("shown", "rated", "mean", "as it should", "needed", "", left=[""])
     for name, check in sorted(audit["checks"].items()):
         word, style = PASSED[check["passed"]]
         reason = AUDIT_MEANINGS.get(check["reason"])
         table.add_row(
             Text(name),
             str(check["rated"]),
-            _number(check["mean"]),
-            _share(check["share"]),
-            _share(check["rule"]["share"]),
+            rounded(check["mean"], 2),
+            percent(check["share"]),
+            percent(check["rule"]["share"]),
             Text(f"{word}: {reason}" if reason else word, style),
         )
     return table
@@ -202,23 +191,16 @@ def check_table(audit: Mapping[str, Any]) -> Table:
 def _audit_remarks(audit: Mapping[str, Any]) -> list[str]:
     noise, use = audit["noise"], audit["scale_use"]
     lines = [
-        f"asked twice: {_share(noise['equal'])} of {noise['samples']} rated alike, standard "
-        f"deviation {_number(noise['deviation'])}"
+        f"asked twice: {percent(noise['equal'])} of {noise['samples']} rated alike, standard "
+        f"deviation {rounded(noise['deviation'], 2)}"
     ]
     if use is not None:
         lines.append(
-            f"its {use['ratings']:,} ratings: {_share(use['at_ceiling'])} at the top of the scale, "
-            f"{_number(use['entropy'])} bits, {_share(use['ties'])} of {use['pairs']:,} pairs tied"
+            f"its {use['ratings']:,} ratings: {percent(use['at_ceiling'])} at the top of the "
+            f"scale, {rounded(use['entropy'], 2)} bits, {percent(use['ties'])} of "
+            f"{use['pairs']:,} pairs tied"
         )
     return lines
-
-
-def _number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
-
-
-def _share(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.0f} %"
 
 
 def show_draw(console: Console, ranks: Ranks) -> None:
@@ -226,7 +208,7 @@ def show_draw(console: Console, ranks: Ranks) -> None:
     draw = ranks.ranker.draw
     splits = Counter(sample.task.split for sample in draw.samples)
     parts = ", ".join(f"{count} of {split}" for split, count in splits.items())
-    console.print(Text(f"to rank: {parts} (seed {draw.seed})"), soft_wrap=True)
+    say(console, f"to rank: {parts} (seed {draw.seed})")
     for reason, count in draw.left_out.items():
         console.print(
             Text(f"not ranked: {count} {reason}: {reason.meaning}", "dim"), soft_wrap=True
@@ -235,7 +217,7 @@ def show_draw(console: Console, ranks: Ranks) -> None:
 
 def show_address(console: Console, address: str) -> None:
     """Says where the page is."""
-    console.print(Text(f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost"))
+    say(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
 
 
 def show_written(console: Console, ranks: Ranks) -> None:
@@ -245,7 +227,7 @@ def show_written(console: Console, ranks: Ranks) -> None:
         return
     rankings = f"{written.rankings} ranking{'' if written.rankings == 1 else 's'}"
     others = f", beside {written.kept} rows from elsewhere" if written.kept else ""
-    console.print(Text(f"\n{rankings} in {written.path}{others}"), soft_wrap=True)
+    say(console, f"\n{rankings} in {written.path}{others}")
     for reason, count in written.left_out.items():
-        console.print(Text(f"{count} ranks are not there, {reason}: {reason.meaning}", "dim"))
-    console.print(Text("next: echo-hf agree compares judges with them", "dim"))
+        say(console, f"{count} ranks are not there, {reason}: {reason.meaning}", "dim")
+    say(console, "next: echo-hf agree compares judges with them", "dim")

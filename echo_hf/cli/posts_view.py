@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
 from echo_hf.builder.refresh import Refresh, Refreshed
 from echo_hf.builder.search_yield import KeywordYield, WrittenYields, Yield
@@ -35,10 +36,10 @@ def show_plan(
     """Prints a plan, and what it will take."""
     for name, search in searches.items():
         own = [one for one in queries if one.platform == name]
-        console.print(Text(f"\n{name}: {len(own):,} queries", "bold"))
+        say(console, f"\n{name}: {len(own):,} queries", "bold")
         console.print(_each(own) if every else _by_term(own, search))
         for line in (*_totals(own), *_limits(search, own)):
-            console.print(Text(line), soft_wrap=True)
+            say(console, line)
 
 
 def _by_term(queries: Sequence[PlannedQuery], search: Search) -> Table:
@@ -156,7 +157,7 @@ def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
     for one in done:
         console.print(Text(f"\n{one.platform}", "bold"), end=" ")
         for line in found(one):
-            console.print(Text(plain(line, LONGEST_REMARK)), soft_wrap=True)
+            say(console, plain(line, LONGEST_REMARK))
     if done:
         console.print()
 
@@ -190,18 +191,18 @@ def show_yields(console: Console, written: WrittenYields) -> None:
     """Prints what each term brought, and how the share on topic changes with time."""
     found = written.yields
     console.print(_yield_by_term(found.keywords[:MOST_TERMS], found.together))
-    _say(console, "alone: posts on topic that no other term found")
-    _say(console, "half by: by the end of that day after the release, half of them were written\n")
+    say(console, "alone: posts on topic that no other term found")
+    say(console, "half by: by the end of that day after the release, half of them were written\n")
     if len(found.keywords) > MOST_TERMS:
-        _say(console, f"{len(found.keywords) - MOST_TERMS:,} more terms stand in the file")
+        say(console, f"{len(found.keywords) - MOST_TERMS:,} more terms stand in the file")
     console.print(_by_window(written))
-    _say(
+    say(
         console,
         f"{found.came_along:,} posts came along without a search, of {found.unknown:,} nobody says "
         "what found them",
     )
-    _say(console, f"all figures: {written.figures}")
-    _say(console, f"as a picture: {written.plot}")
+    say(console, f"all figures: {written.figures}")
+    say(console, f"as a picture: {written.plot}")
 
 
 def _yield_by_term(keywords: tuple[KeywordYield, ...], together: KeywordYield) -> Table:
@@ -239,10 +240,6 @@ def _figures(one: Yield) -> tuple[str, ...]:
     return f"{one.found:,}", f"{one.scored:,}", f"{one.passed:,}", share, ends
 
 
-def _say(console: Console, line: str) -> None:
-    console.print(Text(line), soft_wrap=True)
-
-
 MOST_NAMED = 10
 
 
@@ -250,14 +247,14 @@ def show_refresh(console: Console, done: Refresh) -> None:
     """Prints what each platform said."""
     for one in done.platforms:
         for line in said(one):
-            console.print(Text(line), soft_wrap=True)
+            say(console, line)
         for url in list(one.gone)[:MOST_NAMED]:
-            console.print(Text(f"  {one.gone[url]:<12}{url}", "dim"), soft_wrap=True)
+            say(console, f"  {one.gone[url]:<12}{url}", "dim")
         if len(one.gone) > MOST_NAMED:
-            console.print(Text(f"  and {len(one.gone) - MOST_NAMED:,} more", "dim"))
+            say(console, f"  and {len(one.gone) - MOST_NAMED:,} more", "dim")
     if done.unasked:
         rest = ", ".join(f"{count:,} of {plain(name)}" for name, count in done.unasked.items())
-        console.print(Text(f"posts that nobody was asked about: {rest}"), soft_wrap=True)
+        say(console, f"posts that nobody was asked about: {rest}")
 
 
 def said(one: Refreshed) -> Iterator[str]:
@@ -299,4 +296,4 @@ def show_removal(console: Console, taken: Removal, config: Path) -> None:
         "it there"
     )
     for line in (*lines, f"next: echo-hf build {config}"):
-        console.print(Text(line), soft_wrap=True)
+        say(console, line)

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.engines.base import Needs
@@ -72,24 +73,30 @@ class Watch(ProgressListener):
             self._show_bar(what, done, total, str(stats))
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            self._print(f"{'':<12}{f'{done:,} of {total:,}: ' if total else ''}{stats}")
+            say(
+                self.console, f"{'':<12}{f'{done:,} of {total:,}: ' if total else ''}{stats}", "dim"
+            )
 
     def waits(self, who: str, seconds: float) -> None:
         """Says who wants to be left alone, and until when."""
         until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
         self._stop()
-        self._print(f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}")
+        say(
+            self.console,
+            f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}",
+            "dim",
+        )
 
     def noticed(self, remark: str) -> None:
         """Prints the remark."""
         self._stop()
-        self.console.print(Text(f"note: {plain(remark, LONGEST_REMARK)}", "yellow"), soft_wrap=True)
+        say(self.console, f"note: {plain(remark, LONGEST_REMARK)}", "yellow")
 
     def finished(self, result: object) -> None:
         """Prints a line for a finished part, and one for each kind of loss of a stage."""
         self._stop()
         if not isinstance(result, StageResult):
-            self.console.print(Text(str(result)), soft_wrap=True)
+            say(self.console, str(result))
             return
         stats = result.stats
         self.stats.append(stats)
@@ -102,7 +109,11 @@ class Watch(ProgressListener):
             line.append(f"   {stats.fill}", "dim")
         self.console.print(line, soft_wrap=True)
         for reason, count, meaning in losses(stats):
-            self._print(f"{'':<12}{count:>9,} {reason}: {meaning}{places(result, reason)}")
+            say(
+                self.console,
+                f"{'':<12}{count:>9,} {reason}: {meaning}{places(result, reason)}",
+                "dim",
+            )
 
     def funnel(self) -> None:
         """Prints the paper's figures for the run."""
@@ -117,7 +128,7 @@ class Watch(ProgressListener):
         self._stop()
 
     def _print(self, line: str) -> None:
-        self.console.print(Text(line, "dim"), soft_wrap=True)
+        say(self.console, line, "dim")
 
     def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
         if self._bar is not None and self._bar.tasks[0].description != what:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from echo_hf.cli.console import terminal
+from echo_hf._infra.console import say, terminal
 from echo_hf.errors import HubError
 
 
@@ -55,7 +55,7 @@ def publish(
         allow_unscreened=allow_unscreened,
         progress=lambda step: console.print(Text(step, "dim"), soft_wrap=True),
     )
-    console.print(Text(hub.summary(published)), soft_wrap=True)
+    say(console, hub.summary(published))
 
 
 def diff(
@@ -90,7 +90,6 @@ def hydrate(
     ] = False,
 ) -> None:
     """Put back into a release what the terms of a platform made it leave out."""
-    from rich.text import Text
 
     from echo_hf.cli.progress import Watch
     from echo_hf.config.collection import FetchPolicy
@@ -112,7 +111,7 @@ def hydrate(
             progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
         )
     show_hydration(console, hydration)
-    console.print(Text(f"\nrelease: {hydration.release.path}"), soft_wrap=True)
+    say(console, f"\nrelease: {hydration.release.path}")
 
 
 def leaderboard(

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import plain
 from echo_hf.hub.diff import Cause, ReleaseDiff, StageChange
 from echo_hf.hub.diff_rows import Comparability, Drift, Mover
@@ -24,7 +25,7 @@ def show_diff(console: Console, found: ReleaseDiff) -> None:
     """Prints a comparison: samples and causes, stages, drift, scores."""
     console.print(Text.assemble((plain(found.a), "bold"), " → ", (plain(found.b), "bold")))
     if len(set(found.targets)) > 1:
-        console.print(Text(f"of different targets: {plain(' and '.join(found.targets))}", "yellow"))
+        say(console, f"of different targets: {plain(' and '.join(found.targets))}", "yellow")
     parts = {
         "rows": _configs(found),
         "samples": _samples(found),
@@ -34,7 +35,7 @@ def show_diff(console: Console, found: ReleaseDiff) -> None:
     }
     for title, part in parts.items():
         if part.row_count:
-            console.print(Text(f"\n{title}", "bold"))
+            say(console, f"\n{title}", "bold")
             console.print(part)
     console.print()
     for line in _scores(found.scores):
@@ -42,7 +43,7 @@ def show_diff(console: Console, found: ReleaseDiff) -> None:
 
 
 def _configs(found: ReleaseDiff) -> Table:
-    table = _table("config", "before", "now", last="")
+    table = plain_table("config", "before", "now", "", left=[""])
     for name, change in found.configs.items():
         said = "the same rows" if change.equal else ""
         table.add_row(_shown(name), _count(change.a), _count(change.b), Text(said, "dim"))
@@ -50,7 +51,7 @@ def _configs(found: ReleaseDiff) -> Table:
 
 
 def _samples(found: ReleaseDiff) -> Table:
-    table = _table("", "count", last="which")
+    table = plain_table("", "count", "which", left=["which"])
     changed = [f"{one.id} ({', '.join(one.columns)})" for one in found.changed if one.columns]
     moved = [one.id for one in found.changed if not one.columns]
     named = {"added": found.added, "removed": found.removed, "changed": changed, "moved": moved}
@@ -62,14 +63,14 @@ def _samples(found: ReleaseDiff) -> Table:
 
 
 def _causes(found: ReleaseDiff) -> Table:
-    table = _table("cause", "samples", last="meaning")
+    table = plain_table("cause", "samples", "meaning", left=["meaning"])
     for cause, count in found.causes.items():
         table.add_row(str(cause), f"{count:,}", Text(cause.meaning, "dim"))
     return table
 
 
 def _stages(changes: Sequence[StageChange]) -> Table:
-    table = _table("stage", last="in what")
+    table = plain_table("stage", "in what", left=["in what"])
     for change in changes:
         table.add_row(_shown(change.stage), Text(_stage(change)))
     return table
@@ -85,7 +86,8 @@ def _stage(change: StageChange) -> str:
 
 
 def _drift(found: ReleaseDiff) -> Table:
-    table = _table("of", "distance", "before", "now", last="what moved most, in points")
+    last = "what moved most, in points"
+    table = plain_table("of", "distance", "before", "now", last, left=[last])
     for name, one in found.drift.items():
         distance = "not counted" if one.distance is None else f"{one.distance:.3f}"
         table.add_row(name, distance, f"{one.a:,}", f"{one.b:,}", _movers(one))
@@ -106,15 +108,6 @@ def _scores(scores: Comparability) -> Iterator[Text]:
     for config, shared in scores.configs.items():
         if shared.shared or shared.a or shared.b:
             yield Text.assemble((f"scores on {config}: ", "bold"), scores.verdict(config))
-
-
-def _table(first: str, *numbers: str, last: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(first)
-    for heading in numbers:
-        table.add_column(heading, justify="right")
-    table.add_column(last, overflow="fold")
-    return table
 
 
 def _listed(ids: Sequence[str]) -> Text:
@@ -150,12 +143,12 @@ def show_holding(
         kind = "branch" if one.revision == MAIN else "tag"
         held_in = f"{len(one.samples)} samples and {one.answers} stored answers"
         line = f"{kind} {one.revision} of {repo_id} still holds them in {held_in}"
-        console.print(Text(f"{line} (commit {one.commit[:10]})"), soft_wrap=True)
+        say(console, f"{line} (commit {one.commit[:10]})")
     tags = [one.revision for one in held if one.revision != MAIN]
     if delete:
         delete_tags(repo_id, tags, api=api)
         console.print(Text(f"deleted {len(tags)} tags: {', '.join(tags)}".rstrip(": ")))
     elif tags:
-        console.print(Text("next: publish the next release, then the same with --delete-tags"))
+        say(console, "next: publish the next release, then the same with --delete-tags")
     if held:
-        console.print(Text(REACHABLE), soft_wrap=True)
+        say(console, REACHABLE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from echo_hf.cli.console import terminal
+from echo_hf._infra.console import say, terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -99,7 +99,6 @@ def _serve(
     people: list[str] | tuple[()],
     anyone: bool,
 ) -> None:
-    from rich.text import Text
 
     from echo_hf.apps.page import Place, check_installed
     from echo_hf.apps.review.review import desk_of
@@ -109,21 +108,19 @@ def _serve(
     desk = desk_of(config, runs=runs)
 
     def ready(address: str) -> None:
-        told = f"{len(desk.cases):,} samples to review at {address}"
-        console.print(Text(told), soft_wrap=True)
-        console.print(Text("Ctrl-C ends it; every decision is written down"), soft_wrap=True)
+        say(console, f"{len(desk.cases):,} samples to review at {address}")
+        say(console, "Ctrl-C ends it; every decision is written down")
 
     try:
         reviewed(desk, place=Place(*place), people=people, anyone=anyone, ready=ready)
     finally:
-        console.print(Text(f"what makes it count: echo-hf build {config}"), soft_wrap=True)
+        say(console, f"what makes it count: echo-hf build {config}")
 
 
 def _export(console: Console, config: Path, runs: Path, folder: Path) -> None:
-    from rich.text import Text
 
     from echo_hf.builder.gold.export import export_gold
 
     made = export_gold(config, folder, runs=runs)
     for line in made.told():
-        console.print(Text(line), soft_wrap=True)
+        say(console, line)

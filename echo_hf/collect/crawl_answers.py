@@ -95,7 +95,7 @@ def rewrite_answers(path: Path, change: Callable[[StoredAnswer], str | None]) ->
         return 0
     count = 0
     with CrawlLedger(path) as ledger, ledger.erasing() as connection:
-        for (name,) in ledger.rows(PLATFORMS):
+        for (name,) in ledger.execute(PLATFORMS):
             for one in stored_answers(path, name):
                 text = change(one)
                 count += text != one.body
@@ -172,9 +172,9 @@ def crawl_stats(
     seconds: float = 0.0,
 ) -> CrawlStats:
     """Counts what a ledger holds of a platform."""
-    ((by_terms, by_replies),) = ledger.rows(POSTS, platform)
+    ((by_terms, by_replies),) = ledger.execute(POSTS, platform)
     missing, questions, errors = (
-        dict(ledger.rows(query, platform)) for query in (MISSING, STATES, ERRORS)
+        dict(ledger.execute(query, platform)) for query in (MISSING, STATES, ERRORS)
     )
     found = (by_terms, by_replies, missing, questions, errors, ledger.spent(platform))
     return CrawlStats(platform, end, *found, waits, waited_s, seconds)

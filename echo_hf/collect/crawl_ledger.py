@@ -93,25 +93,12 @@ class Asked:
     origin: int | None = None
 
 
-def row_of(platform: str, question: Question, in_round: int, origin: int | None) -> tuple[Any, ...]:
-    """The values of `COLUMNS` for a question."""
-    window = question.window
-    times = (moment(window.start), moment(window.end)) if window else (None, None)
-    return (
-        platform,
-        question.kind,
-        names(question.about),
-        question.language,
-        *times,
-        in_round,
-        origin,
-    )
-
-
 def asked_of(row: tuple[Any, ...]) -> Asked:
     """A question from the columns `ASKED`."""
     number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
-    window = None if starts is None else Window(_time(starts), _time(ends))
+    window = (
+        None if starts is None else Window(*map(datetime.datetime.fromisoformat, (starts, ends)))
+    )
     question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
     return Asked(number, cursor, attempt, pages, platform, question, *last)
 
@@ -124,10 +111,6 @@ def moment(time: datetime.datetime) -> str:
 def names(about: tuple[str, ...]) -> str:
     """What a question is about, as the ledger writes it."""
     return json.dumps(about, ensure_ascii=False)
-
-
-def _time(text: str) -> datetime.datetime:
-    return datetime.datetime.fromisoformat(text)
 
 
 SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(sum(cost_usd), 0),
@@ -277,7 +260,7 @@ class CrawlLedger(Database):
 
     def next_question(self, platform: str) -> Asked | None:
         """The first question with pages left to ask for, null where there is none."""
-        return next((asked_of(row) for row in self.rows(NEXT, platform)), None)
+        return next((asked_of(row) for row in self.execute(NEXT, platform)), None)
 
     def keep(
         self, asked: Asked, answer: Answer, posts: Iterable[Post], cost_usd: float | None
@@ -297,35 +280,33 @@ class CrawlLedger(Database):
 
     def begin_again(self, asked: Asked) -> None:
         """Lets a question be asked from its first page."""
-        with self.transaction() as connection:
-            connection.execute(AGAIN, (asked.id,))
+        self.execute(AGAIN, asked.id)
 
     def put_aside(self, asked: Asked, state: QuestionState, error: str | None = None) -> None:
         """Asks a question no more: never, or not before `try_again`."""
-        with self.transaction() as connection:
-            connection.execute(ASIDE, (state, error, asked.id))
+        self.execute(ASIDE, state, error, asked.id)
 
     def try_again(self, platform: str) -> None:
         """Opens the questions that failed in an earlier run, or were not planned then."""
-        with self.transaction() as connection:
-            connection.execute(REOPEN, (platform,))
+        self.execute(REOPEN, platform)
 
     def open_searches(self, platform: str) -> list[Asked]:
         """The searches with pages left to ask for."""
-        return [asked_of(row) for row in self.rows(SEARCHES, platform)]
+        return [asked_of(row) for row in self.execute(SEARCHES, platform)]
 
     def has_troubled(self, platform: str) -> bool:
         """Whether questions failed and wait for the next run."""
-        return bool(self.rows(TROUBLED, platform))
+        return bool(self.execute(TROUBLED, platform))
 
     def unexpanded(self, platform: str, most: int, rounds: int | None = None) -> list[Unexpanded]:
         """Posts whose trees were not asked for yet, in the order in which they were seen."""
         until = EVERY_ROUND if rounds is None else rounds
-        return [_unexpanded(row) for row in self.rows(TO_EXPAND, platform, until, most)]
+        return [_unexpanded(row) for row in self.execute(TO_EXPAND, platform, until, most)]
 
     def lacks_below(self, platform: str, one: Unexpanded) -> bool:
         """Whether a post at the top of its tree has replies below it that are incomplete."""
-        return one.post.parent_url is None and bool(self.rows(BELOW, one.row, platform, platform))
+        rows = self.execute(BELOW, one.row, platform, platform)
+        return one.post.parent_url is None and bool(rows)
 
     def tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
         """The topmost known posts above some, where they are others than these."""
@@ -334,7 +315,7 @@ class CrawlLedger(Database):
             _unexpanded(row)
             for one in posts
             if one.post.parent_url is not None
-            for row in self.rows(TOP, one.row, platform, platform, platform)
+            for row in self.execute(TOP, one.row, platform, platform, platform)
         )
         return list({one.row: one for one in found if one.row not in known}.values())
 
@@ -342,7 +323,7 @@ class CrawlLedger(Database):
         """Whether other answers have brought the whole tree of a question's only post."""
         if asked.origin is None or asked.pages:
             return False
-        return not self.rows(IS_INCOMPLETE, asked.origin)
+        return not self.execute(IS_INCOMPLETE, asked.origin)
 
     def expand(
         self,
@@ -371,7 +352,7 @@ class CrawlLedger(Database):
         start, end = moment(question.window.start), moment(question.window.end)
         while start < end:
             same = (platform, names(question.about), question.language, start, end)
-            rows = self.rows(COVERED, *same)
+            rows = self.execute(COVERED, *same)
             if not rows:
                 break
             found = start = rows[0][0]
@@ -379,16 +360,16 @@ class CrawlLedger(Database):
 
     def count_open(self, platform: str) -> int:
         """How many questions have pages left to ask for."""
-        return int(self.rows(UNFINISHED, platform)[0][0])
+        return int(self.execute(UNFINISHED, platform)[0][0])
 
     def state(self, platform: str, question: Question) -> QuestionState | None:
         """How far a question is, null where it was never written down."""
-        rows = self.rows(STATE, platform, question.key)
+        rows = self.execute(STATE, platform, question.key)
         return QuestionState(rows[0][0]) if rows else None
 
     def spent(self, platform: str) -> Spent:
         """What asking a platform has taken so far."""
-        return Spent(*self.rows(SPENT, platform)[0])
+        return Spent(*self.execute(SPENT, platform)[0])
 
     def _not_asked_before(self, platform: str, question: Question) -> Question | None:
         """What is left of a question without the identifiers that were asked about before."""
@@ -399,7 +380,7 @@ class CrawlLedger(Database):
                 one
                 for one in dict.fromkeys(question.about)
                 if STAND_IN not in one  # nobody is asked about a forgotten post
-                and not (question.kind == "posts" and self.rows(HELD, platform, one))
+                and not (question.kind == "posts" and self.execute(HELD, platform, one))
                 and connection.execute(ADD_ASKED, (platform, question.kind, one)).rowcount
             )
         return dataclasses.replace(question, about=left) if left else None
@@ -412,7 +393,10 @@ def _add(
     in_round: int,
     origin: int | None = None,
 ) -> int:
-    row = (question.key, QuestionState.OPEN, *row_of(platform, question, in_round, origin))
+    window = question.window
+    times = (moment(window.start), moment(window.end)) if window else (None, None)
+    asked = (platform, question.kind, names(question.about), question.language, *times)
+    row = (question.key, QuestionState.OPEN, *asked, in_round, origin)
     return connection.execute(ADD, row).rowcount
 
 

@@ -63,7 +63,7 @@ class FetchLedger(Database):
     def record(self, url: str, entry: Entry, attempts: int) -> None:
         """Writes down what became of an address; it outlives a killed process."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        self.rows(UPSERT, url, entry.sha256, entry.reason, entry.detail, attempts, now)
+        self.execute(UPSERT, url, entry.sha256, entry.reason, entry.detail, attempts, now)
 
     def forget(self, urls: Iterable[str]) -> None:
         """Deletes addresses, from the file's bytes as well."""

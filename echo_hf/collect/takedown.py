@@ -53,7 +53,7 @@ def forget_names(path: Path, urls: Iterable[str]) -> None:
         return
     stand_ins = {url: STAND_IN + hashed(url) for url in urls}
     with CrawlLedger(path) as ledger:
-        ledger.rows("pragma temp_store = memory")
+        ledger.execute("pragma temp_store = memory")
         with ledger.erasing() as connection:
             connection.execute(GONE)
             connection.executemany("insert into gone values (?, ?)", stand_ins.items())

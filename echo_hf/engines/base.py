@@ -147,11 +147,7 @@ EngineFactory = Callable[..., Engine]
 
 @dataclass(frozen=True, slots=True)
 class Needs(registry.Needs):
-    """What an engine is for, and what has to be installed for it.
-
-    Attributes:
-        chooses: For one that stands for others: which it takes on this machine, null for none.
-    """
+    """What an engine is for, what it needs, and for one that stands for others: which it takes."""
 
     chooses: Callable[[], str | None] | None = None
 
@@ -196,15 +192,7 @@ def engine_names() -> list[str]:
 
 
 def check_installed(kind: str, who: str | None = None) -> None:
-    """Says what to install where packages of an engine are missing.
-
-    Args:
-        kind: A registered name.
-        who: Who needs it, for the message; null for the engine itself.
-
-    Raises:
-        MissingExtraError: One of its packages is not installed.
-    """
+    """Says what to install where packages of an engine are missing, and who needs them."""
     needs = ENGINES.facts(kind) or Needs()
     if taken := needs.chooses and needs.chooses():
         check_installed(taken, who)
@@ -212,18 +200,7 @@ def check_installed(kind: str, who: str | None = None) -> None:
 
 
 def make_engine(kind: str, **options: Any) -> Engine:
-    """Builds the engine that a config names.
-
-    Args:
-        kind: A registered name.
-        **options: The config's other keys.
-
-    Returns:
-        The engine; its model is not loaded before its first `stream`.
-
-    Raises:
-        EngineError: No engine has this name, or it does not take one of the options.
-    """
+    """Builds the engine that a config names; its model is not loaded before its first `stream`."""
     factory = ENGINES.find(kind)
     try:
         return factory(**options)

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
 from echo_hf.collect.fetch import FetchStats, fetch_pictures
 from echo_hf.config.collection import FetchPolicy
@@ -106,7 +107,7 @@ def show_hydration(console: Console, hydration: Hydration) -> None:
         table.add_row(Text(match.value, "bold"), *numbers, match.meaning)
     console.print(table)
     for line, times in _causes(hydration.samples).most_common(MOST_CAUSES):
-        console.print(Text(f"  {times:,} x {plain(line)}", "dim"), soft_wrap=True)
+        say(console, f"  {times:,} x {plain(line)}", "dim")
 
 
 def _causes(samples: Iterable[SampleMatch]) -> Counter[str]:

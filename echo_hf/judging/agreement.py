@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.atomic import write_json
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
@@ -135,11 +134,9 @@ def _write(found: RunAgreement, benchmark: Mapping[str, Any], copy: Path | None)
         "merged": found.merged.as_json(),
         "splits": {name: one.as_json() for name, one in found.splits.items()},
     }
-    text = json.dumps(written, indent=1, sort_keys=True, allow_nan=False) + "\n"
     for path in filter(None, (found.path, copy)):
         try:
-            with replaced_file(path) as partial:
-                partial.write_text(text, "utf-8")
+            write_json(path, written)
         except OSError as error:
             said = f"cannot write {str(path)!r} ({error.strerror}): name another file"
             raise RunError(said) from None

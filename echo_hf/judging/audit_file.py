@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.atomic import write_json
 from echo_hf.errors import RunError
 
 AUDIT_FILE = "audit.json"
@@ -55,10 +54,8 @@ def read_failures(root: Path) -> Failures:
 def write_audit(root: Path, judge: str, audit: Mapping[str, Any]) -> Path:
     """Writes the audit of a judge; those of other judges stay."""
     judges = {**read_audits(root), judge: audit}
-    text = json.dumps({"judges": judges}, indent=1, sort_keys=True, allow_nan=False)
     path = root / AUDIT_FILE
-    with replaced_file(path) as partial:
-        partial.write_text(text + "\n", "utf-8")
+    write_json(path, {"judges": judges})
     return path
 
 

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.text import plain
+from echo_hf._infra.console import plain_table, say
+from echo_hf._infra.text import percent, plain, rounded, rounded_interval
 from echo_hf.judging.agreement import RunAgreement
 from echo_hf.judging.audit_file import KEY
 from echo_hf.judging.score import Measured, Scores, SplitWinRates
@@ -18,7 +19,6 @@ from echo_hf.metrics import ColorShiftResult
 from echo_hf.metrics.result import BETTER, HIGHER, LOWER, MetricResult
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import PROCEDURES, Agreement, Taus, Verdict
-from echo_hf.scores.bootstrap import Interval
 from echo_hf.scores.friedman import PairTest
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement, Share
 from echo_hf.scores.rank_correlation import TauB
@@ -55,27 +55,25 @@ def show_agreement(console: Console, found: RunAgreement) -> None:
     for name, counts in sorted(found.left_out.items()):
         for reason, count in sorted(counts.items()):
             line = f"{count:,} rows of {name} do not count, {reason}: {reason.meaning}"
-            console.print(Text(line, "yellow"), soft_wrap=True)
+            say(console, line, "yellow")
     merged = found.merged
-    console.print(Text(counted(merged)), soft_wrap=True)
-    _show_agreement(console, "mean rank by people, 1 is best", rank_table(merged.people))
-    console.print(Text(friedman_line(merged)), soft_wrap=True)
+    say(console, counted(merged))
+    _show(console, "mean rank by people, 1 is best", rank_table(merged.people))
+    say(console, friedman_line(merged))
     pairs = differing(merged)
     if pairs:
-        _show_agreement(
-            console, f"pairs that differ by {NAMES[_test(merged)]}", pair_table(merged, pairs)
-        )
+        _show(console, f"pairs that differ by {NAMES[_test(merged)]}", pair_table(merged, pairs))
     if not merged.judges.with_consensus:
         said = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
-        console.print(Text(said, "yellow"), soft_wrap=True)
-    _show_agreement(console, "agreement with people, Kendall's tau-b", tau_table(merged))
+        say(console, said, "yellow")
+    _show(console, "agreement with people, Kendall's tau-b", tau_table(merged))
     for name in judge_names(
         sorted(found.failed.keys() & merged.judges.with_consensus), found.failed
     ):
-        console.print(Text(name, "yellow"), soft_wrap=True)
+        say(console, name, "yellow")
     for line in pearson_lines(merged):
-        console.print(Text(line), soft_wrap=True)
-    console.print(Text(f"agreement: {found.path}"), soft_wrap=True)
+        say(console, line)
+    say(console, f"agreement: {found.path}")
 
 
 def counted(found: Agreement) -> str:
@@ -92,14 +90,14 @@ def counted(found: Agreement) -> str:
 def rank_table(people: Verdict) -> Table:
     """Mean ranks, in the order of the consensus over all samples."""
     raters = people.mean_rank_by_rater
-    table = _table("system", "consensus", "95 %", *raters)
+    table = plain_table("system", "consensus", "95 %", *raters)
     for system in people.consensus.ranking:
         mean = people.mean_rank[system]
-        by_rater = [_rounded(ranks[system].value, 2) for ranks in raters.values()]
+        by_rater = [rounded(ranks[system].value, 2) for ranks in raters.values()]
         table.add_row(
             Text(plain(system), "bold"),
-            _rounded(mean.value, 2),
-            _agreement_interval(mean.interval, 2),
+            rounded(mean.value, 2),
+            rounded_interval(mean.interval, 2),
             *by_rater,
         )
     return table
@@ -111,10 +109,10 @@ def friedman_line(found: Agreement) -> str:
     if test.p_value is None:
         return "Friedman's test: nothing to test, as no block is in an order"
     return (
-        f"Friedman's test: chi-square {_rounded(test.statistic, 1)}, {test.degrees} degrees of "
+        f"Friedman's test: chi-square {rounded(test.statistic, 1)}, {test.degrees} degrees of "
         f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; {len(differing(found))} of "
         f"{len(tests)} pairs differ; Kendall's W within samples "
-        f"{_rounded(found.people.kendalls_w.value)}"
+        f"{rounded(found.people.kendalls_w.value)}"
     )
 
 
@@ -128,7 +126,7 @@ def differing(found: Agreement) -> list[PairTest]:
 def pair_table(found: Agreement, pairs: Sequence[PairTest]) -> Table:
     """Pairs of systems with their test."""
     adjusted = PROCEDURES[found.protocol].adjusted
-    table = _table("better", "worse", "z", "p", NAMES[adjusted], left=("better", "worse"))
+    table = plain_table("better", "worse", "z", "p", NAMES[adjusted], left=("better", "worse"))
     for one in pairs:
         shown = [f"{one.z:.3f}", _p_value(one.p_value), _p_value(getattr(one, adjusted))]
         table.add_row(Text(plain(one.better), "bold"), Text(plain(one.worse)), *shown)
@@ -138,17 +136,13 @@ def pair_table(found: Agreement, pairs: Sequence[PairTest]) -> Table:
 def tau_table(found: Agreement) -> Table:
     """Agreement of each judge with the consensus and with each person, and of people themselves."""
     judges, raters = found.judges, found.people.mean_rank_by_rater
-    table = _table("", "consensus", "95 %", "p", "of people's", *raters)
+    table = plain_table("", "consensus", "95 %", "p", "of people's", *raters)
     for judge, tau in judges.with_consensus.items():
         share = judges.share_of_ceiling[judge].share
-        by_rater = [_rounded(one.tau) for one in judges.with_raters[judge].values()]
-        table.add_row(
-            Text(plain(judge), "bold"), *_agreement_cells(tau), _agreement_share(share), *by_rater
-        )
+        by_rater = [rounded(one.tau) for one in judges.with_raters[judge].values()]
+        table.add_row(Text(plain(judge), "bold"), *_agreement_cells(tau), percent(share), *by_rater)
     ceiling = judges.people_with_others
-    table.add_row(
-        Text(PEOPLE, "bold"), _rounded(ceiling.value), _agreement_interval(ceiling.interval)
-    )
+    table.add_row(Text(PEOPLE, "bold"), rounded(ceiling.value), rounded_interval(ceiling.interval))
     for rater in raters if len(raters) > 1 else ():
         others = [_between(judges.among_raters, rater, other) for other in raters]
         table.add_row(Text(f"  {plain(rater)}"), "", "", "", "", *others)
@@ -159,47 +153,25 @@ def pearson_lines(found: Agreement) -> list[str]:
     """How far judges' ratings rise and fall together, a line for each two."""
     return [
         f"{plain(judge)} and {plain(other)}: "
-        f"Pearson's r {_rounded(one.r)} over {one.outputs:,} outputs"
+        f"Pearson's r {rounded(one.r)} over {one.outputs:,} outputs"
         for judge, row in found.judges.pearson.items()
         for other, one in row.items()
     ]
 
 
 def _agreement_cells(tau: TauB) -> tuple[str, str, str]:
-    return _rounded(tau.tau), _agreement_interval(tau.interval), _p_value(tau.p_value)
+    return rounded(tau.tau), rounded_interval(tau.interval), _p_value(tau.p_value)
 
 
 def _between(taus: Taus, one: str, other: str) -> str:
     if one == other:
         return ""
     found = taus.get(one, {}).get(other) or taus[other][one]
-    return _rounded(found.tau)
+    return rounded(found.tau)
 
 
 def _test(found: Agreement) -> str:
     return PROCEDURES[found.protocol].test
-
-
-def _table(*headings: str, left: Sequence[str] = ()) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for at, heading in enumerate(headings):
-        is_left = not at or heading in left
-        table.add_column(Text(plain(heading)), justify="left" if is_left else "right")
-    return table
-
-
-def _show_agreement(console: Console, title: str, table: Table) -> None:
-    console.print(Text(title, "bold"), soft_wrap=True)
-    console.print(table)
-    console.print()
-
-
-def _rounded(value: float | None, digits: int = 3) -> str:
-    return NOTHING if value is None else f"{value:.{digits}f}"
-
-
-def _agreement_interval(interval: Interval | None, digits: int = 3) -> str:
-    return NOTHING if interval is None else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}"
 
 
 def _p_value(value: float | None) -> str:
@@ -208,17 +180,13 @@ def _p_value(value: float | None) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _agreement_share(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.0f} %"
-
-
 def show_pairwise(
     console: Console, split: str, found: PairwiseAgreement, failed: Mapping[str, Sequence[str]]
 ) -> None:
     """Prints how the choices of each judge hold together, and agree with its ratings."""
-    console.print(Text(f"{split}: two outputs side by side, in both orders", "bold"))
+    say(console, f"{split}: two outputs side by side, in both orders", "bold")
     for name, one in zip(judge_names(found.judges, failed), found.judges.values(), strict=True):
-        console.print(Text(f"{name}: {pairwise_line(one)}"), soft_wrap=True)
+        say(console, f"{name}: {pairwise_line(one)}")
     console.print()
 
 
@@ -247,7 +215,7 @@ def show_scores(console: Console, scores: Scores) -> None:
     for name, counts in sorted(scores.left_out.items()):
         for reason, count in sorted(counts.items()):
             line = f"{count:,} rows of {name} do not count, {reason}: {reason.meaning}"
-            console.print(Text(line, "yellow"), soft_wrap=True)
+            say(console, line, "yellow")
     for split in scores.splits:
         if split.win_rates is not None:
             judges = ", ".join(judge_names(split.win_rates.rates.per_judge, scores.failed))
@@ -255,7 +223,7 @@ def show_scores(console: Console, scores: Scores) -> None:
             _show(console, said, win_rate_table(split.win_rates), why_not(split.win_rates))
         elif split.samples:
             said = f"{split.split}: no win rates, since no judge has rated an output of it\n"
-            console.print(Text(said, "yellow"), soft_wrap=True)
+            say(console, said, "yellow")
         if split.pairwise is not None:
             show_pairwise(console, split.split, split.pairwise, scores.failed)
         if split.metrics:
@@ -264,7 +232,7 @@ def show_scores(console: Console, scores: Scores) -> None:
             )
     directions = f"{HIGHER} higher, {LOWER} lower is better"
     console.print(Text(directions, "dim"))
-    console.print(Text(f"results: {scores.path}"), soft_wrap=True)
+    say(console, f"results: {scores.path}")
 
 
 def win_rate_table(found: SplitWinRates) -> Table:
@@ -273,16 +241,14 @@ def win_rate_table(found: SplitWinRates) -> Table:
     # Where nothing says how far others may differ, one tier for all would read as no difference.
     known = any(rates.interval.values())
     tier = {name: at for at, names in enumerate(found.tiers, 1) for name in names if known}
-    table = Table(box=None, pad_edge=False)
-    for heading in ("system", "win rate", "95 %", "tier", "coverage"):
-        table.add_column(heading, justify="left" if heading == "system" else "right")
+    table = plain_table("system", "win rate", "95 %", "tier", "coverage")
     for system, rate in rates.win_rate.items():
         table.add_row(
             Text(plain(system, LONGEST), "bold"),
-            _number(rate),
-            _interval(rates.interval[system]),
+            rounded(rate),
+            rounded_interval(rates.interval[system]),
             str(tier.get(system, NOTHING)),
-            _share(rates.coverage[system]),
+            percent(rates.coverage[system]),
         )
     return table
 
@@ -331,8 +297,8 @@ def _failed(rows: Sequence[Measured]) -> str:
 
 def _cells(one: Measured) -> tuple[Text | str, ...]:
     result = one.result
-    value = NOTHING if result is None else _number(result.value)
-    interval = NOTHING if result is None else _interval(result.interval)
+    value = NOTHING if result is None else rounded(result.value)
+    interval = NOTHING if result is None else rounded_interval(result.interval)
     counts = ", ".join(f"{count} {reason}" for reason, count in one.counts.items())
     beside = "" if result is None else _beside(result)
     said = "; ".join(filter(None, (one.missing, beside, counts)))
@@ -348,20 +314,8 @@ def _beside(result: MetricResult) -> str:
 
 
 def _show(console: Console, title: str, table: Table, notes: Sequence[str] = ()) -> None:
-    console.print(Text(title, "bold"), soft_wrap=True)
+    say(console, title, "bold")
     console.print(table)
     for note in notes:
-        console.print(Text(note, "dim"), soft_wrap=True)
+        say(console, note, "dim")
     console.print()
-
-
-def _number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.3f}"
-
-
-def _interval(interval: tuple[float, float] | None) -> str:
-    return NOTHING if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
-
-
-def _share(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.0f} %"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf import metrics
-from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.atomic import write_json
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
@@ -460,6 +459,4 @@ def _write(scores: Scores, benchmark: Mapping[str, Any]) -> None:
         "results": [row.model_dump(mode="json") for row in scores.results],
         "details": details,
     }
-    text = json.dumps(written, indent=1, sort_keys=True, allow_nan=False, default=list)
-    with replaced_file(scores.path) as file:
-        file.write_text(text + "\n", "utf-8")
+    write_json(scores.path, written, default=list)

@@ -53,24 +53,22 @@ RECORD_ROWS = f"""
         select key, 0, 0, {PAID_COLUMNS} from failures where key in ({{0}})
     ) group by key"""  # noqa: S608
 # Tokens and prices add up over the calls of a request; a price that is null adds nothing.
-INSERT_ANSWER = """
+ADDED = """prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = completion_tokens + excluded.completion_tokens,
+    cached_tokens = cached_tokens + excluded.cached_tokens,
+    cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
+INSERT_ANSWER = f"""
     insert into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     on conflict (key) do update set
         task = excluded.task, model = excluded.model, text = excluded.text,
         finish_reason = excluded.finish_reason,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens,
-        cached_tokens = cached_tokens + excluded.cached_tokens,
-        cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd),
-        readable = excluded.readable, tries = excluded.tries"""
-INSERT_FAILURE = """
+        {ADDED},
+        readable = excluded.readable, tries = excluded.tries"""  # noqa: S608
+INSERT_FAILURE = f"""
     insert into failures values (?, ?, ?, ?, ?, ?, ?)
     on conflict (key) do update set
         error = excluded.error, finish_reason = excluded.finish_reason,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens,
-        cached_tokens = cached_tokens + excluded.cached_tokens,
-        cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
+        {ADDED}"""  # noqa: S608
 INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
 FORGET = "delete from {0} where key in (select key from forgotten)"
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import plain
 from echo_hf.report.analysis.analyze import Analyzed
 from echo_hf.report.analysis.result import Analysis, Estimate, Failures, SetPerplexity, Tasks
@@ -19,10 +20,9 @@ from echo_hf.report.report import Report
 def show_report(console: Console, written: Report) -> None:
     """Prints where a report lies, and which pictures it could not show."""
     for reason, pictures in sorted(Counter(written.problems.values()).items()):
-        line = f"{plural(pictures, 'picture')} cannot be shown: {reason}"
-        console.print(Text(line, "yellow"), soft_wrap=True)
+        say(console, f"{plural(pictures, 'picture')} cannot be shown: {reason}", "yellow")
     held = f"{plural(written.samples, 'sample')}, {plural(written.pictures, 'picture')}"
-    console.print(Text(f"report: {written.path} ({held})"), soft_wrap=True)
+    say(console, f"report: {written.path} ({held})")
 
 
 NOTHING = "-"
@@ -52,13 +52,11 @@ def show_analysis(console: Console, done: Analyzed) -> None:
     for name in PARTS:
         part = getattr(done.analysis, name)
         if part.reason is not None:
-            said = f"no {name}, {part.reason}: {plain(part.detail, 300)}"
-            console.print(Text(said, "yellow"), soft_wrap=True)
+            say(console, f"no {name}, {part.reason}: {plain(part.detail, 300)}", "yellow")
     tasks = done.analysis.tasks.found
     if tasks and tasks.no_references:
-        said = f"no tasks of references: {plain(tasks.no_references, 300)}"
-        console.print(Text(said, "yellow"), soft_wrap=True)
-    console.print(Text(f"analysis: {done.path}"), soft_wrap=True)
+        say(console, f"no tasks of references: {plain(tasks.no_references, 300)}", "yellow")
+    say(console, f"analysis: {done.path}")
 
 
 def tables_of(analysis: Analysis) -> Iterator[Table]:
@@ -73,10 +71,11 @@ def tables_of(analysis: Analysis) -> Iterator[Table]:
 
 
 def _sets(analysis: Analysis) -> Table:
-    table = _table(f"{analysis.name}: prompts, and the sets they are compared with", "set")
     at = next((one.at for one in analysis.diversity.found or ()), 0)
-    for heading in ("prompts", "words", "first bigrams", f"of {at:,}", "ratio"):
-        table.add_column(heading, justify="right")
+    title = f"{analysis.name}: prompts, and the sets they are compared with"
+    table = plain_table(
+        "set", "prompts", "words", "first bigrams", f"of {at:,}", "ratio", title=title
+    )
     bigrams = {one.name: one for one in analysis.diversity.found or ()}
     lengths = {one.name: one.words for one in analysis.lengths.found or ()}
     for one in analysis.sets:
@@ -94,9 +93,8 @@ def _sets(analysis: Analysis) -> Table:
 
 
 def _perplexity(found: Sequence[SetPerplexity]) -> Table:
-    table = _table("perplexity, lower is more natural", "set")
-    for heading in ("prompts", "tokens", "of tokens", "of prompts", "ratio"):
-        table.add_column(heading, justify="right")
+    title = "perplexity, lower is more natural"
+    table = plain_table("set", "prompts", "tokens", "of tokens", "of prompts", "ratio", title=title)
     for one in found:
         cells = (
             plain(one.name, LONGEST),
@@ -111,10 +109,10 @@ def _perplexity(found: Sequence[SetPerplexity]) -> Table:
 
 
 def _tasks(found: Tasks) -> Table:
-    table = _table("tasks", "task")
-    for heading in ("samples", "share"):
-        table.add_column(heading, justify="right")
-    table.add_column("absent from")
+    title = "tasks"
+    table = plain_table(
+        "task", "samples", "share", "absent from", left=["absent from"], title=title
+    )
     for one in found.counts:
         missing = ", ".join(plain(name, LONGEST) for name in one.absent_from)
         cells = (
@@ -128,10 +126,10 @@ def _tasks(found: Tasks) -> Table:
 
 
 def _failures(found: Failures) -> Table:
-    table = _table("what people say failed", "keyword")
-    for heading in ("comments", "samples"):
-        table.add_column(heading, justify="right")
-    table.add_column("spellings")
+    title = "what people say failed"
+    table = plain_table(
+        "keyword", "comments", "samples", "spellings", left=["spellings"], title=title
+    )
     for one in found.keywords[:MOST_ROWS]:
         cells = (
             plain(one.keyword, LONGEST),
@@ -146,12 +144,6 @@ def _failures(found: Failures) -> Table:
 def _others(spellings: Mapping[str, int]) -> str:
     _, *others = spellings
     return ", ".join(plain(one, LONGEST) for one in others) or NOTHING
-
-
-def _table(title: str, first: str) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
-    table.add_column(first)
-    return table
 
 
 def _shown(estimate: Estimate | None, digits: int) -> str:

@@ -19,11 +19,7 @@ SystemFactory = Callable[[SystemConfig], System]
 
 @dataclass(frozen=True, slots=True)
 class Needs(registry.Needs):
-    """What an adapter is for, and what has to be there for it.
-
-    Attributes:
-        key: Environment variable of the key, where the config names none; null without one.
-    """
+    """What an adapter is for and needs, as the variable that holds its key."""
 
     key: str | None = None
 
@@ -71,18 +67,7 @@ def adapter_needs() -> dict[str, Needs]:
 
 
 def make_system(config: SystemConfig) -> System:
-    """Makes the system that a config describes.
-
-    Args:
-        config: The config.
-
-    Returns:
-        The system; its model is not loaded before its first `draw`.
-
-    Raises:
-        GenerationError: There is no such adapter, or it does not take one of the parameters.
-        MissingExtraError: A package of the adapter is not installed.
-    """
+    """Makes the system of a config; its model is not loaded before its first `draw`."""
     place = f"system {config.name!r}"
     factory = SYSTEMS.find(config.adapter, place)
     (SYSTEMS.facts(config.adapter) or Needs()).check_installed(place)

@@ -117,7 +117,7 @@ def test_a_file_without_a_format_is_ours_by_its_tables(tmp_path: Path) -> None:
         connection.execute("insert into checks values ('a', 'x', '2026-01-01', 'deleted')")
         connection.commit()
     with RefreshRecord(path) as record:
-        assert record.rows("select gone from checks") == [("deleted",)]
+        assert record.execute("select gone from checks") == [("deleted",)]
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma user_version").fetchone() == (1,)
 
@@ -130,13 +130,13 @@ def test_what_fails_half_way_is_not_written(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         with notes.transaction() as connection:
             connection.execute("insert into notes values ('kept')")
-        assert notes.rows("select text from notes") == [("kept",)]
+        assert notes.execute("select text from notes") == [("kept",)]
 
 
 def test_what_is_erased_is_in_no_byte_of_the_folder(tmp_path: Path) -> None:
     """Neither in the file nor beside it."""
     with Notes(tmp_path / "notes") as notes:
-        notes.rows("insert into notes values ('a secret of some length')")
+        notes.execute("insert into notes values ('a secret of some length')")
         with notes.erasing() as connection:
             connection.execute("delete from notes")
         assert not any(b"secret" in file.read_bytes() for file in tmp_path.iterdir())
@@ -145,11 +145,11 @@ def test_what_is_erased_is_in_no_byte_of_the_folder(tmp_path: Path) -> None:
 def test_a_file_opens_again_when_used(tmp_path: Path) -> None:
     """After it was closed, and in another process, which it is sent to by its path."""
     notes = Notes(tmp_path / "notes")
-    notes.rows("insert into notes values ('a')")
+    notes.execute("insert into notes values ('a')")
     notes.close()
     notes.close()
     with notes, pickle.loads(pickle.dumps(notes)) as copy:  # noqa: S301
-        assert notes.rows("select text from notes") == copy.rows("select text from notes")
+        assert notes.execute("select text from notes") == copy.execute("select text from notes")
 
 
 def test_any_number_of_keys_is_asked_for() -> None:

@@ -86,7 +86,8 @@ def test_every_table_and_the_release_are_equal(config: Path) -> None:
     assert len(first) > 4 * len(STAGES)
     assert second == first
     assert notes.remarks == []
-    filled = {name: notes.results[name].stats.fill for name in MODEL_STAGES}
+    fills = {one.stats.stage: one.stats.fill for one in notes.results}
+    filled = {name: fills[name] for name in MODEL_STAGES}
     assert {name: one.calls for name, one in filled.items()} == dict.fromkeys(MODEL_STAGES, 0)
     asked = {name: sum(one.task == name for one in engine.asked) for name in MODEL_STAGES}
     abstained = {name: one.requests - one.repeated - one.store_hits for name, one in filled.items()}

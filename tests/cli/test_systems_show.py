@@ -61,7 +61,7 @@ def test_what_a_system_gave_is_told_with_rate_and_cost(monkeypatch: pytest.Monke
     """By a clock of our own: two outputs in 30 seconds are 4 a minute."""
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    given, one = Generations("mine"), console()
+    given, one = Generations("mine", began=now[0]), console()
     with Watch(one) as watch:
         watch.started("mine", len(PLAN.todo), PLAN)
         for number, cost_usd in enumerate((0.25, 0.5)):

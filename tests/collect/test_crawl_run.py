@@ -154,6 +154,6 @@ class TestTermsThatAreTakenOut:
         self.crawl(tmp_path, more, posts=1)
         self.crawl(tmp_path, less)
         with CrawlLedger(tmp_path / LEDGER) as ledger:
-            (left,) = ledger.rows("select count(*) from questions where state = 'unplanned'")[0]
+            (left,) = ledger.execute("select count(*) from questions where state = 'unplanned'")[0]
 
         assert left == 4

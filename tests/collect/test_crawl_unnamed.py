@@ -51,7 +51,7 @@ def expanded(ledger: CrawlLedger) -> list[Question]:
     before = ledger.count_open("x")
     new = ledger.expand("x", about, X().around([one.post for one in about]), {})
     assert ledger.count_open("x") == before + new
-    rows = ledger.rows("select kind, about from questions where state = 'open'")
+    rows = ledger.execute("select kind, about from questions where state = 'open'")
     return [Question(kind, (names,)) for kind, names in rows]
 
 
@@ -181,7 +181,7 @@ def test_forgetting_twice_is_forgetting_once(tmp_path: Path) -> None:
             return [
                 row
                 for table in ("questions", "seen", "asked")
-                for row in ledger.rows(f"select * from {table}")  # noqa: S608
+                for row in ledger.execute(f"select * from {table}")  # noqa: S608
             ]
 
     forget_names(path, [GONE])
@@ -209,8 +209,8 @@ def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
     forget_names(tmp_path / LEDGER, gone)
     stats = crawled(tmp_path, config_of())
     with CrawlLedger(tmp_path / LEDGER) as ledger:
-        named = {url for row in ledger.rows(NAMED) for url in row}
-        asked = {name for (name,) in ledger.rows("select identifier from asked")}
+        named = {url for row in ledger.execute(NAMED) for url in row}
+        asked = {name for (name,) in ledger.execute("select identifier from asked")}
 
     assert len(gone) > 10
     assert stats.end is CrawlEnd.NOTHING_LEFT

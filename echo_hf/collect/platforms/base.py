@@ -195,30 +195,10 @@ def platform_names() -> list[str]:
 
 
 def check_platform(name: str, place: str = "") -> None:
-    """Checks that there is a platform of a name, without importing it.
-
-    Args:
-        name: The name.
-        place: Where it stands, for the message.
-
-    Raises:
-        ConfigError: There is none.
-    """
+    """Checks that there is a platform of a name, without importing it."""
     PLATFORMS.check(name, place)
 
 
 def make_platform(name: str) -> Platform:
-    """The platform of a name, not yet connected.
-
-    Args:
-        name: A registered name; other packages register a class that takes no arguments under the
-            entry points `echo_hf.platforms`.
-
-    Returns:
-        The platform.
-
-    Raises:
-        ConfigError: There is no platform of this name.
-        MissingExtraError: Its packages are not installed.
-    """
+    """The platform of a name, not yet connected."""
     return PLATFORMS.find(name)()

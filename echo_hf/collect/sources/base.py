@@ -130,17 +130,7 @@ def source_names() -> list[str]:
 
 
 def make_source(name: str) -> Source:
-    """The source of a name.
-
-    Args:
-        name: A registered name.
-
-    Returns:
-        The source.
-
-    Raises:
-        ConfigError: No source has this name.
-    """
+    """The source of a name."""
     return SOURCES.find(name)()
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.atomic import write_json
 from echo_hf.errors import RunError
 from echo_hf.reasons import NotAnalyzed, Unscored
 
@@ -482,15 +481,7 @@ class Analysis(Figures):
 
 def write_analysis(path: Path, analysis: Analysis) -> Path:
     """Writes an analysis as a whole, so that a killed process leaves the old file or the new."""
-    text = json.dumps(
-        analysis.model_dump(mode="json"),
-        indent=1,
-        sort_keys=True,
-        ensure_ascii=False,
-        allow_nan=False,
-    )
-    with replaced_file(path) as partial:
-        partial.write_text(text + "\n", "utf-8")
+    write_json(path, analysis.model_dump(mode="json"), ensure_ascii=False)
     return path
 
 

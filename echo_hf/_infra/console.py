@@ -1,16 +1,18 @@
-"""The terminal that commands print to."""
+"""The terminal that commands print to, and what they print alike."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
-from echo_hf._infra.text import disarmed
+from echo_hf._infra.text import disarmed, plain
 
 
 class Terminal(Console):
@@ -44,3 +46,20 @@ def terminal() -> Terminal:
 
     datasets.disable_progress_bars()
     return Terminal()
+
+
+def say(console: Console, line: str, style: str = "") -> None:
+    """Prints a line as it stands, and leaves its wrapping to the terminal."""
+    console.print(Text(line, style), soft_wrap=True)
+
+
+def plain_table(*headings: str, left: Collection[str] = (), title: str | None = None) -> Table:
+    """A table without lines: numbers stand right, the first column and those of words left."""
+    table = Table(title=title and Text(title), title_justify="left", box=None, pad_edge=False)
+    for at, heading in enumerate(headings):
+        is_left = not at or heading in left
+        # A narrow terminal folds names rather than leave anything out.
+        table.add_column(
+            Text(plain(heading)), justify="left" if is_left else "right", overflow="fold"
+        )
+    return table
