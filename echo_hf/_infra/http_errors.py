@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
 
@@ -90,7 +90,7 @@ class ApiError:
             self.status in (404, 410) and RETIRED.search(self.beginning)
         ):
             return Meaning.RETIRED
-        if self.status == 401 or BAD_KEY.search(self.beginning):
+        if self.status == 401 or (self.status == 400 and BAD_KEY.search(unquoted(self.beginning))):
             return Meaning.BAD_KEY
         if self.status == 402 or NO_CREDIT in self.codes:
             return Meaning.NO_CREDIT
@@ -170,9 +170,7 @@ def api_error(reply: Reply) -> ApiError:
     try:
         document = json.loads(reply.text)
     except (ValueError, RecursionError):
-        said = _line(reply.text[:LONGEST_RAW])
-        wait_s = retry_after(reply.headers)
-        return ApiError(reply.status, said, is_structured=False, wait_s=wait_s)
+        return replace(error_in(reply, reply.text), is_structured=False)
     if isinstance(document, list) and document:  # Gemini puts its error into a list
         document = document[0]
     if isinstance(document, dict):
@@ -182,38 +180,24 @@ def api_error(reply: Reply) -> ApiError:
 
 def error_in(reply: Reply, error: Any) -> ApiError:
     """What an error object in a response says."""
-    status, wait_s = reply.status, retry_after(reply.headers)
-    if isinstance(error, list):  # FastAPI, and servers built on it, name each part
-        parts = list(map(mapping, error))
-        message = "; ".join(_said_of_part(part) for part in parts if part.get("msg"))
-        codes = [part.get("type") for part in parts]
-        first = parts[0] if parts else {}
-        return ApiError(
-            status,
-            _line(message or json.dumps(error)[:LONGEST_RAW]),
-            frozenset(code for code in codes if isinstance(code, str)),
-            wait_s=wait_s,
-            error=first,
-        )
-    if not isinstance(error, Mapping):
-        said = error if isinstance(error, str) else json.dumps(error)
-        return ApiError(status, _line(said[:LONGEST_RAW]), wait_s=wait_s)
-    code, param = error.get("code"), error.get("param")
-    named = (code, error.get("type"), error.get("status"))
-    if status < 300 and isinstance(code, int) and 300 <= code < 600:
-        status = code
+    # FastAPI, and servers built on it, name each part that they do not take.
+    parts = list(map(mapping, error if isinstance(error, list) else [error]))
+    first = parts[0] if parts else {}
+    said = "; ".join(_said_of_part(part) for part in parts if part.get("msg"))
+    raw = error if isinstance(error, str) else json.dumps(error)
+    code, param, wait_s = first.get("code"), first.get("param"), retry_after(reply.headers)
+    inside = reply.status < 300 and isinstance(code, int) and 300 <= code < 600
+    named = [part.get(name) for part in parts for name in ("code", "type", "status")]
+    named.append(mapping(first.get("innererror")).get("code"))
+    message = said or str(first.get("message") or raw[:LONGEST_RAW])
     return ApiError(
-        status=status,
-        message=_line(str(error.get("message") or json.dumps(error)[:LONGEST_RAW])),
-        codes=frozenset(
-            one
-            for one in (*named, mapping(error.get("innererror")).get("code"))
-            if isinstance(one, str)
-        ),
+        status=code if inside else reply.status,
+        message=" ".join(message.split()) or "nothing",
+        codes=frozenset(name for name in named if isinstance(name, str)),
         param=param if isinstance(param, str) else None,
-        flagged="flagged_input" in mapping(error.get("metadata")),
-        wait_s=_told_wait_s(error) if wait_s is None else wait_s,
-        error=error,
+        flagged="flagged_input" in mapping(first.get("metadata")),
+        wait_s=_told_wait_s(first) if wait_s is None else wait_s,
+        error=first,
     )
 
 
@@ -237,10 +221,6 @@ def _said_of_part(error: Mapping[str, Any]) -> str:
 def mapping(value: Any) -> Mapping[str, Any]:
     """The value, empty where it is no object."""
     return value if isinstance(value, Mapping) else {}
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split()) or "nothing"
 
 
 # Codes as `_plain` writes them.

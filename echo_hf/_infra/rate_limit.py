@@ -1,12 +1,18 @@
-"""How much may begin in a minute, and not before a server wants to be asked again."""
+"""How much may begin in a minute, and how much is under way at a time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import AbstractAsyncContextManager
+from itertools import islice
+from queue import SimpleQueue
 from threading import Event, Lock
+from typing import TypeVar
 
 import anyio
+from anyio.abc import TaskGroup, TaskStatus
+from anyio.from_thread import start_blocking_portal
 
 # Threads cannot wait for as long as a rate may ask for; whoever wakes early waits again.
 LONGEST_SLEEP_S = 3600.0
@@ -73,3 +79,70 @@ class RateLimiter:
         while not stopped.is_set() and (left := self.left_s(place)) > 0:
             stopped.wait(min(left, LONGEST_SLEEP_S))
         return not stopped.is_set()
+
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+Work = Callable[[Item], Awaitable[Done]]
+
+
+def finished(
+    items: Iterable[Item],
+    opened: Callable[[], AbstractAsyncContextManager[Work[Item, Done]]],
+    most: int,
+    thread: str,
+) -> Generator[Done, None, None]:
+    """Yields what becomes of items, in any order; an error comes after what was done before it.
+
+    Args:
+        items: Taken only when there is room for them.
+        opened: Holds what all work shares, such as a client, open while there is work.
+        most: Items under way at a time. Closing the generator cancels those, and joins the thread.
+        thread: Its name.
+    """
+    ended: SimpleQueue[Done | _Error] = SimpleQueue()
+
+    async def end(work: Work[Item, Done], item: Item) -> None:
+        try:
+            ended.put(await work(item))
+        except BaseException as error:  # whatever happens is reported: somebody waits for it
+            ended.put(_Error(error))
+            if not isinstance(error, Exception):
+                raise
+
+    async def serve(
+        *, task_status: TaskStatus[tuple[TaskGroup, Work[Item, Done]]] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        async with opened() as work, anyio.create_task_group() as tasks:
+            task_status.started((tasks, work))
+            await anyio.sleep_forever()
+
+    def start(item: Item) -> None:
+        tasks.start_soon(end, work, item)  # without its result, which the portal would wait for
+
+    with start_blocking_portal(name=thread) as portal:
+        closed, (tasks, work) = portal.start_task(serve)
+        try:
+            waiting, under_way = iter(items), 0
+            while True:
+                for item in islice(waiting, most - under_way):
+                    portal.call(start, item)
+                    under_way += 1
+                if not under_way:
+                    return
+                ready = [ended.get()]
+                while not ended.empty():
+                    ready.append(ended.get())
+                under_way -= len(ready)
+                yield from (one for one in ready if not isinstance(one, _Error))
+                for one in ready:
+                    if isinstance(one, _Error):
+                        raise one.error
+        finally:
+            portal.call(tasks.cancel_scope.cancel)
+            closed.result()
+
+
+class _Error:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error

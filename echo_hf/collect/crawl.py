@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -131,20 +130,14 @@ class Patience:
             try:
                 return call()
             except RateLimitedError as error:
-                seconds = self._wait(error.seconds, told)
-            told += 1
-            waited += seconds
-            if waited > self.longest_wait_s:  # a limit of a month, told as one of a moment
+                # The second time in a row never less than the backoff.
+                seconds = max(error.seconds, self.backoff_s * 2 ** min(told - 1, 6) * bool(told))
+            told, waited = told + 1, waited + seconds
+            # A limit of a month may be told as one of a moment; what is no number ends it, too.
+            if not waited <= self.longest_wait_s:
                 raise LongWaitError(seconds)
             waits(seconds)
             self.sleep(seconds)
-
-    def _wait(self, seconds: float, told: int) -> float:
-        """What to wait when told to, the second time in a row never less than the backoff."""
-        if math.isnan(seconds) or seconds > self.longest_wait_s:
-            raise LongWaitError(seconds)
-        least = self.backoff_s * 2 ** min(told - 1, 6) if told else 0.0
-        return max(seconds, least)
 
 
 POSTS_AT_ONCE = 500

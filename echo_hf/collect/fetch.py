@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 from anyio import CapacityLimiter, sleep
 from anyio.to_thread import run_sync
 
-from echo_hf._infra.rate_limit import RateLimiter
+from echo_hf._infra.rate_limit import RateLimiter, Work, finished
 from echo_hf._infra.retry import RetryPolicy
-from echo_hf._infra.tasks import Work, finished
 from echo_hf.collect.fetch_ledger import Entry, FetchError, FetchLedger, as_fetch_error
 from echo_hf.collect.image_client import PictureClient, allowed_url, picture_client
 from echo_hf.collect.network import Resolve, resolve

@@ -32,9 +32,8 @@ from echo_hf._infra.http_errors import (
     error_in,
     reply_in,
 )
-from echo_hf._infra.rate_limit import RateLimiter
+from echo_hf._infra.rate_limit import RateLimiter, finished
 from echo_hf._infra.retry import RequestError, RetryPolicy
-from echo_hf._infra.tasks import finished
 from echo_hf.engines.base import Completion, ImageRef, Request, check_installed
 from echo_hf.engines.openai_messages import PixelRule, estimated_tokens
 from echo_hf.engines.prices import price_for

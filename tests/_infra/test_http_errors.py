@@ -114,6 +114,7 @@ def test_quotes_end_at_their_last_mark(text: str, expected: str) -> None:
         (PAGE, Meaning.FAILED),
         (error(401, "x"), Meaning.BAD_KEY),
         (error(400, "API key not valid. Pass one."), Meaning.BAD_KEY),
+        (error(400, "Bad prompt 'the api key expired'"), Meaning.FAILED),
         (error(402, "x"), Meaning.NO_CREDIT),
         (error(429, "x", "insufficient_quota"), Meaning.NO_CREDIT),
         (error(400, "x", "account_deactivated"), Meaning.ACCOUNT_STOPPED),

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from echo_hf._infra.tasks import finished
+from echo_hf._infra.rate_limit import finished
 
 THREAD = "echo-hf test"
 Numbers = Callable[[int], Awaitable[int]]
