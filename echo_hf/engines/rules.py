@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -83,12 +84,18 @@ def _words() -> Mapping[str, Any]:
     return words
 
 
+# What goes on a word of a script that sets spaces between words.
+LETTER = r"[^\W\u2e80-\U0010ffff]"
+
+
 def _one_of(phrases: Iterable[str]) -> str:
-    """A regular expression for any of some phrases; words end where they end, Han need not."""
-    longest_first = sorted(phrases, key=len, reverse=True)
-    spaced = [re.escape(one) for one in longest_first if one[0] < "\u2e80"]
-    other = [re.escape(one) for one in longest_first if one[0] >= "\u2e80"]
-    return "|".join(filter(None, [spaced and rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)", *other]))
+    """A regular expression for any of some phrases, as whole words where spaces part words."""
+    return "|".join(
+        (rf"(?<!{LETTER})" if re.match(LETTER, one) else "")
+        + re.escape(one)
+        + (rf"(?!{LETTER})" if re.match(LETTER, one[-1]) else "")
+        for one in sorted(phrases, key=len, reverse=True)
+    )
 
 
 @cache
@@ -127,8 +134,8 @@ ADDED = re.compile(
     r"#(?![0-9a-fA-F]{3,8}\b)\w\S*|[@＠]\w\S*|(?:https?://|www\.|pic\.twitter)\S+|[👇⬇🔽↓🧵\ufe0f]+|\*\*"
 )
 ADDRESSEES = re.compile(r"\s*(?:[@＠][\w.-]+(?:@[\w.-]+)?\s+)+")
-# A last paragraph of one short line.
-REMARK = re.compile(r"\n\s*\n[ \t]*([^\n]{1,100})\Z")
+LONGEST_LEAD = 80
+LONGEST_REMARK, MOST_REMARKS = 100, 3
 UNFINISHED = re.compile(r"[^.!?。！？…\"”»」』)\]}]\s*\Z")
 PART = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
 
@@ -136,14 +143,33 @@ PART = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
 @cache
 def _label() -> re.Pattern[str]:
     words = _words()["label"]
-    before, word, after = (_one_of(words[name]) for name in ("before", "word", "after"))
+    word, after = _one_of(words["word"]), _one_of(words["after"])
     return re.compile(
-        rf"(?:^|[.!?。！？]\s)(?:[@＠]\S+\s|\d{{1,2}}[.)、]|[^\w\n\"“「『'@＠]){{0,40}}?"
-        rf"(?:(?:{before})[ \t]{{0,3}}){{0,4}}(?:{word})"
-        rf"(?P<number>\s?#?\d{{1,2}})?(?:\s?[(（][^()（）\n]{{1,40}}[)）]|\s?(?:{after})){{0,3}}"
-        r"[*_ \t]*(?:[:：]|[👇⬇🔽↓\ufe0f \t*]*\n)",
-        re.IGNORECASE | re.MULTILINE,
+        rf"(?:{word})(?P<number>\s?#?\d{{1,2}})?"
+        rf"(?:\s?[(（][^()（）\n]{{1,40}}[)）]|\s?(?:{after})){{0,3}}"
+        r"[*_ \t]{0,9}(?:[:：]|[👇⬇🔽↓\ufe0f \t*]{0,9}\n)",
+        re.IGNORECASE,
     )
+
+
+@cache
+def _lead() -> re.Pattern[str]:
+    """What may stand before a label: the start of a line or sentence, marks, "my full"."""
+    before = _one_of(_words()["label"]["before"])
+    mark = r"[@＠]\S+\s|\d{1,2}/\d{1,2}|\d{1,2}[.)、]|[^\w\n\"“「『'@＠]"
+    start = r"(?:^|[.!?。！？]\s)"
+    return re.compile(rf"{start}(?:{mark})*?(?:(?:{before})[ \t]?){{0,4}}\Z", re.IGNORECASE)
+
+
+def _labels(text: str) -> Iterator[re.Match[str]]:
+    text = text.translate(APOSTROPHES)
+    for label in _label().finditer(text):
+        first = max(text.rfind("\n", 0, label.start()) + 1, label.start() - LONGEST_LEAD)
+        begins = first == 0 or text[first - 1] == "\n"
+        if _lead().search(
+            text[first : label.start()] if begins else f"x{text[first : label.start()]}"
+        ):
+            yield label
 
 
 def labelled_prompts(text: str) -> list[str]:
@@ -153,12 +179,15 @@ def labelled_prompts(text: str) -> list[str]:
         >>> labelled_prompts("wow\\n\\nPrompt: a fox in the snow #LumenImage")
         ['a fox in the snow']
     """
-    labels = list(_label().finditer(text.translate(APOSTROPHES)))
+    labels = list(_labels(text))
     if not labels or _orders_readers(text):
         return []
+    # "Prompts:" above "Prompt 1:"
+    says = [text[one.end() : two.start()].strip() for one, two in pairwise(labels)]
+    labels = [one for one, said in zip(labels, [*says, "all"], strict=True) if said]
     # Without numbers, a label inside a prompt is part of it.
     starts = [one for one in labels if one["number"]] or labels[:1]
-    ends = [*(one.start() for one in starts[1:]), len(text)]
+    ends = [*(text.rfind("\n", 0, one.start()) for one in starts[1:]), len(text)]
     found = [_clean(text[one.end() : end]) for one, end in zip(starts, ends, strict=True)]
     return [one for one in found if one]
 
@@ -172,19 +201,17 @@ def _beside(text: str) -> str:
 
 def _clean(text: str) -> str:
     """A prompt without what was put around it: marks, remarks to readers, hashtags, links."""
-    while True:
-        text = DECORATION.sub("", text, count=1) if DECORATION.match(text) else text
-        label = _label().match(text)
-        if not label:
-            break
-        text = text[label.end() :]  # "Prompt share:" above "Prompt: ..."
+    start = DECORATION.match(text)
+    text = text[start.end() :] if start else text
     if fenced := FENCE.match(text):
         return fenced[1].strip()
     text = _without_added(text)
-    while remark := REMARK.search(text):
-        if not _pattern("remark").match(remark[1].translate(APOSTROPHES)):
+    for _ in range(MOST_REMARKS):
+        body, _, last = text.rpartition("\n\n")
+        remark = _pattern("remark").match(last.strip().translate(APOSTROPHES))
+        if not remark or not body.strip() or len(last) > LONGEST_REMARK:
             break
-        text = _without_added(text[: remark.start()])
+        text = _without_added(body)
     closing = QUOTES.get(text[:1])
     if closing and text.endswith(closing) and closing not in text[1:-1]:
         text = text[1:-1].strip()
@@ -279,17 +306,18 @@ def relevance(inputs: Inputs) -> Answer | None:
     target, every = inputs["target"], [inputs["text"], *inputs["alt_texts"]]
     if any(map(_orders_readers, every)):
         return None
-    prompts = [prompt for one in every for prompt in labelled_prompts(one)]
+    prompts = " ".join(prompt for one in every for prompt in labelled_prompts(one))
+    labelled = bool(prompts and (inputs["pictures"] or _says(prompts, "images")))
     text = _beside(inputs["text"])
     plain = [target["name"], *(one for one in target["aliases"] if re.search(r"\w[\s-]\w", one))]
-    unnamed = re.sub(_one_of(plain), " ", " ".join([text, *prompts]), flags=re.IGNORECASE)
-    if not _says(unnamed, "images") and not (prompts and inputs["pictures"]):
+    unnamed = re.sub(_one_of(plain), " ", text, flags=re.IGNORECASE)
+    if not labelled and not _says(unnamed, "images"):
         return None
-    named = _names(text, [*plain, *(target["aliases"] if prompts else ())])
+    named = _names(text, [*plain, *(target["aliases"] if labelled else ())])
     if _names(text, target["others"]):
         score = None if _names(text, [target["name"], *target["aliases"]]) else 2
     else:
-        score = 5 if named else 4 if prompts else None
+        score = 5 if named else 4 if labelled else None
     return None if score is None else {"score": score, "note": None}
 
 
