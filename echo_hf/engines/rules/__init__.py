@@ -8,12 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from echo_hf.engines.base import Completion, Request, register
+from echo_hf.engines.base import ABSTAINED, Completion, Request, register
 from echo_hf.engines.rules.images import roles, screenshots
 from echo_hf.engines.rules.threads import extract, relevance
 from echo_hf.engines.rules.verdicts import feedback
 from echo_hf.errors import EngineError
-from echo_hf.reasons import Failed
 
 Rule = Callable[[Mapping[str, Any]], str | None]
 RULES: Mapping[str, Rule] = {
@@ -23,7 +22,6 @@ RULES: Mapping[str, Rule] = {
     "screenshots": screenshots,
     "feedback": feedback,
 }
-ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="error")
 
 
 @register("rules", "no model: plain rules, for a trial and for tests")
@@ -31,6 +29,7 @@ class RulesEngine:
     """Answers requests by rules over their structured fields; needs no model and no network."""
 
     stored = False
+    abstains = True
 
     def __init__(self, **options: Any) -> None:
         """Takes none; a config's options arrive here."""
