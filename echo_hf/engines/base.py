@@ -21,6 +21,7 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 from pydantic import BaseModel
 
 from echo_hf.errors import EngineError, MissingExtraError, unknown
+from echo_hf.reasons import Failed
 
 ENTRY_POINTS = "echo_hf.engines"
 
@@ -67,6 +68,8 @@ class Request:
         regex: The form of a raw text, as a regular expression that all of it has to match.
         accepts: Whether a raw text is an answer, for a model that must not be told of a form; null
             where any text is one.
+        row: Key of the row that it is about, as `_parent` holds it; part of no request key.
+        part: Its number among the requests of that row, from 0; part of no request key.
         repeat: Number of the repetition, from 0: the same question once more is another request,
             with another seed where answers are drawn.
     """
@@ -80,6 +83,8 @@ class Request:
     regex: str | None = None
     accepts: Callable[[str], bool] | None = field(default=None, compare=False)
     repeat: int = 0
+    row: str = ""
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +127,14 @@ class Completion:
         return self.text is not None and self.error is None and self.finish_reason == "stop"
 
 
+ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="error")
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Something that answers requests.
+
+    One that is no model, and may leave requests unanswered, has `abstains = True` as well.
 
     Attributes:
         stored: Whether its answers are kept; false only where asking again is as cheap as reading.
@@ -159,12 +169,14 @@ class Needs:
         extra: The extra of echo-hf that brings its packages; null where it needs none.
         packages: The packages, by the names under which they are imported.
         chooses: For one that stands for others: which it takes on this machine, null for none.
+        abstains: Whether it is no model, and may leave requests unanswered.
     """
 
     about: str = ""
     extra: str | None = None
     packages: tuple[str, ...] = ()
     chooses: Callable[[], str | None] | None = None
+    abstains: bool = False
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -190,12 +202,14 @@ def register(
         chooses: For one that stands for others: which it takes on this machine.
 
     Returns:
-        A decorator for a callable that takes the config's other keys and returns an engine.
+        A decorator for a callable that takes the config's other keys and returns an engine; one
+        that is no model has `abstains = True`.
     """
 
     def add(factory: EngineFactory) -> EngineFactory:
         _FACTORIES[name] = factory
-        _NEEDS[name] = Needs(about, extra, packages, chooses)
+        abstains = getattr(factory, "abstains", False)
+        _NEEDS[name] = Needs(about, extra, packages, chooses, abstains)
         return factory
 
     return add
@@ -211,6 +225,12 @@ def engine_names() -> list[str]:
     """The names that `make_engine` understands, in order."""
     _load_ours()
     return sorted({*_FACTORIES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+
+
+def abstains(signature: Mapping[str, Any] | None) -> bool:
+    """Whether the engine with this signature is no model, and may leave requests unanswered."""
+    _load_ours()
+    return _NEEDS.get((signature or {}).get("kind", ""), Needs()).abstains
 
 
 def check_installed(kind: str, who: str | None = None) -> None:
@@ -271,6 +291,7 @@ def _load_ours() -> None:
     import echo_hf.engines.auto
     import echo_hf.engines.moderation
     import echo_hf.engines.openai
+    import echo_hf.engines.recorded
     import echo_hf.engines.rules
     import echo_hf.engines.transformers
     import echo_hf.engines.vllm  # noqa: F401 - importing them registers them

@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 from PIL import ImageOps
 from pydantic import ValidationError
 
-from echo_hf.engines.base import Completion, Request, register
+from echo_hf.engines.base import ABSTAINED, Completion, Request, register
 from echo_hf.errors import EngineError
 from echo_hf.images.decode import BadPictureError, open_picture
-from echo_hf.reasons import Failed
 
 Inputs = Mapping[str, Any]
 Answer = dict[str, Any]
 WORDS = Path(__file__).with_suffix(".yaml")
-ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="error")
 APOSTROPHES = str.maketrans("’ʼ`´", "''''")
 
 
@@ -34,6 +32,7 @@ class RulesEngine:
     """Answers requests by what their fields mark; needs no model and no network."""
 
     stored = False
+    abstains = True
 
     def __init__(self, **options: Any) -> None:
         """Takes none; a config's options arrive here."""

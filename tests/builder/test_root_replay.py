@@ -235,7 +235,7 @@ def test_other_rules_than_recorded_are_named(tmp_path: Path) -> None:
     notes = Notes()
     replayed(config, release, notes)
     assert notes.lines == [
-        "roles: recorded with other rules than those of this version; its rows may differ"
+        "roles: recorded with other rules or answers than those here; its rows may differ"
     ]
 
 
