@@ -306,7 +306,8 @@ def relevance(inputs: Inputs) -> Answer | None:
     if any(map(_orders_readers, every)):
         return None
     prompts = " ".join(prompt for one in every for prompt in labelled_prompts(one))
-    labelled = bool(prompts and (inputs["pictures"] or _says(prompts, "images")))
+    asks = _says(prompts, "images") or _says(prompts, "looks")
+    labelled = bool(prompts and (inputs["pictures"] or asks))
     text = _beside(inputs["text"])
     plain = [target["name"], *(one for one in target["aliases"] if re.search(r"\w[\s-]\w", one))]
     unnamed = re.sub(_one_of(plain), " ", text, flags=re.IGNORECASE)
