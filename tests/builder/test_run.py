@@ -33,7 +33,7 @@ from echo_hf.hub.release import read_release, verify_release
 from echo_hf.pipeline.progress import Unwatched
 from echo_hf.tables import OUTPUTS, Table
 from tests.engines.openai.loopback_server import Answer, closed_port, running
-from tests.rules_as_model import KIND, RulesAsModel, bundled_posts, config_over
+from tests.recorded_as_model import KIND, RecordedAsModel, bundled_posts, config_over
 
 HERE = Path(__file__).resolve().parents[1]
 
@@ -290,7 +290,7 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, requests_before: in
     The first answer cannot be read: it is asked for again, by whichever process comes to it.
     """
     config = tmp_path / "config.yaml"
-    text = shipped_config().read_text().replace("kind: rules", "kind: slow")
+    text = shipped_config().read_text().replace("kind: recorded", "kind: slow")
     config.write_text(text, "utf-8")
     logs = {name: tmp_path / f"{name}.log" for name in ("first", "second", "whole")}
 
@@ -432,7 +432,7 @@ def test_a_missing_package_is_told_before_a_post_is_read(
     engine_names()
     for names in ("_FACTORIES", "_NEEDS"):
         monkeypatch.setattr(base, names, dict(getattr(base, names)))
-    engine = RulesAsModel().use()
+    engine = RecordedAsModel().use()
     config, runs = config_over(tmp_path, bundled_posts()), tmp_path / "runs"
     absent = register(KIND, extra="vllm", packages=("nobody_has_this",))
     absent(lambda **_: engine)
@@ -464,7 +464,7 @@ def test_a_cut_cache_file_is_computed_again(tmp_path: Path, stage: str, size: in
 def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
     """When a model answers the same requests otherwise, no later stage keeps its old result."""
     config = tmp_path / "config.yaml"
-    config.write_text(shipped_config().read_text().replace("kind: rules", "kind: slow"), "utf-8")
+    config.write_text(shipped_config().read_text().replace("kind: recorded", "kind: slow"), "utf-8")
     runs, log = tmp_path / "runs", tmp_path / "log"
     assert slow_build(config, runs, log, 0).wait() == 0
     run = runs / "quickstart"
@@ -510,7 +510,7 @@ def test_a_first_run_says_what_it_will_ask(tmp_path: Path, monkeypatch: pytest.M
     """The plan of each stage is told before its calls, also where nothing was ever answered."""
     engine_names()
     monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
-    engine = RulesAsModel().use()
+    engine = RecordedAsModel().use()
 
     class Plans(Unwatched):
         calls: ClassVar[dict[str, int]] = {}
@@ -531,7 +531,7 @@ def test_of_what_failed_the_release_tells_kinds_and_keys(
     engine_names()
     monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
     refused = Completion("I would rather not.", None, "refusal")
-    RulesAsModel(fails=lambda one: refused if one.task == "roles" else None).use()
+    RecordedAsModel(fails=lambda one: refused if one.task == "roles" else None).use()
     release = build(config_over(tmp_path, bundled_posts()), runs=tmp_path)
     told = json.loads((release.path / "stats.json").read_text("utf-8"))["failed"]
 

@@ -13,7 +13,7 @@ from echo_hf.engines import base
 from echo_hf.engines.base import engine_names
 from echo_hf.hub.publish import publish
 from tests.local_hub import STRANGER, LocalHub
-from tests.rules_as_model import RulesAsModel, bundled_posts, config_over, tables
+from tests.recorded_as_model import RecordedAsModel, bundled_posts, config_over, tables
 
 REPO = "mira/echo"
 
@@ -23,7 +23,7 @@ def config(tmp_path: Path, hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> Pa
     """A config whose release is on the Hub with its answers as `v1`, and without them as `v2`."""
     engine_names()
     monkeypatch.setattr(base, "_FACTORIES", dict(base._FACTORIES))
-    RulesAsModel().use()
+    RecordedAsModel().use()
     config = config_over(tmp_path, bundled_posts())
     for tag, carries in (("v1", True), ("v2", False)):
         release = build(config, runs=tmp_path / tag, with_responses=carries)
