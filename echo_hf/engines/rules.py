@@ -135,7 +135,7 @@ ADDED = re.compile(
 ADDRESSEES = re.compile(r"\s*(?:[@＠][\w.-]+(?:@[\w.-]+)?\s+)+")
 LONGEST_LEAD = 80
 LONGEST_REMARK, MOST_REMARKS = 100, 3
-UNFINISHED = re.compile(r"[^.!?。！？…\"”»」』)\]}]\s*\Z")
+UNFINISHED = re.compile(r"(?:[,;:，；：、—–-]|…|\.\.\.)\Z")
 PART = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
 
 
@@ -164,10 +164,9 @@ def _labels(text: str) -> Iterator[re.Match[str]]:
     text = text.translate(APOSTROPHES)
     for label in _label().finditer(text):
         first = max(text.rfind("\n", 0, label.start()) + 1, label.start() - LONGEST_LEAD)
-        begins = first == 0 or text[first - 1] == "\n"
-        if _lead().search(
-            text[first : label.start()] if begins else f"x{text[first : label.start()]}"
-        ):
+        # A letter stands for what is left out of a long line, so that none begins there.
+        cut = "" if first == 0 or text[first - 1] == "\n" else "x"
+        if _lead().search(cut + text[first : label.start()]):
             yield label
 
 
@@ -259,15 +258,16 @@ def extract(inputs: Inputs) -> Answer | None:
 def _next_parts(post: Inputs, posts: Posts) -> Iterator[Inputs]:
     """The posts that go on where one numbered "1/3" stops."""
     number = PART.match(post["text"] or "")
-    while number:
-        expected, above = int(number[1]) + 1, post["number"]
-        for post in posts.values():
-            number = PART.match(post["text"] or "") if post["parent"] == above else None
-            if number and int(number[1]) == expected:
-                yield post
-                break
-        else:
-            return
+    for below in posts.values():
+        following = PART.match(below["text"] or "") if number else None
+        if (
+            number
+            and following
+            and (below["parent"], below["author"]) == (post["number"], post["author"])
+            and int(following[1]) == int(number[1]) + 1
+        ):
+            post, number = below, following
+            yield below
 
 
 def _quality(post: Inputs, prompt: str, posts: Posts, target: Inputs) -> str:
@@ -306,10 +306,10 @@ def relevance(inputs: Inputs) -> Answer | None:
     if any(map(_orders_readers, every)):
         return None
     prompts = " ".join(prompt for one in every for prompt in labelled_prompts(one))
-    asks = _says(prompts, "images") or _says(prompts, "looks")
-    labelled = bool(prompts and (inputs["pictures"] or asks))
     text = _beside(inputs["text"])
     plain = [target["name"], *(one for one in target["aliases"] if re.search(r"\w[\s-]\w", one))]
+    asks = _says(prompts, "images") or _says(prompts, "looks") or _names(text, plain)
+    labelled = bool(prompts and (inputs["pictures"] or asks))
     unnamed = re.sub(_one_of(plain), " ", text, flags=re.IGNORECASE)
     if not labelled and not _says(unnamed, "images"):
         return None
@@ -338,14 +338,14 @@ def roles(inputs: Inputs) -> Answer | None:
         own = [number for number in post["pictures"] if number in images]
         text = _beside(post["text"] or "").replace(inputs["prompt"], "\n")
         captions = _captions(text, inputs["target"])
-        if set(captions) == set(SIDES) and len(own) == 1:
+        if _tells_sides(captions) and len(own) == 1:
             collage = own[0]
-            said[collage] = "collage" if said[collage] is None else "both"
+            said[collage] = "collage" if said[collage] is None else "unclear"
         elif set(captions) == {str(place) for place in range(1, len(own) + 1)}:
             for place, number in enumerate(own, 1):
                 agree = said[number] in (None, captions[str(place)])
-                said[number] = captions[str(place)] if agree else "both"
-    if None in said.values() or "both" in said.values():
+                said[number] = captions[str(place)] if agree else "unclear"
+    if {None, "unclear"} & set(said.values()):
         return None
     of = {role: [n for n, one in said.items() if one == role] for role in set(said.values())}
     if len(of.get("conversation", [])) > 1 or len(of.get("collage", [])) > 1:
@@ -364,9 +364,9 @@ def _described(alt: str, inputs: Inputs) -> str | None:
     """The role that a description gives an image."""
     window = inputs["target"]["chat_window"]
     if window and _names(alt, [window]) and _says(alt, "alt", "conversation"):
-        return "conversation" if _says(alt, "images") else "both"
+        return "conversation" if _says(alt, "images") else "unclear"
     found = [role for role in ("input", "output") if _alt(role).match(alt)]
-    return found[0] if len(found) == 1 else "both" if found else None
+    return found[0] if len(found) == 1 else "unclear" if found else None
 
 
 @cache
@@ -403,10 +403,16 @@ def _captions(text: str, target: Inputs) -> dict[str, str]:
     return {} if None in named else dict(zip(places, map(str, named), strict=False))
 
 
+def _tells_sides(captions: Mapping[str, str]) -> bool:
+    return set(captions) == set(SIDES) and set(captions.values()) == {"input", "output"}
+
+
 def _captioned(piece: str, target: Inputs) -> str | None:
-    made = _names(piece, [target["name"], *target["aliases"]])
+    if _says(piece, "caption", "tries"):
+        return None
     found = {role for role in ("input", "output") if _says(piece, "caption", role)}
-    found |= {"output"} if made else set()
+    if _names(piece, [target["name"], *target["aliases"]]):
+        found.add("output")
     return found.pop() if len(found) == 1 else None
 
 
@@ -418,9 +424,10 @@ WIDEST_GUTTER = 0.08  # of the width: what is wider may be part of an image
 
 def screenshots(inputs: Inputs) -> Answer | None:
     """The two images of a collage whose caption says which side went in; nothing else."""
-    texts = inputs["posts"] if inputs["file"] else []
-    said = [found for text in texts if (found := _captions(_beside(text), inputs["target"]))]
-    if len(said) != 1 or set(said[0]) != set(SIDES) or len(set(said[0].values())) != 2:
+    said = [
+        found for text in inputs["posts"] if (found := _captions(_beside(text), inputs["target"]))
+    ]
+    if len(said) != 1 or not _tells_sides(said[0]):
         return None
     panels = _panels(inputs["file"])
     if panels is None:
@@ -439,7 +446,8 @@ def _panels(file: Path) -> list[tuple[int, int, int, int]] | None:
     flat = np.ptp(pixels, axis=0).max(axis=-1) <= FLAT
     if not flat.any():
         return None
-    strange = np.abs(pixels - np.median(pixels[:, flat], axis=(0, 1))).max(axis=-1) > FLAT
+    ground = np.median(pixels[::32, flat], axis=(0, 1))
+    strange = ((pixels < ground - FLAT) | (pixels > ground + FLAT)).any(axis=-1)
     found = []
     for left, right in _runs(strange.any(axis=0)):
         rows = _runs(strange[:, left:right].any(axis=1))

@@ -230,6 +230,7 @@ def test_threads() -> None:
     [
         ("made this picture with Lumen Image", 5),
         ("lumen. Prompt: a fox, photo", 5),
+        ("Lumen Image! Prompt: a fox", 5),
         ("Prompt: a fox, photo", 4),
         ("Paintbox 3 edits a photo in a second", 2),
         ("Lumen Image is hiring", None),
@@ -259,6 +260,7 @@ def test_relevance(text: str, score: int | None) -> None:
         ("1st is my photo, 2nd is the edit", ["Output", None], None),
         ("1st is my photo, 2nd is the edit", [None, None, None], None),
         ("1st is nice, 2nd is the edit", [None, None], None),
+        ("first try from my photo, second try is the better result", [None, None], None),
         ("a fox", ["Input Image", None], None),
         ("a fox", ["Original style of a fox", "Before sunrise, a lake"], None),
         ("a fox", ["a storyboard in six panels"], None),
