@@ -423,8 +423,8 @@ def test_tasks(prompt: str, images: int, task: str | None) -> None:
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
     """Nor does it end in an exception."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     said("relevance", text=text, alt_texts=[text], pictures=1)
     said("extract", posts=[post(number, text) for number in range(3)])
     roles(text, text, text)
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
