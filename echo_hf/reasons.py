@@ -435,7 +435,7 @@ class Reject(Reason):
 class Failed(Reason):
     """Why a model call gave no answer; its row is kept in `quarantine` and tried again."""
 
-    NEEDS_MODEL = "needs_model", "plain rules cannot decide this; run it with a model"
+    NEEDS_MODEL = "needs_model", "an engine without a model has no answer; run it with one"
     NOT_ANSWERED = "not_answered", "no answer is stored, and none was asked for"
     ENGINE_ERROR = "engine_error", "the engine reported an error"
     REFUSED = "refused", "the model declined to answer"

@@ -11,7 +11,7 @@ from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.sections import Posts, Target
-from echo_hf.engines.base import Request, make_engine
+from echo_hf.engines.base import Engine, Request, make_engine
 from echo_hf.images.store import PictureStore
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
@@ -25,6 +25,7 @@ TARGET = Target(
     others=("Paintbox", "DreamMill"),
     chat_window="Lumen Chat",
 )
+READER: Engine = make_engine("recorded", source="quickstart")
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Bundled:
     Attributes:
         pictures: Its pictures.
         posts: Posts to be scored.
-        threads: Threads that the plain rules let through.
+        threads: Threads of those that are about the target.
     """
 
     pictures: PictureStore
@@ -47,7 +48,7 @@ def bundled(folder: Path) -> Bundled:
     pictures = PictureStore(folder / "pictures")
     records = read_records([Posts(source="quickstart")])
     posts = run_stage(Merge(), run_stage(Collect(pictures), records).dataset).dataset
-    scored = run_stage(Relevance(TARGET), posts, engine=make_engine("rules")).dataset
+    scored = run_stage(Relevance(TARGET), posts, engine=READER).dataset
     return Bundled(pictures, posts, run_stage(Threads(), scored).dataset)
 
 

@@ -3,8 +3,8 @@
     python slow_build.py CONFIG RUNS LOG SECONDS
 
 The engine keeps eight requests in flight and answers them last first. It writes a line to LOG for
-each request that it is asked. Its answers are those of the plain rules, kept like a model's; but
-the very first one in RUNS is garbage, whatever process gives it.
+each request that it is asked. Its answers are those that come with the bundled posts,
+kept like a model's; but the very first one in RUNS is garbage, whatever process gives it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ IN_FLIGHT = 8
 
 
 class SlowEngine:
-    """Answers like the rules do, slowly, and remembers what it was asked."""
+    """Gives the recorded answers slowly, and remembers what it was asked."""
 
     stored = True
 
     def __init__(self, log: str, seconds: float, runs: str) -> None:
         self.log, self.seconds = Path(log), seconds
         self.spoilt = Path(runs) / "spoilt"
-        self.rules: Engine = make_engine("rules")
+        self.recorded: Engine = make_engine("recorded", source="quickstart")
 
     def signature(self) -> Mapping[str, Any]:
         """Its speed and its log do not change an answer."""
-        return {**self.rules.signature(), "kind": "slow"}
+        return {**self.recorded.signature(), "kind": "slow"}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
         """Answers groups of requests, each group last first."""
@@ -46,7 +46,7 @@ class SlowEngine:
                 with self.log.open("a") as log:
                     log.write(f"{request.task} {hash(request.messages)}\n")
                 time.sleep(self.seconds)
-                for _, completion in self.rules.stream([request]):
+                for _, completion in self.recorded.stream([request]):
                     yield number, self._spoiling(completion)
 
     def _spoiling(self, completion: Completion) -> Completion:

@@ -19,7 +19,7 @@ from PIL import Image
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.systems import shipped_config
 from tests.pictures_for_tests import encoded
-from tests.rules_as_model import bundled_posts, config_over
+from tests.recorded_as_model import bundled_posts, config_over
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = "name: x\ntarget: {name: A, developer: B, released: 2026-01-01}\n"
@@ -89,7 +89,7 @@ def test_why_names_what_changed(folder: Path) -> None:
 
 def test_why_names_the_file_that_changed(tmp_path: Path) -> None:
     """In a sentence, and no JSON that is cut."""
-    config = config_over(tmp_path, bundled_posts(), "rules")
+    config = config_over(tmp_path, bundled_posts(), "recorded")
     assert echo_hf("build", "config.yaml", cwd=tmp_path).returncode == 0
     with (tmp_path / "posts.jsonl").open("a", encoding="utf-8") as file:
         file.write('\n{"url": "https://board.example/new", "text": "hello"}')
@@ -117,7 +117,7 @@ def test_why_before_any_run(tmp_path: Path) -> None:
 
 def test_who_forgets_is_told_of_the_cache_that_is_not_ours(tmp_path: Path) -> None:
     """In one line, with its place."""
-    config = config_over(tmp_path, bundled_posts(), "rules")
+    config = config_over(tmp_path, bundled_posts(), "recorded")
     environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "theirs")}
     command = [sys.executable, "-m", "echo_hf", "forget", config.name, bundled_posts()[0]["url"]]
     done = subprocess.run(
@@ -190,7 +190,7 @@ def test_a_stop_by_hand_is_told_in_one_line(tmp_path: Path) -> None:
     """Ctrl-C ends with 130 and says that the same command goes on."""
     script = Path(__file__).parent / "slow_build.py"
     config = tmp_path / "config.yaml"
-    config.write_text(shipped_config().read_text().replace("kind: rules", "kind: slow"), "utf-8")
+    config.write_text(shipped_config().read_text().replace("kind: recorded", "kind: slow"), "utf-8")
     log = tmp_path / "log"
     code = (
         "import sys; sys.argv = ['echo-hf', 'build', sys.argv[1], '--runs', sys.argv[2]];"
@@ -386,9 +386,9 @@ def test_diff_of_what_is_no_release_is_one_line(folder: Path) -> None:
 
 def test_an_update_says_what_it_cost_and_what_it_changed(tmp_path: Path) -> None:
     """Calls, answers used again, the release and the one before, and how they differ."""
-    config = config_over(tmp_path, bundled_posts(), "rules")
+    config = config_over(tmp_path, bundled_posts(), "recorded")
     first, same = (echo_hf("update", config, cwd=tmp_path) for _ in range(2))
-    config_over(tmp_path, bundled_posts()[:-30], "rules")
+    config_over(tmp_path, bundled_posts()[:-30], "recorded")
     fewer = echo_hf("update", config, cwd=tmp_path)
 
     assert [one.returncode for one in (first, same, fewer)] == [0, 0, 0], fewer.stderr
@@ -404,7 +404,7 @@ def test_an_update_says_what_it_cost_and_what_it_changed(tmp_path: Path) -> None
 
 def test_the_options_of_replay_are_explained(tmp_path: Path) -> None:
     """A place that is none is one line, and nothing is built."""
-    config = config_over(tmp_path, bundled_posts(), "rules")
+    config = config_over(tmp_path, bundled_posts(), "recorded")
     done = echo_hf("build", config, "--offline", "--responses", "nowhere", cwd=tmp_path)
 
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

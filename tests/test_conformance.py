@@ -69,13 +69,13 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
     """Each stage of the pipeline with its input rows."""
     folder = tmp_path_factory.mktemp("runs")
     target = load_config(shipped_config()).target
-    rules = make_engine("rules")
-    answers = DirectAnswers(rules, rules.signature())
+    engine = make_engine("recorded", source="quickstart")
+    answers = DirectAnswers(engine, engine.signature())
     results = run_until(shipped_config(), "splits", runs=folder)
     pictures = PictureStore(folder / "quickstart" / "pictures")
     after = dict(zip(BUILD, (one.dataset for one in results), strict=True))
     threads, samples, shown = after["download"], after["extract"], after["roles"]
-    chance = DirectAnswers(engine := Speaking(said_by_chance), engine.signature())
+    chance = DirectAnswers(speaking := Speaking(said_by_chance), speaking.signature())
     told_apart = made(Roles(target, pictures, 2, answers=chance), samples)
     stages: dict[str, Case] = {
         "Collect": (

@@ -32,7 +32,6 @@ KNOWN = {
     ("builder", "systems"),  # and the journals of systems
     ("config", "collect"),  # names of platforms
     ("config", "images"),  # limits of sizes
-    ("engines", "samples"),  # rules read what the stages of samples write
     ("quickstart", "cli"),  # the progress that it shows
 }
 

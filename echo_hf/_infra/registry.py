@@ -46,8 +46,15 @@ class Registry(Generic[Member, Facts]):
 
     def find(self, name: str, place: str = "") -> Member:
         """The member of a name."""
-        found: Member = self._entry(name)[0] or self._from_elsewhere(name, place)
+        found = self.known(name)
+        if found is None:
+            found = self._from_elsewhere(name, place)
+            self.entries[name] = found, None
         return found
+
+    def known(self, name: str) -> Member | None:
+        """The member of a name, where it is ours or was found before."""
+        return self._entry(name)[0]
 
     def facts(self, name: str) -> Facts | None:
         """What is known of a member, null of one from another package."""
@@ -58,16 +65,17 @@ class Registry(Generic[Member, Facts]):
             import_module(self.ours[name])
         return self.entries.get(name, (None, None))
 
-    def _from_elsewhere(self, name: str, place: str) -> Any:
+    def _from_elsewhere(self, name: str, place: str) -> Member:
         self.check(name, place)
         (point, *_) = entry_points(group=self.group, name=name)
         try:
-            return point.load()
+            member: Member = point.load()
         except (ImportError, AttributeError) as error:
             raise self.error(
                 f"{self.kind} {name!r} comes from {point.value!r}, which cannot be loaded "
                 f"({error}): install or mend that package"
             ) from error
+        return member
 
 
 @dataclass(frozen=True, slots=True)

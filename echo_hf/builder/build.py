@@ -28,7 +28,7 @@ from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Posts
 from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import Engine, check_installed
+from echo_hf.engines.base import Engine, abstains, check_installed
 from echo_hf.errors import ReleaseError, SourceError
 from echo_hf.hub.facts import ReleaseFacts, failed_calls, measure
 from echo_hf.hub.manifest import FORMAT, toolkit_version
@@ -127,7 +127,7 @@ class Pipeline:
             return None
         if self.replay is None:
             return self.engines.use(engine_name)
-        return self.replay.engine(name, self.config.engines[engine_name].kind)
+        return self.replay.engine(name, self.config.engines[engine_name])
 
     def _check_usable(self, name: str) -> None:
         self.stage(name)
@@ -284,7 +284,7 @@ class Pipeline:
             funnel={result.stats.stage: _counts(result) for result in results},
             provenance=provenance,
             languages=_languages(results[0].dataset),
-            rules_built=any(_kind(record) == "rules" for record in records.values() if record),
+            rules_built=any(abstains(one["engine"]) for one in provenance.values()),
             rights=self.config.rights,
             removed_categories=tuple(map(str, self.config.stages.safety.remove)),
             metadata_stripper=STRIPPER if self._strips else None,
@@ -317,10 +317,6 @@ def _arrow(dataset: Dataset, column: str) -> pa.Table:
 
 def _pictures(posts: Dataset) -> int:
     return sum(len(chunk.flatten()) for chunk in _arrow(posts, "pictures")["pictures"].chunks)
-
-
-def _kind(record: StageRecord) -> str | None:
-    return (record.describe.get("engine") or {}).get("kind")
 
 
 def _origin(record: StageRecord) -> dict[str, Any]:

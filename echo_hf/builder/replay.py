@@ -12,7 +12,8 @@ from typing import Any, Protocol, Self
 from datasets import Dataset
 
 from echo_hf.builder.steps import STAGES
-from echo_hf.engines.base import Completion, Engine, Request, make_engine
+from echo_hf.config.checks import EngineChoice
+from echo_hf.engines.base import Completion, Engine, Request, abstains, make_engine
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import CARD, MANIFEST, StageOrigin
 from echo_hf.hub.release import read_release
@@ -120,7 +121,6 @@ class _Recalling:
         )
 
 
-RULES = "rules"
 UNRECORDED = {"kind": "not recorded"}
 
 
@@ -131,11 +131,14 @@ class Replay:
     origins: Mapping[str, StageOrigin]
     recorded: Recorded
 
-    def engine(self, stage: str, kind: str) -> Engine:
-        """Who answers a stage."""
-        recorded = self._engine(stage)
-        known = recorded or ({"kind": RULES} if kind == RULES else UNRECORDED)
-        return make_engine(RULES) if known.get("kind") == RULES else ReplayEngine(known)
+    def engine(self, stage: str, own: EngineChoice) -> Engine:
+        """Who answers a stage, which the config has this engine for."""
+        known = self._engine(stage) or (
+            {"kind": own.kind} if abstains({"kind": own.kind}) else UNRECORDED
+        )
+        if not abstains(known):
+            return ReplayEngine(known)
+        return make_engine(known["kind"], **(own.options if own.kind == known["kind"] else {}))
 
     def recall(
         self, stage: ModelStage, dataset: Dataset, engine: Engine, store: Store
@@ -149,8 +152,8 @@ class Replay:
         if origin is not None and origin.digest == made.digest:
             return None
         engine = made.describe.get("engine")
-        asked = engine is not None and engine.get("kind") != RULES
-        left = "rows without an answer will be in quarantine" if asked else "its rows may differ"
+        anew = engine is None or abstains(engine)
+        left = "its rows may differ" if anew else "rows without an answer will be in quarantine"
         return f"{made.stage}: {_difference(origin, engine)}; {left}"
 
     def unknown(self) -> tuple[str, ...]:
@@ -168,7 +171,7 @@ def _difference(origin: StageOrigin | None, engine: Mapping[str, Any] | None) ->
     if engine is None:
         return "recorded from other posts, with other options, or by another version"
     if origin.engine != engine:
-        return "recorded with other rules than those of this version"
+        return "recorded with other rules or answers than those here"
     return "recorded with other instructions or options"
 
 

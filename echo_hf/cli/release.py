@@ -30,7 +30,8 @@ def publish(
     ] = False,
     message: Annotated[str | None, typer.Option(help="What the commit is called.")] = None,
     allow_rules: Annotated[
-        bool, typer.Option("--allow-rules", help="Publish what plain rules have built.")
+        bool,
+        typer.Option("--allow-rules", help="Publish what rules or recorded answers have built."),
     ] = False,
     allow_unscreened: Annotated[
         bool,

@@ -148,6 +148,7 @@ def _request(
         MOST_TOKENS,
         {**post, "target": target},
         (url,),
+        row=url,
     )
 
 

@@ -144,5 +144,12 @@ def located(config: Config, folder: Path) -> Config:
         entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
         for entry in config.posts
     )
+    engines = {
+        name: choice.model_copy(update={"path": str(folder / path)})
+        if isinstance(path := choice.options.get("path"), str)
+        else choice
+        for name, choice in config.engines.items()
+    }
     metrics, analysis = config.metrics.located(folder), config.analysis.located(folder)
-    return config.model_copy(update={"posts": posts, "metrics": metrics, "analysis": analysis})
+    changed = {"posts": posts, "engines": engines, "metrics": metrics, "analysis": analysis}
+    return config.model_copy(update=changed)

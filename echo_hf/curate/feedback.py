@@ -18,7 +18,7 @@ from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.stage import ModelStage, StageRows
+from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Notice, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
@@ -206,7 +206,10 @@ class Feedback(ModelStage):
         system = Message("system", (Text(self.prompt.text),))
         target = self.target.model_dump(mode="json")
         return [
-            [self._request(system, target, sample, part) for part in self._parts(sample)]
+            of_row(
+                sample["id"],
+                (self._request(system, target, sample, part) for part in self._parts(sample)),
+            )
             for sample in self.input_rows(table)
         ]
 

@@ -18,7 +18,7 @@ from echo_hf.curate.guards import FORMS, GuardForm, Look, SafetyAnswer, Sample, 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.images.store import PictureStore
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.stage import ModelStage, StageRows
+from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, load_prompt
 from echo_hf.reasons import Notice, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
@@ -207,7 +207,8 @@ class Safety(ModelStage):
     def _asked(self, opening: tuple[Message, ...], sample: Sample) -> list[Request]:
         said = (one["post_url"] for one in sample["community_feedback"])
         sources = tuple(dict.fromkeys([*sample["post_urls"], *said]))
-        return [self._request(opening, look, sources) for look in self._looks(sample)]
+        looks = self._looks(sample)
+        return of_row(sample["id"], (self._request(opening, look, sources) for look in looks))
 
     def _request(
         self, opening: tuple[Message, ...], look: Look, sources: tuple[str, ...]

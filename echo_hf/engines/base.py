@@ -20,6 +20,7 @@ from pydantic import BaseModel
 
 from echo_hf._infra import registry
 from echo_hf.errors import EngineError
+from echo_hf.reasons import Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class Request:
         regex: The form of a raw text, as a regular expression that all of it has to match.
         accepts: Whether a raw text is an answer, for a model that must not be told of a form; null
             where any text is one.
+        row: Key of the row that it is about, as `_parent` holds it; part of no request key.
+        part: Its number among the requests of that row, from 0; part of no request key.
         repeat: Number of the repetition, from 0: the same question once more is another request,
             with another seed where answers are drawn.
     """
@@ -77,6 +80,8 @@ class Request:
     regex: str | None = None
     accepts: Callable[[str], bool] | None = field(default=None, compare=False)
     repeat: int = 0
+    row: str = ""
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +124,14 @@ class Completion:
         return self.text is not None and self.error is None and self.finish_reason == "stop"
 
 
+ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="error")
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Something that answers requests.
+
+    One that is no model, and may leave requests unanswered, has `abstains = True` as well.
 
     Attributes:
         stored: Whether its answers are kept; false only where asking again is as cheap as reading.
@@ -152,7 +162,7 @@ class Needs(registry.Needs):
     chooses: Callable[[], str | None] | None = None
 
 
-NAMES = ("auto", "moderation", "openai", "rules", "transformers", "vllm")
+NAMES = ("auto", "moderation", "openai", "recorded", "rules", "transformers", "vllm")
 ENGINES: registry.Registry[EngineFactory, Needs] = registry.Registry(
     "engine", "echo_hf.engines", {name: f"echo_hf.engines.{name}" for name in NAMES}, EngineError
 )
@@ -176,7 +186,8 @@ def register(
         chooses: For one that stands for others: which it takes on this machine.
 
     Returns:
-        A decorator for a callable that takes the config's other keys and returns an engine.
+        A decorator for a callable that takes the config's other keys and returns an engine; one
+        that is no model has `abstains = True`.
     """
     return ENGINES.register(name, Needs(about, extra, packages, chooses))
 
@@ -189,6 +200,11 @@ def engine_needs() -> dict[str, Needs]:
 def engine_names() -> list[str]:
     """The names that `make_engine` understands, in order."""
     return ENGINES.names()
+
+
+def abstains(signature: Mapping[str, Any] | None) -> bool:
+    """Whether the engine with this signature is no model, and may leave requests unanswered."""
+    return getattr(ENGINES.known((signature or {}).get("kind", "")), "abstains", False)
 
 
 def check_installed(kind: str, who: str | None = None) -> None:

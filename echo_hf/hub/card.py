@@ -58,8 +58,8 @@ TASKS = {"text_to_image": "text-to-image", "image_to_image": "image-to-image"}
 TAGS = ["benchmark", "echo", "image-editing", "image-generation", "social-media"]
 SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 RULES_WARNING = (
-    "> **Built with plain rules, not with a model.** Word lists and simple patterns decided what "
-    "is a sample and what its prompt is: good for a trial, not for measuring anything.\n\n"
+    "> **Built without a model.** What is a sample, and what its prompt is, was decided by plain "
+    "rules or recorded answers: good for a trial, not for measuring anything.\n\n"
 )
 EMPTY_NOTE = (
     "A config without rows has its file and columns, but datasets prepares no split without rows: "

@@ -12,6 +12,7 @@ from datasets import Image, List
 
 from echo_hf._infra.text import escaped, one_line, share, table
 from echo_hf.config.sections import Hazard
+from echo_hf.engines.base import abstains
 from echo_hf.hub.facts import ALL, CONFIGS, ReleaseFacts, SampleCounts
 from echo_hf.hub.manifest import Manifest
 from echo_hf.reasons import LeftOut, Notice
@@ -32,9 +33,11 @@ NOT_CLEANED = (
     "- **Images are the very bytes that were posted or drawn**, with what their files say beside "
     "the pixels, such as where they were taken and by whom: this build did not remove it."
 )
-RULES = (
-    "**Plain rules stood in for a safety model.** Where they could not decide, as the counts of "
-    "the `safety` stage say, `has_nsfw` and `safety` are null: nothing has looked at those samples."
+STAND_IN = "plain rules or recorded answers"
+NO_GUARD = (
+    f"**{STAND_IN.capitalize()} stood in for a safety model.** Where they did not decide, as the "
+    "counts of the `safety` stage say, `has_nsfw` and `safety` are null: nothing has looked at "
+    "those samples."
 )
 
 
@@ -63,8 +66,8 @@ def safety_text(facts: ReleaseFacts) -> str:
     if SAFETY not in facts.provenance:
         return NOT_SCREENED
     engine = facts.provenance[SAFETY].get("engine") or {}
-    if engine.get("kind") == "rules":
-        return f"{RULES}\n\n{_removed(facts)}"
+    if abstains(engine):
+        return f"{NO_GUARD}\n\n{_removed(facts)}"
     model = str(engine.get("model") or "an unnamed model")
     looked = (
         f"The `safety` stage asked {escaped(model)} about the text and the pictures of each "
@@ -155,8 +158,8 @@ def _recall(model: str) -> str:
 
 
 MODELS = "**Part of the text in this dataset was made with models.**"
-MADE_BY_RULES = (
-    "**Part of the text in this dataset was made by plain rules**, where a full build asks models."
+NO_MODELS = (
+    f"**Part of the text in this dataset was made by {STAND_IN}**, where a full build asks models."
 )
 MADE = (
     "A prompt with `prompt_modified` was joined, completed or reworded by them, or read from a "
@@ -185,8 +188,8 @@ OF_MODELS_IN_SILENCE = {
 
 def model_text(facts: ReleaseFacts, manifest: Manifest) -> str:
     """Which text models wrote, and which models they are, in Markdown."""
-    kinds = {(origin.get("engine") or {}).get("kind") for origin in facts.provenance.values()}
-    makers = MADE_BY_RULES if kinds - {None} == {"rules"} else MODELS
+    engines = [one for origin in facts.provenance.values() if (one := origin.get("engine"))]
+    makers = NO_MODELS if engines and all(map(abstains, engines)) else MODELS
     return "\n\n".join([f"{makers} {MADE}", *_beside(facts, manifest), _models(facts)])
 
 
@@ -223,8 +226,8 @@ def _models(facts: ReleaseFacts) -> str:
 
 
 def _name(engine: Mapping[str, Any]) -> str:
-    if engine.get("kind") == "rules":
-        return "plain rules, which are no model"
+    if abstains(engine):
+        return f"{escaped(engine['kind'])}, which is no model"
     named = engine.get("model") or "an unnamed model"
     return f"{escaped(named)} by {escaped(engine.get('kind') or 'an unnamed engine')}"
 
@@ -295,10 +298,10 @@ def made_by(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _asked(origins: list[Mapping[str, Any]]) -> str:
-    kinds = {(origin.get("engine") or {}).get("kind") for origin in origins}
-    if kinds == {"rules"}:
-        return "plain rules in place of a model"
-    return "a model, or plain rules in its place" if "rules" in kinds else "a model"
+    without = [abstains(origin.get("engine")) for origin in origins]
+    if all(without):
+        return f"{STAND_IN} in place of a model"
+    return f"a model, or {STAND_IN} in its place" if any(without) else "a model"
 
 
 def _origin_named(stages: list[str] | tuple[str, ...], word: str) -> str:

@@ -109,8 +109,8 @@ def check_publishable(
         )
     if manifest.rules_built and not allow_rules:
         raise ReleaseError(
-            f"{place} was built with plain rules, which are for trials: build it with a model, or "
-            "add --allow-rules to publish it nevertheless"
+            f"{place} was built with plain rules or recorded answers, which are for trials: build "
+            "it with a model, or add --allow-rules to publish it nevertheless"
         )
     if manifest.unscreened and not allow_unscreened:
         raise ReleaseError(
@@ -277,7 +277,7 @@ def publish(
             is called again without.
         private: Makes a new repository one that only its owners see.
         message: What the commit is called.
-        allow_rules: Publishes what plain rules have built.
+        allow_rules: Publishes what plain rules or recorded answers have built.
         allow_unscreened: Publishes samples that no safety model has looked at.
         progress: Told what is being done, a line for each step.
         api: The Hub's client; null for one with huggingface_hub's own address and token.

@@ -117,6 +117,7 @@ class Fitting(ModelStage):
                 self.options.max_tokens,
                 {**task, "metrics": metrics},
                 tuple(row["post_urls"]),
+                row=row["sample_id"],
             )
         ]
 

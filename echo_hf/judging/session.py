@@ -18,7 +18,7 @@ from datasets import Dataset
 from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import Engine, check_installed
+from echo_hf.engines.base import Engine, abstains, check_installed
 from echo_hf.engines.planner import Plan
 from echo_hf.errors import EngineError, JudgeError, RunError
 from echo_hf.judging.run_tables import read_table
@@ -95,10 +95,10 @@ class Asking:
     def engine(self, who: str) -> Engine:
         """Who answers for a judge; another one's model is freed first."""
         engine = self.engines.use(who)
-        if not engine.stored:
+        if not engine.stored or abstains(engine.signature()):
             raise JudgeError(
-                f"judge {who!r}: engine {type(engine).__name__!r} keeps no answers: name one with "
-                "a model"
+                f"judge {who!r}: engine {self.engines.choices[who].kind!r} is no model, or keeps "
+                "no answers: name one with a model that sees pictures"
             )
         if self.budget_usd is not None and not _has_price(engine):
             raise JudgeError(

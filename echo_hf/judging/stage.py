@@ -17,7 +17,7 @@ from echo_hf.engines.base import Message, Request, Text
 from echo_hf.errors import ConfigError
 from echo_hf.pipeline.answer_store import Record, request_keys
 from echo_hf.pipeline.answers import Answers, Failure, StoredAnswers
-from echo_hf.pipeline.stage import ModelStage, StageRows, keys_of
+from echo_hf.pipeline.stage import ModelStage, StageRows, keys_of, of_row
 from echo_hf.prompts import Prompt, filled_prompt
 from echo_hf.reasons import Unrated
 
@@ -49,7 +49,8 @@ class JudgingStage(ModelStage):
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """One call for each row whose pictures can be shown."""
         system = Message("system", (Text(self.prompt.text),))
-        return [self._asked(system, row) for row in self.input_rows(table)]
+        rows = zip(keys_of(table, self.inputs).to_pylist(), self.input_rows(table), strict=True)
+        return [of_row(key, self._asked(system, row)) for key, row in rows]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """A row of judgements for each input row."""

@@ -244,6 +244,11 @@ def _plain(value: Any) -> Any:
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
 
 
+def of_row(key: str, requests: Iterable[Request]) -> list[Request]:
+    """The requests about the row with this key, which are told its name and their number."""
+    return [dataclasses.replace(one, row=key, part=part) for part, one in enumerate(requests)]
+
+
 def keys_of(table: pa.Table, declared: Table) -> pa.Array:
     """The key of each row as one string, as `_parent` holds it."""
     columns = [table[name].combine_chunks().cast(pa.string()) for name in declared.key]

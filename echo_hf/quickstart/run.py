@@ -33,6 +33,7 @@ from echo_hf.report.report import report
 from echo_hf.report.summary import show_report
 
 UNRATED = {"unsupported": "no picture was drawn for the task"}
+ANSWERED = "no model was asked: a person wrote the answers down with the posts (answers.jsonl)"
 NEXT = """
 what to do next
   {why}
@@ -51,6 +52,7 @@ def show(console: Console, runs: Path) -> None:
         release = build(shipped_config(), runs=runs, watch=watch)
     watch.funnel()
     console.print()
+    console.print(ANSWERED, soft_wrap=True)
     folder = RunFolder(release.path.parent)
     for config in BENCHMARKS:
         loaded = load_dataset(str(release.path), config, split="test", cache_dir=str(folder.cache))

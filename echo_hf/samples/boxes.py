@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from PIL import Image, ImageOps
 
+from echo_hf.engines.base import abstains
 from echo_hf.engines.checkpoint import FAMILIES, family_of
 from echo_hf.engines.pixels import fitted
 from echo_hf.errors import PictureError
@@ -260,7 +261,6 @@ def _overlaps(boxes: Boxes) -> Iterator[Finding]:
 
 
 AUTO: Literal["auto"] = "auto"
-RULES = "rules"  # the engine that reads the file itself
 ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
 
 
@@ -287,7 +287,7 @@ def engine_frames(
     signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
 ) -> EngineFrames:
     """How the engine with this signature sends pictures and names places in them."""
-    if signature.get("kind") == RULES:
+    if abstains(signature):  # it is sent no picture: places are those of the file
         return EngineFrames(Convention.ABS_RESIZED)
     model = str(signature.get("model") or "")
     family = family or family_of(model)

@@ -18,7 +18,7 @@ from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.stage import ModelStage, StageRows
+from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Notice, Reject, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, context_of, sample_digest, sample_ids
@@ -226,7 +226,8 @@ class Extract(ModelStage):
         """One call for each part of each thread."""
         system = Message("system", (Text(self.prompt.text),))
         target = self.target.model_dump(mode="json")
-        return [self._requests_of(posts, system, target) for posts in table["posts"].to_pylist()]
+        rows = zip(table["root_url"].to_pylist(), table["posts"].to_pylist(), strict=True)
+        return [of_row(root, self._requests_of(posts, system, target)) for root, posts in rows]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """One row a sample; a thread stays in quarantine until all its parts are answered."""

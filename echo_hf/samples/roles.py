@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from echo_hf._infra.text import MARK
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
-from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.engines.base import ImageRef, Message, Request, Text, abstains
 from echo_hf.images.store import PictureStore
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.stage import ModelStage, StageRows
+from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Notice, Status
 from echo_hf.samples.blanks import completed, placeholders
@@ -58,7 +58,7 @@ class Assigned:
 
     prompt: str
     order: Sequence[str]
-    by_rules: bool = False
+    may_abstain: bool = False
     findings: list[Finding] = field(default_factory=list)
     _tasks: list[Task] = field(default_factory=list)
     _screenshots: set[str] = field(default_factory=set)
@@ -68,7 +68,7 @@ class Assigned:
         """Takes over the answer about one part of the sample."""
         for sample in answer.samples:
             self._tasks.append(self._task(sample, part))
-            if sample.may_show_minor or (sample.may_show_minor is None and not self.by_rules):
+            if sample.may_show_minor or (sample.may_show_minor is None and not self.may_abstain):
                 self._minors.update(_named(sample, part))
 
     @property
@@ -265,7 +265,10 @@ class Roles(ModelStage):
         """One call for each sample with pictures, or for each part of one with very many."""
         system = Message("system", (Text(self.prompt.text),))
         return [
-            [self._request(system, sample, part) for part in self._parts(sample)]
+            of_row(
+                sample["id"],
+                (self._request(system, sample, part) for part in self._parts(sample)),
+            )
             for sample in self.input_rows(table)
         ]
 
@@ -323,9 +326,8 @@ class Roles(ModelStage):
         answers: list[BaseModel | Failure],
         made_by: Mapping[str, Any],
     ) -> None:
-        by_rules = (made_by["engine"] or {}).get("kind") == "rules"
         digests = [one.sha256 for one in pictures_of(sample)]
-        assigned = Assigned(sample["prompt"], digests, by_rules=by_rules)
+        assigned = Assigned(sample["prompt"], digests, abstains(made_by["engine"]))
         for part, answer in zip(self._parts(sample), answers, strict=True):
             if isinstance(answer, RolesAnswer):
                 assigned.add(answer, part)

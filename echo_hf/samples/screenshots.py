@@ -330,6 +330,7 @@ class Screenshots(ModelStage):
             MOST_TOKENS,
             {**shown, "file": file, "target": self.target.model_dump(mode="json")},
             tuple(post["url"] for post in context),
+            row=sample["id"],
         )
 
 

@@ -71,7 +71,7 @@ def rewriting(task: Task, max_tokens: int) -> Request:
         Message("system", (Text(instructions()),)),
         Message("user", (Text(data), *task.inputs)),
     )
-    return Request(PROMPT, turns, Rewritten, max_tokens)
+    return Request(PROMPT, turns, Rewritten, max_tokens, row=task.sample_id)
 
 
 def written_by(engine: Engine, request: Request) -> Writing:

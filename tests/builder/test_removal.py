@@ -24,7 +24,7 @@ from echo_hf.errors import ReleaseError, RunError
 from echo_hf.hub.release import Release, is_complete, read_release
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.quickstart.truth import corpus
-from tests.rules_as_model import BOARD, RulesAsModel, bundled_posts, config_over
+from tests.recorded_as_model import BOARD, RecordedAsModel, bundled_posts, config_over
 
 CORPUS = corpus()
 FORGOTTEN = "https://x.com/hana_hikes/status/9900316480787844284"  # a lake turned into night
@@ -187,7 +187,7 @@ def test_answers_it_went_into_go_too(tmp_path: Path) -> None:
 
 def test_answers_and_the_release_before_go_with_it(tmp_path: Path) -> None:
     """What an update keeps beside the release, and a killed one left there, holds nothing of it."""
-    RulesAsModel().use()
+    RecordedAsModel().use()
     theirs = FORGOTTEN.replace("https://x.com/", BOARD)
     given = bundled_posts()
     (post,) = (one for one in given if one["url"] == theirs)
@@ -213,7 +213,7 @@ def test_the_release_before_is_searched_as_well(tmp_path: Path) -> None:
     given = bundled_posts()
     theirs = FORGOTTEN.replace("https://x.com/", BOARD)
     for some in (given, [one for one in given if one["url"] != theirs]):
-        config = config_over(tmp_path, some, "rules")
+        config = config_over(tmp_path, some, "recorded")
         update(config, runs=tmp_path / "runs")
     run = run_of(tmp_path)
     assert "previous" in parts_holding(run, NUMBER)

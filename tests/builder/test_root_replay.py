@@ -19,9 +19,9 @@ from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release
 from echo_hf.pipeline.answer_store import Store
 from tests.progress_for_tests import Heard
-from tests.rules_as_model import (
+from tests.recorded_as_model import (
     USAGE,
-    RulesAsModel,
+    RecordedAsModel,
     X,
     bundled_posts,
     config_over,
@@ -53,9 +53,9 @@ def config(tmp_path: Path) -> Path:
     return config_over(tmp_path, bundled_posts())
 
 
-def recorded(config: Path, engine: RulesAsModel | None = None) -> Release:
+def recorded(config: Path, engine: RecordedAsModel | None = None) -> Release:
     """A release that carries the answers of an engine, which nobody can make after that."""
-    (engine or RulesAsModel()).use()
+    (engine or RecordedAsModel()).use()
     release = build(config, runs=config.parent / "first", with_responses=True)
     no_engine()
     return release
@@ -78,7 +78,7 @@ def replayed(config: Path, release: Release, watch: Heard | None = None) -> Path
 
 def test_every_table_and_the_release_are_equal(config: Path) -> None:
     """Byte for byte, without the engine; nothing is called, and every answer is found."""
-    engine, notes = RulesAsModel(), Heard()
+    engine, notes = RecordedAsModel(), Heard()
     release = recorded(config, engine)
     run = replayed(config, release, notes)
 
@@ -102,12 +102,12 @@ def test_the_order_of_safety_and_feedback_makes_no_difference(
     with monkeypatch.context() as before:
         before.setattr(steps, "STAGES", guard_first)
         before.setattr(pipeline, "STAGES", guard_first)
-        RulesAsModel().use()
+        RecordedAsModel().use()
         old = build(config, runs=config.parent / "old", with_responses=True)
         build(config, runs=config.parent / "first")
-        same = RulesAsModel().use()  # is asked again what rules have no answer to, and no more
+        same = RecordedAsModel().use()  # is asked nothing
         build(config, runs=config.parent / "first")
-    other = RulesAsModel().use()
+    other = RecordedAsModel().use()
     new = build(config, runs=config.parent / "first", with_responses=True)
     assert _asked(other) == _asked(same)
     no_engine()
@@ -122,7 +122,7 @@ def test_the_order_of_safety_and_feedback_makes_no_difference(
         assert all(one.equal for one in found.configs.values())
 
 
-def _asked(engine: RulesAsModel) -> list[tuple[str, tuple[str, ...]]]:
+def _asked(engine: RecordedAsModel) -> list[tuple[str, tuple[str, ...]]]:
     return sorted((one.task, one.sources) for one in engine.asked)
 
 
@@ -133,7 +133,7 @@ def test_answers_that_could_not_be_used_fail_the_same_way(config: Path) -> None:
         roles=Completion('{"pictures": [', None, "length"),
         feedback=Completion("Hm.", None, "stop"),
     )
-    release = recorded(config, RulesAsModel(fails=fails))
+    release = recorded(config, RecordedAsModel(fails=fails))
     reasons = {
         name: {row["_reason"] for row in rows(release.path.parent, name, "quarantine")}
         for name in fails.failures
@@ -147,7 +147,7 @@ def test_answers_that_could_not_be_used_fail_the_same_way(config: Path) -> None:
 def test_of_an_error_its_kind_is_passed_on_and_not_its_words(config: Path) -> None:
     """What an engine says of an error may name its server: no byte of the release has it."""
     fails = FailsOnOne(feedback=Completion(None, PRIVATE, "error"))
-    release = recorded(config, RulesAsModel(fails=fails))
+    release = recorded(config, RecordedAsModel(fails=fails))
     first = rows(release.path.parent, "feedback", "quarantine")
     second = rows(replayed(config, release), "feedback", "quarantine")
 
@@ -161,7 +161,7 @@ def test_of_an_error_its_kind_is_passed_on_and_not_its_words(config: Path) -> No
 def test_replaying_twice_changes_nothing(config: Path) -> None:
     """The second time the store has all there is: tokens are not counted twice."""
     fails = FailsOnOne(roles=Completion('{"pictures": [', None, "length"))
-    release = recorded(config, RulesAsModel(fails=fails))
+    release = recorded(config, RecordedAsModel(fails=fails))
     run = replayed(config, release)
     first = tables(run)
     assert tables(replayed(config, release)) == first
@@ -186,9 +186,9 @@ def test_changed_instructions_are_named(config: Path) -> None:
     assert second["stages/collect/kept.parquet"] == first["stages/collect/kept.parquet"]
 
 
-def test_rules_are_run_anew(tmp_path: Path) -> None:
-    """A stage that rules answered is answered by the rules of this version, which need no store."""
-    config = config_over(tmp_path, bundled_posts(), "rules")
+def test_an_engine_without_a_model_answers_anew(tmp_path: Path) -> None:
+    """Its answers stand in no release: the config's file of them is read again."""
+    config = config_over(tmp_path, bundled_posts(), "recorded")
     release = build(config, runs=tmp_path / "first", with_responses=True)
     notes = Heard()
     run = replayed(config, release, notes)
@@ -197,14 +197,14 @@ def test_rules_are_run_anew(tmp_path: Path) -> None:
     assert notes.remarks == []
 
 
-def test_other_rules_than_recorded_are_named(tmp_path: Path) -> None:
+def test_another_file_than_was_answered_from_is_named(tmp_path: Path) -> None:
     """Their results may differ, and a line for each stage says so."""
-    config = config_over(tmp_path, bundled_posts(), "rules")
+    config = config_over(tmp_path, bundled_posts(), "recorded")
     release = build(config, runs=tmp_path / "first", with_responses=True)
     source = release.manifest.provenance["roles"].engine
     assert source is not None
     manifest = release.path / MANIFEST
-    other = manifest.read_text("utf-8").replace(str(source["source"]), "0" * 64)
+    other = manifest.read_text("utf-8").replace(str(source["sha256"]), "0" * 64)
     manifest.write_text(other, "utf-8")
     # The digests of that version's stages were others, too.
     digest = release.manifest.provenance["roles"].digest
@@ -212,7 +212,7 @@ def test_other_rules_than_recorded_are_named(tmp_path: Path) -> None:
     notes = Heard()
     replayed(config, release, notes)
     assert notes.remarks == [
-        "roles: recorded with other rules than those of this version; its rows may differ"
+        "roles: recorded with other rules or answers than those here; its rows may differ"
     ]
 
 
@@ -264,7 +264,7 @@ def test_answers_about_posts_of_x_are_not_carried(tmp_path: Path) -> None:
     """They are counted; without them their rows wait, and those of other platforms are there."""
     config = config_over(tmp_path, bundled_posts(X))
     notes = Heard()
-    RulesAsModel().use()
+    RecordedAsModel().use()
     release = build(config, runs=tmp_path / "first", with_responses=True, watch=notes)
     no_engine()
     carried = pq.read_table(release.path.parent / "responses.parquet").to_pylist()
@@ -293,7 +293,7 @@ def test_with_a_right_to_them_answers_about_x_are_carried(tmp_path: Path) -> Non
 
 def test_a_release_without_answers_is_refused(tmp_path: Path) -> None:
     """One line says what it carries; what was built before from it stays."""
-    config = config_over(tmp_path, bundled_posts(), "rules")
+    config = config_over(tmp_path, bundled_posts(), "recorded")
     release = build(config, runs=tmp_path / "first")
     with pytest.raises(ReleaseError, match="carries no responses, only 'analysis'") as raised:
         replayed(config, release)

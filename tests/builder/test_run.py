@@ -31,7 +31,7 @@ from echo_hf.hub.release import read_release, verify_release
 from echo_hf.tables import OUTPUTS, Table
 from tests.engines.openai.loopback_server import Answer, closed_port, running
 from tests.progress_for_tests import Heard
-from tests.rules_as_model import KIND, RulesAsModel, bundled_posts, config_over
+from tests.recorded_as_model import KIND, RecordedAsModel, bundled_posts, config_over
 
 HERE = Path(__file__).resolve().parents[1]
 
@@ -288,7 +288,7 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, requests_before: in
     The first answer cannot be read: it is asked for again, by whichever process comes to it.
     """
     config = tmp_path / "config.yaml"
-    text = shipped_config().read_text().replace("kind: rules", "kind: slow")
+    text = shipped_config().read_text().replace("kind: recorded", "kind: slow")
     config.write_text(text, "utf-8")
     logs = {name: tmp_path / f"{name}.log" for name in ("first", "second", "whole")}
 
@@ -425,7 +425,7 @@ def test_an_engine_that_only_fails_is_quoted(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_told_before_a_post_is_read(tmp_path: Path) -> None:
     """And not where stored answers are enough."""
-    engine = RulesAsModel().use()
+    engine = RecordedAsModel().use()
     config, runs = config_over(tmp_path, bundled_posts()), tmp_path / "runs"
     absent = register(KIND, extra="vllm", packages=("nobody_has_this",))
     absent(lambda **_: engine)
@@ -457,7 +457,7 @@ def test_a_cut_cache_file_is_computed_again(tmp_path: Path, stage: str, size: in
 def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
     """When a model answers the same requests otherwise, no later stage keeps its old result."""
     config = tmp_path / "config.yaml"
-    config.write_text(shipped_config().read_text().replace("kind: rules", "kind: slow"), "utf-8")
+    config.write_text(shipped_config().read_text().replace("kind: recorded", "kind: slow"), "utf-8")
     runs, log = tmp_path / "runs", tmp_path / "log"
     assert slow_build(config, runs, log, 0).wait() == 0
     run = runs / "quickstart"
@@ -501,7 +501,7 @@ def test_each_file_says_for_itself_what_found_its_posts(tmp_path: Path) -> None:
 
 def test_a_first_run_says_what_it_will_ask(tmp_path: Path) -> None:
     """The plan of each stage is told before its calls, also where nothing was ever answered."""
-    engine = RulesAsModel().use()
+    engine = RecordedAsModel().use()
 
     heard = Heard()
     build(config_over(tmp_path, bundled_posts()), runs=tmp_path / "runs", watch=heard)
@@ -512,7 +512,7 @@ def test_a_first_run_says_what_it_will_ask(tmp_path: Path) -> None:
 def test_of_what_failed_the_release_tells_kinds_and_keys(tmp_path: Path) -> None:
     """Those that stand in quarantine, stage by stage; a word of them is in no file of it."""
     refused = Completion("I would rather not.", None, "refusal")
-    RulesAsModel(fails=lambda one: refused if one.task == "roles" else None).use()
+    RecordedAsModel(fails=lambda one: refused if one.task == "roles" else None).use()
     release = build(config_over(tmp_path, bundled_posts()), runs=tmp_path)
     told = json.loads((release.path / "stats.json").read_text("utf-8"))["failed"]
 

@@ -12,9 +12,8 @@ from echo_hf.builder.build import build
 from echo_hf.builder.update import ASIDE, Updated, update
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.release import Release, read_release, verify_release
-from tests.rules_as_model import BOARD, Post, RulesAsModel, bundled_posts, config_over, tables
+from tests.recorded_as_model import BOARD, Post, RecordedAsModel, bundled_posts, config_over, tables
 
-ABSTAINED = ("json_imp_7/", "term_trick/")  # rules answer nothing to them, each time anew
 REPLY = {
     "url": f"{BOARD}wren_writes/status/9900316480399999999",
     "author": "wren_writes",
@@ -23,14 +22,9 @@ REPLY = {
 }
 
 
-def answered_posts() -> list[Post]:
-    """The bundled posts that rules have an answer to."""
-    return [post for post in bundled_posts() if not any(name in post["url"] for name in ABSTAINED)]
-
-
-def updated(folder: Path, posts: list[Post], **more: Any) -> tuple[Updated, RulesAsModel]:
+def updated(folder: Path, posts: list[Post], **more: Any) -> tuple[Updated, RecordedAsModel]:
     """What an update over these posts came to, and the engine that was asked."""
-    engine = RulesAsModel().use()
+    engine = RecordedAsModel().use()
     config = config_over(folder, posts, **more)
     return update(config, runs=folder / "runs"), engine
 
@@ -51,7 +45,7 @@ def thread(posts: list[Post], root: str) -> set[str]:
 
 def test_the_first_update_has_nothing_to_compare_with(tmp_path: Path) -> None:
     """It is a build: everything is asked, and there was no release before."""
-    done, engine = updated(tmp_path, answered_posts())
+    done, engine = updated(tmp_path, bundled_posts())
     assert (done.previous, done.changed, done.reused) == (None, True, 0)
     assert done.asked == len(engine.asked) > 100
     verify_release(done.release.path)
@@ -59,10 +53,10 @@ def test_the_first_update_has_nothing_to_compare_with(tmp_path: Path) -> None:
 
 def test_without_changes_nothing_is_asked_or_written(tmp_path: Path) -> None:
     """No call, no file with other bytes, no release before."""
-    updated(tmp_path, answered_posts())
+    updated(tmp_path, bundled_posts())
     run = tmp_path / "runs" / "quickstart"
     before = tables(run)
-    done, engine = updated(tmp_path, answered_posts())
+    done, engine = updated(tmp_path, bundled_posts())
     assert (done.previous, done.changed, done.asked, engine.asked) == (None, False, 0, [])
     assert tables(run) == before
     assert not (run / "previous").exists()
@@ -71,7 +65,7 @@ def test_without_changes_nothing_is_asked_or_written(tmp_path: Path) -> None:
 
 def test_a_new_post_costs_its_thread_alone(tmp_path: Path) -> None:
     """Nobody is asked about any other thread, and samples of those are equal, ids and all."""
-    posts = answered_posts()
+    posts = bundled_posts()
     first, _ = updated(tmp_path, posts)
     before = samples(first.release)
     root = next(p["url"] for p in posts if len(thread(posts, p["url"])) > 2 and _of(before, p))
@@ -91,7 +85,7 @@ def test_a_new_post_costs_its_thread_alone(tmp_path: Path) -> None:
 
 def test_the_release_before_is_kept_whole(tmp_path: Path) -> None:
     """`previous` holds every byte of it, and the next change takes its place."""
-    posts = answered_posts()
+    posts = bundled_posts()
     first, _ = updated(tmp_path, posts)
     run = tmp_path / "runs" / "quickstart"
     ids, whole = [set(samples(first.release))], [_bytes(first.release.path)]
@@ -111,7 +105,7 @@ def test_the_release_before_is_kept_whole(tmp_path: Path) -> None:
 
 def test_a_removed_post_leaves(tmp_path: Path) -> None:
     """Its samples go; the others stay as they are, and nobody is asked about their threads."""
-    posts = answered_posts()
+    posts = bundled_posts()
     first, _ = updated(tmp_path, posts)
     before = samples(first.release)
     roots = (post for post in posts if post["url"].startswith(BOARD) and "parent_url" not in post)
@@ -127,7 +121,7 @@ def test_a_removed_post_leaves(tmp_path: Path) -> None:
 
 def test_a_refused_update_leaves_both_releases(tmp_path: Path) -> None:
     """Posts that give no sample are a mistake: the release and the one before stay."""
-    posts = answered_posts()
+    posts = bundled_posts()
     updated(tmp_path, posts)
     done, _ = updated(tmp_path, posts[:-20])
     run = tmp_path / "runs" / "quickstart"
@@ -140,7 +134,7 @@ def test_a_refused_update_leaves_both_releases(tmp_path: Path) -> None:
 
 def test_after_a_kill_the_release_before_is_still_known(tmp_path: Path) -> None:
     """One that was killed between writing the release and keeping the one before is made up for."""
-    posts = answered_posts()
+    posts = bundled_posts()
     first, _ = updated(tmp_path, posts)
     run = tmp_path / "runs" / "quickstart"
     whole = _bytes(first.release.path)
@@ -153,8 +147,8 @@ def test_after_a_kill_the_release_before_is_still_known(tmp_path: Path) -> None:
 
 def test_answers_are_carried_only_while_they_are_asked_for(tmp_path: Path) -> None:
     """A build without the option takes them out of the run and the release again."""
-    RulesAsModel().use()
-    config = config_over(tmp_path, answered_posts())
+    RecordedAsModel().use()
+    config = config_over(tmp_path, bundled_posts())
     first = update(config, runs=tmp_path / "runs", with_responses=True)
     assert first.release.manifest.configs["responses"].rows > 100
     second = update(config, runs=tmp_path / "runs")

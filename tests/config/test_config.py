@@ -86,7 +86,6 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"rubrics": []}, "rubrics"),
     ({"repeats": 0}, "repeats is 0"),
     ({"pictures": "tiny"}, "'tiny'"),
-    ({"engine": {"kind": "rules"}}, "plain rules never judge"),
     ({"engine": {"kind": "openai", "api_key": "sk-123"}}, "'api_key'.*environment variable"),
     ({"status": "substitute"}, "stands_for and a note"),
     ({"stands_for": "GPT-4o"}, "status is 'current'"),

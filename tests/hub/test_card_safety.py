@@ -28,7 +28,7 @@ def test_a_build_without_a_guard_says_so(facts: ReleaseFacts) -> None:
 def test_plain_rules_are_no_guard(facts: ReleaseFacts) -> None:
     """What rules left open is called unscreened, and no recall of a model is quoted."""
     said = safety_text(guarded(facts, {"kind": "rules"}))
-    assert said.startswith("**Plain rules stood in for a safety model.**")
+    assert said.startswith("**Plain rules or recorded answers stood in for a safety model.**")
     assert "Recall" not in said
 
 

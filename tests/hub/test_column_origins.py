@@ -22,11 +22,15 @@ def test_every_column_of_the_samples_has_an_origin() -> None:
     ("column", "stages", "said"),
     [
         ("task", {"feedback": MODEL}, "a model, in `feedback`"),
-        ("task", {"feedback": RULES}, "plain rules in place of a model, in `feedback`"),
+        (
+            "task",
+            {"feedback": RULES},
+            "plain rules or recorded answers in place of a model, in `feedback`",
+        ),
         (
             "prompt",
             {"extract": MODEL, "roles": RULES},
-            "a model, or plain rules in its place, in `extract` and `roles`",
+            "a model, or plain rules or recorded answers in its place, in `extract` and `roles`",
         ),
         ("safety", {"feedback": MODEL}, "nobody: no `safety` in this build"),
         ("review", {}, "nobody: no `roles` or `privacy` in this build"),

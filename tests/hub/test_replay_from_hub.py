@@ -11,7 +11,7 @@ import pytest
 from echo_hf.builder.build import build
 from echo_hf.hub.publish import publish
 from tests.local_hub import STRANGER, LocalHub
-from tests.rules_as_model import RulesAsModel, bundled_posts, config_over, tables
+from tests.recorded_as_model import RecordedAsModel, bundled_posts, config_over, tables
 
 REPO = "mira/echo"
 
@@ -19,7 +19,7 @@ REPO = "mira/echo"
 @pytest.fixture
 def config(tmp_path: Path, hub: LocalHub) -> Path:
     """A config whose release is on the Hub with its answers as `v1`, and without them as `v2`."""
-    RulesAsModel().use()
+    RecordedAsModel().use()
     config = config_over(tmp_path, bundled_posts())
     for tag, carries in (("v1", True), ("v2", False)):
         release = build(config, runs=tmp_path / tag, with_responses=carries)

@@ -468,10 +468,13 @@ def test_the_published_protocol_reads_one_scale(folder: Path, wrong: dict[str, A
     judged(folder, dry_run=True)
 
 
-def test_an_engine_without_memory_never_judges(folder: Path) -> None:
-    """Its answers could not be looked at again."""
+def test_what_is_no_model_never_judges(folder: Path) -> None:
+    """Neither does an engine without memory: its answers could not be looked at again."""
     ScriptedJudge(stored=False).use()
-    with pytest.raises(JudgeError, match="keeps no answers"):
+    with pytest.raises(JudgeError, match="is no model, or keeps no answers"):
+        judged(folder)
+    config_of(folder, [judge_of(engine={"kind": "rules"})])
+    with pytest.raises(JudgeError, match="engine 'rules' is no model"):
         judged(folder)
 
 

@@ -104,7 +104,7 @@ def test_an_object_of_another_shape_is_off_schema(text: str, place: str) -> None
         (
             Completion(None, "needs_model", "error"),
             Failed.NEEDS_MODEL,
-            "plain rules cannot decide this; run it with a model",
+            "an engine without a model has no answer; run it with one",
         ),
         (
             Completion(None, "not_answered", "error"),

@@ -361,20 +361,6 @@ def test_a_sample_is_drawn_once_its_screenshot_is_cut(shot: tuple[PictureStore, 
     }
 
 
-def test_plain_rules_give_boxes_and_no_words(tmp_path: Path) -> None:
-    """A picture on plain ground is found and cut; what was typed takes a model to read."""
-    pixels = PIXELS.copy() * 0 + 250
-    pixels[320:720, 20:380] = PIXELS[320:720, 20:380]
-    store, (screenshot,) = store_with(tmp_path, png(pixels))
-    stage, rules = Screenshots(TARGET, store), make_engine("rules")
-    result = run_stage(stage, dataset(shot_sample(screenshot)), engine=rules)
-    (row,) = result.dataset.to_list()
-
-    assert (row["output_bboxs"], row["input_bboxs"]) == ([[*OUTPUT_PIXELS]], [])
-    assert (row["prompt"], row["prompt_modified"]) == ("a fox", False)
-    assert result.stats.noted == {"prompt_not_read": 1}
-
-
 def test_plain_rules_abstain_where_they_find_nothing(tmp_path: Path) -> None:
     """The sample waits for a run with a model, and stays for analysis."""
     store, (screenshot,) = store_with(tmp_path, png(PIXELS * 0 + 250))

@@ -198,11 +198,9 @@ def test_real_cases_end_as_posts(
     assert {one["sha256"] for post in posts for one in post["pictures"]} == digests
 
 
-@pytest.mark.parametrize(("language", "end", "floor"), [("en", "_en", 100), ("original", "", 99)])
-def test_real_cases_end_as_samples(
-    language: str, end: str, floor: int, real: Path, tmp_path: Path
-) -> None:
-    """Plain rules find nearly every prompt, to the letter: so many of a hundred, and not fewer.
+@pytest.mark.parametrize(("language", "end"), [("en", "_en"), ("original", "")])
+def test_real_cases_end_as_samples(language: str, end: str, real: Path, tmp_path: Path) -> None:
+    """Plain rules find prompts to the letter; five posts with an image are left to a model.
 
     Templates that nobody filled in are for analysis; all others are in the benchmark.
     """
@@ -226,9 +224,7 @@ def test_real_cases_end_as_samples(
         for case, post in zip(cases, posts, strict=True)
     ]
 
-    assert len(release.datasets["analysis"]) == len(cases)
-    assert sum(one in prompts("analysis") for one in wanted) >= floor
-    drawn = prompts("text_to_image", "image_to_image")
-    assert drawn <= drawable
-    assert len(drawable - drawn) <= len(cases) - floor
-    assert len(drawn) > len(cases) / 2
+    assert prompts("analysis") <= set(wanted)
+    assert len(prompts("analysis")) == len(release.datasets["analysis"]) >= 93
+    assert prompts("text_to_image", "image_to_image") == drawable
+    assert len(drawable) > len(cases) / 2

@@ -35,6 +35,7 @@ from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, engine_names
+from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import ConfigError, GoldError, StageError, unknown
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import plan
@@ -305,6 +306,11 @@ def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> N
     # Made, not loaded: options that it does not take are told before posts are read.
     for name in stages:
         engine = config.stages.engine_of(name)
+        if engine is not None and config.engines[engine].kind == RECORDED:
+            raise ConfigError(
+                f"engine {RECORDED!r} of stage {name!r} repeats what somebody wrote down, which "
+                "tells of no engine: name one with --engine"
+            )
         if engine is not None:
             engines.use(engine)
 

@@ -15,8 +15,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
 from echo_hf.engines.base import make_engine
-from echo_hf.engines.rules.verdicts import LONGEST, Wish, task_of
-from echo_hf.engines.rules.words import fold, without_addresses
+from echo_hf.engines.rules import task_of
 from echo_hf.judging.run_tables import read_run
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
@@ -67,7 +66,11 @@ def _count(
         samples=number,
         share=number / samples,
         in_references={name: counts[task] for name, counts in known.items()},
-        absent_from=tuple(name for name, counts in known.items() if counts and not counts[task]),
+        absent_from=tuple(
+            name
+            for name, counts in known.items()
+            if counts and not (counts[task] or counts[UNKNOWN])
+        ),
     )
 
 
@@ -76,7 +79,8 @@ def _definition(engine: Mapping[str, Any] | None) -> dict[str, Any]:
         "task": "of samples: as the stage `feedback` named it, by the engine in the manifest; null "
         "is unknown",
         "references": "of their prompts: by the question of the stage `feedback` to the engine, "
-        "else by the plain rules; given the pictures that each comes with (`inputs`)",
+        "else by the plain rules, to which many are unknown; given the pictures that each comes "
+        "with (`inputs`)",
         "engine": dict(engine) if engine else None,
         "rates": "win rate under the run's protocol among the rated samples of the task",
     }
@@ -154,16 +158,10 @@ def _rate(split: str, task: str, samples: int, found: WinRate) -> TaskRate:
     )
 
 
-def task_by_rules(prompt: str, inputs: int) -> str:
-    """The kind of a task by the rules that the `rules` engine uses in `feedback`."""
-    text = without_addresses(prompt)
-    return task_of(Wish(fold(text)[:LONGEST], text[:LONGEST], inputs))
-
-
 def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> list[Counter[str]]:
-    """Counts the tasks of reference sets."""
+    """Counts the tasks of reference sets, as the `rules` engine tells them in `feedback`."""
     return [
-        Counter(task_by_rules(prompt, pictures) for prompt in one.prompts)
+        Counter(task_of(prompt, pictures) or UNKNOWN for prompt in one.prompts)
         for one, pictures in zip(references, inputs, strict=True)
     ]
 

@@ -20,7 +20,7 @@ from echo_hf.engines.moderation import ModerationEngine, ModerationOptions
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.engines.vllm import VllmEngine
 from echo_hf.engines.vllm_model import VllmOptions
-from tests.rules_as_model import RulesAsModel
+from tests.recorded_as_model import RecordedAsModel
 from tests.stages_for_tests import ROOT
 
 GUIDE = (ROOT / "docs" / "engines.md").read_text("utf-8")
@@ -57,7 +57,7 @@ def test_whole_configs_are_understood(example: dict[str, Any]) -> None:
 
 
 @dataclasses.dataclass
-class Loaded(RulesAsModel):
+class Loaded(RecordedAsModel):
     """Rules that are loaded, as a model is, by the first request after they are made."""
 
     loads: list[str] = dataclasses.field(default_factory=list)

@@ -5,57 +5,43 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Reference
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.analysis.prompts import prompt_set
 from echo_hf.report.analysis.references import read_reference
-from echo_hf.report.analysis.tasks import asked_tasks, reference_tasks, task_by_rules, tasks
+from echo_hf.report.analysis.tasks import asked_tasks, reference_tasks, tasks
 from tests.report.analysis.samples_for_analysis import sample
 
 
 def test_tasks_are_counted_and_those_that_references_lack_named() -> None:
-    """A task is absent from a set that has prompts and none of it; an empty set lacks nothing."""
+    """A task is absent from a set of which all prompts are known, none is of it, and some are."""
     samples = [
         sample("a", task="edit"),
         sample("b", task="edit", kind="probe"),
         sample("c", task="composition"),
         sample("d", task=None, kind=None),
     ]
-    references = {"edits": Counter(edit=9), "words": Counter(text_to_image=3), "none": Counter()}
+    references = {
+        "edits": Counter(edit=9),
+        "words": Counter(text_to_image=3),
+        "unclear": Counter(text_to_image=2, unknown=1),
+        "none": Counter(),
+    }
     found = tasks(samples, references).found
     assert found is not None
     by_task = {one.task: one for one in found.counts}
     assert (by_task["edit"].samples, by_task["edit"].share) == (2, 0.5)
-    assert by_task["edit"].in_references == {"edits": 9, "words": 0, "none": 0}
+    assert by_task["edit"].in_references == {"edits": 9, "words": 0, "unclear": 0, "none": 0}
     assert by_task["edit"].absent_from == ("words",)
     assert by_task["composition"].absent_from == ("edits", "words")
     assert by_task["unknown"].absent_from == ()
     assert found.kinds == {"probe": 1, "task": 2, "unknown": 1}
 
 
-@pytest.mark.parametrize(
-    ("prompt", "inputs", "task"),
-    [
-        ("a photo of a bench", 0, "text_to_image"),
-        ("a sign that says 'HELLO WORLD'", 0, "text_rendering"),
-        ("make the frisbee a ball", 1, "edit"),
-        ("turn this photo into a watercolor painting", 1, "style_transfer"),
-        ("put the person of the first picture into the second picture", 2, "composition"),
-        ("restore this old damaged photo", 1, "restoration"),
-        ("turn this sketch into a realistic photo", 1, "sketch_to_image"),
-    ],
-)
-def test_what_a_reader_would_call_a_prompt(prompt: str, inputs: int, task: str) -> None:
-    """Plain prompts of each kind, as a person names them."""
-    assert task_by_rules(prompt, inputs) == task
-
-
 def test_sets_are_what_their_authors_made_them_for(test_data: Path) -> None:
-    """GenEval is text to image throughout; MagicBrush hardly anything but edits."""
+    """GenEval is text to image, MagicBrush hardly anything but edits, as far as it is clear."""
     folder = test_data / "prompts"
     references = [
         Reference(name="GenEval", path=folder / "geneval/generation_prompts.txt"),
@@ -68,8 +54,11 @@ def test_sets_are_what_their_authors_made_them_for(test_data: Path) -> None:
     ]
     sets = [read_reference(one) for one in references]
     geneval, magicbrush = reference_tasks(sets, [one.inputs for one in references])
-    assert geneval == {"text_to_image": 553}
-    assert magicbrush["edit"] > 0.9 * magicbrush.total()
+    assert set(geneval) == {"text_to_image", "unknown"}
+    assert geneval["text_to_image"] > 0.9 * geneval.total()
+    known = magicbrush.total() - magicbrush["unknown"]
+    assert known > 0.5 * magicbrush.total()
+    assert magicbrush["edit"] > 0.97 * known
 
 
 def test_an_engine_is_asked_once_about_each_prompt(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Builds of the bundled posts with an engine that stands for a model: plain rules, answers kept."""
+"""Builds of the bundled posts with an engine that stands for a model and gives their answers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import pyarrow.parquet as pq
 import yaml
 
+from echo_hf.collect.urls import canonical_url
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, Engine, Request, Usage, make_engine, register
 from echo_hf.quickstart.truth import corpus
+from echo_hf.samples.sample import sample_id
 
 KIND = "counted"
 X, BOARD = "https://x.com/", "https://board.example/"
 USAGE = Usage(70, 11, 40)
-SAFE = Completion('{"hazards": []}')  # rules have nothing to say on hazards
+PICTURES = corpus() / "pictures"
 Post = dict[str, Any]
 Row = dict[str, Any]
 Fails = Callable[[Request], Completion | None]
@@ -30,13 +34,37 @@ def _never(asked: Request) -> None:
     del asked
 
 
+@cache
+def answers() -> str:
+    """The answers that come with the bundled posts, about posts from another place as well."""
+    urls = {
+        url for post in bundled_posts(X) for url in (post["url"], post.get("parent_url")) if url
+    }
+    moved = {canonical_url(url): canonical_url(url.replace(X, BOARD)) for url in urls}
+    ids = {sample_id(old): sample_id(new) for old, new in moved.items()}
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in PICTURES.iterdir()]
+    ids |= {sample_id(a, one): sample_id(b, one) for a, b in ids.items() for one in digests}
+    lines = (corpus() / "answers.jsonl").read_text("utf-8").splitlines()
+    given = [json.loads(line) for line in lines]
+    given += [{**one, "row": (moved | ids)[one["row"]]} for one in given]
+    return "\n".join({(one["stage"], one["row"]): json.dumps(one) for one in given}.values())
+
+
+def recorded() -> Engine:
+    """The engine that gives these answers."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.jsonl"
+        path.write_text(answers(), "utf-8")
+        return make_engine("recorded", path=path)
+
+
 @dataclass
-class RulesAsModel:
-    """Answers like the rules do, but as a model whose answers are kept, and counts its calls.
+class RecordedAsModel:
+    """Gives the recorded answers, but as a model whose answers are kept, and counts its calls.
 
     Attributes:
         model: Part of the signature.
-        fails: What comes in place of the rules' answer to a request, null for none.
+        fails: What comes in place of the answer to a request, null for none.
         asked: Every request.
     """
 
@@ -46,7 +74,7 @@ class RulesAsModel:
     stored = True
 
     def __post_init__(self) -> None:
-        self.rules: Engine = make_engine("rules")
+        self.recorded = recorded()
 
     def signature(self) -> Mapping[str, Any]:
         """With numbers and lists, as those of real engines."""
@@ -57,8 +85,8 @@ class RulesAsModel:
         """One answer after the other."""
         for number, request in enumerate(requests):
             self.asked.append(request)
-            ((_, given),) = self.rules.stream([request])
-            found = self.fails(request) or _as_model(request, given)
+            ((_, given),) = self.recorded.stream([request])
+            found = self.fails(request) or given
             yield number, Completion(found.text, found.error, found.finish_reason, USAGE, 0.001)
 
     def use(self) -> Self:
@@ -75,18 +103,6 @@ class RulesAsModel:
 
     def __exit__(self, *_: object) -> None:
         pass
-
-
-def _as_model(request: Request, given: Completion) -> Completion:
-    """What rules say, and what they leave to models to say."""
-    if request.task == "safety":
-        return SAFE
-    if request.task != "roles" or given.text is None:
-        return given
-    answer = json.loads(given.text)
-    for sample in answer["samples"]:
-        sample["may_show_minor"] = False
-    return Completion(json.dumps(answer))
 
 
 def no_engine() -> None:
@@ -107,12 +123,14 @@ def bundled_posts(place: str = BOARD) -> list[Post]:
 def config_over(folder: Path, posts: Iterable[Post], kind: str = KIND, **more: Any) -> Path:
     """A config over these posts, with their pictures, whose engine is of this kind."""
     if not (folder / "pictures").exists():
-        shutil.copytree(corpus() / "pictures", folder / "pictures")
+        shutil.copytree(PICTURES, folder / "pictures")
     lines = [json.dumps(post, ensure_ascii=False) for post in posts]
     (folder / "posts.jsonl").write_text("\n".join(lines), "utf-8")
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
     config["posts"] = [{"source": "jsonl", "path": "posts.jsonl"}]
-    config["engines"] = {"text": {"kind": kind, "model": "one"} if kind == KIND else {"kind": kind}}
+    (folder / "answers.jsonl").write_text(answers(), "utf-8")
+    given = {"model": "one"} if kind == KIND else {"path": "answers.jsonl"}
+    config["engines"] = {"text": {"kind": kind, **given}}
     (folder / "config.yaml").write_text(yaml.safe_dump({**config, **more}), "utf-8")
     return folder / "config.yaml"
 

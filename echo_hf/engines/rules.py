@@ -1,0 +1,533 @@
+"""No model: takes what posts mark in so many words, and abstains from the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from PIL import ImageOps
+from pydantic import ValidationError
+
+from echo_hf.engines.base import ABSTAINED, Completion, Request, register
+from echo_hf.errors import EngineError
+from echo_hf.images.decode import BadPictureError, open_picture
+
+Inputs = Mapping[str, Any]
+Answer = dict[str, Any]
+WORDS = Path(__file__).with_suffix(".yaml")
+APOSTROPHES = str.maketrans("’ʼ`´", "''''")
+
+
+@register("rules", "no model: takes what is marked, and leaves the rest to a model")
+class RulesEngine:
+    """Answers requests by what their fields mark; needs no model and no network."""
+
+    stored = False
+    abstains = True
+
+    def __init__(self, **options: Any) -> None:
+        """Takes none; a config's options arrive here."""
+        if options:
+            # Their values may be secret.
+            given = sorted(options)
+            raise EngineError(f"engine 'rules' takes no options, got {given!r}: remove them")
+
+    def signature(self) -> dict[str, Any]:
+        """The kind, and a digest of the rules and their words."""
+        return {"kind": "rules", "source": _source()}
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        """Yields (number of the request, completion) in order."""
+        for number, request in enumerate(requests):
+            yield number, answered(request)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Does nothing: there is nothing to free."""
+
+
+def answered(request: Request) -> Completion:
+    """The rules' answer to one request, of the shape that it declares."""
+    rule = RULES.get(request.task)
+    answer = rule(request.inputs) if rule else None
+    if answer is None:
+        return ABSTAINED
+    text = json.dumps(answer, ensure_ascii=False)
+    try:
+        if request.answer:
+            request.answer.model_validate_json(text)
+    except ValidationError:
+        return ABSTAINED
+    return Completion(text)
+
+
+@cache
+def _source() -> str:
+    return hashlib.sha256(Path(__file__).read_bytes() + WORDS.read_bytes()).hexdigest()
+
+
+@cache
+def _words() -> Mapping[str, Any]:
+    words: Mapping[str, Any] = yaml.safe_load(WORDS.read_text("utf-8"))
+    return words
+
+
+# What goes on a word of a script that sets spaces between words.
+LETTER = r"[^\W\u2e80-\U0010ffff]"
+
+
+def _one_of(phrases: Iterable[str]) -> str:
+    """A regular expression for any of some phrases, as whole words where spaces part words."""
+    return "|".join(
+        (rf"(?<!{LETTER})" if re.match(LETTER, one) else "")
+        + re.escape(one)
+        + (rf"(?!{LETTER})" if re.match(LETTER, one[-1]) else "")
+        for one in sorted(phrases, key=len, reverse=True)
+    )
+
+
+@cache
+def _pattern(*path: str) -> re.Pattern[str]:
+    phrases: Any = _words()
+    for name in path:
+        phrases = phrases[name]
+    return re.compile(_one_of(map(str, phrases)), re.IGNORECASE)
+
+
+def _says(text: str, *path: str) -> bool:
+    return _pattern(*path).search(text.translate(APOSTROPHES)) is not None
+
+
+def _names(text: str, names: Iterable[str]) -> bool:
+    pattern = _one_of(name for name in names if name)
+    return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def _orders_readers(text: str) -> bool:
+    return bool(OF_REQUESTS.search(text)) or _says(text, "orders_readers")
+
+
+# Marks and keys of our own requests and answers, which nobody needs in a prompt.
+OF_REQUESTS = re.compile(r"</?(?:post|thread|sample)\b|\"(?:score|samples|verdict)\"\s{0,4}:")
+
+
+# --- prompts ---
+
+FENCE = re.compile(r"```[\w+-]{0,20}[ \t]*\n?(.*?)\s*```", re.DOTALL)
+QUOTES = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"', "‘": "’"}
+DECORATION = re.compile(r"(?:\s|\*\*|__|[👇⬇🔽↓➡→\ufe0f]|>\s)+")
+WORD = re.compile(r"\S+")
+# What ends a post: hashtags (a color is none), handles, links, pointing hands.
+ADDED = re.compile(
+    r"#(?![0-9a-fA-F]{3,8}\b)\w\S*|[@＠]\w\S*|(?:https?://|www\.|pic\.twitter)\S+|[👇⬇🔽↓🧵\ufe0f]+|\*\*"
+)
+ADDRESSEES = re.compile(r"\s*(?:[@＠][\w.-]+(?:@[\w.-]+)?\s+)+")
+LONGEST_LEAD = 80
+LONGEST_REMARK, MOST_REMARKS = 100, 3
+UNFINISHED = re.compile(r"(?:[,;:，；：、—–-]|…|\.\.\.)\Z")
+PART = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
+
+
+@cache
+def _label() -> re.Pattern[str]:
+    words = _words()["label"]
+    word, after = _one_of(words["word"]), _one_of(words["after"])
+    return re.compile(
+        rf"(?:{word})(?P<number>\s?#?\d{{1,2}})?"
+        rf"(?:\s?[(（][^()（）\n]{{1,40}}[)）]|\s?(?:{after})){{0,3}}"
+        r"[*_ \t]{0,9}(?:[:：]|[👇⬇🔽↓\ufe0f \t*]{0,9}\n)",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _lead() -> re.Pattern[str]:
+    """What may stand before a label: the start of a line or sentence, marks, "my full"."""
+    before = _one_of(_words()["label"]["before"])
+    mark = r"[@＠]\S+\s|\d{1,2}/\d{1,2}|\d{1,2}[.)、]|[^\w\n\"“「『'@＠]"
+    start = r"(?:^|[.!?。！？]\s)"
+    return re.compile(rf"{start}(?:{mark})*?(?:(?:{before})[ \t]?){{0,4}}\Z", re.IGNORECASE)
+
+
+def _labels(text: str) -> Iterator[re.Match[str]]:
+    text = text.translate(APOSTROPHES)
+    for label in _label().finditer(text):
+        first = max(text.rfind("\n", 0, label.start()) + 1, label.start() - LONGEST_LEAD)
+        # A letter stands for what is left out of a long line, so that none begins there.
+        cut = "" if first == 0 or text[first - 1] == "\n" else "x"
+        if _lead().search(cut + text[first : label.start()]):
+            yield label
+
+
+def labelled_prompts(text: str) -> list[str]:
+    """The prompts that labels announce in a text, letter for letter.
+
+    Example:
+        >>> labelled_prompts("wow\\n\\nPrompt: a fox in the snow #LumenImage")
+        ['a fox in the snow']
+    """
+    labels = list(_labels(text))
+    if not labels or _orders_readers(text):
+        return []
+    # "Prompts:" above "Prompt 1:"
+    says = [text[one.end() : two.start()].strip() for one, two in pairwise(labels)]
+    labels = [one for one, said in zip(labels, [*says, "all"], strict=True) if said]
+    # Without numbers, a label inside a prompt is part of it.
+    starts = [one for one in labels if one["number"]] or labels[:1]
+    ends = [*(text.rfind("\n", 0, one.start()) for one in starts[1:]), len(text)]
+    found = [_clean(text[one.end() : end]) for one, end in zip(starts, ends, strict=True)]
+    return [one for one in found if one]
+
+
+def _beside(text: str) -> str:
+    """What a text says beside its labelled prompts."""
+    for prompt in labelled_prompts(text):
+        text = text.replace(prompt, "\n")
+    return text
+
+
+def _clean(text: str) -> str:
+    """A prompt without what was put around it: marks, remarks to readers, hashtags, links."""
+    start = DECORATION.match(text)
+    text = text[start.end() :] if start else text
+    if fenced := FENCE.match(text):
+        return fenced[1].strip()
+    text = _without_added(text)
+    for _ in range(MOST_REMARKS):
+        body, _, last = text.rpartition("\n\n")
+        remark = _pattern("remark").match(last.strip().translate(APOSTROPHES))
+        if not remark or not body.strip() or len(last) > LONGEST_REMARK:
+            break
+        text = _without_added(body)
+    closing = QUOTES.get(text[:1])
+    if closing and text.endswith(closing) and closing not in text[1:-1]:
+        text = text[1:-1].strip()
+    return text if re.search(r"\w", _pattern("pointer").sub(" ", text)) else ""
+
+
+def _without_added(text: str) -> str:
+    words = list(WORD.finditer(text))
+    while words and ADDED.fullmatch(words[-1].group()):
+        words.pop()
+    return text[: words[-1].end()] if words else ""
+
+
+Posts = Mapping[int, Inputs]
+
+
+def extract(inputs: Inputs) -> Answer | None:
+    """The labelled prompts of a thread, and clear verdicts on their results."""
+    posts: Posts = {post["number"]: post for post in inputs["posts"]}
+    samples: dict[str, Answer] = {}
+    owner: dict[int, Answer] = {}
+    for number, post in posts.items():
+        sources = [post["text"] or "", *post["alt_texts"]]
+        prompts = next(filter(None, map(labelled_prompts, sources)), [])
+        for prompt in prompts:
+            numbers, whole = [number], prompt
+            for part in _next_parts(post, posts) if UNFINISHED.search(prompt) else ():
+                numbers.append(part["number"])
+                whole += " " + _clean(PART.sub("", part["text"], count=1))
+            quality = _quality(post, whole, posts, inputs["target"])
+            new = {"prompt": whole, "quality": quality, "posts": numbers, "feedback": []}
+            sample = samples.setdefault(" ".join(whole.split()), new)
+            if sample is not new:
+                sample["posts"] += numbers
+            owner.update(dict.fromkeys(numbers, sample))
+    for sample in samples.values():
+        _add_images_above(sample, owner, posts)
+    for number, post in posts.items():
+        above = _nearest(number, owner, posts)
+        said = ADDRESSEES.sub("", post["text"] or "", count=1).strip()
+        if above and number not in owner and verdict(said) is not None:
+            above["feedback"].append({"post": number, "feedback": said})
+    return {"samples": list(samples.values())} if samples else None
+
+
+def _next_parts(post: Inputs, posts: Posts) -> Iterator[Inputs]:
+    """The posts that go on where one numbered "1/3" stops."""
+    number = PART.match(post["text"] or "")
+    for below in posts.values():
+        following = PART.match(below["text"] or "") if number else None
+        if (
+            number
+            and following
+            and (below["parent"], below["author"]) == (post["number"], post["author"])
+            and int(following[1]) == int(number[1]) + 1
+        ):
+            post, number = below, following
+            yield below
+
+
+def _quality(post: Inputs, prompt: str, posts: Posts, target: Inputs) -> str:
+    around = (post["text"] or "").replace(prompt, " ")
+    root = next(iter(posts.values()))
+    if root["author"] == post["author"]:
+        around += " " + (root["text"] or "").replace(prompt, " ")
+    ours = _names(around, [target["name"], *target["aliases"]])
+    return "Trash" if not ours and _names(around, target["others"]) else "Benchmark"
+
+
+def _add_images_above(sample: Answer, owner: dict[int, Answer], posts: Posts) -> None:
+    """Who gives the prompt below their own images means those."""
+    at = posts[sample["posts"][0]]
+    author = at["author"]
+    while not at["pictures"] and (at := posts.get(at["parent"], {})):
+        if at["author"] != author or author is None or at["number"] in owner:
+            return
+        if at["pictures"]:
+            sample["posts"].append(at["number"])
+            owner[at["number"]] = sample
+
+
+def _nearest(number: int, owner: Mapping[int, Answer], posts: Posts) -> Answer | None:
+    while number in posts and number not in owner:
+        number = posts[number]["parent"]
+    return owner.get(number)
+
+
+# --- relevance ---
+
+
+def relevance(inputs: Inputs) -> Answer | None:
+    """The score of a post that names a model beside images, or labels a prompt for one."""
+    target, every = inputs["target"], [inputs["text"], *inputs["alt_texts"]]
+    if any(map(_orders_readers, every)):
+        return None
+    prompts = " ".join(prompt for one in every for prompt in labelled_prompts(one))
+    text = _beside(inputs["text"])
+    plain = [target["name"], *(one for one in target["aliases"] if re.search(r"\w[\s-]\w", one))]
+    asks = _says(prompts, "images") or _says(prompts, "looks") or _names(text, plain)
+    labelled = bool(prompts and (inputs["pictures"] or asks))
+    unnamed = re.sub(_one_of(plain), " ", text, flags=re.IGNORECASE)
+    if not labelled and not _says(unnamed, "images"):
+        return None
+    named = _names(text, [*plain, *(target["aliases"] if labelled else ())])
+    if _names(text, target["others"]):
+        score = None if _names(text, [target["name"], *target["aliases"]]) else 2
+    else:
+        score = 5 if named else 4 if labelled else None
+    return None if score is None else {"score": score, "note": None}
+
+
+# --- roles ---
+
+SENTENCE_END = re.compile(r"[.!?。！？\n]")
+SIDES = ("left", "right")
+
+
+def roles(inputs: Inputs) -> Answer | None:
+    """What the images of a sample are, where descriptions or captions say it of each of them."""
+    if inputs["placeholders"]:
+        return None
+    images = {one["number"]: one for one in inputs["pictures"] if not one.get("same_as")}
+    said = {number: _described(one["alt_text"] or "", inputs) for number, one in images.items()}
+    collage = None
+    for post in inputs["posts"]:
+        own = [number for number in post["pictures"] if number in images]
+        text = _beside(post["text"] or "").replace(inputs["prompt"], "\n")
+        captions = _captions(text, inputs["target"])
+        if _tells_sides(captions) and len(own) == 1:
+            collage = own[0]
+            said[collage] = "collage" if said[collage] is None else "unclear"
+        elif set(captions) == {str(place) for place in range(1, len(own) + 1)}:
+            for place, number in enumerate(own, 1):
+                agree = said[number] in (None, captions[str(place)])
+                said[number] = captions[str(place)] if agree else "unclear"
+    if {None, "unclear"} & set(said.values()):
+        return None
+    of = {role: [n for n, one in said.items() if one == role] for role in set(said.values())}
+    if len(of.get("conversation", [])) > 1 or len(of.get("collage", [])) > 1:
+        return None
+    sample = {
+        "inputs": of.get("input", []),
+        "outputs": of.get("output", []),
+        "posts": [one["number"] for one in inputs["posts"] if one["own"]],
+        "conversation": next(iter(of.get("conversation", [])), None),
+        "collage": collage,
+    }
+    return {"samples": [sample]}
+
+
+def _described(alt: str, inputs: Inputs) -> str | None:
+    """The role that a description gives an image."""
+    window = inputs["target"]["chat_window"]
+    if window and _names(alt, [window]) and _says(alt, "alt", "conversation"):
+        return "conversation" if _says(alt, "images") else "unclear"
+    found = [role for role in ("input", "output") if _alt(role).match(alt)]
+    return found[0] if len(found) == 1 else "unclear" if found else None
+
+
+@cache
+def _alt(role: str) -> re.Pattern[str]:
+    words = _words()["alt"]
+    said, nouns = _one_of(words[role]), _one_of(words["nouns"])
+    return re.compile(
+        rf"\W*(?:the\s)?(?:{said})(?:\s?(?:{nouns})\s?\d{{0,2}}\b|\s?\d{{0,2}}\s*(?:\Z|[:：(（\[]|[—–-]\s))",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _places() -> re.Pattern[str]:
+    captions = _words()["caption"]
+    names = [1, 2, 3, 4, *SIDES]
+    return re.compile(
+        "|".join(f"(?P<p{name}>{_one_of(captions[name])})" for name in names), re.IGNORECASE
+    )
+
+
+def _captions(text: str, target: Inputs) -> dict[str, str]:
+    """Roles by the place that a text gives them: "1", "2", "left"; none where one is unclear."""
+    marks = list(_places().finditer(text))
+    places = [str(mark.lastgroup)[1:] for mark in marks]
+    if len(places) < 2 or len(set(places)) < len(places):
+        return {}
+    starts, ends = [0, *(mark.end() for mark in marks)], [mark.start() for mark in marks]
+    pieces = [text[a:b] for a, b in zip(starts, [*ends, len(text)], strict=True)]
+    pieces[0] = SENTENCE_END.split(pieces[0])[-1]
+    pieces[-1] = SENTENCE_END.split(pieces[-1])[0]
+    said = [_captioned(piece, target) for piece in pieces]
+    named = said[1:] if said[0] is None else said[:-1] if said[-1] is None else []
+    return {} if None in named else dict(zip(places, map(str, named), strict=False))
+
+
+def _tells_sides(captions: Mapping[str, str]) -> bool:
+    return set(captions) == set(SIDES) and set(captions.values()) == {"input", "output"}
+
+
+def _captioned(piece: str, target: Inputs) -> str | None:
+    if _says(piece, "caption", "tries"):
+        return None
+    found = {role for role in ("input", "output") if _says(piece, "caption", role)}
+    if _names(piece, [target["name"], *target["aliases"]]):
+        found.add("output")
+    return found.pop() if len(found) == 1 else None
+
+
+# --- screenshots ---
+
+FLAT = 24  # levels of 255 between darkest and lightest that JPEG leaves in one flat color
+WIDEST_GUTTER = 0.08  # of the width: what is wider may be part of an image
+
+
+def screenshots(inputs: Inputs) -> Answer | None:
+    """The two images of a collage whose caption says which side went in; nothing else."""
+    said = [
+        found for text in inputs["posts"] if (found := _captions(_beside(text), inputs["target"]))
+    ]
+    if len(said) != 1 or not _tells_sides(said[0]):
+        return None
+    panels = _panels(inputs["file"])
+    if panels is None:
+        return None
+    boxes = {said[0][side]: [box] for side, box in zip(SIDES, panels, strict=True)}
+    return {"prompt": None, "inputs": boxes["input"], "outputs": boxes["output"]}
+
+
+def _panels(file: Path) -> list[tuple[int, int, int, int]] | None:
+    """Boxes of two images that a gutter parts from top to bottom; null where it is not sure."""
+    try:
+        with open_picture(file) as opened:
+            pixels = np.asarray(ImageOps.exif_transpose(opened).convert("RGB"))
+    except BadPictureError:
+        return None
+    flat = np.ptp(pixels, axis=0).max(axis=-1) <= FLAT
+    if not flat.any():
+        return None
+    ground = np.median(pixels[::32, flat], axis=(0, 1))
+    strange = ((pixels < ground - FLAT) | (pixels > ground + FLAT)).any(axis=-1)
+    found = []
+    for left, right in _runs(strange.any(axis=0)):
+        rows = _runs(strange[:, left:right].any(axis=1))
+        if len(rows) != 1:  # more than one image, or a label beside it
+            return None
+        found.append((left, rows[0][0], right, rows[0][1]))
+    height, width = strange.shape
+    if len(found) != 2 or found[1][0] - found[0][2] > WIDEST_GUTTER * width:
+        return None
+    apart = np.ptp([(top, bottom) for _, top, _, bottom in found], axis=0)
+    return found if apart.max() <= WIDEST_GUTTER * height else None
+
+
+def _runs(lines: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Where lines follow each other without a break, as starts and ends."""
+    edges = np.flatnonzero(np.diff(np.r_[False, lines, False]))
+    return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
+
+
+# --- feedback ---
+
+QUOTED = re.compile(r"[\"“„«「『‘][^\"”»」』’\n]{2,80}[\"”»」』’]|(?<!\w)'[^'\n]{2,80}'(?!\w)")
+LETTERED = re.compile(r"\b[A-Z]{3,}\b")
+
+
+def feedback(inputs: Inputs) -> Answer | None:
+    """The task of a prompt with its verdicts, where all of them are clear."""
+    task = task_of(inputs["prompt"], inputs["inputs"])
+    if task is None or inputs["quality"] != "Benchmark":
+        return None
+    judged = []
+    for one in inputs["comments"]:
+        found = verdict(one["text"])
+        if found is None:
+            return None
+        judged.append({"comment": one["comment"], "verdict": found[0], "keyword": found[1]})
+    return {"kind": "task", "task": task, "feedback": judged}
+
+
+def verdict(text: str) -> tuple[str, str | None] | None:
+    """A clear verdict on a result with the failure that it names; null where there is none."""
+    praised = _says(text, "praise")
+    named = [name for name in _words()["complaint"] if _says(text, "complaint", name)]
+    if praised == bool(named) or "?" in text or "？" in text or _orders_readers(text):
+        return None
+    rest = re.sub(r"(?<=\w)n't\b", " not", text.translate(APOSTROPHES))
+    for name in named:
+        rest = _pattern("complaint", name).sub(" ", rest)
+    if _says(rest, "unclear"):
+        return None
+    return ("success", None) if praised else ("failure", next(filter(None, named), None))
+
+
+def task_of(prompt: str, images: int) -> str | None:
+    """The kind of task of a prompt that comes with so many images; null where it is not clear.
+
+    Example:
+        >>> task_of("a fox in the snow", 0), task_of("restore this damaged photo", 1)
+        ('text_to_image', 'restoration')
+    """
+    if _says(prompt, "probe") or _orders_readers(prompt):
+        return None
+    if not images:
+        if _says(prompt, "given"):
+            return None
+        letters = _says(prompt, "lettering")
+        shown = bool(QUOTED.search(prompt))
+        if letters != shown or (not letters and LETTERED.search(prompt)):
+            return None
+        return "text_rendering" if letters else "text_to_image"
+    kinds = ("composition",) if images > 1 else ONE_IMAGE
+    said = [kind for kind in kinds if _says(prompt, kind)]
+    return said[0] if len(said) == 1 or said[:1] == ["restoration"] else None
+
+
+ONE_IMAGE = ("restoration", "sketch_to_image", "style_transfer", "edit")
+RULES: Mapping[str, Callable[[Inputs], Answer | None]] = {
+    "relevance": relevance,
+    "extract": extract,
+    "roles": roles,
+    "screenshots": screenshots,
+    "feedback": feedback,
+}
