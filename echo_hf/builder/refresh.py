@@ -136,7 +136,8 @@ def refresh(
     for name in only:
         check_platform(name)
     groups = _by_platform(folder)
-    asked = {name: urls for name, urls in groups.items() if _can_be_asked(name, only)}
+    can_be_asked = only or platform_names()
+    asked = {name: urls for name, urls in groups.items() if name in can_be_asked}
     rest = {name: len(urls) for name, urls in sorted(groups.items()) if name not in asked}
     since = datetime.datetime.now(datetime.UTC) - older_than
     done = []
@@ -240,7 +241,3 @@ def _platform(url: str, said: str | None) -> str:
     if known != "web" or not said:
         return known
     return "x" if is_x_name(said) else said
-
-
-def _can_be_asked(name: str, only: Collection[str]) -> bool:
-    return name in only if only else name in platform_names()

@@ -63,8 +63,7 @@ def show_errors(console: Console, result: CheckResult) -> None:
         if not measure.errors:
             continue
         console.print()
-        name = f"{measure.stage}, {_name(measure)}: {len(measure.errors)} not right"
-        console.print(Text(name, "bold"))
+        say(console, f"{measure.stage}, {_name(measure)}: {len(measure.errors)} not right", "bold")
         for item in measure.errors:
             say(console, f"  {plain(item.place, LONGEST_SHOWN)}")
             say(console, f"    expected {plain(item.expected, LONGEST_SHOWN)}")

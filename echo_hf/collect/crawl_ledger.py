@@ -96,9 +96,8 @@ class Asked:
 def asked_of(row: tuple[Any, ...]) -> Asked:
     """A question from the columns `ASKED`."""
     number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
-    window = (
-        None if starts is None else Window(*map(datetime.datetime.fromisoformat, (starts, ends)))
-    )
+    read = datetime.datetime.fromisoformat
+    window = None if starts is None else Window(read(starts), read(ends))
     question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
     return Asked(number, cursor, attempt, pages, platform, question, *last)
 

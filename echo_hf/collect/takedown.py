@@ -10,14 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from echo_hf.collect.crawl_answers import StoredAnswer, posts_in, rewrite_answers
-from echo_hf.collect.crawl_ledger import (
-    ASKED,
-    Asked,
-    CrawlLedger,
-    QuestionState,
-    asked_of,
-    names,
-)
+from echo_hf.collect.crawl_ledger import ASKED, Asked, CrawlLedger, QuestionState, asked_of, names
 from echo_hf.collect.nested_json import deep_dumps, deep_loads
 from echo_hf.collect.platforms.base import Question
 from echo_hf.collect.sources.base import make_source

@@ -12,11 +12,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from echo_hf.cli.evaluation_view import (
-    outcome_table,
-    system_table,
-    what_seeds_give,
-)
+from echo_hf.cli.evaluation_view import outcome_table, system_table, what_seeds_give
 from echo_hf.cli.progress import Watch
 from echo_hf.reasons import Outcome
 from echo_hf.systems.generate import Generated, Listed, list_systems

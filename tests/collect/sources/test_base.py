@@ -12,12 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echo_hf.collect.collect import Collect
-from echo_hf.collect.sources.base import (
-    json_documents,
-    make_source,
-    numbered_lines,
-    source_names,
-)
+from echo_hf.collect.sources.base import json_documents, make_source, numbered_lines, source_names
 from echo_hf.reasons import Notice, Reject
 
 SOURCES = [
