@@ -39,11 +39,8 @@ class Tried:
     latency_s: float
 
 
-def tried(
-    system: System, task: Task, limiter: RateLimiter, attempts: int, stopped: Event | None = None
-) -> Tried:
+def tried(system: System, task: Task, limiter: RateLimiter, attempts: int, stopped: Event) -> Tried:
     """Gives a task to a system, again when a failure may pass; the last attempt is timed."""
-    stopped = stopped or Event()
     policy = RetryPolicy(attempts)
     number, latency_s, paid = 0, 0.0, list[Passing]()
 

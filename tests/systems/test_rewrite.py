@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -223,7 +224,7 @@ def test_a_writer_is_paid_once_whatever_the_artist_does(
     priced = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
     free = {"usd_per_image": 0, "as_of": "2026-11-21"}
     with make(writer=priced, artist={"price": free}) as system:
-        drawn = tried(system, task(), RateLimiter(), 2).drawn
+        drawn = tried(system, task(), RateLimiter(), 2, Event()).drawn
     assert (drawn.outcome, drawn.usage) == (outcome, Usage(10, 3, 0))
     assert drawn.cost_usd == pytest.approx(0.000016)
 
