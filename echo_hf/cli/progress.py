@@ -21,7 +21,8 @@ from echo_hf._infra.text import disarmed, plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.engines.base import Needs
 from echo_hf.engines.planner import Plan
-from echo_hf.pipeline.result import FillStats, StageResult, StageStats
+from echo_hf.pipeline.batch_inference import FillStats
+from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.reasons import Failed, Notice, Reject, Unfetched
 
 if TYPE_CHECKING:

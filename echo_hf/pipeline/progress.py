@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from echo_hf.engines.planner import Plan
-from echo_hf.pipeline.result import FillStats, StageResult
+from echo_hf.pipeline.batch_inference import FillStats
+from echo_hf.pipeline.result import StageResult
 
 if TYPE_CHECKING:
     from echo_hf.collect.fetch import FetchStats

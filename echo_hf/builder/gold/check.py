@@ -37,9 +37,9 @@ from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, engine_names
 from echo_hf.errors import ConfigError, GoldError, StageError, unknown
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.batch_inference import plan
+from echo_hf.pipeline.batch_inference import FillStats, plan
 from echo_hf.pipeline.progress import Unwatched, Watcher
-from echo_hf.pipeline.result import FillStats, StageResult
+from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage

@@ -347,8 +347,9 @@ def test_what_is_misspelt_is_named(tmp_path: Path) -> None:
 
 def test_nothing_of_the_held_out_half_is_told(reader: Reader, tmp_path: Path) -> None:
     """A watcher hears counts, and no address of a post that an engine failed on."""
+    from echo_hf.pipeline.batch_inference import FillStats
     from echo_hf.pipeline.progress import Unwatched
-    from echo_hf.pipeline.result import FillStats, StageResult
+    from echo_hf.pipeline.result import StageResult
 
     class Listening(Unwatched):
         """Remembers what it is told."""
