@@ -18,15 +18,10 @@ import pyarrow.parquet as pq
 from echo_hf._infra.sqlite import LONGEST_WAIT_S, write_ahead
 from echo_hf.builder.build import RUNS
 from echo_hf.collect.crawl import LongWaitError, Patience
-from echo_hf.collect.platforms.base import (
-    Platform,
-    Refreshing,
-    check_platform,
-    make_platform,
-    platform_names,
-)
+from echo_hf.collect.platforms.base import Platform, Refreshing, make_platform
 from echo_hf.collect.seen_posts import STAND_IN, hashed
 from echo_hf.collect.urls import is_x_name, platform_of
+from echo_hf.config.collection import check_platform, platform_names
 from echo_hf.config.loading import Config, load_config
 from echo_hf.errors import PlatformError, RunError, StoreError
 from echo_hf.pipeline.run_folder import RunFolder

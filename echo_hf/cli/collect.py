@@ -117,8 +117,13 @@ def refresh(
     from datetime import timedelta
 
     from echo_hf.builder import refresh as refreshing
-    from echo_hf.builder.takedown import forget
-    from echo_hf.cli.posts_view import RefreshWatch, show_refresh, show_removal, what_next
+    from echo_hf.cli.posts_view import (
+        RefreshWatch,
+        forget,
+        show_refresh,
+        show_removal,
+        what_next,
+    )
     from echo_hf.errors import RunError
 
     with RefreshWatch(terminal()) as watch:

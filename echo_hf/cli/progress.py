@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,12 +22,9 @@ from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.engines.base import Needs
 from echo_hf.engines.planner import Plan
 from echo_hf.pipeline.batch_inference import FillStats
+from echo_hf.pipeline.progress import FetchStats
 from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.reasons import Failed, Notice, Reject, Unfetched
-
-if TYPE_CHECKING:
-    from echo_hf.collect.fetch import FetchStats
-
 
 KINDS = (Reject, Failed, Notice, Unfetched)
 MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}

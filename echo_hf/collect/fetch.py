@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from echo_hf.config.collection import FetchPolicy
 from echo_hf.errors import PictureError
 from echo_hf.images.decode import BadPictureError, decoding, open_picture
 from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.progress import FetchStats
 from echo_hf.reasons import BadPicture, Unfetched
 
 
@@ -233,31 +233,6 @@ class FetchResult:
     known: bool = False
 
 
-@dataclass
-class FetchStats:
-    """How far a run is; addresses that differ only in spelling count once."""
-
-    total: int
-    known: int = 0
-    fetched: int = 0
-    reasons: Counter[Unfetched] = field(default_factory=Counter)
-    seconds: float = 0.0
-
-    @property
-    def done(self) -> int:
-        """Addresses whose outcome is known."""
-        return self.known + self.fetched + self.reasons.total()
-
-    def count(self, result: FetchResult) -> None:
-        """Adds one outcome."""
-        if result.known:
-            self.known += 1
-        elif result.reason is None:
-            self.fetched += 1
-        else:
-            self.reasons[result.reason] += 1
-
-
 Progress = Callable[[FetchStats], None]
 
 
@@ -278,7 +253,7 @@ def fetch_pictures(
     with FetchLedger(ledger or store.root.with_name(LEDGER)) as known:
         run = FetchRun(store, known, policy, resolve)
         for result in _results(run, list(spellings), refused):
-            stats.count(result)
+            stats.count(result.known, result.reason)
             stats.seconds = time.monotonic() - started
             if progress is not None:
                 progress(stats)

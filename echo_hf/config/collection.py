@@ -6,6 +6,7 @@ import datetime
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from ipaddress import IPv4Network, IPv6Network
 from typing import Annotated, Any, Self
 from zoneinfo import ZoneInfo
@@ -13,8 +14,27 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from echo_hf.config.checks import Section, Whole, Words
-from echo_hf.errors import ConfigError
-from echo_hf.images.store import MOST_BYTES, MOST_PIXELS
+from echo_hf.errors import ConfigError, unknown
+
+# Of an image, wherever it comes from.
+MOST_PIXELS = 100_000_000
+MOST_BYTES = 64 * 1024 * 1024
+# Where posts may have been written, by their addresses; and whom we can ask, beside plug-ins.
+HOMES = ("bluesky", "discord", "hackernews", "mastodon", "reddit", "web", "x")
+PLATFORMS = ("bluesky", "mastodon", "x")
+PLATFORM_PLUGINS = "echo_hf.platforms"
+
+
+def platform_names() -> list[str]:
+    """The platforms that can be asked, in order."""
+    return sorted({*PLATFORMS, *(point.name for point in entry_points(group=PLATFORM_PLUGINS))})
+
+
+def check_platform(name: str, place: str = "") -> None:
+    """Checks that a platform can be asked, without importing it."""
+    if name not in platform_names():
+        raise ConfigError(unknown("platform", name, platform_names(), place))
+
 
 DAYS = re.compile(r"([1-9][0-9]{0,2})d")
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.text import plain
-from echo_hf.collect.fetch import FetchStats, fetch_pictures
+from echo_hf.collect.fetch import fetch_pictures
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.config.sections import Posts
 from echo_hf.errors import PictureError, ReleaseError
@@ -37,6 +37,7 @@ from echo_hf.hub.release import (
 )
 from echo_hf.images.metadata import VERSION
 from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.progress import FetchStats
 from echo_hf.reasons import LeftOut, Match
 from echo_hf.tables import SAMPLES
 

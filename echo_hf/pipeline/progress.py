@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from echo_hf.engines.planner import Plan
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.result import StageResult
+from echo_hf.reasons import Unfetched
 
-if TYPE_CHECKING:
-    from echo_hf.collect.fetch import FetchStats
+
+@dataclass
+class FetchStats:
+    """How far a run is; addresses that differ only in spelling count once."""
+
+    total: int
+    known: int = 0
+    fetched: int = 0
+    reasons: Counter[Unfetched] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    @property
+    def done(self) -> int:
+        """Addresses whose outcome is known."""
+        return self.known + self.fetched + self.reasons.total()
+
+    def count(self, known: bool, reason: Unfetched | None) -> None:
+        """Adds one outcome."""
+        if known:
+            self.known += 1
+        elif reason is None:
+            self.fetched += 1
+        else:
+            self.reasons[reason] += 1
 
 
 class Watcher(Protocol):

@@ -17,10 +17,9 @@ from PIL import Image
 
 from echo_hf.builder.build import run_until
 from echo_hf.collect.download import Download
-from echo_hf.collect.fetch import FetchStats
 from echo_hf.config.systems import shipped_config
 from echo_hf.images.store import PictureStore
-from echo_hf.pipeline.progress import Unwatched
+from echo_hf.pipeline.progress import FetchStats, Unwatched
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import THREADS

@@ -15,9 +15,10 @@ from threading import Barrier, Event, Lock
 
 import pytest
 
-from echo_hf.collect.fetch import FetchStats, fetch_pictures
+from echo_hf.collect.fetch import fetch_pictures
 from echo_hf.errors import StoreError
 from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.progress import FetchStats
 from echo_hf.reasons import Unfetched
 from tests.collect.fetching import BLUE, NOISE, RED, digest_of, fetch, fetch_one, policy_for
 from tests.collect.server_for_tests import PictureServer, answer

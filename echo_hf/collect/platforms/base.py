@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import Literal, Protocol
 
 from echo_hf.collect.sources.base import Post
-from echo_hf.errors import ConfigError, unknown
+from echo_hf.config.collection import PLATFORM_PLUGINS, check_platform
 from echo_hf.reasons import Missing
 
 Kind = Literal["search", "posts", "replies", "thread"]
@@ -185,32 +185,12 @@ class Refreshing(Protocol):
         ...
 
 
-ENTRY_POINTS = "echo_hf.platforms"
 # By name, the module and the class in it.
 OURS = {
     "bluesky": ("echo_hf.collect.platforms.bluesky", "Bluesky"),
     "mastodon": ("echo_hf.collect.platforms.mastodon", "Mastodon"),
     "x": ("echo_hf.collect.platforms.x", "X"),
 }
-
-
-def platform_names() -> list[str]:
-    """The names that `make_platform` understands, in order."""
-    return sorted({*OURS, *(point.name for point in entry_points(group=ENTRY_POINTS))})
-
-
-def check_platform(name: str, place: str = "") -> None:
-    """Checks that there is a platform of a name, without importing it.
-
-    Args:
-        name: The name.
-        place: Where it stands, for the message.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    if name not in platform_names():
-        raise ConfigError(unknown("platform", name, platform_names(), place))
 
 
 def make_platform(name: str) -> Platform:
@@ -228,7 +208,7 @@ def make_platform(name: str) -> Platform:
         MissingExtraError: Its packages are not installed.
     """
     check_platform(name)
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in entry_points(group=PLATFORM_PLUGINS):
         if point.name == name:
             made: Platform = point.load()()
             return made

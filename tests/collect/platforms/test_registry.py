@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.collect.platforms.base import check_platform, make_platform, platform_names
+from echo_hf.collect.platforms.base import OURS, make_platform
+from echo_hf.collect.urls import PLATFORMS as BY_HOST
+from echo_hf.config.collection import HOMES, PLATFORMS, check_platform, platform_names
 from echo_hf.errors import ConfigError
 from tests.collect.platforms.simulated import NAME, Simulated, registered
 
@@ -19,6 +21,12 @@ def test_an_unknown_platform_gets_the_nearest_name() -> None:
         make_platform("mastodn")
     with pytest.raises(ConfigError, match=r"^c.yaml: posts.0.source: unknown platform 'y'"):
         check_platform("y", "c.yaml: posts.0.source")
+
+
+def test_a_config_knows_the_names_of_what_there_is() -> None:
+    """Of our own platforms, and of those that addresses name."""
+    assert set(PLATFORMS) == set(OURS)
+    assert set(HOMES) == {*BY_HOST.values(), "x", "mastodon", "web"}
 
 
 def test_another_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
