@@ -22,12 +22,12 @@ MOST_BYTES = 64 * 1024 * 1024
 # Where posts may have been written, by their addresses; and whom we can ask, beside plug-ins.
 HOMES = ("bluesky", "discord", "hackernews", "mastodon", "reddit", "web", "x")
 PLATFORMS = ("bluesky", "mastodon", "x")
-PLATFORM_PLUGINS = "echo_hf.platforms"
+ENTRY_POINTS = "echo_hf.platforms"
 
 
 def platform_names() -> list[str]:
     """The platforms that can be asked, in order."""
-    return sorted({*PLATFORMS, *(point.name for point in entry_points(group=PLATFORM_PLUGINS))})
+    return sorted({*PLATFORMS, *(point.name for point in entry_points(group=ENTRY_POINTS))})
 
 
 def check_platform(name: str, place: str = "") -> None:

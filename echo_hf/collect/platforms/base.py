@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import Literal, Protocol
 
 from echo_hf.collect.sources.base import Post
-from echo_hf.config.collection import PLATFORM_PLUGINS, check_platform
+from echo_hf.config.collection import ENTRY_POINTS, check_platform
 from echo_hf.reasons import Missing
 
 Kind = Literal["search", "posts", "replies", "thread"]
@@ -208,7 +208,7 @@ def make_platform(name: str) -> Platform:
         MissingExtraError: Its packages are not installed.
     """
     check_platform(name)
-    for point in entry_points(group=PLATFORM_PLUGINS):
+    for point in entry_points(group=ENTRY_POINTS):
         if point.name == name:
             made: Platform = point.load()()
             return made
