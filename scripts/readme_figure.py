@@ -24,6 +24,7 @@ from figure_parts.theme import DARK, LIGHT, Theme
 from figure_parts.thread_panel import thread_panel
 from rich.console import Console
 
+from echo_hf.cli.progress import Watch
 from echo_hf.quickstart.run import show
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,7 +77,7 @@ def told(story: Story) -> str:
 
 def finished_run(runs: Path) -> Path:
     """Runs the quickstart; returns the folder of its run."""
-    show(Console(file=io.StringIO()), runs)
+    show(Watch(Console(file=io.StringIO())), runs)
     return runs / "quickstart"
 
 

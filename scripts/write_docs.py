@@ -28,6 +28,7 @@ from rich.console import Console
 from echo_hf.builder.build import RUNS, build
 from echo_hf.builder.gold.check import check_engine
 from echo_hf.cli.check_view import show_check
+from echo_hf.cli.progress import Watch
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import Hazard
 from echo_hf.config.systems import shipped_config
@@ -142,7 +143,7 @@ def quickstart_pages() -> dict[Path, str]:
         out, runs = io.StringIO(), RUNS
         # Before there are results, whose bytes depend on what is installed here.
         card = (build(shipped_config(), runs=runs).path / "README.md").read_text("utf-8")
-        show(Console(file=out, width=WIDTH, force_terminal=False), runs)
+        show(Watch(Console(file=out, width=WIDTH, force_terminal=False)), runs)
         checked = check_printed(runs)
         printed = out.getvalue().replace(f"{ROOT}/", "")
     printed = re.sub(r" +\d+\.\d s$", "", printed, flags=re.MULTILINE)

@@ -54,7 +54,8 @@ class Registry(Generic[Member, Facts]):
 
     def known(self, name: str) -> Member | None:
         """The member of a name, where it is ours or was found before."""
-        return self._entry(name)[0]
+        member: Member | None = self._entry(name)[0]
+        return member
 
     def facts(self, name: str) -> Facts | None:
         """What is known of a member, null of one from another package."""

@@ -38,12 +38,12 @@ from echo_hf.hub.responses import write_responses
 from echo_hf.hub.run_tables import cleaned_outputs, run_tables
 from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.batch_inference import keyed_requests, plan
+from echo_hf.pipeline.batch_inference import FillStats, plan
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.result import SAID, FillStats, StageResult
+from echo_hf.pipeline.result import SAID, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
-from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
 from echo_hf.reasons import Failed, LeftOut
 from echo_hf.tables import SAMPLES
 

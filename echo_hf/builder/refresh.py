@@ -16,15 +16,10 @@ import pyarrow.parquet as pq
 from echo_hf._infra.sqlite import Database
 from echo_hf.builder.build import RUNS
 from echo_hf.collect.crawl import LongWaitError, Patience
-from echo_hf.collect.platforms.base import (
-    Platform,
-    Refreshing,
-    check_platform,
-    make_platform,
-    platform_names,
-)
+from echo_hf.collect.platforms.base import Platform, Refreshing, make_platform
 from echo_hf.collect.tombstones import STAND_IN, hashed
 from echo_hf.collect.urls import is_x_name, platform_of
+from echo_hf.config.collection import PLATFORMS
 from echo_hf.config.loading import Config, load_config
 from echo_hf.errors import PlatformError, RunError
 from echo_hf.pipeline.progress import ProgressListener
@@ -134,9 +129,9 @@ def refresh(
     config = config if isinstance(config, Config) else load_config(config)
     folder = RunFolder(Path(runs) / config.name)
     for name in only:
-        check_platform(name)
+        PLATFORMS.check(name)
     groups = _by_platform(folder)
-    can_be_asked = only or platform_names()
+    can_be_asked = only or PLATFORMS.names()
     asked = {name: urls for name, urls in groups.items() if name in can_be_asked}
     rest = {name: len(urls) for name, urls in sorted(groups.items()) if name not in asked}
     since = datetime.datetime.now(datetime.UTC) - older_than

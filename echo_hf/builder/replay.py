@@ -20,8 +20,7 @@ from echo_hf.hub.release import read_release
 from echo_hf.hub.responses import CONFIG, Recorded, read_recorded
 from echo_hf.pipeline.answer_store import MOST_TRIES, Store, request_keys
 from echo_hf.pipeline.answers import Failure, StoredAnswers, parse
-from echo_hf.pipeline.batch_inference import request_segments
-from echo_hf.pipeline.result import FillStats
+from echo_hf.pipeline.batch_inference import FillStats, request_segments
 from echo_hf.pipeline.run_folder import StageRecord
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.reasons import Failed

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete, replaced_file
-from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.builder.build import RUNS
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
@@ -34,28 +33,43 @@ from echo_hf.hub.revisions import NAMING
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
-from echo_hf.systems.journal import drop_samples, journals, locked_all
 
 SAMPLE = "sample_id"
 HUMAN = "human"
 
 
-def remove_rows(root: Path, samples: Collection[str]) -> None:
-    """Deletes outputs, ratings, ranks, decisions and what was done in the apps about samples."""
+@dataclass(frozen=True)
+class RunFiles:
+    """Files about samples that are written above the build, in a run's folder.
+
+    Attributes:
+        drop: Deletes what they say about some samples.
+        pictures: The pictures that they name.
+        held: Keeps every process from writing them, by what a config calls its systems.
+    """
+
+    drop: Callable[[Path, Collection[str]], object]
+    pictures: Callable[[Path], Iterable[str]] = lambda _: ()
+    held: Callable[[Path, Iterable[str]], AbstractContextManager[None]] = lambda _, __: (
+        nullcontext()
+    )
+
+
+def remove_rows(root: Path, samples: Collection[str], files: Iterable[RunFiles]) -> None:
+    """Deletes outputs, ratings, ranks, decisions and what files from above say about samples."""
     if not samples:
         return
-    drop_samples(root, samples)
+    for one in files:
+        one.drop(root, samples)
     drop_decisions(root / FILE, samples)
-    if (root / EVENTS_FILE).exists():
-        EventLog(root / EVENTS_FILE).forget(set(samples))
     for path in _run_tables(root):
         if SAMPLE in pq.read_schema(path).names:
             _rewrite_without(path, samples)
 
 
-def pictures_named(root: Path) -> set[str]:
-    """The pictures that a run's tables beside its stages, journals and reviewers' changes name."""
-    named = {digest for journal in journals(root) for digest in journal.pictures}
+def pictures_named(root: Path, files: Iterable[RunFiles]) -> set[str]:
+    """The pictures that tables beside the stages, files from above, and reviewers' changes name."""
+    named = {digest for one in files for digest in one.pictures(root)}
     for path in _run_tables(root):
         pictures = CONFIGS[path.stem].table.pictures if path.stem in CONFIGS else ()
         for name in pictures:
@@ -108,13 +122,21 @@ class Removal:
     pages: int = 0
 
 
-def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str = RUNS) -> Removal:
+def forget(
+    urls: Iterable[str],
+    config: Config | Path | str,
+    *,
+    files: Sequence[RunFiles],
+    runs: Path | str = RUNS,
+) -> Removal:
     """Takes posts out of a run: their text, samples, pictures, and all answers they went into."""
     config = config if isinstance(config, Config) else load_config(config)
     forgotten = tuple(dict.fromkeys(map(_address, urls)))
     folder = RunFolder(Path(runs) / config.name)
     systems = [system.name for system in config.systems]
-    with folder.locked(), locked_all(folder.root, systems):
+    with folder.locked(), ExitStack() as stack:
+        for one in files:
+            stack.enter_context(one.held(folder.root, systems))
         given = _given(config, folder)  # with what is to be forgotten, and what was before
         add_tombstones(folder.root / TOMBSTONES, forgotten)
         held = _held(folder, given, frozenset(forgotten))
@@ -124,8 +146,8 @@ def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str
             # Nothing was made of them here: what was made of others stays.
             pages = forget_answers(folder.root / COLLECTED, forgotten)
             return Removal(forgotten, 0, forgotten, (), 0, 0, (), pages)
-        remove_rows(folder.root, held.samples)
-        pictures = _sweep(folder, held.shown | pictures_named(folder.root))
+        remove_rows(folder.root, held.samples, files)
+        pictures = _sweep(folder, held.shown | pictures_named(folder.root, files))
         _clear_ledger(folder.root / LEDGER, held.addresses)
         pages = forget_answers(folder.root / COLLECTED, forgotten)
         _delete_derived(folder.root)

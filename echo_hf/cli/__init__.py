@@ -55,9 +55,11 @@ DEFAULT_RUNS = Path("runs")
 @app.command()
 def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
     """Build the bundled benchmark, load it back, and show what happened. Needs no model."""
+    from echo_hf.cli.progress import Watch
     from echo_hf.quickstart.run import show
 
-    show(terminal(), runs)
+    with Watch(terminal()) as watch:
+        show(watch, runs)
 
 
 @app.command()
@@ -189,16 +191,15 @@ def forget(
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Take posts out of a run, with their samples, pictures and stored answers, for good."""
-    from echo_hf.builder import takedown
-    from echo_hf.cli.posts_view import show_removal
+    from echo_hf.cli import posts_view
     from echo_hf.cli.release_view import show_holding
     from echo_hf.errors import HubError
 
     if delete_tags and not repo_id:
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
     console = terminal()
-    taken = takedown.forget(urls, config, runs=runs)
-    show_removal(console, taken, config)
+    taken = posts_view.forget(urls, config, runs=runs)
+    posts_view.show_removal(console, taken, config)
     if repo_id:
         show_holding(console, repo_id, taken.urls, delete=delete_tags)
 

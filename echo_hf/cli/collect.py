@@ -119,8 +119,7 @@ def refresh(
     from datetime import timedelta
 
     from echo_hf.builder import refresh as refreshing
-    from echo_hf.builder.takedown import forget
-    from echo_hf.cli.posts_view import show_refresh, show_removal, what_next
+    from echo_hf.cli.posts_view import forget, show_refresh, show_removal, what_next
     from echo_hf.cli.progress import Watch
     from echo_hf.errors import RunError
 

@@ -33,7 +33,6 @@ PLATFORMS = {
     "news.ycombinator.com": "hackernews",
     "discord.com": "discord",
 }
-PLATFORM_NAMES = tuple(sorted({*PLATFORMS.values(), "x", "mastodon", "web"}))
 POST_IDS = {"x": (X_STATUS, 1), "bluesky": (BLUESKY_POST, 2), "mastodon": (MASTODON_STATUS, 1)}
 # Nearly all addresses are plain already, and taking one apart costs more than all else of a post.
 PLAIN_X = re.compile(

@@ -12,9 +12,19 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from echo_hf._infra.registry import Registry
 from echo_hf.config.checks import Section, Whole, Words
 from echo_hf.errors import ConfigError
-from echo_hf.images.store import MOST_BYTES, MOST_PIXELS
+
+# Of an image, wherever it comes from.
+MOST_PIXELS = 100_000_000
+MOST_BYTES = 64 * 1024 * 1024
+# Where posts may have been written, by their addresses; and whom we can ask, beside plug-ins.
+HOMES = ("bluesky", "discord", "hackernews", "mastodon", "reddit", "web", "x")
+NAMES = ("bluesky", "mastodon", "x")
+PLATFORMS: Registry[Any, None] = Registry(
+    "platform", "echo_hf.platforms", {name: f"echo_hf.collect.platforms.{name}" for name in NAMES}
+)
 
 DAYS = re.compile(r"([1-9][0-9]{0,2})d")
 

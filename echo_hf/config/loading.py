@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from echo_hf.collect.platforms.base import check_platform
-from echo_hf.collect.urls import PLATFORM_NAMES
 from echo_hf.config.checks import (
     EngineChoice,
     Statement,
@@ -18,7 +16,7 @@ from echo_hf.config.checks import (
     secrets_in,
     shown_value,
 )
-from echo_hf.config.collection import phase_spans
+from echo_hf.config.collection import HOMES, PLATFORMS, phase_spans
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import with_files
 from echo_hf.config.sections import (
@@ -96,8 +94,8 @@ def parse_config(data: Any, place: str) -> Config:
             )
     _check_searches(config, place)
     for platform in config.rights:
-        if platform not in PLATFORM_NAMES:
-            raise ConfigError(unknown("platform", platform, PLATFORM_NAMES, f"{place}: rights"))
+        if platform not in HOMES:
+            raise ConfigError(unknown("platform", platform, HOMES, f"{place}: rights"))
     config = _with_engines(config)
     for stage, options in config.stages:
         if isinstance(options, ModelOptions) and options.engine not in config.engines:
@@ -116,7 +114,7 @@ def _check_searches(config: Config, place: str) -> None:
         if entry.search is None:
             continue
         where = f"{place}: posts.{number}"
-        check_platform(entry.source, f"{where}.source")
+        PLATFORMS.check(entry.source, f"{where}.source")
         if entry.source in asked:
             raise ConfigError(
                 f"{where}: {entry.source!r} is searched twice: put all phases into one search; "

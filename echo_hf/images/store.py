@@ -12,12 +12,12 @@ from pathlib import Path
 from PIL import Image, UnidentifiedImageError
 
 from echo_hf._infra.atomic import replaced_file
+from echo_hf.config.collection import MOST_BYTES as MOST_BYTES
+from echo_hf.config.collection import MOST_PIXELS as MOST_PIXELS
 from echo_hf.errors import PictureError
 
 # An MPO, two JPEGs in one file, is opened as the JPEG that it begins with.
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
-MOST_PIXELS = 100_000_000
-MOST_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)

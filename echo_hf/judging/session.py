@@ -25,9 +25,8 @@ from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.stage import STAGE
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import answers_of
-from echo_hf.pipeline.batch_inference import fill, plan
+from echo_hf.pipeline.batch_inference import FillStats, fill, plan
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.result import FillStats
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage

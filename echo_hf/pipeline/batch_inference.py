@@ -1,4 +1,4 @@
-"""Batch inference: ask a model everything that a stage will read, in one window over all rows."""
+"""Batch inference: ask a model what stored answers lack, in one window over all its requests."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from datasets import Dataset
+from pydantic import BaseModel
 
-from echo_hf.engines.base import Completion, Engine, Message, Request, Text
+from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usage
 from echo_hf.engines.planner import Plan, extended, plan_order
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import MOST_TRIES, Record, Store, request_keys
-from echo_hf.pipeline.answers import Failure, StoredAnswers, answers_of, parse
-from echo_hf.pipeline.result import FillStats
-from echo_hf.pipeline.stage import ModelStage, Stage
+from echo_hf.pipeline.answers import Answers, Failure, StoredAnswers, answers_of, parse
 from echo_hf.reasons import Failed
+
+if TYPE_CHECKING:
+    from echo_hf.pipeline.stage import ModelStage
 
 LONGEST_SHOWN = 4000
 NOT_USABLE = frozenset({Failed.UNREADABLE, Failed.OFF_SCHEMA})
@@ -41,6 +43,54 @@ def second_request(request: Request, completion: Completion | None, failure: Fai
     correction = SAID.format(error=failure.detail.rstrip("."))
     turns = (Message("assistant", (Text(said),)), Message("user", (Text(correction),)))
     return replace(request, messages=(*request.messages, *turns))
+
+
+@dataclass
+class FillStats:
+    """What filling took."""
+
+    requests: int = 0
+    store_hits: int = 0
+    repeated: int = 0
+    calls: int = 0
+    failures: dict[str, int] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    stage_usage: Usage = field(default_factory=Usage)
+    stage_cost_usd: float | None = None
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        usage = self.usage
+        rate = self.calls / self.seconds if self.seconds else 0.0
+        parts = [
+            f"{self.calls:,} calls ({rate:.0f}/s)",
+            f"{self.store_hits:,} answered before",
+            f"{usage.prompt + usage.completion:,} tokens",
+        ]
+        if usage.cached and usage.prompt:
+            parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
+        if self.cost_usd is not None:
+            parts.append(f"${self.cost_usd:.2f}")
+        if self.stage_cost_usd is not None and self.stage_cost_usd != self.cost_usd:
+            parts.append(f"${self.stage_cost_usd:.2f} with earlier runs")
+        return ", ".join(parts)
+
+    def called(self, completion: Completion) -> None:
+        """Adds a call of this run."""
+        self.calls += 1
+        self.usage = self.usage + completion.usage
+        self.cost_usd = _sum(self.cost_usd, completion.cost_usd)
+        self.paid(completion.usage, completion.cost_usd)
+
+    def paid(self, usage: Usage, cost_usd: float | None) -> None:
+        """Adds what a call of this run or an earlier one took."""
+        self.stage_usage = self.stage_usage + usage
+        self.stage_cost_usd = _sum(self.stage_cost_usd, cost_usd)
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return one if other is None else (one or 0.0) + other
 
 
 SEGMENT = 8192
@@ -90,16 +140,8 @@ def fill(
     # What a stage asks may depend on who answers.
     stage = stage.answered_by(answers_of(engine, store))
     if engine.stored:
-        window = _Window(
-            engine,
-            store,
-            stats,
-            progress or _unwatched,
-            enough or _never,
-            started,
-            engine.signature(),
-        )
-        window.ask(_missing(stage, dataset, window, again))
+        segments = request_segments(stage, dataset)
+        _ask(engine, store, segments, stats, again, progress or _unwatched, enough or _never)
     stats.seconds = time.perf_counter() - started
     return stats
 
@@ -228,11 +270,54 @@ class _Window:
             )
 
 
-def _missing(stage: ModelStage, dataset: Dataset, window: _Window, again: bool) -> Iterator[_Asked]:
+def _ask(
+    engine: Engine,
+    store: Store,
+    segments: Iterable[Sequence[Request]],
+    stats: FillStats,
+    again: bool = False,
+    progress: Progress = _unwatched,
+    enough: Enough = _never,
+) -> None:
+    signature, started = engine.signature(), time.perf_counter()
+    window = _Window(engine, store, stats, progress, enough, started, signature)
+    window.ask(_missing(segments, window, again))
+
+
+@dataclass(frozen=True)
+class AskedAnswers(StoredAnswers):
+    """Stored answers of an engine, which is asked for what the store lacks as they are read."""
+
+    engine: Engine | None
+
+    def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
+        """The answer to each request, in order."""
+        if self.engine is None:
+            raise EngineError(
+                "this stage is a copy in another process than its engine: map it without "
+                "`num_proc`, or run it with `echo_hf.run_stage`"
+            )
+        _ask(self.engine, self.store, [requests], FillStats())
+        return super().read(requests)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "engine": None}
+
+
+def asked_of(engine: Engine, store: Store | None) -> Answers:
+    """Answers that an engine is asked for as they are read, kept in memory without a store."""
+    if not engine.stored:
+        return answers_of(engine, store)
+    return AskedAnswers(Store(":memory:") if store is None else store, engine.signature(), engine)
+
+
+def _missing(
+    segments: Iterable[Sequence[Request]], window: _Window, again: bool
+) -> Iterator[_Asked]:
     signature, store, stats = window.signature, window.store, window.stats
     answers = StoredAnswers(store, signature)
     seen: set[bytes] = set()
-    for requests in request_segments(stage, dataset):
+    for requests in segments:
         keys = request_keys(signature, requests)
         records = store.records([key for key in dict.fromkeys(keys) if key not in seen])
         known = _readable(answers, requests, keys) if again else _settled(records)
@@ -285,14 +370,3 @@ def request_segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Reque
     for start in range(0, len(rows), SEGMENT):
         batch = rows[start : start + SEGMENT]
         yield [request for row in stage.requests(batch) for request in row]
-
-
-def keyed_requests(
-    stages: Iterable[tuple[Stage, Engine | None]], inputs: Iterable[Dataset], store: Store
-) -> Iterator[tuple[bytes, Request]]:
-    """What stages ask of engines whose answers are kept; nothing is asked now."""
-    for (stage, engine), dataset in zip(stages, inputs, strict=False):
-        if isinstance(stage, ModelStage) and engine is not None and engine.stored:
-            asking = stage.answered_by(answers_of(engine, store))
-            for requests in request_segments(asking, dataset):
-                yield from zip(request_keys(engine.signature(), requests), requests, strict=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Protocol
 
-class ProgressListener:
+
+class ProgressListener(Protocol):
     """Told how work goes on; `echo_hf.cli.progress.Watch` shows it.
 
     What is told as an object says in words (`str`) what people want to know of it.

@@ -13,58 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, DatasetInfo, Features
 
-from echo_hf.engines.base import Completion, Usage
+from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.stage import CONTROL, Stage, combined_fingerprint, keys_of
 from echo_hf.reasons import Status
-
-
-@dataclass
-class FillStats:
-    """What filling took."""
-
-    requests: int = 0
-    store_hits: int = 0
-    repeated: int = 0
-    calls: int = 0
-    failures: dict[str, int] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
-    cost_usd: float | None = None
-    stage_usage: Usage = field(default_factory=Usage)
-    stage_cost_usd: float | None = None
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        usage = self.usage
-        rate = self.calls / self.seconds if self.seconds else 0.0
-        parts = [
-            f"{self.calls:,} calls ({rate:.0f}/s)",
-            f"{self.store_hits:,} answered before",
-            f"{usage.prompt + usage.completion:,} tokens",
-        ]
-        if usage.cached and usage.prompt:
-            parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
-        if self.cost_usd is not None:
-            parts.append(f"${self.cost_usd:.2f}")
-        if self.stage_cost_usd is not None and self.stage_cost_usd != self.cost_usd:
-            parts.append(f"${self.stage_cost_usd:.2f} with earlier runs")
-        return ", ".join(parts)
-
-    def called(self, completion: Completion) -> None:
-        """Adds a call of this run."""
-        self.calls += 1
-        self.usage = self.usage + completion.usage
-        self.cost_usd = _sum(self.cost_usd, completion.cost_usd)
-        self.paid(completion.usage, completion.cost_usd)
-
-    def paid(self, usage: Usage, cost_usd: float | None) -> None:
-        """Adds what a call of this run or an earlier one took."""
-        self.stage_usage = self.stage_usage + usage
-        self.stage_cost_usd = _sum(self.stage_cost_usd, cost_usd)
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return one if other is None else (one or 0.0) + other
-
 
 SAID = ("_reason", "_detail", "_request")
 

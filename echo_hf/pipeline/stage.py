@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 from pydantic import BaseModel
 
-from echo_hf.engines.base import Request
+from echo_hf.engines.base import Engine, Request
+from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Answers, Failure, NoAnswers
+from echo_hf.pipeline.batch_inference import asked_of
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Reason, Status
 from echo_hf.tables import Table
@@ -185,20 +187,30 @@ class Stage(ABC):
 class ModelStage(Stage):
     """A stage whose rows need a model.
 
-    Calling it asks no model: it reads the answers that `fill` has stored, and a row whose
-    requests have none is quarantined. `requests` and `finish` see the same rows in the same order.
+    With an engine, calling it asks for what the store lacks, a batch at a time, and so does
+    `dataset.with_format("arrow").map(stage, **stage.map_arguments(dataset))`: the rows that
+    `run_stage` gives, with their control columns, and slower. Without one it asks nobody: a row
+    whose requests have no stored answer is quarantined. `requests` and `finish` see the same rows
+    in the same order.
 
     Attributes:
         prompt: The instructions, filled in for the target.
         answer: The declared shape of an answer; every field of it is bounded.
-        answers: Where the answers are read from, with the signature of who gives them; set by
-            whoever runs the stage, before `requests`.
+        answers: Where the answers are read from, with the signature of who gives them.
+        engine: Who is asked, in this process; entered by its owner. It makes `answers`.
+        store: Where the answers of the engine are kept; in memory, for this stage, when null.
     """
 
     answer: ClassVar[type[BaseModel]]
     answers: Answers | None = dataclasses.field(
         default=None, kw_only=True, compare=False, metadata={"digest": False}
     )
+    engine: dataclasses.InitVar[Engine | None] = dataclasses.field(default=None, kw_only=True)
+    store: dataclasses.InitVar[Store | None] = dataclasses.field(default=None, kw_only=True)
+
+    def __post_init__(self, engine: Engine | None, store: Store | None) -> None:
+        if engine is not None:
+            object.__setattr__(self, "answers", asked_of(engine, store))
 
     @property
     @abstractmethod
@@ -214,7 +226,7 @@ class ModelStage(Stage):
         """Computes the output rows from the rows and the answers to their requests."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Computes the output rows of a batch from stored answers."""
+        """Computes the output rows of a batch."""
         rows = self.requests(table)
         source = self.answers or NoAnswers()
         given = iter(source.read([request for row in rows for request in row]))

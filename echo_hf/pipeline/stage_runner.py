@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
 
-from echo_hf.engines.base import Engine
+from echo_hf.engines.base import Engine, Request
 from echo_hf.errors import TableError
-from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import answers_of
-from echo_hf.pipeline.batch_inference import Progress, fill
-from echo_hf.pipeline.result import FillStats, StageResult, keys_in, sort_rows
+from echo_hf.pipeline.batch_inference import (
+    AskedAnswers,
+    FillStats,
+    Progress,
+    fill,
+    request_segments,
+)
+from echo_hf.pipeline.result import StageResult, keys_in, sort_rows
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
 from echo_hf.reasons import Failed, Status
 from echo_hf.tables import Table
@@ -36,14 +43,17 @@ def run_stage(
 ) -> StageResult:
     """Runs a stage: asks the model what is missing, then maps without asking anything.
 
+    The engine is asked in one window over all rows. A map that asks for itself, batch by batch,
+    gives the same rows, and reached 0.42 of the throughput.
+
     A result that is already in `cache_dir` is read back. Of a result with quarantined rows only
     those are asked again, and their stored answers read again.
 
     Args:
         stage: The stage.
         dataset: Its input rows; columns beyond the declared ones are ignored.
-        engine: Who answers a model stage.
-        store: Where the answers are kept.
+        engine: Who answers a model stage; null for the stage's own.
+        store: Where the answers are kept, with the engine.
         cache_dir: Folder for the mapped Arrow files; in memory, or beside the dataset's own
             cache files, when null.
         offline: Ask nothing; what no stored answer covers goes to the quarantine.
@@ -59,6 +69,8 @@ def run_stage(
     """
     started, filled = time.perf_counter(), FillStats()
     check_columns(stage.inputs, dataset, stage.name)
+    if isinstance(stage, ModelStage) and engine is None and isinstance(stage.answers, AskedAnswers):
+        engine, store = stage.answers.engine, stage.answers.store
     if isinstance(stage, ModelStage) and engine is not None:
         stage = stage.answered_by(answers_of(engine, store))
     mapped = None if anew else _cached(stage, dataset, cache_dir)
@@ -89,6 +101,17 @@ def check_columns(table: Table, dataset: Dataset, reader: str) -> None:
                 f"column {field_.name!r} has type {str(given.field(at).type)!r}, {reader!r} "
                 f"expects {str(field_.type)!r}: cast it to echo_hf.tables' features"
             )
+
+
+def keyed_requests(
+    stages: Iterable[tuple[Stage, Engine | None]], inputs: Iterable[Dataset], store: Store
+) -> Iterator[tuple[bytes, Request]]:
+    """What stages ask of engines whose answers are kept; nothing is asked now."""
+    for (stage, engine), dataset in zip(stages, inputs, strict=False):
+        if isinstance(stage, ModelStage) and engine is not None and engine.stored:
+            asking = stage.answered_by(answers_of(engine, store))
+            for requests in request_segments(asking, dataset):
+                yield from zip(request_keys(engine.signature(), requests), requests, strict=True)
 
 
 def _cache_file(stage: Stage, dataset: Dataset, cache_dir: Path | None) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,11 +20,11 @@ from rich.tree import Tree
 
 from echo_hf._infra.text import plain
 from echo_hf.builder.build import RUNS, build
-from echo_hf.cli.progress import Watch
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import score
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.quickstart.reference_judge import JUDGE, drawn_truth
 from echo_hf.quickstart.systems import outputs
@@ -46,11 +46,21 @@ what to do next
 """
 
 
-def show(console: Console, runs: Path) -> None:
+class Screen(ProgressListener, Protocol):
+    """A terminal that shows a build as it goes on."""
+
+    console: Console
+
+    def funnel(self) -> None:
+        """Prints what each stage kept."""
+        ...
+
+
+def show(screen: Screen, runs: Path) -> None:
     """Builds the bundled benchmark and shows what happened."""
-    with Watch(console) as watch:
-        release = build(shipped_config(), runs=runs, watch=watch)
-    watch.funnel()
+    release = build(shipped_config(), runs=runs, watch=screen)
+    screen.funnel()
+    console = screen.console
     console.print()
     console.print(ANSWERED, soft_wrap=True)
     folder = RunFolder(release.path.parent)

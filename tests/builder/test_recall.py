@@ -11,8 +11,7 @@ import pytest
 from echo_hf.builder.replay import ReplayEngine, recall
 from echo_hf.engines.base import Completion, Usage
 from echo_hf.pipeline.answer_store import Store, request_keys
-from echo_hf.pipeline.batch_inference import fill
-from echo_hf.pipeline.result import FillStats
+from echo_hf.pipeline.batch_inference import FillStats, fill
 from echo_hf.pipeline.stage_runner import run_stage
 from tests.stages_for_tests import Guess, Scripted, posts, request, url
 

@@ -10,8 +10,11 @@ import pyarrow.parquet as pq
 
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.builder.takedown import pictures_named, remove_rows
+from echo_hf.cli.posts_view import EVENTS, JOURNALS
 from echo_hf.curate.decisions import Changes, Decision, append_decisions, read_decisions
 from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
+
+FILES = (JOURNALS, EVENTS)
 
 
 def write(root: Path, name: str, *rows: dict[str, object]) -> None:
@@ -42,9 +45,9 @@ def test_rows_and_decisions_about_a_sample_go(tmp_path: Path) -> None:
     with (tmp_path / "review.jsonl").open("a") as file:
         file.write('{"id": "gone", "note": "cut sho')
 
-    assert pictures_named(tmp_path) == {"1", "2"}
-    remove_rows(tmp_path, {"gone"})
-    assert pictures_named(tmp_path) == {"2"}
+    assert pictures_named(tmp_path, FILES) == {"1", "2"}
+    remove_rows(tmp_path, {"gone"}, FILES)
+    assert pictures_named(tmp_path, FILES) == {"2"}
     for name, left in {"outputs": ["stays"], "ratings": [], "human": ["stays"]}.items():
         assert pq.read_table(tmp_path / f"{name}.parquet")["sample_id"].to_pylist() == left
     assert set(read_decisions(tmp_path / "review.jsonl").by_id) == {"stays"}
@@ -58,9 +61,9 @@ def test_nothing_is_rewritten_for_nobody(tmp_path: Path) -> None:
     (tmp_path / "review.jsonl").write_text(json.dumps({"not": "a decision"}))
     before = (tmp_path / "ratings.parquet").stat().st_mtime_ns
 
-    remove_rows(tmp_path, set())
+    remove_rows(tmp_path, set(), FILES)
     (tmp_path / "review.jsonl").unlink()
-    remove_rows(tmp_path, {"gone"})
+    remove_rows(tmp_path, {"gone"}, FILES)
     assert (tmp_path / "ratings.parquet").stat().st_mtime_ns == before
 
 
@@ -76,7 +79,7 @@ def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:
             Decision(id="b", decision="keep", note="looks 30", **said),
         ],
     )
-    remove_rows(tmp_path, {"a", "b"})
+    remove_rows(tmp_path, {"a", "b"}, FILES)
 
     assert read_decisions(file).every == (
         Decision(id="a", decision="remove", sample_digest="d", reasons=("may_show_minor",)),
@@ -95,10 +98,10 @@ def test_what_was_done_in_apps_and_cut_out_goes_with_a_sample(tmp_path: Path) ->
             Decision(id=name, sample_digest="d", decision="edit", reasons=(), changes=changes)
         )
     append_decisions(tmp_path / "review.jsonl", made)
-    assert pictures_named(tmp_path) == {"a" * 64, "b" * 64}
-    remove_rows(tmp_path, {"gone"})
+    assert pictures_named(tmp_path, FILES) == {"a" * 64, "b" * 64}
+    remove_rows(tmp_path, {"gone"}, FILES)
 
-    assert pictures_named(tmp_path) == {"b" * 64}
+    assert pictures_named(tmp_path, FILES) == {"b" * 64}
     assert [event.subject for event in log.events("review")] == ["stays"]
     held = [path for path in tmp_path.iterdir() if b"words of gone" in path.read_bytes()]
     assert held == []

@@ -24,7 +24,7 @@ from echo_hf.cli.check_view import (
 )
 from echo_hf.config.checks import EngineChoice
 from echo_hf.errors import ConfigError
-from echo_hf.pipeline.result import FillStats
+from echo_hf.pipeline.batch_inference import FillStats
 
 HOSTILE = "\x1b[31m[bold]wrong\u202e"
 

@@ -14,7 +14,8 @@ from echo_hf.cli.progress import Watch, places
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import Plan
-from echo_hf.pipeline.result import FillStats, StageResult, StageStats
+from echo_hf.pipeline.batch_inference import FillStats
+from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.pipeline.stage import CONTROL
 from echo_hf.reasons import Unfetched
 from echo_hf.tables import POSTS

@@ -13,8 +13,7 @@ import pytest
 
 from echo_hf.builder.build import run_until
 from echo_hf.builder.refresh import RECORD, Refresh, RefreshRecord, refresh
-from echo_hf.builder.takedown import forget
-from echo_hf.cli.posts_view import said
+from echo_hf.cli.posts_view import forget, said
 from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_answers import stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER

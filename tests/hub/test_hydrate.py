@@ -20,7 +20,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.collect.fetch import FetchStats
 from echo_hf.errors import EchoError, PictureError, ReleaseError, SourceError
 from echo_hf.hub.archive import Archive, SampleMatch, hydrated
 from echo_hf.hub.dehydrate import dehydrate
@@ -28,6 +27,7 @@ from echo_hf.hub.hydrate import hydrate
 from echo_hf.hub.manifest import facts_of, file_entry, read_manifest
 from echo_hf.hub.release import read_release, unpacked, verify_release, write_release
 from echo_hf.images.store import PictureStore
+from echo_hf.pipeline.progress import FetchStats
 from echo_hf.reasons import Match
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SourceSpan

@@ -20,7 +20,7 @@ from datasets import load_dataset
 from echo_hf.builder.build import build, opened
 from echo_hf.builder.gold.export import export_gold
 from echo_hf.builder.review import decide, open_reviews, read_cases
-from echo_hf.builder.takedown import forget
+from echo_hf.cli.posts_view import forget
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.privacy import Privacy

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from echo_hf.builder.build import RUNS
 from echo_hf.cli import app
+from echo_hf.cli.progress import Watch
 from echo_hf.quickstart.run import show
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
@@ -24,7 +25,7 @@ def test_load_and_evaluate(
 ) -> None:
     """Three lines each: a row with its columns, and the win rates of the released ratings."""
     monkeypatch.chdir(tmp_path)
-    show(Console(quiet=True), RUNS)
+    show(Watch(Console(quiet=True)), RUNS)
     load, evaluate = re.findall(r"^```python\n(.*?)^```$", TOP, re.DOTALL | re.MULTILINE)
     known: dict[str, Any] = {}
     for block in (load, evaluate):

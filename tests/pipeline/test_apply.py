@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import io
+import pickle
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
 from datasets import Dataset, Image, Value, load_from_disk
+from datasets.fingerprint import Hasher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image as Pictures
 
 from echo_hf.engines.base import Completion, Request
-from echo_hf.errors import TableError
+from echo_hf.errors import EngineError, TableError
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import StoredAnswers
-from echo_hf.pipeline.batch_inference import fill
-from echo_hf.pipeline.result import FillStats, StageResult
+from echo_hf.pipeline.batch_inference import FillStats, fill
+from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import Remark, Stage, kept, parents_of, remarks
 from echo_hf.pipeline.stage_runner import check_columns, run_stage
 from echo_hf.reasons import Reject, Status
@@ -471,19 +473,72 @@ class TestLaterRuns:
         assert len(set(prints)) == len(prints) == 3
 
 
-def test_map_by_hand_works_and_asks_nothing(store: Store) -> None:
-    """`dataset.map(stage)` with a stage bound to stored answers is the same as `run_stage`."""
-    rows = posts("red", "error blue")
+@dataclass(frozen=True)
+class GuessWhole(Guess):
+    """The same stage, as one that has to see all rows at once."""
+
+    whole: ClassVar[bool] = True
+
+
+def _by_hand(stage: Stage, rows: Dataset) -> list[dict[str, Any]]:
+    # Two rows a batch, but for a stage that needs all.
+    given = stage.map_arguments(rows) | ({} if stage.whole else {"batch_size": 2})
+    mapped = rows.with_format("arrow").map(stage, **given)
+    return list(mapped.with_format(None))
+
+
+@pytest.mark.parametrize("kept_in", ["a file", "memory"])
+@pytest.mark.parametrize("kind", [Guess, GuessWhole])
+def test_map_by_hand_gives_what_run_stage_gives(
+    kind: type[Guess], kept_in: str, store: Store, tmp_path: Path
+) -> None:
+    """With what failed, was cut or had to be corrected; in file order, with control columns."""
+    rows = posts("red", "error blue", "cut green", "off teal", "refuse pink", "", "red\nonce gold")
+    engine, other = Scripted(), Scripted()
+    result = run_stage(kind(), rows, engine=other, store=Store(tmp_path / "other.sqlite"))
+    found = _by_hand(kind(engine=engine, store=store if kept_in == "a file" else None), rows)
+    kept = [row for row in found if row["_status"] == "kept"]
+    assert [(row["url"], row["names"]) for row in kept] == list(_names(result).items())
+    failed = {row["_parent"][0]: row["_reason"] for row in found if row["_status"] != "kept"}
+    assert failed == _reasons(result)
+    assert failed == {url(1): "engine_error", url(3): "off_schema", url(4): "refused"}
+    assert sorted(engine.lines()) == sorted(other.lines())
+
+
+def test_map_by_hand_asks_nothing_twice(store: Store) -> None:
+    """Neither a later map does, nor a run, nor a map after a run."""
+    rows = posts("red", "blue", "red")
     engine = Scripted()
-    fill(Guess(), rows, engine, store)
-    asked = len(engine.asked)
-    stage = Guess().answered_by(StoredAnswers(store, engine.signature()))
-    mapped = rows.with_format("arrow").map(stage, **stage.map_arguments(rows))
-    assert len(engine.asked) == asked
-    assert [(row["url"], row["names"], row["_status"]) for row in mapped.with_format(None)] == [
-        (url(0), ["red"], "kept"),
-        (None, None, "quarantined"),
-    ]
+    stage = Guess(engine=engine, store=store)
+    first = _by_hand(stage, rows)
+    assert _by_hand(stage, rows) == first
+    again = run_stage(stage, rows)
+    assert sorted(engine.lines()) == ["blue", "red"]
+    assert (again.dataset.num_rows, again.stats.fill.store_hits) == (3, 2)
+    run_stage(stage, posts("green", "teal"))
+    _by_hand(stage, posts("teal", "green"))
+    assert sorted(engine.lines()) == ["blue", "green", "red", "teal"]
+
+
+def test_a_stage_with_an_engine_run_offline_asks_nobody(store: Store) -> None:
+    """Its engine is asked by `run_stage` in one window, or not at all."""
+    engine = Scripted()
+    result = run_stage(Guess(engine=engine, store=store), posts("red"), offline=True)
+    assert (engine.asked, _reasons(result)) == ([], {url(0): "not_answered"})
+
+
+def test_a_copy_of_a_stage_leaves_its_engine_behind(store: Store) -> None:
+    """An engine may hold what no pickle can; datasets hashes equal stages alike without it."""
+
+    class Held(Scripted):
+        def __reduce__(self) -> str:
+            raise AssertionError("the engine is pickled")
+
+    stages = [Guess(engine=Held(), store=store) for _ in range(2)]
+    assert len({Hasher.hash(stage) for stage in stages}) == 1
+    copy = pickle.loads(pickle.dumps(stages[0]))  # noqa: S301 - our own bytes
+    with pytest.raises(EngineError, match=r"copy in another process.*num_proc.*run_stage"):
+        _by_hand(copy, posts("red"))
 
 
 def test_map_by_hand_over_processes_reads_the_same_store(store: Store) -> None:

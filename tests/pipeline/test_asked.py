@@ -7,7 +7,7 @@ from pathlib import Path
 
 from echo_hf.engines.base import make_engine
 from echo_hf.pipeline.answer_store import Store, request_keys
-from echo_hf.pipeline.batch_inference import keyed_requests
+from echo_hf.pipeline.stage_runner import keyed_requests
 from tests.stages_for_tests import Echo, Guess, Scripted, posts, request, url
 
 

@@ -17,8 +17,7 @@ from echo_hf.engines.base import Completion, Request, Text, Usage
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import Failure, parse
-from echo_hf.pipeline.batch_inference import fill, plan
-from echo_hf.pipeline.result import FillStats
+from echo_hf.pipeline.batch_inference import FillStats, fill, plan
 from tests.stages_for_tests import (
     MOST_TOKENS,
     EngineLostError,

@@ -14,6 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
+from echo_hf.cli.progress import Watch
 from echo_hf.quickstart.run import rating_note, show, why_command
 from echo_hf.tables import RATINGS
 
@@ -54,7 +55,7 @@ def test_the_default_folder_needs_no_option() -> None:
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Its folder of runs, and what it printed."""
     out, runs = io.StringIO(), tmp_path_factory.mktemp("quickstart") / "my runs"
-    show(Console(file=out, width=160), runs)
+    show(Watch(Console(file=out, width=160)), runs)
     return runs, out.getvalue()
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 import yaml
 
 from echo_hf.builder.build import build
@@ -38,6 +40,20 @@ def test_the_example_posts_and_config_give_a_sample(tmp_path: Path) -> None:
     assert sample["quality"] == "Benchmark"
     assert len(sample["output_images"]) == 1
     assert [one["feedback"] for one in sample["community_feedback"]] == ["so clean!"]
+
+
+def test_the_stage_by_hand_runs_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways of the example keep its post, with the score of one that names the model."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(README.split("### Stages by hand")[1].split("```python")[1].split("```")[0], names)  # noqa: S102 - our own
+    (row,) = names["scored"].with_format(None)
+    (kept,) = names["result"].dataset.with_format(None)
+    assert row["_status"] == "kept"
+    assert row["relevance"] == kept["relevance"]
+    assert kept["relevance"]["score"] >= 4
 
 
 def test_what_a_kill_asks_for_twice_is_named_with_its_numbers() -> None:

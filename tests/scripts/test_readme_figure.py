@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from echo_hf.cli.progress import Watch
 from echo_hf.quickstart.run import show
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ MOST_BYTES = 300_000
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of the quickstart."""
     runs = tmp_path_factory.mktemp("runs")
-    show(Console(quiet=True), runs)
+    show(Watch(Console(quiet=True)), runs)
     return runs / "quickstart"
 
 

@@ -12,7 +12,7 @@ import yaml
 from datasets import load_dataset
 
 from echo_hf.builder.build import build
-from echo_hf.builder.takedown import forget
+from echo_hf.cli.posts_view import forget
 from echo_hf.errors import RunError
 from echo_hf.hub.release import read_release
 from echo_hf.systems.generate import generate

@@ -38,9 +38,9 @@ from echo_hf.engines.base import Engine, engine_names
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import ConfigError, GoldError, StageError, unknown
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.batch_inference import plan
+from echo_hf.pipeline.batch_inference import FillStats, plan
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.result import FillStats, StageResult
+from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from echo_hf._infra.registry import Registry
 from echo_hf.collect.sources.base import Post
+from echo_hf.config.collection import PLATFORMS as PLATFORMS
 from echo_hf.reasons import Missing
 
 Kind = Literal["search", "posts", "replies", "thread"]
@@ -183,22 +183,7 @@ class Refreshing(Protocol):
         ...
 
 
-NAMES = ("bluesky", "mastodon", "x")
-PLATFORMS: Registry[Callable[[], Platform], None] = Registry(
-    "platform", "echo_hf.platforms", {name: f"{__package__}.{name}" for name in NAMES}
-)
-
-
-def platform_names() -> list[str]:
-    """The names that `make_platform` understands, in order."""
-    return PLATFORMS.names()
-
-
-def check_platform(name: str, place: str = "") -> None:
-    """Checks that there is a platform of a name, without importing it."""
-    PLATFORMS.check(name, place)
-
-
 def make_platform(name: str) -> Platform:
     """The platform of a name, not yet connected."""
-    return PLATFORMS.find(name)()
+    made: Platform = PLATFORMS.find(name)()
+    return made

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.collect.platforms.base import check_platform, make_platform, platform_names
+from echo_hf.collect.platforms.base import make_platform
+from echo_hf.collect.urls import PLATFORMS as BY_HOST
+from echo_hf.config.collection import HOMES, PLATFORMS
 from echo_hf.errors import ConfigError
 from tests.collect.platforms.simulated import NAME, Simulated, registered
 
@@ -18,15 +20,20 @@ def test_an_unknown_platform_gets_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"unknown platform 'mastodn'; did you mean 'mastodon'"):
         make_platform("mastodn")
     with pytest.raises(ConfigError, match=r"^c.yaml: posts.0.source: unknown platform 'y'"):
-        check_platform("y", "c.yaml: posts.0.source")
+        PLATFORMS.check("y", "c.yaml: posts.0.source")
+
+
+def test_a_config_knows_the_names_of_platforms() -> None:
+    """Of all that addresses name."""
+    assert set(HOMES) == {*BY_HOST.values(), "x", "mastodon", "web"}
 
 
 def test_another_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an entry point, and only while it is installed."""
-    assert NAME not in platform_names()
+    assert NAME not in PLATFORMS.names()
     monkeypatch.syspath_prepend(registered(tmp_path))
 
-    assert NAME in platform_names()
+    assert NAME in PLATFORMS.names()
     assert isinstance(make_platform(NAME), Simulated)
 
 

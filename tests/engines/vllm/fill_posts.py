@@ -15,8 +15,7 @@ import datasets
 from echo_hf.collect.relevance import Relevance
 from echo_hf.engines.vllm import VllmEngine
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.batch_inference import fill
-from echo_hf.pipeline.result import FillStats
+from echo_hf.pipeline.batch_inference import FillStats, fill
 from tests.bundled_threads import TARGET, bundled
 
 ANSWERS = "answers.sqlite"

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from echo_hf.builder.build import build
+from echo_hf.cli.progress import Watch
 from echo_hf.config.systems import shipped_config
 from echo_hf.hub.leaderboard import NO_INTERVALS, judge_board, published_board, read_scored
 from echo_hf.hub.publish import publish
@@ -21,7 +22,7 @@ REPO = "pixel-lab/echo"
 
 def test_it_is_the_board_that_the_run_has(hub: LocalHub, tmp_path: Path) -> None:
     """Figures of `results.json` and its tiers; its only judge gives the same, from the ratings."""
-    show(Console(quiet=True), tmp_path)
+    show(Watch(Console(quiet=True)), tmp_path)
     release = build(shipped_config(), runs=tmp_path)
     publish(release, REPO, "v1", allow_rules=True, allow_unscreened=True, api=hub.api())
     (found,) = read_scored(REPO, api=hub.api())

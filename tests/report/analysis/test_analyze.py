@@ -14,8 +14,8 @@ import yaml
 from typer.testing import CliRunner
 
 from echo_hf import build
-from echo_hf.builder.takedown import forget
 from echo_hf.cli import app
+from echo_hf.cli.posts_view import forget
 from echo_hf.errors import ConfigError, RunError, SourceError
 from echo_hf.report.analysis.analyze import analyze
 from echo_hf.report.analysis.result import FILE, Analysis, Estimate, read_analysis, write_analysis

@@ -1,0 +1,164 @@
+"""A run that an earlier version finished: nobody is asked again, and all of it is still read."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from datasets import load_dataset
+
+import echo_hf
+from echo_hf.apps.rank.rank import ranks_of
+from echo_hf.apps.review.review import desk_of
+from echo_hf.builder.build import build
+from echo_hf.builder.refresh import refresh
+from echo_hf.collect.crawl import crawl_posts
+from echo_hf.collect.platforms.base import Answer, Question
+from echo_hf.collect.platforms.mastodon import Mastodon
+from echo_hf.config.loading import load_config
+from echo_hf.hub.release import verify_release
+from echo_hf.judging.judge import applicability, judge, pairwise
+from echo_hf.judging.score import score
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.systems.generate import generate
+from tests.engines.openai.loopback_server import LoopbackServer, fault, running
+from tests.finished_run import ARCHIVE, GONE, NAME, Silent
+
+ROWS = {"image_to_image": 2, "text_to_image": 2, "analysis": 4, "outputs": 8, "ratings": 8}
+ROWS |= {"comparisons": 8, "applicability": 4, "responses": 29}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The run as it was left; its config and `runs` stand two folders above."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "runs" / NAME
+
+
+@pytest.fixture
+def server(run: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    """The server of the run's config, at another port, which answers nothing."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    config = config_of(run)
+    with running() as loopback:
+        loopback.behave = lambda _: fault(500, "nobody is to be asked")
+        text = config.read_text("utf-8")
+        before = yaml.safe_load(text)["engines"]["reader"]["base_url"]
+        config.write_text(text.replace(before, loopback.url), "utf-8")
+        yield loopback
+
+
+def config_of(run: Path) -> Path:
+    """The config that the run was made from."""
+    return run.parent.parent / "config.yaml"
+
+
+def tables(run: Path) -> dict[str, pa.Table]:
+    """Every table of a run and of its release but the figures, by its path."""
+    folders = [path for path in run.iterdir() if path.is_dir() and path.name != "cache"]
+    files = [*run.glob("*.parquet"), *(one for each in folders for one in each.rglob("*.parquet"))]
+    names = {str(path.relative_to(run)): path for path in files if path.parent.name != "results"}
+    return {name: pq.read_table(path) for name, path in names.items()}
+
+
+def figures(value: Any) -> Any:
+    """The numbers that `score` found, without its sentences and the versions of libraries."""
+    if isinstance(value, dict):
+        return {name: figures(one) for name, one in value.items() if name != "versions"}
+    if isinstance(value, list):
+        return [figures(one) for one in value]
+    return None if isinstance(value, str) else value
+
+
+def checks(run: Path) -> list[tuple[str, ...]]:
+    """What the ledger of fetched pictures holds, with the times."""
+    with sqlite3.connect(run / "fetched.sqlite") as ledger:
+        return ledger.execute("select * from fetches order by 1").fetchall()
+
+
+@pytest.mark.parametrize("cached", [True, False], ids=["with its cache", "without"])
+def test_it_is_gone_on_with_without_a_call(run: Path, server: LoopbackServer, cached: bool) -> None:
+    """Every verb gives the same tables and scores from what was answered, drawn and fetched."""
+    if not cached:
+        shutil.rmtree(run / "cache")
+    before, fetched = tables(run), checks(run)
+    results = figures(json.loads((run / "results.json").read_text("utf-8")))
+
+    config, runs = config_of(run), run.parent
+    build(config, runs=runs)
+    generate(config, runs=runs)
+    for asks in (applicability, judge, pairwise):
+        asks(config, runs=runs)
+    score(config, runs=runs, n_boot=50)
+    build(config, runs=runs, with_responses=True)
+
+    assert server.asked == []
+    assert checks(run) == fetched
+    after = tables(run)
+    assert set(after) == set(before)
+    assert [name for name, table in before.items() if not table.equals(after[name])] == []
+    assert figures(json.loads((run / "results.json").read_text("utf-8"))) == results
+
+
+def test_its_release_loads(run: Path) -> None:
+    """Every table, with the libraries and with our own check of every byte."""
+    verify_release(run / "release")
+    for name, count in ROWS.items():
+        loaded = echo_hf.load_benchmark(str(run / "release"), name)
+        split = load_dataset(str(run / "release"), name)
+        assert [len(loaded), *split.num_rows.values()] == [count, count], name
+    edits = load_dataset(str(run / "release"), "image_to_image", split="test")
+    assert "Turn this harbour photo into a night scene" in edits["prompt"]
+    assert {image.size for image in edits[0]["input_images"]} <= {(96, 64), (140, 80)}
+
+
+class Mute(Mastodon):
+    """The platform of the run, which is not to be asked."""
+
+    def __enter__(self) -> Mute:
+        return self
+
+    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+        """Fails."""
+        raise AssertionError(question, cursor)
+
+
+def test_its_ledgers_are_read(run: Path) -> None:
+    """No question of the crawl is open, and a refresh knows what is gone."""
+    config = load_config(config_of(run))
+    (crawled,) = crawl_posts(config, RunFolder(run), Silent(), make=lambda _: Mute())
+    assert (crawled.end, crawled.by_terms, crawled.by_replies) == ("nothing_left", 2, 3)
+    ages = datetime.timedelta(days=36_500)
+    checked = refresh(config, Silent(), runs=run.parent, older_than=ages, make=lambda _: Mute())
+    (said,) = (one for one in checked.platforms if one.platform == "mastodon")
+    assert (said.posts, said.fresh, said.asked) == (5, 5, 0)
+    assert [url.rpartition("/")[2] for url in checked.gone] == [str(GONE)]
+
+
+def test_what_people_did_is_read(run: Path) -> None:
+    """Decisions with their notes, events, and ranks as they were written down."""
+    human = pq.read_table(run / "human.parquet")
+    desk = desk_of(config_of(run), runs=run.parent)
+    decided = desk.ledger.decided().by_id.values()
+    assert sorted((one.decision, one.note) for one in decided) == [
+        ("flag", "is it one picture?"),
+        ("keep", None),
+    ]
+    ranks = ranks_of(config_of(run), runs=run.parent)
+    table = ranks.write()
+    assert (table.rankings, table.kept, table.left_out) == (2, 0, {})
+    assert pq.read_table(run / "human.parquet").equals(human)
+    assert sorted((one["rater"], one["rank"]) for one in human.to_pylist()) == [
+        ("bo", 1), ("bo", 2), ("cy", 1), ("cy", 2)
+    ]  # fmt: skip
