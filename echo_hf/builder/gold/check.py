@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import yaml
-from datasets import Dataset
 
 from echo_hf.builder.build import RUNS, description
-from echo_hf.builder.gold.consistency import addresses_of, check_agreement, root_of
-from echo_hf.builder.gold.folder import POSTS_FILE, Gold, read_gold, read_posts
-from echo_hf.builder.gold.lines import Half
+from echo_hf.builder.gold.folder import POSTS_FILE, Gold, Half, read_gold
 from echo_hf.builder.gold.measures import Measure, measured
+from echo_hf.builder.gold.posts import check_agreement, read_posts
 from echo_hf.builder.gold.stages import (
     CHECKS,
     Material,
@@ -34,12 +32,12 @@ from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import Engine, engine_names
+from echo_hf.engines.base import engine_names
 from echo_hf.errors import ConfigError, GoldError, StageError, unknown
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import Unwatched, Watcher
-from echo_hf.pipeline.result import FillStats, StageResult
+from echo_hf.pipeline.result import FillStats
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
@@ -84,7 +82,8 @@ def setting_of(
     own = Path(gold) / POSTS_FILE
     if own.exists():
         return Setting(given, Path(gold), (Posts(source="jsonl", path=own),), str(own))
-    return Setting(given, Path(gold), given.posts, _named(given.posts))
+    named = ", ".join(str(entry.path or entry.source) for entry in given.posts)
+    return Setting(given, Path(gold), given.posts, shown_value(named)[1:-1])
 
 
 def engine_choice(
@@ -126,10 +125,6 @@ def _option(text: str) -> tuple[str, Any]:
             f"--option {found[1]!r} has a value that is no YAML: expected one as in a config, "
             "for example 0.5, true or [1, 2]"
         ) from None
-
-
-def _named(entries: Iterable[Posts]) -> str:
-    return shown_value(", ".join(str(entry.path or entry.source) for entry in entries))[1:-1]
 
 
 FOLDER = "check-engine"
@@ -232,8 +227,7 @@ def check_engine(
         asking = _Asking(given, engines, store, folder, offline, watch or Unwatched(), errors)
         checked = tuple(asking.check(stage) for stage in chosen)
     notes = (*not_checked(given.gold, half, stages), *left_out(given, chosen))
-    digest = _digest(given.gold)
-    target = setting.config.target.name
+    target, digest = setting.config.target.name, _digest(given.gold)
     return CheckResult(target, setting.where, half, digest, threads, checked, notes)
 
 
@@ -254,24 +248,9 @@ class _Asking:
         engine_name = config.stages.engine_of(name)
         if engine_name is None or not isinstance(stage, ModelStage):
             raise StageError(f"stage {name!r} asks no engine: nothing to check")
-        engine = self.engines.use(engine_name)
-        read = CHECKS[name].read(self.given)
-        result = self._run(stage, read, engine)
-        scored = CHECKS[name].score(self.given, read, result)
-        describe = description(stage, engine)
-        return StageCheck(
-            name,
-            config.engines[engine_name],
-            StageRecord(name, describe, read._fingerprint, result.dataset._fingerprint).digest,
-            describe,
-            tuple(measured(name, one, errors=self.errors) for one in scored),
-            result.stats.quarantined,
-            result.stats.fill,
-        )
-
-    def _run(self, stage: ModelStage, read: Dataset, engine: Engine) -> StageResult:
+        engine, read = self.engines.use(engine_name), CHECKS[name].read(self.given)
         if engine.stored and not self.offline:
-            self.watch.planned(stage.name, plan(stage, read, engine, self.store))
+            self.watch.planned(name, plan(stage, read, engine, self.store))
         result = run_stage(
             stage,
             read,
@@ -280,8 +259,21 @@ class _Asking:
             offline=self.offline,
             progress=self.watch.called,
         )
-        self.watch.finished(_without_places(result))
-        return result
+        # What went wrong on which post of the held-out half is nobody's business.
+        told = dataclasses.replace(result.stats, rejected={}, noted={})
+        nothing = result.quarantine.select([])
+        self.watch.finished(dataclasses.replace(result, stats=told, quarantine=nothing))
+        describe = description(stage, engine)
+        compared = CHECKS[name].compare(self.given, result)
+        return StageCheck(
+            name,
+            config.engines[engine_name],
+            StageRecord(name, describe, read._fingerprint, result.dataset._fingerprint).digest,
+            describe,
+            measured(name, CHECKS[name].measures(self.given.gold), compared, errors=self.errors),
+            result.stats.quarantined,
+            result.stats.fill,
+        )
 
 
 def _check_half(half: str, errors: bool) -> None:
@@ -295,7 +287,7 @@ def _check_half(half: str, errors: bool) -> None:
 
 
 def _check_lines(gold: Gold, half: str, folder: Path) -> None:
-    if not any(gold.lines.values()):
+    if not any(gold.values()):
         of = "" if half == "all" else f" of half {half!r}"
         raise GoldError(f"{str(folder)!r} has no line{of}: {NO_LINE[half]}")
 
@@ -311,24 +303,18 @@ def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> N
 def _material(
     setting: Setting, every: Gold, half: str, folder: RunFolder, watch: Watcher
 ) -> tuple[Material, int]:
-    posts = read_posts(setting.posts, addresses_of(every), folder.pictures)
+    named = {url for line in every.every() for url in line.addresses}
+    posts = read_posts(setting.posts, named, folder.pictures)
     watch.finished(posts.read)
     check_agreement(every, posts, setting.where)
     gold = every.of(half)
-    roots = {root_of(line, posts) for lines in gold.lines.values() for line in lines}
-    return Material(setting.config, gold, posts), len(roots)
-
-
-def _without_places(result: StageResult) -> StageResult:
-    # What went wrong on which post of the held-out half is nobody's business.
-    stats = dataclasses.replace(result.stats, rejected={}, noted={})
-    nothing = result.quarantine.select([])
-    return dataclasses.replace(result, stats=stats, quarantine=nothing)
+    threads = {posts.root_of[line.key[0]] for line in gold.every()}
+    return Material(setting.config, gold, posts), len(threads)
 
 
 def _digest(gold: Gold) -> str:
     digest = hashlib.sha256()
-    for name, lines in gold.lines.items():
+    for name, lines in gold.items():
         for text in sorted(line.model_dump_json() for line in lines):
             digest.update(f"{name} {text}\n".encode())
     return digest.hexdigest()
