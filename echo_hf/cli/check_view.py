@@ -46,9 +46,7 @@ SKIPPED = {
 
 def show_check(console: Console, result: CheckResult) -> None:
     """Prints how well an engine does."""
-    console.print()
-    console.print(Text(_title(result), "bold"))
-    console.print()
+    console.print(Text(f"\n{_title(result)}\n", "bold"))
     console.print(_table(result.stages))
     console.print()
     for sentence in _footer(result):
@@ -58,11 +56,9 @@ def show_check(console: Console, result: CheckResult) -> None:
 def show_errors(console: Console, result: CheckResult) -> None:
     """Prints what was not quite right, as far as the result holds it."""
     for measure in result.measures:
-        if not measure.errors:
-            continue
-        console.print()
-        name = f"{measure.stage}, {_name(measure)}: {len(measure.errors)} not right"
-        console.print(Text(name, "bold"))
+        if measure.errors:
+            name = f"{measure.stage}, {_name(measure)}: {len(measure.errors)} not right"
+            console.print(Text(f"\n{name}", "bold"))
         for item in measure.errors:
             console.print(Text(f"  {plain(item.place, LONGEST_SHOWN)}"), soft_wrap=True)
             console.print(Text(f"    expected {plain(item.expected, LONGEST_SHOWN)}"))
@@ -131,15 +127,13 @@ def _footer(result: CheckResult) -> Iterable[str]:
     graded = any(measure.interval not in ("wilson", None) for measure in result.measures)
     yield f"{WILSON}{BOOTSTRAP if graded else ''}."
     yield COVERAGE
-    few = sum(measure.n < FEW for measure in result.measures)
-    if few:
+    if few := sum(measure.n < FEW for measure in result.measures):
         yield (
             f"{few} of {len(result.measures)} measures have n below {FEW}: differences between "
             "engines in them are not reliable."
         )
     for one in result.stages:
-        skipped = max((measure.skipped for measure in one.measures), default=0)
-        if skipped:
+        if skipped := max((measure.skipped for measure in one.measures), default=0):
             yield f"{one.stage}: {SKIPPED[one.stage].format(skipped)}."
     yield from (f"{note}." for note in result.notes)
     cost = [one.fill.stage_cost_usd for one in result.stages if one.fill.stage_cost_usd is not None]

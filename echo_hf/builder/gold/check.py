@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 
 from echo_hf.builder.build import RUNS, description
-from echo_hf.builder.gold.folder import POSTS_FILE, Gold, Half, read_gold
-from echo_hf.builder.gold.measures import Measure, measured
-from echo_hf.builder.gold.posts import check_agreement, read_posts
+from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
+from echo_hf.builder.gold.measures import MEASURES, Measure, measured
+from echo_hf.builder.gold.posts import check_agreement, dataset, read_posts
 from echo_hf.builder.gold.stages import (
     CHECKS,
     Material,
@@ -96,21 +96,19 @@ def engine_choice(
         return None
     if kind not in engine_names():
         raise ConfigError(unknown("engine", kind, engine_names(), "--engine"))
-    every: list[tuple[str, Any]] = [("model", model)] if model is not None else []
-    every += map(_option, options)
-    names = [name for name, _ in every]
-    if "kind" in names:
-        raise ConfigError("--option 'kind': the kind of the engine is what --engine names")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"--option {twice!r} is given twice: give it once")
-    secret = next(secrets_in(dict(every)), None)
-    if secret is not None:
+    every: dict[str, Any] = {} if model is None else {"model": model}
+    for name, value in map(_option, options):
+        if name == "kind":
+            raise ConfigError("--option 'kind': the kind of the engine is what --engine names")
+        if name in every:
+            raise ConfigError(f"--option {name!r} is given twice: give it once")
+        every[name] = value
+    if secret := next(secrets_in(every), None):
         raise ConfigError(
             f"--option has {secret!r}, and what was typed stays in the shell's history: put the "
             "secret into an environment variable"
         )
-    return EngineChoice(kind=kind, **dict(every))
+    return EngineChoice(kind=kind, **every)
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -128,7 +126,6 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 FOLDER = "check-engine"
-HALVES = (*get_args(Half), "all")
 TO_TUNE = 'write "half": "tune" into the lines of the threads to look at'
 NO_LINE = {
     "tune": TO_TUNE,
@@ -210,73 +207,6 @@ def check_engine(
     Raises:
         EchoError: The config, the gold or an engine is not usable; the message says how to go on.
     """
-    _check_half(half, errors)
-    check_names(stages)
-    setting = setting_of(config, engine, gold)
-    every = read_gold(setting.gold)
-    _check_lines(every.of(half), half, setting.gold)
-    chosen = chosen_stages(every.of(half), half, stages)
-    folder = RunFolder(Path(runs) / FOLDER / setting.config.name)
-    with (
-        folder.locked(),
-        Engines(setting.config.engines) as engines,
-        closing(folder.store()) as store,
-    ):
-        _check_engines(setting.config, chosen, engines)
-        given, threads = _material(setting, every, half, folder, watch or Unwatched())
-        asking = _Asking(given, engines, store, folder, offline, watch or Unwatched(), errors)
-        checked = tuple(asking.check(stage) for stage in chosen)
-    notes = (*not_checked(given.gold, half, stages), *left_out(given, chosen))
-    target, digest = setting.config.target.name, _digest(given.gold)
-    return CheckResult(target, setting.where, half, digest, threads, checked, notes)
-
-
-@dataclass(frozen=True)
-class _Asking:
-    given: Material
-    engines: Engines
-    store: Store
-    folder: RunFolder
-    offline: bool
-    watch: Watcher
-    errors: bool
-
-    def check(self, name: str) -> StageCheck:
-        """Asks the engine of a stage, and measures its answers."""
-        config = self.given.config
-        stage = stage_class(name).from_config(config, self.folder.pictures)
-        engine_name = config.stages.engine_of(name)
-        if engine_name is None or not isinstance(stage, ModelStage):
-            raise StageError(f"stage {name!r} asks no engine: nothing to check")
-        engine, read = self.engines.use(engine_name), CHECKS[name].read(self.given)
-        if engine.stored and not self.offline:
-            self.watch.planned(name, plan(stage, read, engine, self.store))
-        result = run_stage(
-            stage,
-            read,
-            engine=engine,
-            store=self.store,
-            offline=self.offline,
-            progress=self.watch.called,
-        )
-        # What went wrong on which post of the held-out half is nobody's business.
-        told = dataclasses.replace(result.stats, rejected={}, noted={})
-        nothing = result.quarantine.select([])
-        self.watch.finished(dataclasses.replace(result, stats=told, quarantine=nothing))
-        describe = description(stage, engine)
-        compared = CHECKS[name].compare(self.given, result)
-        return StageCheck(
-            name,
-            config.engines[engine_name],
-            StageRecord(name, describe, read._fingerprint, result.dataset._fingerprint).digest,
-            describe,
-            measured(name, CHECKS[name].measures(self.given.gold), compared, errors=self.errors),
-            result.stats.quarantined,
-            result.stats.fill,
-        )
-
-
-def _check_half(half: str, errors: bool) -> None:
     if half not in HALVES:
         raise ConfigError(unknown("half", half, HALVES))
     if errors and half != "tune":
@@ -284,12 +214,41 @@ def _check_half(half: str, errors: bool) -> None:
             f"errors of half {half!r} are not shown, so that nobody tunes on them: look at those "
             f"of half 'tune'; in gold of your own {TO_TUNE}"
         )
-
-
-def _check_lines(gold: Gold, half: str, folder: Path) -> None:
-    if not any(gold.values()):
+    check_names(stages)
+    setting, watch = setting_of(config, engine, gold), watch or Unwatched()
+    every = read_gold(setting.gold)
+    lines = every.of(half)
+    if not any(lines.values()):
         of = "" if half == "all" else f" of half {half!r}"
-        raise GoldError(f"{str(folder)!r} has no line{of}: {NO_LINE[half]}")
+        raise GoldError(f"{str(setting.gold)!r} has no line{of}: {NO_LINE[half]}")
+    chosen = chosen_stages(lines, half, stages)
+    folder = RunFolder(Path(runs) / FOLDER / setting.config.name)
+    with (
+        folder.locked(),
+        Engines(setting.config.engines) as engines,
+        closing(folder.store()) as store,
+    ):
+        _check_engines(setting.config, chosen, engines)
+        named = {url for line in every.every() for url in line.addresses}
+        posts = read_posts(setting.posts, named, folder.pictures)
+        watch.finished(posts.read)
+        check_agreement(every, posts, setting.where)
+        given = Material(setting.config, lines, posts)
+        ask = partial(_check, given, engines, store, folder, offline, watch, errors)
+        checked = tuple(map(ask, chosen))
+    digest = hashlib.sha256()
+    for name, some in lines.items():
+        for text in sorted(line.model_dump_json() for line in some):
+            digest.update(f"{name} {text}\n".encode())
+    return CheckResult(
+        setting.config.target.name,
+        setting.where,
+        half,
+        digest.hexdigest(),
+        len({posts.root_of[line.key[0]] for line in lines.every()}),
+        checked,
+        (*not_checked(lines, half, stages), *left_out(given, chosen)),
+    )
 
 
 def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> None:
@@ -300,21 +259,40 @@ def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> N
             engines.use(engine)
 
 
-def _material(
-    setting: Setting, every: Gold, half: str, folder: RunFolder, watch: Watcher
-) -> tuple[Material, int]:
-    named = {url for line in every.every() for url in line.addresses}
-    posts = read_posts(setting.posts, named, folder.pictures)
-    watch.finished(posts.read)
-    check_agreement(every, posts, setting.where)
-    gold = every.of(half)
-    threads = {posts.root_of[line.key[0]] for line in gold.every()}
-    return Material(setting.config, gold, posts), len(threads)
-
-
-def _digest(gold: Gold) -> str:
-    digest = hashlib.sha256()
-    for name, lines in gold.items():
-        for text in sorted(line.model_dump_json() for line in lines):
-            digest.update(f"{name} {text}\n".encode())
-    return digest.hexdigest()
+def _check(
+    given: Material,
+    engines: Engines,
+    store: Store,
+    folder: RunFolder,
+    offline: bool,
+    watch: Watcher,
+    errors: bool,
+    name: str,
+) -> StageCheck:
+    """Asks the engine of a stage, and measures its answers."""
+    stage = stage_class(name).from_config(given.config, folder.pictures)
+    engine_name = given.config.stages.engine_of(name)
+    if engine_name is None or not isinstance(stage, ModelStage):
+        raise StageError(f"stage {name!r} asks no engine: nothing to check")
+    engine, check = engines.use(engine_name), CHECKS[name]
+    read = dataset(stage.inputs, check.read(given))
+    if engine.stored and not offline:
+        watch.planned(name, plan(stage, read, engine, store))
+    said = run_stage(
+        stage, read, engine=engine, store=store, offline=offline, progress=watch.called
+    )
+    # What went wrong on which post of the held-out half is nobody's business.
+    told = replace(said.stats, rejected={}, noted={})
+    watch.finished(replace(said, stats=told, quarantine=said.quarantine.select([])))
+    describe = description(stage, engine)
+    files = [file for file in check.files if given.gold[file]]
+    names = [name for file in files for name in MEASURES[file].split()]
+    return StageCheck(
+        name,
+        given.config.engines[engine_name],
+        StageRecord(name, describe, read._fingerprint, said.dataset._fingerprint).digest,
+        describe,
+        measured(name, names, check.compare(given, said), errors=errors),
+        said.stats.quarantined,
+        said.stats.fill,
+    )

@@ -35,7 +35,6 @@ class ReviewedThread:
 
     @property
     def kept(self) -> list[Row]:
-        """The samples that were kept."""
         return [row for row in self.samples if row["id"] in self.ids]
 
     @cached_property
@@ -55,7 +54,6 @@ class ReviewedThread:
         return any(row["screenshot"] for row in self.samples)
 
     def why_not(self) -> NotGold | None:
-        """Why it cannot be gold."""
         written = written_in(self.posts)
         if any(row["prompt_fill_blank"] for row in self.samples):
             return NotGold.COMPLETION
@@ -83,7 +81,6 @@ class ReviewedThread:
         return {"root_url": self.root, "samples": samples}
 
     def roles_lines(self, posts: GoldPosts) -> Iterator[dict[str, Any]]:
-        """The lines of `roles.jsonl`."""
         removed = (row for row in self.samples if row["id"] not in self.ids)
         lost = {one for row in removed for one in _shown(row)}
         pictures: dict[str, list[Row]] = {row["id"]: [] for row in self.kept}
@@ -117,8 +114,6 @@ def _shown(row: Row) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ExportedGold:
-    """What was made of reviews."""
-
     folder: Path
     threads: int
     samples: int
@@ -126,7 +121,6 @@ class ExportedGold:
     left_out: Mapping[NotGold, int]
 
     def told(self) -> Iterator[str]:
-        """What to say of it, a line each."""
         yield (
             f"{self.samples} samples of {self.threads} threads, and the roles of {self.pictures} "
             f"pictures, in {self.folder}"
@@ -179,14 +173,10 @@ def export_gold(
 
 def _as_posted(row: Row) -> Row:
     """A row whose images have the digests that they have in the files of posts, as well."""
-    cleaned = cleaned_in(row)
-    return {
-        **row,
-        **{
-            name: [*row[name], *(old for old, new in cleaned.items() if new in row[name])]
-            for name in ("input_images", "output_images")
-        },
-    }
+    cleaned = cleaned_in(row).items()
+    names = ("input_images", "output_images")
+    posted = {name: [old for old, new in cleaned if new in row[name]] for name in names}
+    return {**row, **{name: [*row[name], *posted[name]] for name in names}}
 
 
 def _is_kept(row: Row, decisions: Decisions) -> bool | None:

@@ -1,4 +1,4 @@
-"""The files of a gold folder, what careful readers wrote down, and their reader."""
+"""The files of a gold folder, as `quickstart/gold/README.md` describes them, and their reader."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +30,7 @@ from echo_hf.samples.spans import squeezed
 from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
 
 Half = Literal["tune", "held_out"]
+HALVES = (*get_args(Half), "all")
 Judgement = Literal["success", "failure", "mixed"]
 
 
@@ -91,7 +92,6 @@ class Line(Part):
 
     @property
     def place(self) -> str:
-        """File and line number, for messages."""
         return self._place
 
     @property
@@ -101,13 +101,10 @@ class Line(Part):
 
     @property
     def addresses(self) -> Iterator[str]:
-        """Every post that it names."""
         yield self.key[0]
 
 
 class RelevanceLine(Line):
-    """How relevant a post is, from 1 to 5."""
-
     names = ("url",)
     url: Address
     score: Score
@@ -115,8 +112,6 @@ class RelevanceLine(Line):
 
 
 class GoldSample(Part):
-    """One sample of a thread."""
-
     prompt: Prompt
     quality: Quality
     acceptable: Annotated[tuple[Quality, ...], _holds("quality")] = ()
@@ -127,13 +122,10 @@ class GoldSample(Part):
 
     @property
     def heard(self) -> tuple[str, ...]:
-        """Every post that may be read as feedback."""
         return (*self.feedback, *self.feedback_optional)
 
 
 class ExtractLine(Line):
-    """The samples of a kept thread."""
-
     names = ("root_url",)
     root_url: Address
     samples: tuple[GoldSample, ...]
@@ -147,49 +139,37 @@ class ExtractLine(Line):
 
     @property
     def keys(self) -> list[tuple[str, str]]:
-        """What names its samples."""
         return [(self.root_url, squeezed(sample.prompt)) for sample in self.samples]
 
     @property
     def addresses(self) -> Iterator[str]:
-        """The root, and what its samples name."""
         yield self.root_url
         for sample in self.samples:
             yield from (*sample.post_urls, *sample.heard)
 
 
 class PictureAt(Part):
-    """A picture, by its post and its position there."""
-
     post_url: Address
     index: Whole
 
 
 class PictureRole(PictureAt):
-    """What a picture is to a sample."""
-
     role: Literal["input", "output", "neither"]
 
 
 class Completion(Part):
-    """A template with its blanks filled, as one output shows it."""
-
     prompt: Prompt
     blanks: Mapping[str, str] = {}
     output: PictureAt
 
 
 class SampleLine(Line):
-    """A line about a sample, which its thread and its prompt name."""
-
     names = ("root_url", "prompt")
     root_url: Address
     prompt: Prompt
 
 
 class RolesLine(SampleLine):
-    """What the pictures of a sample are."""
-
     pictures: tuple[PictureRole, ...]
     filled: tuple[Completion, ...] = ()
     conversation: PictureAt | None = None
@@ -210,19 +190,15 @@ class RolesLine(SampleLine):
 
     @property
     def named(self) -> tuple[PictureAt, ...]:
-        """Every picture that it names."""
         return (*self.pictures, *(one.output for one in self.filled), *self.marked)
 
     @property
     def addresses(self) -> Iterator[str]:
-        """The root, and the posts of its pictures."""
         yield self.root_url
         yield from (one.post_url for one in self.named)
 
 
 class ScreenshotLine(Line):
-    """What a conversation or a collage shows."""
-
     names = ("post_url", "index")
     post_url: Address
     index: Whole
@@ -233,8 +209,6 @@ class ScreenshotLine(Line):
 
 
 class FeedbackLine(Line):
-    """What a post says about a result."""
-
     post_url: Address
     verdict: Judgement
     acceptable: Annotated[tuple[Judgement, ...], _holds("verdict")] = ()
@@ -265,16 +239,12 @@ class FeedbackLine(Line):
 
 
 class TaskLine(SampleLine):
-    """What a sample asks for."""
-
     kind: Kind
     task: Task
     acceptable: Annotated[tuple[Task, ...], _holds("task")] = ()
 
 
 class SafetyLine(SampleLine):
-    """Which hazards a sample holds: its request, and what was made of it."""
-
     flagged: Flag
     categories: Annotated[tuple[Code, ...], Field(validate_default=True)] = ()
 
@@ -304,19 +274,15 @@ class Gold(dict[str, tuple[Any, ...]]):
     """The lines of each file that is there, by its name; those of another one are none."""
 
     def __missing__(self, name: str) -> tuple[Any, ...]:
-        """No line."""
         return ()
 
     def of(self, half: str) -> Gold:
         """The lines of one half, or of `all`."""
-        kept = ("tune", "held_out") if half == "all" else (half,)
-        return Gold(
-            (name, tuple(line for line in lines if line.half in kept))
-            for name, lines in self.items()
-        )
+        kept = {half, *(HALVES if half == "all" else ())}
+        chosen = {name: [one for one in lines if one.half in kept] for name, lines in self.items()}
+        return Gold((name, tuple(lines)) for name, lines in chosen.items())
 
     def every(self) -> Iterator[Line]:
-        """The lines of all files."""
         for lines in self.values():
             yield from lines
 

@@ -72,6 +72,18 @@ def judged(thread: str, place: str, right: Iterable[str], given: str | None) -> 
     return Item(thread, place, " or ".join(every), given or "", score)
 
 
+MEASURES = {
+    "relevance": "keep_precision keep_recall drop_precision drop_recall score_accuracy",
+    "extract": """sample_precision sample_recall prompt_similarity prompts_exact quality_accuracy
+        feedback_precision feedback_recall""",
+    "roles": """picture_role_accuracy screenshot_precision screenshot_recall completion_precision
+        blanks_filled""",
+    "screenshots": "box_iou box_precision box_recall role_accuracy prompt_similarity",
+    "feedback": "verdict_accuracy keyword_accuracy",
+    "tasks": "kind_accuracy task_accuracy",
+    "safety": "removal_precision removal_recall keep_recall hazard_recall",
+}
+"""Names of those that each gold file is compared by."""
 GRADED = frozenset({"prompt_similarity", "box_iou"})
 """Measures of which an item may be right in part."""
 RECALLS: Mapping[str, tuple[str, ...]] = {

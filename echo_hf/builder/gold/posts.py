@@ -14,7 +14,6 @@ import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf.builder.gold.folder import (
-    Completion,
     ExtractLine,
     Gold,
     Line,
@@ -42,6 +41,7 @@ from echo_hf.tables import POSTS, Table
 
 Row = Mapping[str, Any]
 Digests = tuple[str | None, ...]
+Mistake = tuple[Line, str]
 KEEP = 5
 
 
@@ -161,26 +161,7 @@ def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
         raise GoldError(f"{line.place}: {said}")
 
 
-def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[tuple[Line, str]]:
-    yield from _of_addresses(gold, posts, where)
-    yield from _of_extract(gold["extract"], posts)
-    yield from _of_pictures(gold["roles"], posts)
-    yield from _of_filled(gold["roles"], posts)
-    yield from _of_screenshots(gold, posts)
-    first: dict[str, Line] = {}
-    for line in gold.every():
-        other = first.setdefault(posts.root_of[line.key[0]], line)
-        if other.half != line.half:
-            yield (
-                line,
-                f"half is {line.half!r}, but {other.half!r} in {other.place}, which is of the same "
-                "thread: expected one half (without one a line is 'held_out')",
-            )
-    if "extract" in gold:
-        yield from _of_samples(gold)
-
-
-def _of_addresses(gold: Gold, posts: GoldPosts, where: str) -> Iterator[tuple[Line, str]]:
+def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
     missing: dict[str, Line] = {}
     for line in gold.every():
         # A missing root has an address and nothing to score.
@@ -190,18 +171,29 @@ def _of_addresses(gold: Gold, posts: GoldPosts, where: str) -> Iterator[tuple[Li
         more = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
         expected = "expected addresses of posts that stand there"
         yield line, f"{url!r} is not in the posts ({where}){more}: {expected}"
+    half_of: dict[str, Line] = {}
     for line in gold.every():
-        if not isinstance(line, ExtractLine | SampleLine):
-            continue
-        if (root := posts.root_of[line.root_url]) != line.root_url:
-            yield (
-                line,
-                f"root_url {line.root_url!r} answers another post: expected the root of its "
-                f"thread, {root!r}",
-            )
+        root = posts.root_of[line.key[0]]
+        if isinstance(line, ExtractLine | SampleLine) and root != line.root_url:
+            expected = f"expected the root of its thread, {root!r}"
+            yield line, f"root_url {line.root_url!r} answers another post: {expected}"
+        if (other := half_of.setdefault(root, line)).half != line.half:
+            said = f"half is {line.half!r}, but {other.half!r} in {other.place}, of the same thread"
+            yield line, f"{said}: expected one half (without one a line is 'held_out')"
+    yield from _of_extract(gold["extract"], posts)
+    yield from _of_pictures(gold["roles"], posts)
+    yield from _of_filled(gold["roles"], posts)
+    marked = {(one.post_url, one.index) for line in gold["roles"] for one in line.marked}
+    for line in gold["screenshots"]:
+        yield from _of_index(line, line, posts)
+        if "roles" in gold and (line.post_url, line.index) not in marked:
+            expected = "expected one that is marked there"
+            yield line, f"{_told(line)} is no conversation or collage in roles.jsonl: {expected}"
+    if "extract" in gold:
+        yield from _of_samples(gold)
 
 
-def _of_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> Iterator[tuple[Line, str]]:
+def _of_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> Iterator[Mistake]:
     threads = {row["root_url"]: row["posts"] for row in posts.threads}
     for line in lines:
         said: set[str] = set()
@@ -217,20 +209,17 @@ def _of_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> Iterator[tupl
         written = written_in(threads[line.root_url])
         for sample in line.samples:
             if not written.holds(sample.prompt):
-                yield (
-                    line,
-                    f"prompt {shown_value(sample.prompt)} stands in no post of its thread: "
-                    "expected words copied from there, or pieces of at least "
-                    f"{SHORTEST_SPAN} words joined by a space",
-                )
+                prompt = f"prompt {shown_value(sample.prompt)} stands in no post of its thread"
+                pieces = f"pieces of at least {SHORTEST_SPAN} words joined by a space"
+                yield line, f"{prompt}: expected words copied from there, or {pieces}"
 
 
-def _count(picture: PictureAt | ScreenshotLine, posts: GoldPosts) -> str | None:
-    """What is wrong with the position of a picture."""
+def _of_index(
+    line: Line, picture: PictureAt | ScreenshotLine, posts: GoldPosts
+) -> Iterator[Mistake]:
     count = len(posts.pictures.get(picture.post_url, ()))
-    if picture.index < count:
-        return None
-    return f"{_told(picture)}, which has {count}: expected a position from 0 on"
+    if picture.index >= count:
+        yield line, f"{_told(picture)}, which has {count}: expected a position from 0 on"
 
 
 def _told(picture: PictureAt | ScreenshotLine) -> str:
@@ -242,60 +231,44 @@ def _file(picture: PictureAt, posts: GoldPosts) -> tuple[str, str | int]:
     return picture.post_url, posts.digest(picture) or picture.index
 
 
-def _of_pictures(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[tuple[Line, str]]:
-    line_of: dict[PictureAt, RolesLine] = {}
+def _of_pictures(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
+    line_of: dict[tuple[str, int], RolesLine] = {}
     role_of: dict[tuple[str, str | int], tuple[PictureRole, RolesLine]] = {}
     for line in lines:
         for picture in line.named:
-            if wrong := _count(picture, posts):
-                yield line, wrong
+            yield from _of_index(line, picture, posts)
             if posts.root_of[picture.post_url] != line.root_url:
-                yield (
-                    line,
-                    f"a picture of {picture.post_url!r}, which is not in the thread of "
-                    f"{line.root_url!r}: expected pictures of that thread",
-                )
+                said = f"a picture of {picture.post_url!r}, which is not in the thread of"
+                yield line, f"{said} {line.root_url!r}: expected pictures of that thread"
         for one in line.pictures:
-            at = PictureAt(post_url=one.post_url, index=one.index)
-            if (other := line_of.setdefault(at, line)) is not line:
+            other = line_of.setdefault((one.post_url, one.index), line)
+            if other is not line:
                 expected = "expected each picture in one line"
                 yield line, f"{_told(one)} stands in {other.place} as well: {expected}"
             known, other = role_of.setdefault(_file(one, posts), (one, line))
             if known.role != one.role:
-                yield (
-                    line,
-                    f"{_told(one)} is {one.role!r}, but {known.role!r} in {other.place} as "
-                    f"picture {known.index}: expected one role",
-                )
+                before = f"{known.role!r} in {other.place} as picture {known.index}"
+                yield line, f"{_told(one)} is {one.role!r}, but {before}: expected one role"
 
 
-def _of_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[tuple[Line, str]]:
+def _of_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
     roles = {_file(one, posts): one.role for line in lines for one in line.pictures}
     for line in lines:
+        prompt = shown_value(line.prompt)
         for one in line.filled:
-            if wrong := _of_blanks(line.prompt, one):
-                yield line, wrong
+            names = list(one.blanks)
+            unmarked = all(completed(line.prompt, [(name, "")]).unknown for name in names)
+            if unmarked and not any(_written(line.prompt)):
+                said = f"filled has {shown_value(one.prompt)}, but prompt {prompt} has no blank"
+                yield line, f"{said}: expected a template, or nothing in filled"
+            for name in unknown_blanks(line.prompt, names):
+                said = f"filled has a value for blank {shown_value(name)}, which prompt {prompt}"
+                yield line, f"{said} lacks: expected the names that stand in its blanks"
             role = roles.get(_file(one.output, posts))
             if role != "output":
                 given = repr(role) if role else "without a role"
                 expected = "expected one that pictures has as 'output'"
                 yield line, f"filled has {_told(one.output)}, which is {given}: {expected}"
-
-
-def _of_blanks(prompt: str, one: Completion) -> str | None:
-    unmarked = all(completed(prompt, [(name, "")]).unknown for name in one.blanks)
-    if unmarked and not any(_written(prompt)):
-        return (
-            f"filled has {shown_value(one.prompt)}, but prompt {shown_value(prompt)} has no blank: "
-            "expected a template, or nothing in filled"
-        )
-    strange = unknown_blanks(prompt, list(one.blanks))
-    if not strange:
-        return None
-    return (
-        f"filled has a value for blank {shown_value(strange[0])}, which prompt "
-        f"{shown_value(prompt)} lacks: expected the names that stand in its blanks"
-    )
 
 
 def unknown_blanks(prompt: str, names: Sequence[str]) -> list[str]:
@@ -317,35 +290,16 @@ def _written(prompt: str) -> Iterator[str]:
     yield from (one.group() for one in CANDIDATE.finditer(prompt) if one.group() not in found)
 
 
-def _of_screenshots(gold: Gold, posts: GoldPosts) -> Iterator[tuple[Line, str]]:
-    marked = {(one.post_url, one.index) for line in gold["roles"] for one in line.marked}
-    for line in gold["screenshots"]:
-        if wrong := _count(line, posts):
-            yield line, wrong
-        if "roles" in gold and (line.post_url, line.index) not in marked:
-            yield (
-                line,
-                f"{_told(line)} is no conversation or collage in roles.jsonl: expected one that is "
-                "marked there",
-            )
-
-
-def _of_samples(gold: Gold) -> Iterator[tuple[Line, str]]:
+def _of_samples(gold: Gold) -> Iterator[Mistake]:
     prompts = {line.root_url: [one.prompt for one in line.samples] for line in gold["extract"]}
     known = {key for line in gold["extract"] for key in line.keys}
     for line in (*gold["roles"], *gold["safety"], *gold["tasks"]):
         if line.key not in known:
-            there = shown_value(prompts.get(line.root_url, []))
-            yield (
-                line,
-                f"prompt {shown_value(line.prompt)} is of no sample of that thread: extract.jsonl "
-                f"has {there}",
-            )
+            there = f"extract.jsonl has {shown_value(prompts.get(line.root_url, []))}"
+            said = f"prompt {shown_value(line.prompt)} is of no sample of that thread"
+            yield line, f"{said}: {there}"
     listed = {url for line in gold["extract"] for sample in line.samples for url in sample.heard}
     for line in gold["feedback"]:
         if line.post_url not in listed:
-            yield (
-                line,
-                f"{line.post_url!r} is feedback of no sample in extract.jsonl: expected a post "
-                "that is listed there",
-            )
+            expected = "expected a post that is listed there"
+            yield line, f"{line.post_url!r} is feedback of no sample in extract.jsonl: {expected}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import Dataset
@@ -34,7 +34,6 @@ from echo_hf.errors import GoldError, StageError, unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
 from echo_hf.samples.boxes import Pixels, intersection_over_union, shown
 from echo_hf.samples.extract import Extract
-from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.samples.shown_images import pictures_of
 from echo_hf.samples.spans import squeezed
 from echo_hf.samples.tasks import Task, rows_of
@@ -46,12 +45,11 @@ from echo_hf.samples.thread_parts import (
     parts,
     rendered,
 )
-from echo_hf.tables import POSTS, THREADS
+from echo_hf.tables import THREADS
 
 ONE_PART = 1_000_000_000
 TRASH = "Trash"  # what no stage after `extract` is asked about
-Key = tuple[str, str]
-"""Names a sample: the root of its thread, and its prompt with white space squeezed."""
+Key = tuple[str, str]  # names a sample: the root of its thread, and its prompt, squeezed
 
 
 def sample_key(row: Row) -> Key:
@@ -62,22 +60,14 @@ def sample_key(row: Row) -> Key:
 
 @dataclass(frozen=True)
 class PictureRoles:
-    """What the pictures of a sample are, by their digests, as people or an engine say.
-
-    Attributes:
-        roles: Their roles; of an engine's, what is missing is neither.
-        screenshots: Conversations and collages; people's with all screenshots of the same.
-        completions: Pictures with the prompt, folded, that each shows the completion of.
-        places: Of people's: what each picture that is shown is called.
-    """
+    """What the pictures of a sample are, by their digests, as people or an engine say."""
 
     roles: dict[str, str]
-    screenshots: set[frozenset[str]]
-    completions: set[tuple[str, str]]
-    places: Mapping[str, str]
+    screenshots: set[frozenset[str]]  # people's with all that show the same conversation
+    completions: set[tuple[str, str]]  # a picture, and the filled prompt, folded
+    places: Mapping[str, str]  # what messages call each picture that is shown
 
     def prompts(self, digest: str) -> set[str]:
-        """Those that a picture shows the completion of."""
         return {prompt for one, prompt in self.completions if one == digest}
 
 
@@ -89,31 +79,39 @@ class Material:
     gold: Gold
     posts: GoldPosts
 
+    @property
+    def scored(self) -> list[Row]:
+        """The posts that people scored, as `relevance` reads them."""
+        wanted = {line.url for line in self.gold["relevance"]}
+        rows = (row for row in self.posts.posts if row["url"] in wanted)
+        # An empty list would keep the stage from asking.
+        return [{**row, "keywords": row["keywords"] or None} for row in rows]
+
     @cached_property
-    def threads(self) -> Dataset:
+    def threads(self) -> list[Row]:
         """The threads whose samples people wrote down, as `extract` reads them."""
         wanted = {line.root_url for line in self.gold["extract"]}
-        return dataset(THREADS, (row for row in self.posts.threads if row["root_url"] in wanted))
+        return [row for row in self.posts.threads if row["root_url"] in wanted]
 
     @cached_property
     def samples(self) -> list[Row]:
         """The samples that people wrote down, in context, as `roles` reads them."""
-        if not len(self.threads):
+        if not self.threads:
             return []
-        stage = Extract(self.config.target, ONE_PART)
+        stage, threads = Extract(self.config.target, ONE_PART), dataset(THREADS, self.threads)
         said = {line.root_url: line.samples for line in self.gold["extract"]}
-        answers = [
+        answers: list[list[Any]] = [
             [
                 _answer(said[row["root_url"]], row["posts"], some)
                 for some in parts(rendered(row["posts"], ONE_PART), ONE_PART)
             ]
-            for row in self.threads.to_list()
+            for row in self.threads
         ]
-        made = stage.finish(self.threads.with_format("arrow")[:], answers)  # type: ignore[arg-type]
+        made = Dataset(stage.finish(threads.with_format("arrow")[:], answers))
         wanted, root_of = {line.key for line in self.gold["roles"]}, self.posts.root_of
         return [
             {**row, "provenance": json.dumps({"gold": key})}
-            for row in sort_rows(stage, self.threads, Dataset(made)).dataset.to_list()
+            for row in sort_rows(stage, threads, made).dataset.to_list()
             if (key := (root_of[row["post_urls"][0]], squeezed(row["prompt"]))) in wanted
         ]
 
@@ -126,6 +124,11 @@ class Material:
             tasks = list(_tasks(row, line_of[sample_key(row)], self.posts))
             made += rows_of(row, tasks, {}) if tasks and row["output_images"] else [row]
         return made
+
+    @property
+    def shots(self) -> list[Row]:
+        """Those that show a conversation or a collage, as `screenshots` reads them."""
+        return [row for row in self.judged if row["screenshot"]]
 
     @property
     def asked(self) -> list[Row]:
@@ -170,24 +173,21 @@ def _answer(
     samples: Iterable[GoldSample], posts: Sequence[Row], some: Iterable[int]
 ) -> ExtractAnswer:
     number = {posts[place]["url"]: place for place in some}
-    return ExtractAnswer(
-        samples=[
-            SampleAnswer(
-                prompt=sample.prompt,
-                quality=sample.quality,
-                posts=[number[url] for url in sample.post_urls if url in number],
-                feedback=[
-                    PostFeedback(
-                        post=place,
-                        feedback=(posts[place]["text"] or "").strip()[:LONGEST_FEEDBACK],
-                    )
-                    for place in sorted(number[url] for url in {*sample.heard} & {*number})
-                ],
-            )
-            for sample in samples
-            if sample.post_urls[0] in number
-        ]
-    )
+    text = {place: (posts[place]["text"] or "").strip() for place in number.values()}
+    made = [
+        SampleAnswer(
+            prompt=sample.prompt,
+            quality=sample.quality,
+            posts=[number[url] for url in sample.post_urls if url in number],
+            feedback=[
+                PostFeedback(post=place, feedback=text[place][:LONGEST_FEEDBACK])
+                for place in sorted(number[url] for url in {*sample.heard} & {*number})
+            ],
+        )
+        for sample in samples
+        if sample.post_urls[0] in number
+    ]
+    return ExtractAnswer(samples=made)
 
 
 def _tasks(row: Row, line: RolesLine, posts: GoldPosts) -> Iterator[Task]:
@@ -261,7 +261,6 @@ def compare_samples(
 
 
 def _counts(gold: GoldSample) -> bool:
-    """Whether it is one that has to be found."""
     return not gold.optional and gold.quality != TRASH
 
 
@@ -277,12 +276,10 @@ def _wanted_sample(
     # What is found as Trash goes no further.
     finds = mine if mine and (mine["quality"] != TRASH or TRASH in right) else None
     alike = similarity(gold.prompt, finds["prompt"]) if finds else None
-    for name, score in (
-        ("sample_recall", float(finds is not None) if answered else None),
-        ("prompt_similarity", alike),
-        ("prompts_exact", None if alike is None else float(alike == 1)),
-    ):
-        yield name, Item(*at, gold.prompt, mine["prompt"] if mine else "", score)
+    compared = *at, gold.prompt, mine["prompt"] if mine else ""
+    yield "sample_recall", Item(*compared, float(finds is not None) if answered else None)
+    yield "prompt_similarity", Item(*compared, alike)
+    yield "prompts_exact", Item(*compared, None if alike is None else float(alike == 1))
     for url in gold.feedback:
         heard = FEEDBACK if finds and url in _heard(finds) else NO_FEEDBACK
         yield "feedback_recall", judged(root, url, {FEEDBACK}, heard if answered else None)
@@ -431,30 +428,12 @@ def _with_roles(
 def _paired_boxes(
     wanted: Sequence[Pixels], given: Sequence[Pixels]
 ) -> dict[int, tuple[int, float]]:
-    """For boxes that people drew, by number, the engine's, so that they share most in sum."""
+    """For boxes that people drew, by number, the engine's, so that all share most in sum."""
     table = np.array(
         [[intersection_over_union(one, other) for other in given] for one in wanted]
     ).reshape(len(wanted), len(given))
     pairs = zip(*linear_sum_assignment(table, maximize=True), strict=True)
     return {int(a): (int(b), float(table[a, b])) for a, b in pairs if table[a, b] > 0}
-
-
-def _screenshots(
-    given: Material, said: StageResult
-) -> Iterator[tuple[str, ScreenshotLine | None, Row | None]]:
-    root_of, digest = given.posts.root_of, given.posts.digest
-    line_of = {(root_of[one.post_url], digest(one)): one for one in given.gold["screenshots"]}
-    answered = _answered(said, "screenshots")
-    for row in given.judged:
-        if row["screenshot"]:
-            root = sample_key(row)[0]
-            yield root, line_of.get((root, row["screenshot"])), answered.get(row["id"])
-
-
-def _answered(said: StageResult, stage: str) -> dict[str, Row]:
-    """The rows by id that a stage says to have been answered."""
-    rows = said.dataset.to_list()
-    return {row["id"]: row for row in rows if json.loads(row["provenance"]).get(stage)}
 
 
 NO_PICTURE, NO_KEYWORD = "no picture asked for", "no keyword"
@@ -473,8 +452,7 @@ def compare_verdicts(
             given = folded(said["keyword"] or "") if said else ""
             score = float(given in line.keywords) if given else None
             told = given or (NO_KEYWORD if said else "")
-            item = Item(*at, " or ".join(sorted(line.keywords)), told, score)
-            yield "keyword_accuracy", item
+            yield "keyword_accuracy", Item(*at, " or ".join(sorted(line.keywords)), told, score)
 
 
 def compare_tasks(rows: Iterable[tuple[TaskLine, Row | None]]) -> Iterator[Compared]:
@@ -506,19 +484,33 @@ def compare_safety(
 
 
 def _relevance(given: Material, said: StageResult) -> Iterator[Compared]:
-    rows = said.dataset.select_columns(["url", "relevance"]).to_list()
-    scores = {row["url"]: (row["relevance"] or {}).get("score") for row in rows}
+    scores = {row["url"]: (row["relevance"] or {}).get("score") for row in said.dataset.to_list()}
     found = {url: score for url, score in scores.items() if score is not None}
     keep = given.config.stages.relevance.keep
     return compare_scores(given.gold["relevance"], found, keep, given.posts.root_of)
 
 
 def _extract(given: Material, said: StageResult) -> Iterator[Compared]:
-    roots, failed = given.threads["root_url"], set(said.quarantine["root_url"])
-    found: dict[str, list[Row]] = {root: [] for root in roots if root not in failed}
+    found: dict[str, list[Row]] = {row["root_url"]: [] for row in given.threads}
+    for root in set(said.quarantine["root_url"]):
+        del found[root]
     for row in said.dataset.to_list():
         found[given.posts.root_of[row["post_urls"][0]]].append(row)
     return compare_samples(given.gold["extract"], found)
+
+
+def _roles(given: Material, said: StageResult) -> Iterator[Compared]:
+    return compare_roles(given.roles, found_roles(said.dataset.to_list()))
+
+
+def _screenshots(given: Material, said: StageResult) -> Iterator[Compared]:
+    root_of, digest = given.posts.root_of, given.posts.digest
+    line_of = {(root_of[one.post_url], digest(one)): one for one in given.gold["screenshots"]}
+    answered = _answered(said, "screenshots")
+    keys = ((row["id"], sample_key(row)[0], row["screenshot"]) for row in given.shots)
+    return compare_screenshots(
+        (root, line_of.get((root, shot)), answered.get(id_)) for id_, root, shot in keys
+    )
 
 
 def _feedback(given: Material, said: StageResult) -> Iterator[Compared]:
@@ -535,43 +527,29 @@ def _safety(given: Material, said: StageResult) -> Iterator[Compared]:
     return compare_safety(given.beside("safety", found), given.config.stages.safety.remove)
 
 
-def _posts_to_score(given: Material) -> Dataset:
-    wanted = {line.url for line in given.gold["relevance"]}
-    rows = (row for row in given.posts.posts if row["url"] in wanted)
-    # An empty list would keep the stage from asking.
-    return dataset(POSTS, ({**row, "keywords": row["keywords"] or None} for row in rows))
+def _answered(said: StageResult, stage: str) -> dict[str, Row]:
+    rows = said.dataset.to_list()
+    return {row["id"]: row for row in rows if json.loads(row["provenance"]).get(stage)}
 
 
-@dataclass(frozen=True)
-class Check:
-    """How a stage is checked.
-
-    Attributes:
-        needs: The gold files that its input is made of.
-        compares: Those that its answers are compared with, and the measures of each.
-        read: Its input.
-        compare: The items of its measures.
-    """
+class Check(NamedTuple):
+    """A stage: gold files that its input is made of, and those that answers are compared with."""
 
     needs: tuple[str, ...]
-    compares: Mapping[str, tuple[str, ...]]
-    read: Callable[[Material], Dataset]
+    files: tuple[str, ...]
+    read: Callable[[Material], Iterable[Row]]
     compare: Callable[[Material, StageResult], Iterator[Compared]]
 
-    def measures(self, gold: Gold) -> list[str]:
-        """Names of those that there is gold for."""
-        return [name for file, names in self.compares.items() if gold[file] for name in names]
-
-    def lacks(self, gold: Gold, half: str) -> str | None:
+    def lacks(self, gold: Gold, half: str) -> str:
         """Which gold files are missing for it, or have no line."""
-        every = [*((name,) for name in self.needs), tuple(self.compares)]
+        every = [*((name,) for name in self.needs), self.files]
         lacking = [files for files in every if not any(gold[name] for name in files)]
         absent, empty = (
             [" or ".join(files) for files in lacking if gold.keys().isdisjoint(files) is there]
             for there in (True, False)
         )
         said = [f"there is no {', '.join(absent)} (.jsonl)"] if absent else []
-        return ", and ".join([*said, *([_no_line(empty, half)] if empty else [])]) or None
+        return ", and ".join([*said, *([_no_line(empty, half)] if empty else [])])
 
 
 def _no_line(files: Sequence[str], half: str) -> str:
@@ -581,64 +559,13 @@ def _no_line(files: Sequence[str], half: str) -> str:
 
 SAMPLES = ("extract", "roles")
 CHECKS: Mapping[str, Check] = {
-    "relevance": Check(
-        (),
-        {
-            "relevance": (
-                "keep_precision", "keep_recall", "drop_precision", "drop_recall", "score_accuracy",
-            )
-        },
-        _posts_to_score,
-        _relevance,
-    ),
-    "extract": Check(
-        (),
-        {
-            "extract": (
-                "sample_precision", "sample_recall", "prompt_similarity", "prompts_exact",
-                "quality_accuracy", "feedback_precision", "feedback_recall",
-            )
-        },
-        lambda given: given.threads,
-        _extract,
-    ),
-    "roles": Check(
-        ("extract",),
-        {
-            "roles": (
-                "picture_role_accuracy", "screenshot_precision", "screenshot_recall",
-                "completion_precision", "blanks_filled",
-            )
-        },
-        lambda given: dataset(SAMPLES_IN_CONTEXT, given.samples),
-        lambda given, said: compare_roles(given.roles, found_roles(said.dataset.to_list())),
-    ),
-    "screenshots": Check(
-        SAMPLES,
-        {
-            "screenshots": (
-                "box_iou", "box_precision", "box_recall", "role_accuracy", "prompt_similarity",
-            )
-        },
-        lambda given: dataset(SAMPLES_IN_CONTEXT, filter(itemgetter("screenshot"), given.judged)),
-        lambda given, said: compare_screenshots(_screenshots(given, said)),
-    ),
-    "feedback": Check(
-        SAMPLES,
-        {
-            "feedback": ("verdict_accuracy", "keyword_accuracy"),
-            "tasks": ("kind_accuracy", "task_accuracy"),
-        },
-        lambda given: dataset(SAMPLES_IN_CONTEXT, given.judged),
-        _feedback,
-    ),
-    "safety": Check(
-        SAMPLES,
-        {"safety": ("removal_precision", "removal_recall", "keep_recall", "hazard_recall")},
-        lambda given: dataset(SAMPLES_IN_CONTEXT, given.judged),
-        _safety,
-    ),
-}  # fmt: skip
+    "relevance": Check((), ("relevance",), lambda given: given.scored, _relevance),
+    "extract": Check((), ("extract",), lambda given: given.threads, _extract),
+    "roles": Check(("extract",), ("roles",), lambda given: given.samples, _roles),
+    "screenshots": Check(SAMPLES, ("screenshots",), lambda given: given.shots, _screenshots),
+    "feedback": Check(SAMPLES, ("feedback", "tasks"), lambda given: given.judged, _feedback),
+    "safety": Check(SAMPLES, ("safety",), lambda given: given.judged, _safety),
+}
 
 
 def check_names(stages: Sequence[str] | None) -> None:
@@ -672,7 +599,7 @@ def not_checked(gold: Gold, half: str, stages: Sequence[str] | None) -> Iterator
             continue
         if why := check.lacks(gold, half):
             yield f"{name} is not checked: {why}"
-        elif empty := [file for file in check.compares if gold.get(file) == ()]:
+        elif empty := [file for file in check.files if gold.get(file) == ()]:
             yield f"{name} is not compared with {empty[0]}: {_no_line(empty, half)}"
 
 
@@ -710,18 +637,15 @@ def _kept(given: Material, stages: Collection[str]) -> Iterator[tuple[str, int, 
     yield ABSENT, len(there), len(named)
     if "roles" in stages:
         shown_roles = given.roles.values()
-        with_role = {(one.post_url, one.index) for one in there}
+        pictures = {(one.post_url, one.index) for one in there}
         kept = sum(len(one.roles) for one in shown_roles)
-        yield NOT_SHOWN % "pictures with a role", kept, len(with_role)
-        filled = {
-            (one.output.post_url, one.output.index, folded(one.prompt))
-            for line in lines
-            for one in line.filled
-        }
+        yield NOT_SHOWN % "pictures with a role", kept, len(pictures)
+        every = (one for line in lines for one in line.filled)
+        filled = {(one.output.post_url, one.output.index, folded(one.prompt)) for one in every}
         kept = sum(len(one.completions) for one in shown_roles)
         yield NOT_SHOWN % "completions", kept, len(filled)
-        marked = sum(len(line.screenshots) for line in lines)
         kept = sum(len(one.screenshots) for one in shown_roles)
+        marked = sum(len(line.screenshots) for line in lines)
         yield NOT_SHOWN % "conversations and collages", kept, marked
     asked = {sample_key(row) for row in given.asked}
     heard = {(url,) for row in given.asked for url in _heard(row)}

@@ -17,7 +17,7 @@ from echo_hf.builder.gold.folder import (
     SafetyLine,
     TaskLine,
 )
-from echo_hf.builder.gold.measures import Compared, Measure, measured
+from echo_hf.builder.gold.measures import MEASURES, Compared, Measure, measured
 from echo_hf.builder.gold.stages import (
     CHECKS,
     compare_safety,
@@ -38,7 +38,7 @@ def url(name: str) -> str:
 
 def summed(stage: str, compared: Iterable[Compared]) -> dict[str, Measure]:
     """The measures of a stage by their names."""
-    names = [name for some in CHECKS[stage].compares.values() for name in some]
+    names = [name for file in CHECKS[stage].files for name in MEASURES[file].split()]
     return {one.name: one for one in measured(stage, names, compared, errors=True)}
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
 
 from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.gold.posts import read_posts
@@ -33,7 +32,7 @@ from tests.builder.gold.gold_for_tests import (
 )
 
 
-def read(folder: Path, **changed: list[Any]) -> dict[str, Dataset]:
+def read(folder: Path, **changed: list[Any]) -> dict[str, list[Any]]:
     """What each stage reads for a gold folder of which some files are written anew."""
     for name, rows in changed.items():
         write_lines(folder / f"{name}.jsonl", rows)
@@ -43,12 +42,12 @@ def read(folder: Path, **changed: list[Any]) -> dict[str, Dataset]:
     named = {url for line in gold.every() for url in line.addresses}
     posts = read_posts([entry], named, PictureStore(folder.parent / "store"))
     given = Material(load_config(shipped_config()), gold, posts)
-    return {name: check.read(given) for name, check in CHECKS.items()}
+    return {name: list(check.read(given)) for name, check in CHECKS.items()}
 
 
-def by_key(samples: Dataset) -> dict[tuple[str, str], Any]:
+def by_key(samples: list[Any]) -> dict[tuple[str, str], Any]:
     """Rows by the sample of gold that each was made from."""
-    return {sample_key(row): row for row in samples.to_list()}
+    return {sample_key(row): row for row in samples}
 
 
 def digest(folder: Path, name: str) -> str:
@@ -65,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
 def test_posts_to_score(folder: Path) -> None:
     """The posts with a line, as they were written, whether or not a search found them."""
     scores = [{"url": OTTER, "score": 5}, {"url": REPLY, "score": 2}]
-    rows = read(folder, relevance=scores)["relevance"].to_list()
+    rows = read(folder, relevance=scores)["relevance"]
 
     assert {row["url"]: row["text"] for row in rows} == {
         post["url"]: post["text"] for post in POSTS if post["url"] in (OTTER, REPLY)
@@ -103,11 +102,11 @@ def test_what_nobody_wrote_down_is_left_out(folder: Path) -> None:
         safety=GOLD["safety"][:1],
         tasks=GOLD["tasks"][:1],
     )
-    assert [sample_key(row)[0] for row in stages["roles"].to_list()] == [OTTER]
+    assert [sample_key(row)[0] for row in stages["roles"]] == [OTTER]
     for name in ("roles", "safety", "tasks"):
         (folder / f"{name}.jsonl").unlink()
     stages = read(folder, extract=GOLD["extract"][:1])
-    (thread,) = stages["extract"].to_list()
+    (thread,) = stages["extract"]
 
     assert [post["url"] for post in thread["posts"]] == [OTTER, REPLY]
     assert len(stages["roles"]) == 0
@@ -118,7 +117,7 @@ def test_samples_to_take_apart(folder: Path) -> None:
     line = copy.deepcopy(GOLD["roles"][1])
     line["collage"] = {"post_url": KITE, "index": 1}
     line["pictures"][1]["role"] = "neither"
-    (row,) = read(folder, roles=[GOLD["roles"][0], line])["screenshots"].to_list()
+    (row,) = read(folder, roles=[GOLD["roles"][0], line])["screenshots"]
 
     assert sample_key(row) == (KITE, KITE_PROMPT)
     assert (row["screenshot"], row["is_screenshot"]) == (digest(folder, "after"), False)
@@ -132,7 +131,7 @@ def test_a_completion_without_its_picture_is_none(folder: Path) -> None:
         {"prompt": f"{name} kite", "output": {"post_url": KITE, "index": index}}
         for index, name in enumerate(("a red", "a blue"))
     ]
-    rows = read(folder, roles=[{**GOLD["roles"][1], "filled": filled}])["feedback"].to_list()
+    rows = read(folder, roles=[{**GOLD["roles"][1], "filled": filled}])["feedback"]
 
     assert [(row["prompt"], row["prompt_fill_blank"]) for row in rows] == [("a red kite", True)]
 
@@ -145,7 +144,7 @@ def test_a_thread_of_any_length_is_one_input(folder: Path) -> None:
     ]
     line = copy.deepcopy(GOLD["extract"][0])
     line["samples"][0]["feedback"] = [reply["url"] for reply in replies]
-    rows = read(folder, posts=[*POSTS, *replies], extract=[line])["roles"].to_list()
+    rows = read(folder, posts=[*POSTS, *replies], extract=[line])["roles"]
 
     said = {one["post_url"] for one in rows[0]["community_feedback"]}
     assert said == {reply["url"] for reply in replies}
@@ -157,7 +156,7 @@ def test_the_bundled_templates_are_completed(tmp_path: Path) -> None:
     stages = read(tmp_path / "gold")
     raw = read_lines(BUNDLED / "gold" / "roles.jsonl")
     filled = [one["prompt"] for line in raw for one in line["filled"]]
-    rows = stages["feedback"].to_list()
+    rows = stages["feedback"]
     completions = [row for row in rows if row["prompt_fill_blank"]]
 
     assert len(stages["roles"]) == len(raw)
