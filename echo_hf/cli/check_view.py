@@ -7,7 +7,6 @@ import errno
 import json
 import math
 import os
-import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,9 +47,7 @@ SKIPPED = {
 
 def show_check(console: Console, result: CheckResult) -> None:
     """Prints how well an engine does."""
-    console.print()
-    console.print(Text(_title(result), "bold"))
-    console.print()
+    console.print(Text(f"\n{_title(result)}\n", "bold"))
     console.print(_table(result.stages))
     console.print()
     for sentence in _footer(result):
@@ -60,10 +57,10 @@ def show_check(console: Console, result: CheckResult) -> None:
 def show_errors(console: Console, result: CheckResult) -> None:
     """Prints what was not quite right, as far as the result holds it."""
     for measure in result.measures:
-        if not measure.errors:
-            continue
-        console.print()
-        say(console, f"{measure.stage}, {_name(measure)}: {len(measure.errors)} not right", "bold")
+        if measure.errors:
+            console.print()
+            name = f"{measure.stage}, {_name(measure)}: {len(measure.errors)} not right"
+            say(console, name, "bold")
         for item in measure.errors:
             say(console, f"  {plain(item.place, LONGEST_SHOWN)}")
             say(console, f"    expected {plain(item.expected, LONGEST_SHOWN)}")
@@ -109,22 +106,19 @@ def _table(stages: Iterable[StageCheck]) -> Table:
     for name in ("%", "interval", "n", "coverage %", "strict %"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in stages:
-        for nth, measure in enumerate(one.measures):
-            last = nth == len(one.measures) - 1
-            table.add_row(*_row(measure, first=not nth), end_section=last)
+        for measure in one.measures:
+            style = "dim" if measure.n < FEW else ""
+            table.add_row(
+                one.stage if measure is one.measures[0] else "",
+                _name(measure),
+                percent(measure.value),
+                Text(interval(measure.low, measure.high), style),
+                Text(f"{measure.n:,}", style),
+                percent(measure.coverage),
+                percent(measure.strict),
+                end_section=measure is one.measures[-1],
+            )
     return table
-
-
-def _row(measure: Measure, *, first: bool) -> list[Text]:
-    style = "dim" if measure.n < FEW else ""
-    cells = [
-        Text(percent(measure.value)),
-        Text(interval(measure.low, measure.high), style),
-        Text(f"{measure.n:,}", style),
-        Text(percent(measure.coverage)),
-        Text(percent(measure.strict)),
-    ]
-    return [Text(measure.stage if first else ""), Text(_name(measure)), *cells]
 
 
 def _name(measure: Measure) -> str:
@@ -135,15 +129,13 @@ def _footer(result: CheckResult) -> Iterable[str]:
     graded = any(measure.interval not in ("wilson", None) for measure in result.measures)
     yield f"{WILSON}{BOOTSTRAP if graded else ''}."
     yield COVERAGE
-    few = sum(measure.n < FEW for measure in result.measures)
-    if few:
+    if few := sum(measure.n < FEW for measure in result.measures):
         yield (
             f"{few} of {len(result.measures)} measures have n below {FEW}: differences between "
             "engines in them are not reliable."
         )
     for one in result.stages:
-        skipped = max((measure.skipped for measure in one.measures), default=0)
-        if skipped:
+        if skipped := max((measure.skipped for measure in one.measures), default=0):
             yield f"{one.stage}: {SKIPPED[one.stage].format(skipped)}."
     yield from (f"{note}." for note in result.notes)
     cost = [one.fill.stage_cost_usd for one in result.stages if one.fill.stage_cost_usd is not None]
@@ -153,34 +145,35 @@ def _footer(result: CheckResult) -> Iterable[str]:
 
 def as_json(result: CheckResult) -> dict[str, Any]:
     """The whole result as plain values, without a word of what people or engines wrote."""
-    return {
-        "toolkit": toolkit_version(),
-        "target": result.target,
-        "posts": result.posts,
-        "half": result.half,
-        "gold": result.gold,
-        "threads": result.threads,
-        "stages": [
-            {
-                "stage": one.stage,
-                "engine": one.describe["engine"],
-                "digest": one.digest,
-                "failed": dict(one.failed),
-                "fill": dataclasses.asdict(one.fill),
-                "measures": [measure.as_json() for measure in one.measures],
-            }
-            for one in result.stages
-        ],
-        "notes": list(result.notes),
-    }
+    stages = [
+        {
+            "stage": one.stage,
+            "engine": one.describe["engine"],
+            "digest": one.digest,
+            "failed": dict(one.failed),
+            "fill": dataclasses.asdict(one.fill),
+            "measures": [measure.as_json() for measure in one.measures],
+        }
+        for one in result.stages
+    ]
+    told = {"toolkit": toolkit_version(), **vars(result), "stages": stages}
+    return {**told, "notes": list(result.notes)}
 
 
 def check_target(path: Path | None) -> None:
     """Refuses a file that cannot be written, before anything is asked; it is left as it was."""
     if path is None:
         return
+    target = Path(os.path.realpath(path))
     try:
-        _try_to_write(Path(os.path.realpath(path)))
+        if not target.exists():
+            target.open("xb").close()
+            target.unlink()
+        # Whoever reads from a pipe would take its opening and closing for the end of the figures.
+        elif target.is_file() or target.is_dir():
+            target.open("ab").close()
+        elif not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ConfigError(
             f"--json {str(path)!r} cannot be written ({error.strerror}): expected a file in a "
@@ -191,20 +184,6 @@ def check_target(path: Path | None) -> None:
 def write_json(path: Path, result: CheckResult) -> None:
     """Writes the whole result as JSON."""
     path.write_text(json.dumps(as_json(result), indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-def _try_to_write(target: Path) -> None:
-    try:
-        kind = target.stat().st_mode
-    except FileNotFoundError:
-        target.open("xb").close()
-        target.unlink()
-        return
-    # Whoever reads from a pipe would take its opening and closing for the end of the figures.
-    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
-        target.open("ab").close()
-    elif not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 LONGEST_PROMPT = 160

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from echo_hf.builder.gold.check import CheckResult, StageCheck
-from echo_hf.builder.gold.measures import Item, Measure, Scored, measured
+from echo_hf.builder.gold.measures import Item, Measure, measured
 from echo_hf.cli.check_view import (
     as_json,
     check_target,
@@ -34,8 +34,9 @@ def measure(
 ) -> Measure:
     """A measure with so many right of so many items."""
     scores = [1.0] * right + [0.0] * (count - right) + [None] * missing
-    items = [Item("t", f"p{n}", "right", HOSTILE, score) for n, score in enumerate(scores)]
-    return measured("relevance", Scored(name, items), errors=errors)
+    items = [(name, Item("t", f"p{n}", "right", HOSTILE, score)) for n, score in enumerate(scores)]
+    (found,) = measured("relevance", [name], items, errors=errors)
+    return found
 
 
 def checked(*measures: Measure, model: str = "org/model") -> CheckResult:
@@ -80,7 +81,7 @@ def test_the_table_by_hand() -> None:
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_it_fits_its_terminal(width: int) -> None:
     """No line is longer than the terminal, and no cell is cut."""
-    names = ("picture_role_accuracy", "completion_precision")
+    names = ("picture_role_accuracy", "screenshot_recall")
     result = checked(*(measure(name, 999, 1234, 617) for name in names))
     stage = dataclasses.replace(result.stages[0], stage="screenshots")
     lines = printed(dataclasses.replace(result, stages=(stage,)), width)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
-from datasets import Dataset
 
 from echo_hf.builder.build import RUNS, description
-from echo_hf.builder.gold.consistency import addresses_of, check_agreement, root_of
-from echo_hf.builder.gold.folder import POSTS_FILE, Gold, read_gold, read_posts
-from echo_hf.builder.gold.lines import Half
-from echo_hf.builder.gold.measures import Measure, measured
+from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
+from echo_hf.builder.gold.measures import MEASURES, Measure, measured
+from echo_hf.builder.gold.posts import check_agreement, dataset, read_posts
 from echo_hf.builder.gold.stages import (
     CHECKS,
     Material,
@@ -34,13 +32,12 @@ from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import Engine, engine_names
+from echo_hf.engines.base import engine_names
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import ConfigError, GoldError, StageError, unknown
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import FillStats, plan
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
@@ -85,7 +82,8 @@ def setting_of(
     own = Path(gold) / POSTS_FILE
     if own.exists():
         return Setting(given, Path(gold), (Posts(source="jsonl", path=own),), str(own))
-    return Setting(given, Path(gold), given.posts, _named(given.posts))
+    named = ", ".join(str(entry.path or entry.source) for entry in given.posts)
+    return Setting(given, Path(gold), given.posts, shown_value(named)[1:-1])
 
 
 def engine_choice(
@@ -98,21 +96,19 @@ def engine_choice(
         return None
     if kind not in engine_names():
         raise ConfigError(unknown("engine", kind, engine_names(), "--engine"))
-    every: list[tuple[str, Any]] = [("model", model)] if model is not None else []
-    every += map(_option, options)
-    names = [name for name, _ in every]
-    if "kind" in names:
-        raise ConfigError("--option 'kind': the kind of the engine is what --engine names")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"--option {twice!r} is given twice: give it once")
-    secret = next(secrets_in(dict(every)), None)
-    if secret is not None:
+    every: dict[str, Any] = {} if model is None else {"model": model}
+    for name, value in map(_option, options):
+        if name == "kind":
+            raise ConfigError("--option 'kind': the kind of the engine is what --engine names")
+        if name in every:
+            raise ConfigError(f"--option {name!r} is given twice: give it once")
+        every[name] = value
+    if secret := next(secrets_in(every), None):
         raise ConfigError(
             f"--option has {secret!r}, and what was typed stays in the shell's history: put the "
             "secret into an environment variable"
         )
-    return EngineChoice(kind=kind, **dict(every))
+    return EngineChoice(kind=kind, **every)
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -129,12 +125,7 @@ def _option(text: str) -> tuple[str, Any]:
         ) from None
 
 
-def _named(entries: Iterable[Posts]) -> str:
-    return shown_value(", ".join(str(entry.path or entry.source) for entry in entries))[1:-1]
-
-
 FOLDER = "check-engine"
-HALVES = (*get_args(Half), "all")
 TO_TUNE = 'write "half": "tune" into the lines of the threads to look at'
 NO_LINE = {
     "tune": TO_TUNE,
@@ -216,77 +207,6 @@ def check_engine(
     Raises:
         EchoError: The config, the gold or an engine is not usable; the message says how to go on.
     """
-    _check_half(half, errors)
-    check_names(stages)
-    setting = setting_of(config, engine, gold)
-    every = read_gold(setting.gold)
-    _check_lines(every.of(half), half, setting.gold)
-    chosen = chosen_stages(every.of(half), half, stages)
-    folder = RunFolder(Path(runs) / FOLDER / setting.config.name)
-    with (
-        folder.locked(),
-        Engines(setting.config.engines) as engines,
-        closing(folder.store()) as store,
-    ):
-        _check_engines(setting.config, chosen, engines)
-        given, threads = _material(setting, every, half, folder, watch or NullProgress())
-        asking = _Asking(given, engines, store, folder, offline, watch or NullProgress(), errors)
-        checked = tuple(asking.check(stage) for stage in chosen)
-    notes = (*not_checked(given.gold, half, stages), *left_out(given, chosen))
-    digest = _digest(given.gold)
-    target = setting.config.target.name
-    return CheckResult(target, setting.where, half, digest, threads, checked, notes)
-
-
-@dataclass(frozen=True)
-class _Asking:
-    given: Material
-    engines: Engines
-    store: Store
-    folder: RunFolder
-    offline: bool
-    watch: ProgressListener
-    errors: bool
-
-    def check(self, name: str) -> StageCheck:
-        """Asks the engine of a stage, and measures its answers."""
-        config = self.given.config
-        stage = stage_class(name).from_config(config, self.folder.pictures)
-        engine_name = config.stages.engine_of(name)
-        if engine_name is None or not isinstance(stage, ModelStage):
-            raise StageError(f"stage {name!r} asks no engine: nothing to check")
-        engine = self.engines.use(engine_name)
-        read = CHECKS[name].read(self.given)
-        result = self._run(stage, read, engine)
-        scored = CHECKS[name].score(self.given, read, result)
-        describe = description(stage, engine)
-        return StageCheck(
-            name,
-            config.engines[engine_name],
-            StageRecord(name, describe, read._fingerprint, result.dataset._fingerprint).digest,
-            describe,
-            tuple(measured(name, one, errors=self.errors) for one in scored),
-            result.stats.quarantined,
-            result.stats.fill,
-        )
-
-    def _run(self, stage: ModelStage, read: Dataset, engine: Engine) -> StageResult:
-        if engine.stored and not self.offline:
-            asked = plan(stage, read, engine, self.store)
-            self.watch.started(stage.name, asked.calls, asked)
-        result = run_stage(
-            stage,
-            read,
-            engine=engine,
-            store=self.store,
-            offline=self.offline,
-            progress=lambda stats: self.watch.advanced(stage.name, stats.calls, stats),
-        )
-        self.watch.finished(_without_places(result))
-        return result
-
-
-def _check_half(half: str, errors: bool) -> None:
     if half not in HALVES:
         raise ConfigError(unknown("half", half, HALVES))
     if errors and half != "tune":
@@ -294,12 +214,41 @@ def _check_half(half: str, errors: bool) -> None:
             f"errors of half {half!r} are not shown, so that nobody tunes on them: look at those "
             f"of half 'tune'; in gold of your own {TO_TUNE}"
         )
-
-
-def _check_lines(gold: Gold, half: str, folder: Path) -> None:
-    if not any(gold.lines.values()):
+    check_names(stages)
+    setting, watch = setting_of(config, engine, gold), watch or NullProgress()
+    every = read_gold(setting.gold)
+    lines = every.of(half)
+    if not any(lines.values()):
         of = "" if half == "all" else f" of half {half!r}"
-        raise GoldError(f"{str(folder)!r} has no line{of}: {NO_LINE[half]}")
+        raise GoldError(f"{str(setting.gold)!r} has no line{of}: {NO_LINE[half]}")
+    chosen = chosen_stages(lines, half, stages)
+    folder = RunFolder(Path(runs) / FOLDER / setting.config.name)
+    with (
+        folder.locked(),
+        Engines(setting.config.engines) as engines,
+        closing(folder.store()) as store,
+    ):
+        _check_engines(setting.config, chosen, engines)
+        named = {url for line in every.every() for url in line.addresses}
+        posts = read_posts(setting.posts, named, folder.pictures)
+        watch.finished(posts.read)
+        check_agreement(every, posts, setting.where)
+        given = Material(setting.config, lines, posts)
+        ask = partial(_check, given, engines, store, folder, offline, watch, errors)
+        checked = tuple(map(ask, chosen))
+    digest = hashlib.sha256()
+    for name, some in lines.items():
+        for text in sorted(line.model_dump_json() for line in some):
+            digest.update(f"{name} {text}\n".encode())
+    return CheckResult(
+        setting.config.target.name,
+        setting.where,
+        half,
+        digest.hexdigest(),
+        len({posts.root_of[line.key[0]] for line in lines.every()}),
+        checked,
+        (*not_checked(lines, half, stages), *left_out(given, chosen)),
+    )
 
 
 def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> None:
@@ -315,27 +264,46 @@ def _check_engines(config: Config, stages: Sequence[str], engines: Engines) -> N
             engines.use(engine)
 
 
-def _material(
-    setting: Setting, every: Gold, half: str, folder: RunFolder, watch: ProgressListener
-) -> tuple[Material, int]:
-    posts = read_posts(setting.posts, addresses_of(every), folder.pictures)
-    watch.finished(posts.read)
-    check_agreement(every, posts, setting.where)
-    gold = every.of(half)
-    roots = {root_of(line, posts) for lines in gold.lines.values() for line in lines}
-    return Material(setting.config, gold, posts), len(roots)
-
-
-def _without_places(result: StageResult) -> StageResult:
+def _check(
+    given: Material,
+    engines: Engines,
+    store: Store,
+    folder: RunFolder,
+    offline: bool,
+    watch: ProgressListener,
+    errors: bool,
+    name: str,
+) -> StageCheck:
+    """Asks the engine of a stage, and measures its answers."""
+    stage = stage_class(name).from_config(given.config, folder.pictures)
+    engine_name = given.config.stages.engine_of(name)
+    if engine_name is None or not isinstance(stage, ModelStage):
+        raise StageError(f"stage {name!r} asks no engine: nothing to check")
+    engine, check = engines.use(engine_name), CHECKS[name]
+    read = dataset(stage.inputs, check.read(given))
+    if engine.stored and not offline:
+        asked = plan(stage, read, engine, store)
+        watch.started(name, asked.calls, asked)
+    said = run_stage(
+        stage,
+        read,
+        engine=engine,
+        store=store,
+        offline=offline,
+        progress=lambda stats: watch.advanced(name, stats.calls, stats),
+    )
     # What went wrong on which post of the held-out half is nobody's business.
-    stats = dataclasses.replace(result.stats, rejected={}, noted={})
-    nothing = result.quarantine.select([])
-    return dataclasses.replace(result, stats=stats, quarantine=nothing)
-
-
-def _digest(gold: Gold) -> str:
-    digest = hashlib.sha256()
-    for name, lines in gold.lines.items():
-        for text in sorted(line.model_dump_json() for line in lines):
-            digest.update(f"{name} {text}\n".encode())
-    return digest.hexdigest()
+    told = replace(said.stats, rejected={}, noted={})
+    watch.finished(replace(said, stats=told, quarantine=said.quarantine.select([])))
+    describe = description(stage, engine)
+    files = [file for file in check.files if given.gold[file]]
+    names = [name for file in files for name in MEASURES[file].split()]
+    return StageCheck(
+        name,
+        given.config.engines[engine_name],
+        StageRecord(name, describe, read._fingerprint, said.dataset._fingerprint).digest,
+        describe,
+        measured(name, names, check.compare(given, said), errors=errors),
+        said.stats.quarantined,
+        said.stats.fill,
+    )

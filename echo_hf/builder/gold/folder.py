@@ -1,42 +1,261 @@
-"""Read a gold folder and the posts that it speaks of; the first mistake is one line."""
+"""The files of a gold folder, as `quickstart/gold/README.md` describes them, and their reader."""
 
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-import pyarrow as pa
-from datasets import Dataset
-from pydantic import ValidationError
-
-from echo_hf.builder.gold.lines import (
-    ExtractLine,
-    FeedbackLine,
-    Line,
-    RelevanceLine,
-    RolesLine,
-    SafetyLine,
-    ScreenshotLine,
-    TaskLine,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
 )
-from echo_hf.collect.collect import Collect, Merge
-from echo_hf.collect.records import read_records
-from echo_hf.collect.sources.base import Picture, Post, make_source
+
+from echo_hf.collect.urls import canonical_url
 from echo_hf.config.checks import first_error, shown_value
-from echo_hf.config.sections import Posts
+from echo_hf.curate.feedback import Kind, Task
+from echo_hf.curate.guards import Code
 from echo_hf.errors import GoldError
-from echo_hf.images.store import MOST_BYTES, PictureStore
-from echo_hf.pipeline.result import StageResult
-from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.samples.threads import Threads
-from echo_hf.tables import POSTS
+from echo_hf.samples.spans import squeezed
+from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
+
+Half = Literal["tune", "held_out"]
+HALVES = (*get_args(Half), "all")
+Judgement = Literal["success", "failure", "mixed"]
+
+
+def folded(text: str) -> str:
+    """A text as it is compared where neither case nor white space counts."""
+    return squeezed(text).casefold()
+
+
+def _address(text: str) -> str:
+    found = canonical_url(text, fragment=True)
+    if found is None:
+        raise ValueError("expected the address of a post")
+    return found
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("expected some words")
+    return text
+
+
+def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    left, top, right, bottom = box
+    if left >= right or top >= bottom:
+        raise ValueError("expected left, top, right, bottom, with right and bottom outside")
+    return box
+
+
+def _holds(name: str) -> AfterValidator:
+    def check(acceptable: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+        best = info.data.get(name)
+        if best is not None and best not in acceptable:
+            raise ValueError(f"expected {name} {best!r} among them, or no such key")
+        return acceptable
+
+    return AfterValidator(check)
+
+
+Address = Annotated[str, AfterValidator(_address)]
+Prompt = Annotated[str, Field(max_length=LONGEST_PROMPT), AfterValidator(_not_blank)]
+Score = Annotated[int, Field(strict=True, ge=1, le=5)]
+Whole = Annotated[int, Field(strict=True, ge=0)]
+GoldBox = Annotated[tuple[Whole, Whole, Whole, Whole], AfterValidator(_with_area)]
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class Part(BaseModel):
+    """A part of a line: immutable, and closed to keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Line(Part):
+    """A line of a gold file; `names` are the fields that no other line has alike."""
+
+    half: Half = "held_out"
+    names: ClassVar[tuple[str, ...]] = ("post_url",)
+    _place: str = PrivateAttr("")
+
+    @property
+    def place(self) -> str:
+        return self._place
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What it speaks of: an address, and where that does not tell it apart, what more."""
+        return tuple(squeezed(str(getattr(self, name))) for name in self.names)
+
+    @property
+    def addresses(self) -> Iterator[str]:
+        yield self.key[0]
+
+
+class RelevanceLine(Line):
+    names = ("url",)
+    url: Address
+    score: Score
+    acceptable: Annotated[tuple[Score, ...], _holds("score")] = ()
+
+
+class GoldSample(Part):
+    prompt: Prompt
+    quality: Quality
+    acceptable: Annotated[tuple[Quality, ...], _holds("quality")] = ()
+    post_urls: Annotated[tuple[Address, ...], Field(min_length=1)]
+    feedback: tuple[Address, ...] = ()
+    feedback_optional: tuple[Address, ...] = ()
+    optional: Flag = False
+
+    @property
+    def heard(self) -> tuple[str, ...]:
+        return (*self.feedback, *self.feedback_optional)
+
+
+class ExtractLine(Line):
+    names = ("root_url",)
+    root_url: Address
+    samples: tuple[GoldSample, ...]
+
+    @field_validator("samples")
+    @classmethod
+    def _told_apart(cls, given: tuple[GoldSample, ...]) -> tuple[GoldSample, ...]:
+        if len({squeezed(sample.prompt) for sample in given}) < len(given):
+            raise ValueError("expected samples with different prompts, which name them")
+        return given
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        return [(self.root_url, squeezed(sample.prompt)) for sample in self.samples]
+
+    @property
+    def addresses(self) -> Iterator[str]:
+        yield self.root_url
+        for sample in self.samples:
+            yield from (*sample.post_urls, *sample.heard)
+
+
+class PictureAt(Part):
+    post_url: Address
+    index: Whole
+
+
+class PictureRole(PictureAt):
+    role: Literal["input", "output", "neither"]
+
+
+class Completion(Part):
+    prompt: Prompt
+    blanks: Mapping[str, str] = {}
+    output: PictureAt
+
+
+class SampleLine(Line):
+    names = ("root_url", "prompt")
+    root_url: Address
+    prompt: Prompt
+
+
+class RolesLine(SampleLine):
+    pictures: tuple[PictureRole, ...]
+    filled: tuple[Completion, ...] = ()
+    conversation: PictureAt | None = None
+    duplicates_of_conversation: tuple[PictureAt, ...] = ()
+    collage: PictureAt | None = None
+
+    @property
+    def screenshots(self) -> list[tuple[PictureAt, ...]]:
+        """Its conversation, with all screenshots of it, and its collage, if it has them."""
+        chat = (self.conversation, *self.duplicates_of_conversation) if self.conversation else ()
+        return [some for some in (chat, (self.collage,) if self.collage else ()) if some]
+
+    @property
+    def marked(self) -> list[PictureAt]:
+        """Every picture that it says to be a screenshot."""
+        every = (self.conversation, self.collage, *self.duplicates_of_conversation)
+        return [one for one in every if one]
+
+    @property
+    def named(self) -> tuple[PictureAt, ...]:
+        return (*self.pictures, *(one.output for one in self.filled), *self.marked)
+
+    @property
+    def addresses(self) -> Iterator[str]:
+        yield self.root_url
+        yield from (one.post_url for one in self.named)
+
+
+class ScreenshotLine(Line):
+    names = ("post_url", "index")
+    post_url: Address
+    index: Whole
+    layout: Literal["conversation", "collage"]
+    prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
+    inputs: tuple[GoldBox, ...]
+    outputs: tuple[GoldBox, ...]
+
+
+class FeedbackLine(Line):
+    post_url: Address
+    verdict: Judgement
+    acceptable: Annotated[tuple[Judgement, ...], _holds("verdict")] = ()
+    keyword: Annotated[str | None, Field(validate_default=True)] = None
+    acceptable_keywords: Annotated[tuple[str, ...], _holds("keyword")] = ()
+
+    @field_validator("keyword")
+    @classmethod
+    def _names_what_failed(cls, given: str | None, info: ValidationInfo) -> str | None:
+        verdict = info.data.get("verdict")
+        if verdict == "success" and given is not None:
+            raise ValueError("expected null where verdict is 'success': nothing failed")
+        if verdict in ("failure", "mixed") and not folded(given or ""):
+            raise ValueError(f"expected what failed, in a few words, as verdict is {verdict!r}")
+        return given
+
+    @field_validator("acceptable_keywords")
+    @classmethod
+    def _of_what_failed(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if given and info.data.get("verdict") == "success":
+            raise ValueError("expected none where verdict is 'success': nothing failed")
+        return given
+
+    @property
+    def keywords(self) -> frozenset[str]:
+        """Every keyword that is no mistake, folded; none where nothing failed."""
+        return frozenset(map(folded, filter(None, (self.keyword, *self.acceptable_keywords))))
+
+
+class TaskLine(SampleLine):
+    kind: Kind
+    task: Task
+    acceptable: Annotated[tuple[Task, ...], _holds("task")] = ()
+
+
+class SafetyLine(SampleLine):
+    flagged: Flag
+    categories: Annotated[tuple[Code, ...], Field(validate_default=True)] = ()
+
+    @field_validator("categories")
+    @classmethod
+    def _says_which(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if "flagged" in info.data and info.data["flagged"] != bool(given):
+            expected = "codes of its hazards" if info.data["flagged"] else "none"
+            raise ValueError(f"expected {expected}, as flagged is {info.data['flagged']!r}")
+        return given
+
 
 LINES: Mapping[str, type[Line]] = {
     "relevance": RelevanceLine,
@@ -47,61 +266,32 @@ LINES: Mapping[str, type[Line]] = {
     "feedback": FeedbackLine,
     "tasks": TaskLine,
 }
-
-
-@dataclass(frozen=True)
-class Gold:
-    """The lines of a gold folder; a file that is not there is null."""
-
-    relevance: tuple[RelevanceLine, ...] | None = None
-    extract: tuple[ExtractLine, ...] | None = None
-    roles: tuple[RolesLine, ...] | None = None
-    screenshots: tuple[ScreenshotLine, ...] | None = None
-    safety: tuple[SafetyLine, ...] | None = None
-    feedback: tuple[FeedbackLine, ...] | None = None
-    tasks: tuple[TaskLine, ...] | None = None
-
-    @property
-    def lines(self) -> dict[str, tuple[Any, ...]]:
-        """The lines of each file that is there, by its name."""
-        every = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: lines for name, lines in every.items() if lines is not None}
-
-    def of(self, half: str) -> Gold:
-        """The lines of one half, or of `all`."""
-        if half == "all":
-            return self
-        chosen = {
-            name: tuple(line for line in lines if line.half == half)
-            for name, lines in self.lines.items()
-        }
-        return replace(self, **chosen)
-
-
 POSTS_FILE = "posts.jsonl"
 NEAR = 0.75
 
 
+class Gold(dict[str, tuple[Any, ...]]):
+    """The lines of each file that is there, by its name; those of another one are none."""
+
+    def __missing__(self, name: str) -> tuple[Any, ...]:
+        return ()
+
+    def of(self, half: str) -> Gold:
+        """The lines of one half, or of `all`."""
+        kept = {half, *(HALVES if half == "all" else ())}
+        chosen = {name: [one for one in lines if one.half in kept] for name, lines in self.items()}
+        return Gold((name, tuple(lines)) for name, lines in chosen.items())
+
+    def every(self) -> Iterator[Line]:
+        for lines in self.values():
+            yield from lines
+
+
 def read_gold(folder: Path | str) -> Gold:
     """Reads what people wrote down about posts."""
-    folder = Path(folder)
+    folder, names = Path(folder), ", ".join(f"{name}.jsonl" for name in LINES)
     if not folder.is_dir():
-        raise GoldError(f"no folder {str(folder)!r}: expected one with {_names()}")
-    _refuse_misspelt(folder)
-    files = {name: folder / f"{name}.jsonl" for name in LINES}
-    found = {name: path for name, path in files.items() if path.exists()}
-    if not found:
-        raise GoldError(f"{str(folder)!r} holds no gold: expected at least one of {_names()}")
-    # By name, because each file has a type of its own.
-    lines: dict[str, Any] = {name: _lines(path, LINES[name]) for name, path in found.items()}
-    return Gold(**lines)
-
-
-def _names() -> str:
-    return ", ".join(f"{name}.jsonl" for name in LINES)
-
-
-def _refuse_misspelt(folder: Path) -> None:
+        raise GoldError(f"no folder {str(folder)!r}: expected one with {names}")
     known = (*LINES, "posts")
     for path in sorted(folder.glob("*.jsonl")):
         near = difflib.get_close_matches(path.stem, known, n=1, cutoff=NEAR)
@@ -110,28 +300,31 @@ def _refuse_misspelt(folder: Path) -> None:
                 f"{str(path)!r} is no file of a gold folder; did you mean '{near[0]}.jsonl'? "
                 "rename it, or move it elsewhere"
             )
+    files = {name: folder / f"{name}.jsonl" for name in LINES}
+    gold = Gold((name, _lines(path, LINES[name])) for name, path in files.items() if path.exists())
+    if not gold:
+        raise GoldError(f"{str(folder)!r} holds no gold: expected at least one of {names}")
+    return gold
 
 
 def _lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
+    if not path.is_file():  # to read a pipe is to wait for ever
+        raise GoldError(f"{str(path)!r} is no regular file: expected one JSON object a line")
+    try:
+        whole = path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise GoldError(f"{path}: byte {error.start} is no UTF-8: save it as UTF-8") from None
     seen: dict[tuple[str, ...], Line] = {}
-    for number, text in enumerate(_text(path).split("\n"), 1):
+    for number, text in enumerate(whole.split("\n"), 1):
         if not text.strip():
             continue
         line = _line(text, f"{path}:{number}", kind)
         first = seen.setdefault(line.key, line)
         if first is not line:
-            told = " with prompt ".join(shown_value(part) for part in line.key)
+            named = zip(line.names, line.key, strict=True)
+            told = ", ".join(f"{name} {shown_value(part)}" for name, part in named)
             raise GoldError(f"{line.place}: {told} stands in {first.place} too: keep one of them")
     return tuple(seen.values())
-
-
-def _text(path: Path) -> str:
-    if not path.is_file():  # to read a pipe is to wait for ever
-        raise GoldError(f"{str(path)!r} is no regular file: expected one JSON object a line")
-    try:
-        return path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise GoldError(f"{path}: byte {error.start} is no UTF-8: save it as UTF-8") from None
 
 
 def _line(text: str, place: str, kind: type[Line]) -> Line:
@@ -140,7 +333,8 @@ def _line(text: str, place: str, kind: type[Line]) -> Line:
     except (ValueError, RecursionError) as error:
         raise GoldError(f"{place}: {shown_value(text)} is not JSON ({error})") from None
     if not isinstance(data, dict):
-        raise GoldError(f"{place}: {shown_value(data)} is no object: expected {_keys(kind)}")
+        keys = ", ".join(f'"{name}": ...' for name in kind.model_fields)
+        raise GoldError(f"{place}: {shown_value(data)} is no object: expected {{{keys}}}")
     try:
         line = kind.model_validate(data)
     except ValidationError as error:
@@ -155,125 +349,3 @@ def _object(place: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if twice is not None:
         raise GoldError(f"{place}: key {shown_value(twice)} is given twice: keep one of them")
     return dict(pairs)
-
-
-def _keys(kind: type[Line]) -> str:
-    return "{" + ", ".join(f'"{name}": ...' for name in kind.model_fields) + "}"
-
-
-Digests = tuple[str | None, ...]
-
-
-def placed_pictures(
-    records: Iterable[tuple[str, Post]], collected: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> dict[str, Digests]:
-    """The pictures of posts in the order of their file."""
-    placed: dict[str, Digests] = {}
-    for folder, post in records:
-        known = collected.get(post.url, ())
-        digests = tuple(_digest(one, folder, known) for one in post.pictures)
-        # A record whose text a newer one replaces has pictures that are not the post's any more.
-        placed[post.url] = max(placed.get(post.url, ()), digests, key=_found)
-    return placed
-
-
-def _found(digests: Digests) -> tuple[int, int]:
-    return len(digests) - digests.count(None), len(digests)
-
-
-def _digest(picture: Picture, folder: str, known: Sequence[Mapping[str, Any]]) -> str | None:
-    digests = {one["sha256"] for one in known}
-    if picture.path and (found := _digest_of_file(Path(folder), picture.path)) in digests:
-        return found
-    by_address = {one["url"]: one["sha256"] for one in known if one["url"]}
-    return by_address.get(picture.url) if picture.url else None
-
-
-def _digest_of_file(folder: Path, path: str) -> str | None:
-    try:
-        file = (folder / path).resolve()
-        inside = file.is_relative_to(folder.resolve()) and file.is_file()
-        if not inside or file.stat().st_size > MOST_BYTES:
-            return None
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-    except (OSError, ValueError, RuntimeError):  # a NUL in the path; a link that leads to itself
-        return None
-
-
-KEEP = 5
-
-
-@dataclass(frozen=True)
-class GoldPosts:
-    """Posts and threads."""
-
-    read: StageResult
-    posts: Dataset
-    threads: Dataset
-    pictures: Mapping[str, Digests]
-
-    @cached_property
-    def root_of(self) -> Mapping[str, str]:
-        """The root of each post, that of a missing one included."""
-        rows = self.threads.to_list()
-        return {post["url"]: row["root_url"] for row in rows for post in row["posts"]}
-
-
-def read_posts(
-    entries: Sequence[Posts], addresses: Iterable[str], pictures: PictureStore
-) -> GoldPosts:
-    """Reads the posts that are named, and all others of their threads."""
-    records = read_records(entries)
-    parsed = list(_parsed(records))
-    rows = list(_near(parsed, set(addresses)))
-    near = records.select(rows)
-    read = run_stage(Collect(pictures), near)
-    posts = run_stage(Merge(), read.dataset).dataset
-    folders = zip(near["folder"], rows, strict=True)
-    written = ((folder, post) for folder, row in folders for post in parsed[row])
-    kept = {row["url"]: row["pictures"] or [] for row in posts.to_list()}
-    return GoldPosts(read, posts, _threads(posts), placed_pictures(written, kept))
-
-
-def _threads(posts: Dataset) -> Dataset:
-    # All threads are wanted, whatever their posts were scored.
-    scored = [{**row, "relevance": {"score": KEEP, "note": None}} for row in posts.to_list()]
-    table = pa.Table.from_pylist(scored, schema=POSTS.features.arrow_schema)
-    return run_stage(Threads((KEEP,)), Dataset(table)).dataset
-
-
-def _parsed(records: Dataset) -> Iterator[list[Post]]:
-    sources = {name: make_source(name) for name in records.unique("source")}
-    for record in records:
-        keywords = record["keywords"] or ()
-        try:
-            every = sources[record["source"]].posts(json.loads(record["record"]), keywords)
-            yield [one for one in every if isinstance(one, Post)]
-        except (ValueError, RecursionError):
-            yield []
-
-
-def _near(parsed: Sequence[Sequence[Post]], addresses: set[str]) -> Iterator[int]:
-    # The pictures of a large collection need not be copied to read a hundred threads of it.
-    beside: dict[str, set[str]] = {}
-    for post in (post for some in parsed for post in some):
-        beside.setdefault(post.url, set())
-        if post.parent_url:
-            beside[post.url].add(post.parent_url)
-            beside.setdefault(post.parent_url, set()).add(post.url)
-    wanted = _connected(beside, addresses)
-    for row, some in enumerate(parsed):
-        # What cannot be read at all is told by `Collect`.
-        if not some or any(post.url in wanted for post in some):
-            yield row
-
-
-def _connected(beside: Mapping[str, set[str]], addresses: Iterable[str]) -> set[str]:
-    found: set[str] = set()
-    waiting = list(addresses)
-    while waiting:
-        url = waiting.pop()
-        if url not in found:
-            found.add(url)
-            waiting.extend(beside.get(url, ()))
-    return found

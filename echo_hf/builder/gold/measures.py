@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from math import fsum
 from typing import Any, Literal
 
@@ -28,12 +28,11 @@ def wilson(right: int, count: int) -> Interval | None:
     return float(interval.low), float(interval.high)
 
 
-def bootstrap_over_threads(scores: Sequence[Sequence[float]]) -> Interval | None:
+def bootstrap_over_threads(scores: Iterable[Sequence[float]]) -> Interval | None:
     """The percentile interval of a mean over items, drawing whole threads, at 95 %."""
     threads = [thread for thread in scores if len(thread)]
     if len(threads) < FEWEST_THREADS or len({sum(one) / len(one) for one in threads}) == 1:
         return None
-    import numpy as np
     from scipy.stats import bootstrap
 
     def mean(sums: Any, counts: Any, axis: int) -> Any:
@@ -53,7 +52,7 @@ def bootstrap_over_threads(scores: Sequence[Sequence[float]]) -> Interval | None
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that was compared."""
+    """One thing that was compared; its score is null where no answer was given."""
 
     thread: str
     place: str
@@ -62,15 +61,42 @@ class Item:
     score: float | None
 
 
-@dataclass(frozen=True)
-class Scored:
-    """The items of one measure."""
+Compared = tuple[str, Item | None]
+"""An item of the measure of this name; none is one that people left open, which is counted."""
 
-    name: str
-    items: Sequence[Item]
-    covered: tuple[int, int] | None = None
-    graded: bool = False
-    skipped: int = 0
+
+def judged(thread: str, place: str, right: Iterable[str], given: str | None) -> Item:
+    """An answer beside all that are right; null is none."""
+    every = sorted(right)
+    score = None if given is None else float(given in every)
+    return Item(thread, place, " or ".join(every), given or "", score)
+
+
+MEASURES = {
+    "relevance": "keep_precision keep_recall drop_precision drop_recall score_accuracy",
+    "extract": """sample_precision sample_recall prompt_similarity prompts_exact quality_accuracy
+        feedback_precision feedback_recall""",
+    "roles": """picture_role_accuracy screenshot_precision screenshot_recall completion_precision
+        blanks_filled""",
+    "screenshots": "box_iou box_precision box_recall role_accuracy prompt_similarity",
+    "feedback": "verdict_accuracy keyword_accuracy",
+    "tasks": "kind_accuracy task_accuracy",
+    "safety": "removal_precision removal_recall keep_recall hazard_recall",
+}
+"""Names of those that each gold file is compared by."""
+GRADED = frozenset({"prompt_similarity", "box_iou"})
+"""Measures of which an item may be right in part."""
+RECALLS: Mapping[str, tuple[str, ...]] = {
+    "keep_precision": ("keep_recall", "drop_recall"),
+    "drop_precision": ("keep_recall", "drop_recall"),
+    "sample_precision": ("sample_recall",),
+    "feedback_precision": ("feedback_recall",),
+    "screenshot_precision": ("screenshot_recall",),
+    "completion_precision": ("blanks_filled",),
+    "box_precision": ("box_recall",),
+    "removal_precision": ("removal_recall", "keep_recall"),
+}
+"""Of a precision, whose items are claims: the measures of what people wrote down."""
 
 
 @dataclass(frozen=True)
@@ -101,33 +127,43 @@ class Measure:
         return {**plain, "coverage": self.coverage}
 
 
-def measured(stage: str, scored: Scored, *, errors: bool = False) -> Measure:
-    """Sums up the items of a measure; their order does not matter."""
-    items = sorted(scored.items, key=lambda one: (one.thread, one.place, one.expected, one.given))
+def measured(
+    stage: str, names: Iterable[str], compared: Iterable[Compared], *, errors: bool = False
+) -> tuple[Measure, ...]:
+    """Sums up the items of each measure; their order does not matter."""
+    items: dict[str, list[Item | None]] = {name: [] for name in names}
+    for name, item in compared:
+        items[name].append(item)
+    return tuple(_measure(stage, name, items, errors) for name in items)
+
+
+def _measure(
+    stage: str, name: str, items: Mapping[str, Sequence[Item | None]], errors: bool
+) -> Measure:
+    own = sorted(filter(None, items[name]), key=lambda one: astuple(one)[:4])
     by_thread: dict[str, list[float]] = {}
-    for item in items:
+    for item in own:
         if item.score is not None:
             by_thread.setdefault(item.thread, []).append(item.score)
     scores = [score for thread in by_thread.values() for score in thread]
     total, n = fsum(scores), len(scores)
-    answered, asked = scored.covered or (n, len(items))
-    ends = bootstrap_over_threads([*by_thread.values()]) if scored.graded else wilson(int(total), n)
-    how: Literal["wilson", "bootstrap over threads"] = (
-        "bootstrap over threads" if scored.graded else "wilson"
-    )
+    wanted = [one for each in RECALLS.get(name, (name,)) for one in items[each] if one]
+    graded = name in GRADED
+    ends = bootstrap_over_threads(by_thread.values()) if graded else wilson(int(total), n)
+    low, high = ends or (None, None)
     return Measure(
         stage,
-        scored.name,
+        name,
         total / n if n else None,
         n,
-        ends[0] if ends else None,
-        ends[1] if ends else None,
-        how if ends else None,
-        answered,
-        asked,
-        total / asked if asked and scored.covered is None else None,
-        scored.skipped,
-        tuple(item for item in items if item.score != 1) if errors else (),
+        low,
+        high,
+        None if ends is None else "bootstrap over threads" if graded else "wilson",
+        sum(one.score is not None for one in wanted),
+        len(wanted),
+        total / len(wanted) if wanted and name not in RECALLS else None,
+        items[name].count(None),
+        tuple(one for one in own if one.score != 1) if errors else (),
     )
 
 

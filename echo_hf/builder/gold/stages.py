@@ -1,54 +1,74 @@
-"""The stages that can be checked, what each needs, and why others are not checked."""
+"""What each stage reads when those before it are right, and how its answers are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
+from typing import Any, NamedTuple
 
+import numpy as np
 from datasets import Dataset
+from scipy.optimize import linear_sum_assignment
 
-from echo_hf.builder.gold.folder import Gold, GoldPosts
-from echo_hf.builder.gold.image_scores import (
-    GoldRoles,
-    compared_screenshots,
-    gold_roles,
-    score_roles,
-    score_screenshots,
+from echo_hf.builder.gold.folder import (
+    ExtractLine,
+    FeedbackLine,
+    Gold,
+    GoldSample,
+    PictureAt,
+    RelevanceLine,
+    RolesLine,
+    SafetyLine,
+    ScreenshotLine,
+    TaskLine,
+    folded,
 )
-from echo_hf.builder.gold.inputs import (
-    Key,
-    Row,
-    digest_of,
-    found_roles,
-    found_safety,
-    found_samples,
-    found_scores,
-    found_screenshots,
-    found_tasks,
-    found_verdicts,
-    posts_to_score,
-    sample_key,
-    samples_to_judge,
-    samples_to_look_at,
-    samples_to_take_apart,
-    threads_to_read,
-)
-from echo_hf.builder.gold.lines import folded
-from echo_hf.builder.gold.measures import Scored
-from echo_hf.builder.gold.sample_scores import (
-    score_extract,
-    score_relevance,
-    score_safety,
-    score_tasks,
-    score_verdicts,
-)
+from echo_hf.builder.gold.measures import Compared, Item, judged, similarity
+from echo_hf.builder.gold.posts import GoldPosts, Row, dataset
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.loading import Config
-from echo_hf.curate.feedback import NOT_ASKED
 from echo_hf.errors import GoldError, StageError, unknown
-from echo_hf.pipeline.result import StageResult
+from echo_hf.pipeline.result import StageResult, sort_rows
+from echo_hf.samples.boxes import Pixels, intersection_over_union, shown
+from echo_hf.samples.extract import Extract
+from echo_hf.samples.shown_images import pictures_of
 from echo_hf.samples.spans import squeezed
+from echo_hf.samples.tasks import Task, rows_of
+from echo_hf.samples.thread_parts import (
+    LONGEST_FEEDBACK,
+    ExtractAnswer,
+    PostFeedback,
+    SampleAnswer,
+    parts,
+    rendered,
+)
+from echo_hf.tables import THREADS
+
+ONE_PART = 1_000_000_000
+TRASH = "Trash"  # what no stage after `extract` is asked about
+Key = tuple[str, str]  # names a sample: the root of its thread, and its prompt, squeezed
+
+
+def sample_key(row: Row) -> Key:
+    """Which gold sample a row was made from."""
+    root, prompt = json.loads(row["provenance"])["gold"]
+    return root, prompt
+
+
+@dataclass(frozen=True)
+class PictureRoles:
+    """What the pictures of a sample are, by their digests, as people or an engine say."""
+
+    roles: dict[str, str]
+    screenshots: set[frozenset[str]]  # people's with all that show the same conversation
+    completions: set[tuple[str, str]]  # a picture, and the filled prompt, folded
+    places: Mapping[str, str]  # what messages call each picture that is shown
+
+    def prompts(self, digest: str) -> set[str]:
+        return {prompt for one, prompt in self.completions if one == digest}
 
 
 @dataclass(frozen=True)
@@ -59,119 +79,492 @@ class Material:
     gold: Gold
     posts: GoldPosts
 
-    @cached_property
-    def samples(self) -> Dataset:
-        """The samples as `roles` reads them."""
-        extract, roles = self.gold.extract or (), self.gold.roles or ()
-        return samples_to_look_at(extract, roles, self.posts, self.config.target)
+    @property
+    def scored(self) -> list[Row]:
+        """The posts that people scored, as `relevance` reads them."""
+        wanted = {line.url for line in self.gold["relevance"]}
+        rows = (row for row in self.posts.posts if row["url"] in wanted)
+        # An empty list would keep the stage from asking.
+        return [{**row, "keywords": row["keywords"] or None} for row in rows]
 
     @cached_property
-    def judged(self) -> Dataset:
-        """The samples as `feedback` and `safety` read them."""
-        return samples_to_judge(self.samples, self.gold.roles or (), self.posts)
+    def threads(self) -> list[Row]:
+        """The threads whose samples people wrote down, as `extract` reads them."""
+        wanted = {line.root_url for line in self.gold["extract"]}
+        return [row for row in self.posts.threads if row["root_url"] in wanted]
+
+    @cached_property
+    def samples(self) -> list[Row]:
+        """The samples that people wrote down, in context, as `roles` reads them."""
+        if not self.threads:
+            return []
+        stage, threads = Extract(self.config.target, ONE_PART), dataset(THREADS, self.threads)
+        said = {line.root_url: line.samples for line in self.gold["extract"]}
+        answers: list[list[Any]] = [
+            [
+                _answer(said[row["root_url"]], row["posts"], some)
+                for some in parts(rendered(row["posts"], ONE_PART), ONE_PART)
+            ]
+            for row in self.threads
+        ]
+        made = Dataset(stage.finish(threads.with_format("arrow")[:], answers))
+        wanted, root_of = {line.key for line in self.gold["roles"]}, self.posts.root_of
+        return [
+            {**row, "provenance": json.dumps({"gold": key})}
+            for row in sort_rows(stage, threads, made).dataset.to_list()
+            if (key := (root_of[row["post_urls"][0]], squeezed(row["prompt"]))) in wanted
+        ]
+
+    @cached_property
+    def judged(self) -> list[Row]:
+        """The samples with the roles that people gave their pictures, as `feedback` reads them."""
+        line_of = {line.key: line for line in self.gold["roles"]}
+        made: list[Row] = []
+        for row in self.samples:
+            tasks = list(_tasks(row, line_of[sample_key(row)], self.posts))
+            made += rows_of(row, tasks, {}) if tasks and row["output_images"] else [row]
+        return made
+
+    @property
+    def shots(self) -> list[Row]:
+        """Those that show a conversation or a collage, as `screenshots` reads them."""
+        return [row for row in self.judged if row["screenshot"]]
+
+    @property
+    def asked(self) -> list[Row]:
+        """Those that `feedback` and `safety` ask about."""
+        return [row for row in self.judged if row["quality"] != TRASH]
+
+    @cached_property
+    def roles(self) -> dict[Key, PictureRoles]:
+        """What people said about the pictures that `roles` is shown."""
+        digest, line_of = self.posts.digest, {line.key: line for line in self.gold["roles"]}
+        # A picture that a sample does not use may stand in the line of another one of its thread.
+        every = (one for line in line_of.values() for one in line.pictures)
+        role_at = {(one.post_url, digest(one)): one.role for one in every}
+        made: dict[Key, PictureRoles] = {}
+        for row in self.samples:
+            urls = {one.sha256: row["context"][one.post]["url"] for one in pictures_of(row)}
+            if not urls or row["quality"] == TRASH:
+                continue
+            key = sample_key(row)
+            groups = (_digests(some, self.posts, urls) for some in line_of[key].screenshots)
+            filled = [(digest(one.output), folded(one.prompt)) for one in line_of[key].filled]
+            made[key] = PictureRoles(
+                {one: role_at[url, one] for one, url in urls.items() if (url, one) in role_at},
+                {frozenset(group) for group in groups if group},
+                {(one, prompt) for one, prompt in filled if one and one in urls},
+                {one: self._place(url, one) for one, url in urls.items()},
+            )
+        return made
+
+    def _place(self, url: str, digest: str) -> str:
+        placed = self.posts.pictures[url]
+        return f"{url} picture {placed.index(digest) if digest in placed else digest}"
+
+    def beside(self, name: str, found: Mapping[str, Row]) -> list[tuple[Any, Row | None]]:
+        """The lines about samples of a file, each with the row that an engine answered."""
+        line_of = {line.key: line for line in self.gold[name]}
+        keyed = ((sample_key(row), row["id"]) for row in self.asked)
+        return [(line_of[key], found.get(id_)) for key, id_ in keyed if key in line_of]
 
 
-@dataclass(frozen=True)
-class Check:
-    """How a stage is checked."""
+def _answer(
+    samples: Iterable[GoldSample], posts: Sequence[Row], some: Iterable[int]
+) -> ExtractAnswer:
+    number = {posts[place]["url"]: place for place in some}
+    text = {place: (posts[place]["text"] or "").strip() for place in number.values()}
+    made = [
+        SampleAnswer(
+            prompt=sample.prompt,
+            quality=sample.quality,
+            posts=[number[url] for url in sample.post_urls if url in number],
+            feedback=[
+                PostFeedback(post=place, feedback=text[place][:LONGEST_FEEDBACK])
+                for place in sorted(number[url] for url in {*sample.heard} & {*number})
+            ],
+        )
+        for sample in samples
+        if sample.post_urls[0] in number
+    ]
+    return ExtractAnswer(samples=made)
+
+
+def _tasks(row: Row, line: RolesLine, posts: GoldPosts) -> Iterator[Task]:
+    candidates = set(row["output_images"])
+    inputs, outputs = (
+        _digests((one for one in line.pictures if one.role == role), posts, candidates)
+        for role in ("input", "output")
+    )
+    if not line.filled:
+        shots = (one for one, *_ in line.screenshots)
+        shot = next(iter(_digests(shots, posts, candidates)), None)
+        yield Task(row["prompt"], inputs=inputs, outputs=outputs, screenshot=shot)
+    filled: dict[str, Task] = {}
+    for one in line.filled:
+        blanks = tuple(one.blanks.items()) or (("", ""),)  # without a blank it would be no filling
+        task = filled.setdefault(one.prompt, Task(one.prompt, blanks, list(inputs)))
+        task.outputs += _digests([one.output], posts, candidates)
+    yield from (task for task in filled.values() if task.outputs)
+
+
+def _digests(
+    pictures: Iterable[PictureAt], posts: GoldPosts, candidates: Collection[str]
+) -> list[str]:
+    found = dict.fromkeys(posts.digest(one) for one in pictures)
+    return [one for one in found if one and one in candidates]
+
+
+def compare_scores(
+    lines: Iterable[RelevanceLine],
+    found: Mapping[str, int],
+    keep: Collection[int],
+    root_of: Mapping[str, str],
+) -> Iterator[Compared]:
+    """Compares scores of posts."""
+    for line in lines:
+        given = found.get(line.url)
+        right = line.acceptable or (line.score,)
+        said = None if given is None else str(given)
+        at = root_of[line.url], line.url
+        yield "score_accuracy", judged(*at, map(str, right), said)
+        if len({score in keep for score in right}) > 1:
+            for side in ("keep", "drop"):
+                yield from ((f"{side}_precision", None), (f"{side}_recall", None))
+            continue
+        side = "keep" if line.score in keep else "drop"
+        claimed = None if given is None else "keep" if given in keep else "drop"
+        item = judged(*at, {side}, claimed)
+        yield f"{side}_recall", item
+        if claimed:
+            yield f"{claimed}_precision", item
+
+
+FEEDBACK, NO_FEEDBACK = "feedback", "no feedback of this sample"
+
+
+def compare_samples(
+    lines: Iterable[ExtractLine], found: Mapping[str, Sequence[Row]]
+) -> Iterator[Compared]:
+    """Compares the samples of threads; a thread that is not among those found has no answer."""
+    for line in lines:
+        pairs = list(_paired_samples(line.samples, found.get(line.root_url, ())))
+        doubtful = {url for gold, _ in pairs if gold for url in gold.feedback_optional}
+        doubtful |= {
+            url for gold, _ in pairs if gold and not _counts(gold) for url in gold.feedback
+        }
+        for gold, mine in pairs:
+            if gold:
+                yield from _wanted_sample(line.root_url, gold, mine, line.root_url in found)
+            if mine and mine["quality"] != TRASH:
+                yield from _claimed_sample(line.root_url, gold, mine, doubtful)
+
+
+def _counts(gold: GoldSample) -> bool:
+    return not gold.optional and gold.quality != TRASH
+
+
+def _wanted_sample(
+    root: str, gold: GoldSample, mine: Row | None, answered: bool
+) -> Iterator[Compared]:
+    at = root, gold.post_urls[0]
+    right = gold.acceptable or (gold.quality,)
+    if _counts(gold) or (mine and not gold.optional):
+        yield "quality_accuracy", judged(*at, right, mine["quality"] if mine else None)
+    if not _counts(gold):
+        return
+    # What is found as Trash goes no further.
+    finds = mine if mine and (mine["quality"] != TRASH or TRASH in right) else None
+    alike = similarity(gold.prompt, finds["prompt"]) if finds else None
+    compared = *at, gold.prompt, mine["prompt"] if mine else ""
+    yield "sample_recall", Item(*compared, float(finds is not None) if answered else None)
+    yield "prompt_similarity", Item(*compared, alike)
+    yield "prompts_exact", Item(*compared, None if alike is None else float(alike == 1))
+    for url in gold.feedback:
+        heard = FEEDBACK if finds and url in _heard(finds) else NO_FEEDBACK
+        yield "feedback_recall", judged(root, url, {FEEDBACK}, heard if answered else None)
+
+
+def _claimed_sample(
+    root: str, gold: GoldSample | None, mine: Row, doubtful: Collection[str]
+) -> Iterator[Compared]:
+    right = gold is not None and _counts(gold)
+    if gold and not right and (gold.optional or {*gold.acceptable} - {TRASH}):
+        return
+    place = gold.post_urls[0] if gold else mine["post_urls"][0]
+    expected = gold.prompt if gold and right else "no sample"
+    yield "sample_precision", Item(root, place, expected, mine["prompt"], float(right))
+    for url in _heard(mine):
+        if url not in doubtful:
+            listed = FEEDBACK if gold and url in gold.feedback else NO_FEEDBACK
+            yield "feedback_precision", judged(root, url, {listed}, FEEDBACK)
+
+
+def _heard(row: Row) -> list[str]:
+    return [one["post_url"] for one in row["community_feedback"]]
+
+
+def _paired_samples(
+    gold: Sequence[GoldSample], found: Sequence[Row]
+) -> Iterator[tuple[GoldSample | None, Row | None]]:
+    """Those with the same primary post, the most similar prompts first; then what is left."""
+    candidates = [
+        (_order(one, other), one, other)
+        for one in gold
+        for other in found
+        if one.post_urls[0] == other["post_urls"][0]
+    ]
+    taken: set[int] = set()
+    for _, one, other in sorted(candidates, key=itemgetter(0)):
+        if taken.isdisjoint((id(one), id(other))):
+            taken |= {id(one), id(other)}
+            yield one, other
+    yield from ((one, None) for one in gold if id(one) not in taken)
+    yield from ((None, one) for one in found if id(one) not in taken)
+
+
+def _order(gold: GoldSample, found: Row) -> tuple[Any, ...]:
+    prompt, quality = found["prompt"], found["quality"]
+    alike = similarity(gold.prompt, prompt)
+    return quality == TRASH, -alike, squeezed(gold.prompt), prompt, quality, _heard(found)
+
+
+def compare_roles(
+    gold: Mapping[Key, PictureRoles], found: Mapping[Key, PictureRoles]
+) -> Iterator[Compared]:
+    """Compares the roles of pictures, screenshots and completions."""
+    for key, one in gold.items():
+        mine, root = found.get(key), key[0]
+        for digest, place in one.places.items():
+            given = mine.roles.get(digest, "neither") if mine else None
+            right = one.roles.get(digest)
+            item = judged(root, place, {right}, given) if right else None
+            yield "picture_role_accuracy", item
+        for group in one.screenshots:
+            seen = _shot(group, mine.screenshots) if mine else None
+            place = min(one.places[digest] for digest in group)
+            yield "screenshot_recall", judged(root, place, {SCREENSHOT}, seen)
+        for digest, prompt in one.completions:
+            read = mine.prompts(digest) if mine else set()
+            given = prompt if prompt in read else min(read, default="")
+            item = judged(root, one.places[digest], {prompt}, given if mine else None)
+            yield "blanks_filled", item
+        for group in mine.screenshots if mine else ():
+            place = min(one.places.get(digest, digest) for digest in group)
+            item = judged(root, place, {_shot(group, one.screenshots)}, SCREENSHOT)
+            yield "screenshot_precision", item
+        for digest, prompt in mine.completions if mine else ():
+            expected = one.prompts(digest) or {"no completion"}
+            item = judged(root, one.places.get(digest, digest), expected, prompt)
+            yield "completion_precision", item
+
+
+SCREENSHOT, NO_SCREENSHOT = "screenshot", "no screenshot"
+
+
+def _shot(group: frozenset[str], others: Iterable[frozenset[str]]) -> str:
+    return SCREENSHOT if any(group & other for other in others) else NO_SCREENSHOT
+
+
+def found_roles(rows: Iterable[Row]) -> dict[Key, PictureRoles]:
+    """What `roles` made of each sample's pictures; one that waits for its answer is left out."""
+    found: dict[Key, PictureRoles] = {}
+    for row in rows:
+        mine = found.setdefault(sample_key(row), PictureRoles({}, set(), set(), {}))
+        outputs, shots = row["output_images"], [row["screenshot"]] if row["screenshot"] else []
+        for digest in row["input_images"]:
+            mine.roles.setdefault(digest, "input")
+        mine.roles.update(dict.fromkeys(outputs, "output"))
+        mine.screenshots.update(frozenset([digest]) for digest in shots)
+        if row["prompt_fill_blank"]:
+            prompt = folded(row["prompt"])
+            mine.completions.update((digest, prompt) for digest in outputs or shots)
+    return found
+
+
+FOUND_FROM = 0.5
+NO_BOX = "no box"
+
+
+def compare_screenshots(
+    every: Iterable[tuple[str, ScreenshotLine | None, Row | None]],
+) -> Iterator[Compared]:
+    """Compares boxes, roles and prompts of screenshots; each with the root of its thread."""
+    for root, line, mine in every:
+        if line is None:
+            yield "box_iou", None
+            continue
+        place = f"{line.post_url} picture {line.index}"
+        wanted = _with_roles(line.inputs, line.outputs)
+        given = _with_roles(mine["input_bboxs"], mine["output_bboxs"]) if mine else []
+        pairs = _paired_boxes([box for _, box in wanted], [box for _, box in given])
+        right: dict[int, str] = {}
+        for number, (role, box) in enumerate(wanted):
+            other, shared = pairs.get(number, (None, None))
+            found = shared is not None and shared >= FOUND_FROM
+            drawn = "" if other is None else shown(given[other][1])
+            said = given[other][0] if other is not None and found else None
+            yield "box_iou", Item(root, place, shown(box), drawn, shared)
+            score, drawn = (float(found), drawn or NO_BOX) if mine else (None, "")
+            yield "box_recall", Item(root, place, shown(box), drawn, score)
+            yield "role_accuracy", judged(root, f"{place} {shown(box)}", {role}, said)
+            if other is not None and found:
+                right[other] = shown(box)
+        for number, (_, box) in enumerate(given):
+            score = float(number in right)
+            yield "box_precision", Item(root, place, right.get(number, NO_BOX), shown(box), score)
+        read = json.loads(mine["provenance"])["screenshots"]["prompt_read"] if mine else None
+        score = None if read is None else similarity(line.prompt, read)
+        yield "prompt_similarity", Item(root, place, line.prompt, read or "", score)
+
+
+def _with_roles(
+    inputs: Iterable[Iterable[float]], outputs: Iterable[Iterable[float]]
+) -> list[tuple[str, Pixels]]:
+    both = (("input", inputs), ("output", outputs))
+    return [(role, tuple(map(int, box))) for role, boxes in both for box in boxes]  # type: ignore[misc]
+
+
+def _paired_boxes(
+    wanted: Sequence[Pixels], given: Sequence[Pixels]
+) -> dict[int, tuple[int, float]]:
+    """For boxes that people drew, by number, the engine's, so that all share most in sum."""
+    table = np.array(
+        [[intersection_over_union(one, other) for other in given] for one in wanted]
+    ).reshape(len(wanted), len(given))
+    pairs = zip(*linear_sum_assignment(table, maximize=True), strict=True)
+    return {int(a): (int(b), float(table[a, b])) for a, b in pairs if table[a, b] > 0}
+
+
+NO_PICTURE, NO_KEYWORD = "no picture asked for", "no keyword"
+
+
+def compare_verdicts(
+    lines: Iterable[FeedbackLine], found: Mapping[str, Row], root_of: Mapping[str, str]
+) -> Iterator[Compared]:
+    """Compares what comments say."""
+    for line in lines:
+        said = found.get(line.post_url)
+        at = root_of[line.post_url], line.post_url
+        right = line.acceptable or (line.verdict,)
+        yield "verdict_accuracy", judged(*at, right, said["verdict"] if said else None)
+        if line.keywords:
+            given = folded(said["keyword"] or "") if said else ""
+            score = float(given in line.keywords) if given else None
+            told = given or (NO_KEYWORD if said else "")
+            yield "keyword_accuracy", Item(*at, " or ".join(sorted(line.keywords)), told, score)
+
+
+def compare_tasks(rows: Iterable[tuple[TaskLine, Row | None]]) -> Iterator[Compared]:
+    """Compares what samples ask for; each completion of a template is one."""
+    for line, said in rows:
+        at = line.root_url, line.prompt
+        for name, right in (("kind", (line.kind,)), ("task", line.acceptable or (line.task,))):
+            given = said[name] or NO_PICTURE if said else None
+            yield f"{name}_accuracy", judged(*at, right, given)
+
+
+def compare_safety(
+    rows: Iterable[tuple[SafetyLine, Row | None]], remove: Collection[str]
+) -> Iterator[Compared]:
+    """Compares what is removed, and which hazards are named."""
+    for line, said in rows:
+        at = line.root_url, line.prompt
+        side = "keep" if set(line.categories).isdisjoint(remove) else "remove"
+        given = None if said is None else "remove" if said["has_nsfw"] else "keep"
+        item = judged(*at, {side}, given)
+        yield "keep_recall" if side == "keep" else "removal_recall", item
+        if given == "remove":
+            yield "removal_precision", item
+        named = said["safety"]["categories"] if said else ()
+        for code in line.categories:
+            told = ", ".join(named) or "no hazard"
+            score = float(code in named) if said else None
+            yield "hazard_recall", Item(*at, code, told if said else "", score)
+
+
+def _relevance(given: Material, said: StageResult) -> Iterator[Compared]:
+    scores = {row["url"]: (row["relevance"] or {}).get("score") for row in said.dataset.to_list()}
+    found = {url: score for url, score in scores.items() if score is not None}
+    keep = given.config.stages.relevance.keep
+    return compare_scores(given.gold["relevance"], found, keep, given.posts.root_of)
+
+
+def _extract(given: Material, said: StageResult) -> Iterator[Compared]:
+    found: dict[str, list[Row]] = {row["root_url"]: [] for row in given.threads}
+    for root in set(said.quarantine["root_url"]):
+        del found[root]
+    for row in said.dataset.to_list():
+        found[given.posts.root_of[row["post_urls"][0]]].append(row)
+    return compare_samples(given.gold["extract"], found)
+
+
+def _roles(given: Material, said: StageResult) -> Iterator[Compared]:
+    return compare_roles(given.roles, found_roles(said.dataset.to_list()))
+
+
+def _screenshots(given: Material, said: StageResult) -> Iterator[Compared]:
+    root_of, digest = given.posts.root_of, given.posts.digest
+    line_of = {(root_of[one.post_url], digest(one)): one for one in given.gold["screenshots"]}
+    answered = _answered(said, "screenshots")
+    keys = ((row["id"], sample_key(row)[0], row["screenshot"]) for row in given.shots)
+    return compare_screenshots(
+        (root, line_of.get((root, shot)), answered.get(id_)) for id_, root, shot in keys
+    )
+
+
+def _feedback(given: Material, said: StageResult) -> Iterator[Compared]:
+    heard = {url for row in given.asked for url in _heard(row)}
+    lines = [line for line in given.gold["feedback"] if line.post_url in heard]
+    every = (one for row in said.dataset.to_list() for one in row["community_feedback"])
+    found = {one["post_url"]: one for one in every if one["verdict"] is not None}
+    yield from compare_verdicts(lines, found, given.posts.root_of)
+    yield from compare_tasks(given.beside("tasks", _answered(said, "feedback")))
+
+
+def _safety(given: Material, said: StageResult) -> Iterator[Compared]:
+    found = {row["id"]: row for row in said.dataset.to_list() if row["has_nsfw"] is not None}
+    return compare_safety(given.beside("safety", found), given.config.stages.safety.remove)
+
+
+def _answered(said: StageResult, stage: str) -> dict[str, Row]:
+    rows = said.dataset.to_list()
+    return {row["id"]: row for row in rows if json.loads(row["provenance"]).get(stage)}
+
+
+class Check(NamedTuple):
+    """A stage: gold files that its input is made of, and those that answers are compared with."""
 
     needs: tuple[str, ...]
-    compares: tuple[str, ...]
-    read: Callable[[Material], Dataset]
-    score: Callable[[Material, Dataset, StageResult], list[Scored]]
+    files: tuple[str, ...]
+    read: Callable[[Material], Iterable[Row]]
+    compare: Callable[[Material, StageResult], Iterator[Compared]]
 
-    def lacks(self, gold: Gold) -> list[str]:
-        """Names of the gold files that are missing for it, or have no line."""
-        there = [name for name, lines in gold.lines.items() if lines]
-        lacking = [name for name in self.needs if name not in there]
-        compared = any(name in there for name in self.compares)
-        return lacking if compared else [*lacking, " or ".join(self.compares)]
-
-
-def _score_relevance(given: Material, read: Dataset, result: StageResult) -> list[Scored]:
-    del read
-    keep = given.config.stages.relevance.keep
-    found = found_scores(result)
-    return score_relevance(given.gold.relevance or (), found, keep, given.posts.root_of)
+    def lacks(self, gold: Gold, half: str) -> str:
+        """Which gold files are missing for it, or have no line."""
+        every = [*((name,) for name in self.needs), self.files]
+        lacking = [files for files in every if not any(gold[name] for name in files)]
+        absent, empty = (
+            [" or ".join(files) for files in lacking if gold.keys().isdisjoint(files) is there]
+            for there in (True, False)
+        )
+        said = [f"there is no {', '.join(absent)} (.jsonl)"] if absent else []
+        return ", and ".join([*said, *([_no_line(empty, half)] if empty else [])])
 
 
-def _score_extract(given: Material, read: Dataset, result: StageResult) -> list[Scored]:
-    found = found_samples(result, read["root_url"], given.posts.root_of)
-    return score_extract(given.gold.extract or (), found)
+def _no_line(files: Sequence[str], half: str) -> str:
+    of = "" if half == "all" else f" of half {half!r}"
+    return f"there is no line{of} in {', '.join(files)} (.jsonl)"
 
 
-def _score_roles(given: Material, read: Dataset, result: StageResult) -> list[Scored]:
-    gold = gold_roles(read.to_list(), given.gold.roles or (), given.posts)
-    return score_roles(gold, found_roles(result))
-
-
-def asked_about(samples: Dataset) -> list[Row]:
-    """The samples that `feedback` and `safety` ask about."""
-    return [row for row in samples.to_list() if row["quality"] != NOT_ASKED]
-
-
-def comments_of(samples: Iterable[Row]) -> set[str]:
-    """The comments that `feedback` judges."""
-    return {one["post_url"] for row in samples for one in row["community_feedback"]}
-
-
-def _score_screenshots(given: Material, read: Dataset, result: StageResult) -> list[Scored]:
-    lines, found = given.gold.screenshots or (), found_screenshots(result)
-    compared, skipped = compared_screenshots(read.to_list(), lines, found, given.posts)
-    return score_screenshots(compared, skipped)
-
-
-def _score_safety(given: Material, read: Dataset, result: StageResult) -> list[Scored]:
-    keys: dict[str, Key] = {row["id"]: sample_key(row) for row in asked_about(read)}
-    remove = given.config.stages.safety.remove
-    return score_safety(given.gold.safety or (), keys, found_safety(result), remove)
-
-
-def _score_feedback(given: Material, read: Dataset, result: StageResult) -> list[Scored]:
-    asked = asked_about(read)
-    said = comments_of(asked)
-    scored: list[Scored] = []
-    if given.gold.feedback:
-        lines = [line for line in given.gold.feedback if line.post_url in said]
-        scored += score_verdicts(lines, found_verdicts(result), given.posts.root_of)
-    if given.gold.tasks:
-        keys: dict[str, Key] = {row["id"]: sample_key(row) for row in asked}
-        scored += score_tasks(given.gold.tasks, keys, found_tasks(result))
-    return scored
-
-
+SAMPLES = ("extract", "roles")
 CHECKS: Mapping[str, Check] = {
-    "relevance": Check(
-        (),
-        ("relevance",),
-        lambda given: posts_to_score(given.gold.relevance or (), given.posts),
-        _score_relevance,
-    ),
-    "extract": Check(
-        (),
-        ("extract",),
-        lambda given: threads_to_read(given.gold.extract or (), given.posts),
-        _score_extract,
-    ),
-    "roles": Check(("extract",), ("roles",), lambda given: given.samples, _score_roles),
-    "screenshots": Check(
-        ("extract", "roles"),
-        ("screenshots",),
-        lambda given: samples_to_take_apart(given.samples, given.gold.roles or (), given.posts),
-        _score_screenshots,
-    ),
-    "feedback": Check(
-        ("extract", "roles"),
-        ("feedback", "tasks"),
-        lambda given: given.judged,
-        _score_feedback,
-    ),
-    "safety": Check(
-        ("extract", "roles"),
-        ("safety",),
-        lambda given: given.judged,
-        _score_safety,
-    ),
+    "relevance": Check((), ("relevance",), lambda given: given.scored, _relevance),
+    "extract": Check((), ("extract",), lambda given: given.threads, _extract),
+    "roles": Check(("extract",), ("roles",), lambda given: given.samples, _roles),
+    "screenshots": Check(SAMPLES, ("screenshots",), lambda given: given.shots, _screenshots),
+    "feedback": Check(SAMPLES, ("feedback", "tasks"), lambda given: given.judged, _feedback),
+    "safety": Check(SAMPLES, ("safety",), lambda given: given.judged, _safety),
 }
 
 
@@ -193,128 +586,74 @@ def check_names(stages: Sequence[str] | None) -> None:
 def chosen_stages(gold: Gold, half: str, stages: Sequence[str] | None) -> list[str]:
     """The stages to check, in order."""
     for name in stages or ():
-        if why := _lack(name, gold, half):
+        if why := CHECKS[name].lacks(gold, half):
             raise GoldError(f"stage {name!r} cannot be checked: {why}")
-    wanted = CHECKS if stages is None else set(stages)
-    return [name for name in CHECKS if name in wanted and not CHECKS[name].lacks(gold)]
+    wanted = CHECKS if stages is None else stages
+    return [name for name in CHECKS if name in wanted and not CHECKS[name].lacks(gold, half)]
 
 
 def not_checked(gold: Gold, half: str, stages: Sequence[str] | None) -> Iterator[str]:
     """Says for what there is no gold."""
     for name, check in CHECKS.items():
-        if name not in (CHECKS if stages is None else stages):
+        if stages is not None and name not in stages:
             continue
-        if why := _lack(name, gold, half):
+        if why := check.lacks(gold, half):
             yield f"{name} is not checked: {why}"
-            continue
-        empty = [file for file in check.compares if gold.lines.get(file) == ()]
-        if empty:
+        elif empty := [file for file in check.files if gold.get(file) == ()]:
             yield f"{name} is not compared with {empty[0]}: {_no_line(empty, half)}"
 
 
-def _lack(name: str, gold: Gold, half: str) -> str:
-    lacking = CHECKS[name].lacks(gold)
-    empty = [files for files in lacking if any(one in gold.lines for one in files.split(" or "))]
-    absent = [files for files in lacking if files not in empty]
-    said = [f"there is no {', '.join(absent)} (.jsonl)"] if absent else []
-    return ", and ".join([*said, *([_no_line(empty, half)] if empty else [])])
-
-
-def _no_line(files: Sequence[str], half: str) -> str:
-    of = "" if half == "all" else f" of half {half!r}"
-    return f"there is no line{of} in {', '.join(files)} (.jsonl)"
-
-
+WITHOUT_ROLES = (
+    "{} of {} samples have no line in roles.jsonl: they are not in the figures of roles, safety "
+    "and feedback"
+)
+ABSENT = "{} of {} pictures with a role are not there: they are left out"
 NOT_SHOWN = (
-    "roles is not shown {} of {} {}, such as those of Trash, of posts of no sample, or of a file "
+    "roles is not shown {} of {} %s, such as those of Trash, of posts of no sample, or of a file "
     "given twice: they are not in its figures"
 )
-PARTS_NOT_ASKED = (
-    "{} is not asked about {} of {} {}, such as those of Trash or of samples without roles: they "
+NOT_ASKED = (
+    "%s is not asked about {} of {} %s, such as those of Trash or of samples without roles: they "
     "are not in its figures"
 )
 
 
-def left_out(given: Material, stages: Sequence[str]) -> Iterator[str]:
+def left_out(given: Material, stages: Collection[str]) -> Iterator[str]:
     """Says what gold holds that cannot be compared."""
-    if {"roles", "safety", "feedback"} & set(stages):
-        yield from _samples(given)
-        yield from _absent(given)
+    for said, kept, every in _kept(given, stages):
+        if kept < every:
+            yield said.format(every - kept, every)
+
+
+def _kept(given: Material, stages: Collection[str]) -> Iterator[tuple[str, int, int]]:
+    if {"roles", "safety", "feedback"}.isdisjoint(stages):
+        return
+    lines: Sequence[RolesLine] = given.gold["roles"]
+    looked_at = {line.key for line in lines}
+    keys = [key for line in given.gold["extract"] for key in line.keys]
+    yield WITHOUT_ROLES, sum(key in looked_at for key in keys), len(keys)
+    named = [one for line in lines for one in line.pictures]
+    there = [one for one in named if given.posts.digest(one)]
+    yield ABSENT, len(there), len(named)
     if "roles" in stages:
-        yield from _not_shown(given)
-    if "safety" in stages:
-        yield from _not_screened(given)
-    if "feedback" in stages:
-        yield from _not_judged(given)
-
-
-def _samples(given: Material) -> Iterator[str]:
-    looked_at = {line.key for line in given.gold.roles or ()}
-    every = [
-        (line.root_url, squeezed(sample.prompt))
-        for line in given.gold.extract or ()
-        for sample in line.samples
-    ]
-    lacking = sum(key not in looked_at for key in every)
-    if lacking:
-        yield (
-            f"{lacking} of {len(every)} samples have no line in roles.jsonl: they are not in the "
-            "figures of roles, safety and feedback"
-        )
-
-
-def _absent(given: Material) -> Iterator[str]:
-    named = [one for line in given.gold.roles or () for one in line.pictures]
-    absent = sum(digest_of(one, given.posts) is None for one in named)
-    if absent:
-        yield f"{absent} of {len(named)} pictures with a role are not there: they are left out"
-
-
-def _not_shown(given: Material) -> Iterator[str]:
-    lines = given.gold.roles or ()
-    shown = gold_roles(given.samples.to_list(), lines, given.posts)
-    yield from _pictures(given, shown)
-    completions = {
-        (one.output.post_url, one.output.index, folded(one.prompt))
-        for line in lines
-        for one in line.filled
-    }
-    lost = len(completions) - sum(len(one.completions) for one in shown)
-    if lost:
-        yield NOT_SHOWN.format(lost, len(completions), "completions")
-    marked = [one for line in lines for one in (line.conversation, line.collage) if one]
-    lost = len(marked) - sum(len(one.screenshots) for one in shown)
-    if lost:
-        yield NOT_SHOWN.format(lost, len(marked), "conversations and collages")
-
-
-def _pictures(given: Material, shown: Sequence[GoldRoles]) -> Iterator[str]:
-    there = {
-        (one.post_url, one.index)
-        for line in given.gold.roles or ()
-        for one in line.pictures
-        if digest_of(one, given.posts) is not None
-    }
-    lost = len(there) - sum(len(one.roles) for one in shown)
-    if lost:
-        yield NOT_SHOWN.format(lost, len(there), "pictures with a role")
-
-
-def _not_screened(given: Material) -> Iterator[str]:
-    keys = {sample_key(row) for row in asked_about(given.judged)}
-    lines = given.gold.safety or ()
-    lost = sum(line.key not in keys for line in lines)
-    if lost:
-        yield PARTS_NOT_ASKED.format("safety", lost, len(lines), "samples")
-
-
-def _not_judged(given: Material) -> Iterator[str]:
-    asked = asked_about(given.judged)
-    comments, keys = comments_of(asked), {sample_key(row) for row in asked}
-    verdicts, tasks = given.gold.feedback or (), given.gold.tasks or ()
-    lost = sum(line.post_url not in comments for line in verdicts)
-    if lost:
-        yield PARTS_NOT_ASKED.format("feedback", lost, len(verdicts), "verdicts")
-    lost = sum(line.key not in keys for line in tasks)
-    if lost:
-        yield PARTS_NOT_ASKED.format("feedback", lost, len(tasks), "tasks")
+        shown_roles = given.roles.values()
+        pictures = {(one.post_url, one.index) for one in there}
+        kept = sum(len(one.roles) for one in shown_roles)
+        yield NOT_SHOWN % "pictures with a role", kept, len(pictures)
+        every = (one for line in lines for one in line.filled)
+        filled = {(one.output.post_url, one.output.index, folded(one.prompt)) for one in every}
+        kept = sum(len(one.completions) for one in shown_roles)
+        yield NOT_SHOWN % "completions", kept, len(filled)
+        kept = sum(len(one.screenshots) for one in shown_roles)
+        marked = sum(len(line.screenshots) for line in lines)
+        yield NOT_SHOWN % "conversations and collages", kept, marked
+    asked = {sample_key(row) for row in given.asked}
+    heard = {(url,) for row in given.asked for url in _heard(row)}
+    for stage, file, what, known in (
+        ("safety", "safety", "samples", asked),
+        ("feedback", "feedback", "verdicts", heard),
+        ("feedback", "tasks", "tasks", asked),
+    ):
+        if stage in stages:
+            keys = [line.key for line in given.gold[file]]
+            yield NOT_ASKED % (stage, what), sum(key in known for key in keys), len(keys)

@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from echo_hf.builder.gold.consistency import addresses_of, check_agreement
-from echo_hf.builder.gold.folder import Gold, GoldPosts, read_gold, read_posts
+from echo_hf.builder.gold.folder import read_gold
+from echo_hf.builder.gold.posts import GoldPosts, check_agreement, read_posts, unknown_blanks
 from echo_hf.config.sections import Posts
 from echo_hf.errors import GoldError
 from echo_hf.images.store import PictureStore
-from tests.builder.gold.gold_for_tests import GOLD, KITE, LUNCH, OTTER, REPLY, Row, write_gold
+from tests.builder.gold.gold_for_tests import (
+    BUNDLED,
+    GOLD,
+    KITE,
+    LUNCH,
+    OTTER,
+    REPLY,
+    Row,
+    write_gold,
+    write_lines,
+)
 
-Spoil = Callable[[dict[str, list[Row]]], object]
+SCREENSHOTS = Path(__file__).resolve().parents[2] / "data" / "screenshots"
+NONE = "https://example.org/none"
 SHOT: Row = {
     "post_url": KITE, "index": 1, "layout": "collage", "prompt": "",
     "inputs": [], "outputs": [[0, 0, 4, 4]], "half": "tune",
 }  # fmt: skip
 
 
-def read(folder: Path, gold: dict[str, list[Row]]) -> tuple[Gold, GoldPosts]:
-    """A gold folder and its posts."""
-    lines = read_gold(write_gold(folder, gold))
-    posts = Posts(source="jsonl", path=folder / "gold" / "posts.jsonl")
-    return lines, read_posts([posts], addresses_of(lines), PictureStore(folder / "pictures"))
+def check(folder: Path, posts: Path | None = None) -> GoldPosts:
+    """Checks a gold folder against a file of posts."""
+    gold = read_gold(folder)
+    entry = Posts(source="jsonl", path=posts or folder / "posts.jsonl")
+    named = {url for line in gold.every() for url in line.addresses}
+    read = read_posts([entry], named, PictureStore(folder.parent / "store"))
+    check_agreement(gold, read, "posts.jsonl")
+    return read
 
 
 def test_gold_that_fits(tmp_path: Path) -> None:
     """What is right is let through, and all posts of its threads are read."""
-    gold, posts = read(tmp_path, GOLD)
-    check_agreement(gold, posts, "posts.jsonl")
+    posts = check(write_gold(tmp_path, GOLD))
 
     assert dict(posts.root_of) == {OTTER: OTTER, REPLY: OTTER, KITE: KITE, LUNCH: LUNCH}
     assert [len(posts.pictures[url]) for url in (OTTER, REPLY, KITE)] == [1, 0, 2]
+
+
+@pytest.mark.parametrize("folder", [SCREENSHOTS / "tune", SCREENSHOTS / "unseen", BUNDLED])
+def test_the_projects_own_gold_agrees(tmp_path: Path, folder: Path) -> None:
+    """The bundled gold and that of the screenshots pass every test that a user's has to."""
+    lines = folder / "gold" if folder == BUNDLED else folder
+    (tmp_path / "gold").symlink_to(lines)
+    check(tmp_path / "gold", folder / "posts.jsonl")
 
 
 def test_screenshots_are_those_that_roles_mark(tmp_path: Path) -> None:
@@ -43,70 +64,44 @@ def test_screenshots_are_those_that_roles_mark(tmp_path: Path) -> None:
     marked = copy.deepcopy(GOLD)
     marked["roles"][1]["collage"] = {"post_url": KITE, "index": 1}
     marked["screenshots"] = [SHOT]
-    check_agreement(*read(tmp_path / "marked", marked), "posts.jsonl")
-    alone = {"screenshots": [SHOT]}
-    check_agreement(*read(tmp_path / "alone", alone), "posts.jsonl")
+    check(write_gold(tmp_path / "marked", marked))
+    check(write_gold(tmp_path / "alone", {"screenshots": [SHOT]}))
 
 
-SPOILT: dict[str, Spoil] = {
-    "relevance.jsonl:1: 'https://example.org/none' is not in the posts": lambda gold: gold[
-        "relevance"
-    ][0].update(url="https://example.org/none"),
-    "extract.jsonl:1: root_url 'https://example.org/o2' answers another post": lambda gold: gold[
-        "extract"
-    ][0].update(root_url=REPLY),
-    "extract.jsonl:1: 'https://example.org/k' belongs to the thread of": lambda gold: gold[
-        "extract"
-    ][0]["samples"][0].update(post_urls=[OTTER, KITE]),
-    "extract.jsonl:1: 'https://example.org/o2' is given as feedback twice": lambda gold: gold[
-        "extract"
-    ][0]["samples"][0].update(feedback_optional=[REPLY]),
-    "roles.jsonl:2: picture 2 of 'https://example.org/k', which has 2": lambda gold: gold["roles"][
-        1
-    ]["pictures"][1].update(index=2),
-    "roles.jsonl:1: a picture of 'https://example.org/k', which is not in": lambda gold: gold[
-        "roles"
-    ][0]["pictures"][0].update(post_url=KITE),
-    "roles.jsonl:2: picture 0 of 'https://example.org/k' is 'output', but 'input'": lambda gold: (
-        gold["roles"][1]["pictures"][1].update(index=0)
-    ),
-    "roles.jsonl:1: prompt 'another' is of no sample of that thread": lambda gold: gold["roles"][
-        0
-    ].update(prompt="another"),
-    "tasks.jsonl:2: prompt 'another' is of no sample of that thread": lambda gold: gold["tasks"][
-        1
-    ].update(prompt="another"),
-    "safety.jsonl:1: prompt 'another' is of no sample of that thread": lambda gold: gold["safety"][
-        0
-    ].update(prompt="another"),
-    "extract.jsonl:2: half is 'held_out', but 'tune' in": lambda gold: gold["extract"][1].pop(
-        "half"
-    ),
-    "screenshots.jsonl:1: picture 2 of 'https://example.org/k', which has 2": lambda gold: (
-        gold.update(screenshots=[{**SHOT, "index": 2}])
-    ),
-    "screenshots.jsonl:1: picture 1 of 'https://example.org/k' is no conversation": lambda gold: (
-        gold.update(screenshots=[SHOT])
-    ),
-    "screenshots.jsonl:1: 'https://example.org/none' is not in the posts": lambda gold: gold.update(
-        screenshots=[{**SHOT, "post_url": "https://example.org/none"}]
-    ),
-    "feedback.jsonl:1: 'https://example.org/o' is feedback of no sample": lambda gold: gold[
-        "feedback"
-    ][0].update(post_url=OTTER),
-}
+# File, number of the line, where in it, what is written there, and how the message goes on.
+SPOILT: list[tuple[str, int, str, Row, str]] = [
+    ("relevance", 1, "", {"url": NONE}, f"{NONE!r} is not in the posts"),
+    ("extract", 1, "", {"root_url": REPLY}, f"root_url {REPLY!r} answers another post"),
+    ("extract", 1, "samples", {"post_urls": [OTTER, KITE]}, f"{KITE!r} belongs to the thread of"),
+    ("extract", 1, "samples", {"feedback_optional": [REPLY]}, f"{REPLY!r} is given as feedback tw"),
+    ("roles", 2, "pictures", {"index": 2}, f"picture 2 of {KITE!r}, which has 2"),
+    ("roles", 1, "pictures", {"post_url": KITE}, f"a picture of {KITE!r}, which is not in"),
+    ("roles", 2, "pictures", {"index": 1}, f"picture 1 of {KITE!r} is 'output', but 'input'"),
+    ("roles", 1, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
+    ("tasks", 2, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
+    ("safety", 1, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
+    ("extract", 2, "", {"half": "held_out"}, "half is 'held_out', but 'tune' in"),
+    ("screenshots", 1, "", {"index": 2}, f"picture 2 of {KITE!r}, which has 2"),
+    ("screenshots", 1, "", {}, f"picture 1 of {KITE!r} is no conversation"),
+    ("screenshots", 1, "", {"post_url": NONE}, f"{NONE!r} is not in the posts"),
+    ("feedback", 1, "", {"post_url": OTTER}, f"{OTTER!r} is feedback of no sample"),
+]
 
 
-@pytest.mark.parametrize(("said", "spoil"), SPOILT.items(), ids=SPOILT)
-def test_gold_that_does_not_fit(tmp_path: Path, said: str, spoil: Spoil) -> None:
+@pytest.mark.parametrize(("name", "number", "part", "change", "said"), SPOILT)
+def test_gold_that_does_not_fit(
+    tmp_path: Path, name: str, number: int, part: str, change: Row, said: str
+) -> None:
     """The line is named, with what it says and what was expected."""
-    gold = copy.deepcopy(GOLD)
-    spoil(gold)
+    gold = copy.deepcopy({**GOLD, **({"screenshots": [SHOT]} if name == "screenshots" else {})})
+    line = gold[name][number - 1]
+    (line[part][0] if part else line).update(change)
     with pytest.raises(GoldError) as caught:
-        check_agreement(*read(tmp_path, gold), "posts.jsonl")
+        check(write_gold(tmp_path, gold))
+    told = str(caught.value)
 
-    assert str(caught.value).startswith(f"{tmp_path / 'gold'}/{said}")
-    assert "expected" in str(caught.value) or "extract.jsonl has" in str(caught.value)
+    assert told.startswith(f"{tmp_path / 'gold' / name}.jsonl:{number}: {said}")
+    assert "expected" in told or "extract.jsonl has" in told
 
 
 def two_prompts_of_a_post() -> dict[str, list[Row]]:
@@ -124,38 +119,32 @@ def two_prompts_of_a_post() -> dict[str, list[Row]]:
 def test_a_picture_stands_in_one_line(tmp_path: Path) -> None:
     """Two samples of a post share its pictures out; what both name has no role of its own."""
     gold = two_prompts_of_a_post()
-    check_agreement(*read(tmp_path / "one", gold), "posts.jsonl")
+    check(write_gold(tmp_path / "one", gold))
     gold["roles"][2]["pictures"].append({"post_url": KITE, "index": 0, "role": "neither"})
     with pytest.raises(GoldError) as caught:
-        check_agreement(*read(tmp_path / "two", gold), "posts.jsonl")
+        check(write_gold(tmp_path / "two", gold))
 
-    folder = tmp_path / "two" / "gold"
+    roles = tmp_path / "two" / "gold" / "roles.jsonl"
     assert str(caught.value) == (
-        f"{folder}/roles.jsonl:3: picture 0 of {KITE!r} stands in {folder}/roles.jsonl:2 as well: "
+        f"{roles}:3: picture 0 of {KITE!r} stands in {roles}:2 as well: "
         "expected each picture in one line"
     )
 
 
 def test_a_file_that_a_post_shows_twice_has_one_role(tmp_path: Path) -> None:
     """It is looked at once, in whichever line it stands."""
-    gold = two_prompts_of_a_post()
-    folder = write_gold(tmp_path, gold)
+    folder = write_gold(tmp_path, two_prompts_of_a_post())
     pictures = folder / "pictures"
     (pictures / "after.png").write_bytes((pictures / "before.png").read_bytes())
-    lines = read_gold(folder)
-    entry = [Posts(source="jsonl", path=folder / "posts.jsonl")]
-    posts = read_posts(entry, addresses_of(lines), PictureStore(tmp_path / "store"))
     with pytest.raises(GoldError, match=r"jsonl:3: picture 1 .* is 'output', but 'input' in .*:2"):
-        check_agreement(lines, posts, "posts.jsonl")
+        check(folder)
 
 
 def test_missing_posts_are_counted(tmp_path: Path) -> None:
     """The first of them is named."""
-    gold = copy.deepcopy(GOLD)
-    for number, row in enumerate(gold["relevance"]):
-        row["url"] = f"https://example.org/none{number}"
+    lines = [{"url": f"{NONE}{number}", "score": 1} for number in range(3)]
     with pytest.raises(GoldError, match=r"none0' is not in the posts .*, nor are 2 others"):
-        check_agreement(*read(tmp_path, gold), "posts.jsonl")
+        check(write_gold(tmp_path, {"relevance": lines}))
 
 
 def test_a_missing_root_is_a_root_but_has_no_score(tmp_path: Path) -> None:
@@ -163,12 +152,116 @@ def test_a_missing_root_is_a_root_but_has_no_score(tmp_path: Path) -> None:
     folder = write_gold(tmp_path, {"relevance": [{"url": REPLY, "score": 5}]})
     posts = (folder / "posts.jsonl").read_text("utf-8").splitlines()
     (folder / "posts.jsonl").write_text("\n".join(posts[1:]), "utf-8")
-    entry = [Posts(source="jsonl", path=folder / "posts.jsonl")]
-    gold = read_gold(folder)
-    known = read_posts(entry, addresses_of(gold), PictureStore(tmp_path / "pictures"))
-    check_agreement(gold, known, "posts.jsonl")
-    assert known.root_of[REPLY] == OTTER
+    assert check(folder).root_of[REPLY] == OTTER
 
-    (folder / "relevance.jsonl").write_text(f'{{"url": "{OTTER}", "score": 5}}', "utf-8")
-    with pytest.raises(GoldError, match="is not in the posts"):
-        check_agreement(read_gold(folder), known, "posts.jsonl")
+    write_lines(
+        folder / "relevance.jsonl", [{"url": REPLY, "score": 5}, {"url": OTTER, "score": 5}]
+    )
+    with pytest.raises(GoldError, match=f"'{OTTER}' is not in the posts"):
+        check(folder)
+
+
+TEMPLATE = "A [PET] on a kite, watercolour"
+DESCRIBED = "An otter that rows a boat"
+POSTS: list[Row] = [
+    {
+        "url": OTTER,
+        "text": f"My  prompt:\n{TEMPLATE}",
+        "pictures": [
+            {"path": "pictures/otter.png", "alt_text": DESCRIBED},
+            {"path": "pictures/before.png"},
+        ],
+    },
+    {"url": f"{OTTER}2", "text": "(2/2) at the end of a long day", "parent_url": OTTER},
+    {"url": KITE, "text": "a kite made of paper", "pictures": []},
+]
+OUTPUT, INPUT = ({"post_url": OTTER, "index": index} for index in (0, 1))
+FILLED: Row = {
+    "prompt": "A dog on a kite, watercolour",
+    "blanks": {"PET": "dog"},
+    "output": OUTPUT,
+}
+ROLES = [{**OUTPUT, "role": "output"}, {**INPUT, "role": "input"}]
+
+
+def one_sample(folder: Path, prompt: str, posts: list[Row] = POSTS, **values: Any) -> None:
+    """Checks a single sample of the first thread, and its pictures if they are given."""
+    sample = {"prompt": prompt, "quality": "Benchmark", "post_urls": [OTTER]}
+    gold: dict[str, list[Row]] = {"extract": [{"root_url": OTTER, "samples": [sample]}]}
+    if values:
+        gold["roles"] = [{"root_url": OTTER, "prompt": prompt, "pictures": ROLES, **values}]
+    write_lines(write_gold(folder, gold) / "posts.jsonl", posts)
+    check(folder / "gold")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [TEMPLATE, "prompt: A [PET]", DESCRIBED, f"{TEMPLATE} at the end of a long day"],
+)
+def test_prompts_are_copied(tmp_path: Path, prompt: str) -> None:
+    """From a post, across a line's end, from a description, or from pieces of several posts."""
+    one_sample(tmp_path, prompt)
+
+
+@pytest.mark.parametrize("prompt", ["A [PET] on a bike", "a kite made of paper", "otters"])
+def test_prompts_that_nobody_wrote_there(tmp_path: Path, prompt: str) -> None:
+    """One that was retyped, one of another thread: its line is named."""
+    with pytest.raises(GoldError) as caught:
+        one_sample(tmp_path, prompt)
+    told = str(caught.value)
+
+    assert told.startswith(f"{tmp_path / 'gold' / 'extract.jsonl'}:1: prompt {prompt!r} stands in")
+    assert "expected words copied from there" in told
+    assert "\n" not in told
+
+
+def test_a_template_that_is_filled(tmp_path: Path) -> None:
+    """With the names of its blanks or without any; one file shown twice has one role for both."""
+    one_sample(tmp_path / "named", TEMPLATE, filled=[FILLED])
+    one_sample(tmp_path / "bare", TEMPLATE, filled=[{**FILLED, "blanks": {}}])
+    twice = [{**POSTS[0], "pictures": [POSTS[0]["pictures"][0]] * 2}]
+    other = [{**FILLED, "output": INPUT}]
+    one_sample(tmp_path / "twice", TEMPLATE, twice, pictures=ROLES[:1], filled=other)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "change", "pictures", "said"),
+    [
+        ("prompt: A [PET]", {"blanks": {"COLOUR": "red"}}, ROLES, "blank 'COLOUR', which prompt"),
+        (DESCRIBED, {}, ROLES, f"{DESCRIBED!r} has no blank: expected a"),
+        (DESCRIBED, {"blanks": {}}, ROLES, "has no blank: expected a template, or no"),
+        (TEMPLATE, {"output": INPUT}, ROLES, f"1 of {OTTER!r}, which is 'input'"),
+        (TEMPLATE, {}, ROLES[1:], "which is without a role: expected one that pictures has"),
+    ],
+)
+def test_completions_that_cannot_be(
+    tmp_path: Path, prompt: str, change: Row, pictures: list[Row], said: str
+) -> None:
+    """Of a blank that is not there, of no template, or shown by no output."""
+    with pytest.raises(GoldError) as caught:
+        one_sample(tmp_path, prompt, filled=[{**FILLED, **change}], pictures=pictures)
+    told = str(caught.value)
+
+    assert told.startswith(f"{tmp_path / 'gold' / 'roles.jsonl'}:1: filled has ")
+    assert said in told
+    assert "expected" in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("prompt", "names", "strange"),
+    [
+        ("a [PET] in {city name}", ["pet", "City Name"], []),
+        ("a [PET] in {city name}", ["[PET]", "city"], ["city"]),
+        ("a (favourite beast) asleep", ["favourite beast"], []),
+        ('a {argument name="thing" default="an umbrella"}', ["thing"], []),
+        ("a stamp of YOUR CITY", ["YOUR CITY", "CITY"], ["CITY"]),
+        ("a ____ and a ____", ["first", "second"], []),
+        ("a ____ and a ____", ["first", "second", "third"], ["third"]),
+        ("一盏【水果】形状的台灯", ["水果", "颜色"], ["颜色"]),
+        ("a red fox", ["fox"], ["fox"]),
+    ],
+)
+def test_names_of_blanks(prompt: str, names: list[str], strange: list[str]) -> None:
+    """Marks and case do not count; one without a name has any; a part of a name is none."""
+    assert unknown_blanks(prompt, names) == strange

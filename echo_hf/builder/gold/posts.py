@@ -1,0 +1,305 @@
+"""Read the posts that gold speaks of, and refuse gold that does not fit them, or itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from datasets import Dataset
+
+from echo_hf.builder.gold.folder import (
+    ExtractLine,
+    Gold,
+    Line,
+    PictureAt,
+    PictureRole,
+    RelevanceLine,
+    RolesLine,
+    SampleLine,
+    ScreenshotLine,
+    folded,
+)
+from echo_hf.collect.collect import Collect, Merge
+from echo_hf.collect.records import read_records
+from echo_hf.collect.sources.base import Picture, Post, make_source
+from echo_hf.config.checks import shown_value
+from echo_hf.config.sections import Posts
+from echo_hf.errors import GoldError
+from echo_hf.images.store import MOST_BYTES, PictureStore
+from echo_hf.pipeline.result import StageResult
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.samples.blanks import CANDIDATE, completed, inside, name_of, placeholders
+from echo_hf.samples.spans import SHORTEST_SPAN, SpanIndex
+from echo_hf.samples.threads import Threads
+from echo_hf.tables import POSTS, Table
+
+Row = Mapping[str, Any]
+Digests = tuple[str | None, ...]
+Mistake = tuple[Line, str]
+KEEP = 5
+
+
+def dataset(table: Table, rows: Iterable[Row]) -> Dataset:
+    """Rows as a stage reads them."""
+    return Dataset(pa.Table.from_pylist(list(rows), schema=table.features.arrow_schema))
+
+
+def written_in(posts: Iterable[Row]) -> SpanIndex:
+    """What people wrote in posts and in the descriptions of their pictures."""
+    rows = list(posts)
+    described = (one["alt_text"] or "" for post in rows for one in post["pictures"] or ())
+    return SpanIndex([*(post["text"] or "" for post in rows), *described])
+
+
+@dataclass(frozen=True)
+class GoldPosts:
+    """Posts and threads, and the digests of each post's pictures in the order of its file."""
+
+    read: StageResult
+    posts: Sequence[Row]
+    threads: Sequence[Row]
+    pictures: Mapping[str, Digests]
+
+    @cached_property
+    def root_of(self) -> Mapping[str, str]:
+        """The root of each post, that of a missing one included."""
+        return {post["url"]: row["root_url"] for row in self.threads for post in row["posts"]}
+
+    def digest(self, picture: PictureAt | ScreenshotLine) -> str | None:
+        """Sha256 of a picture that gold names."""
+        return self.pictures[picture.post_url][picture.index]
+
+
+def read_posts(
+    entries: Sequence[Posts], addresses: Iterable[str], pictures: PictureStore
+) -> GoldPosts:
+    """Reads the posts that are named, and all others of their threads."""
+    records = read_records(entries)
+    parsed = list(_parsed(records))
+    # The pictures of a large collection need not be copied to read a hundred threads of it.
+    wanted = _connected([post for some in parsed for post in some], addresses)
+    rows = [
+        row
+        for row, some in enumerate(parsed)
+        # What cannot be read at all is told by `Collect`.
+        if not some or any(post.url in wanted for post in some)
+    ]
+    near = records.select(rows)
+    read = run_stage(Collect(pictures), near)
+    posts = run_stage(Merge(), read.dataset).dataset.to_list()
+    # All threads are wanted, whatever their posts were scored.
+    scored = ({**row, "relevance": {"score": KEEP, "note": None}} for row in posts)
+    threads = run_stage(Threads((KEEP,)), dataset(POSTS, scored)).dataset.to_list()
+    known = {row["url"]: row["pictures"] or () for row in posts}
+    placed: dict[str, Digests] = {}
+    for folder, row in zip(near["folder"], rows, strict=True):
+        for post in parsed[row]:
+            digests = tuple(_digest(one, folder, known.get(post.url, ())) for one in post.pictures)
+            # A record whose text a newer one replaces has pictures that are no more the post's.
+            placed[post.url] = max(placed.get(post.url, ()), digests, key=_found)
+    return GoldPosts(read, posts, threads, placed)
+
+
+def _parsed(records: Dataset) -> Iterator[list[Post]]:
+    sources = {name: make_source(name) for name in records.unique("source")}
+    for record in records:
+        keywords = record["keywords"] or ()
+        try:
+            every = sources[record["source"]].posts(json.loads(record["record"]), keywords)
+            yield [one for one in every if isinstance(one, Post)]
+        except (ValueError, RecursionError):
+            yield []
+
+
+def _connected(posts: Iterable[Post], addresses: Iterable[str]) -> set[str]:
+    beside: dict[str, set[str]] = {}
+    for post in posts:
+        if post.parent_url:
+            beside.setdefault(post.url, set()).add(post.parent_url)
+            beside.setdefault(post.parent_url, set()).add(post.url)
+    found: set[str] = set()
+    waiting = list(addresses)
+    while waiting:
+        url = waiting.pop()
+        if url not in found:
+            found.add(url)
+            waiting.extend(beside.get(url, ()))
+    return found
+
+
+def _found(digests: Digests) -> tuple[int, int]:
+    return len(digests) - digests.count(None), len(digests)
+
+
+def _digest(picture: Picture, folder: str, known: Iterable[Row]) -> str | None:
+    found = _digest_of_file(Path(folder), picture.path) if picture.path else None
+    if found and found in {one["sha256"] for one in known}:
+        return found
+    return {one["url"]: one["sha256"] for one in known}.get(picture.url) if picture.url else None
+
+
+def _digest_of_file(folder: Path, path: str) -> str | None:
+    try:
+        file = (folder / path).resolve()
+        inside = file.is_relative_to(folder.resolve()) and file.is_file()
+        if not inside or file.stat().st_size > MOST_BYTES:
+            return None
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except (OSError, ValueError, RuntimeError):  # a NUL in the path; a link that leads to itself
+        return None
+
+
+def check_agreement(gold: Gold, posts: GoldPosts, where: str) -> None:
+    """Refuses gold that does not fit the posts, or itself: the first mistake, in one line."""
+    for line, said in _mistakes(gold, posts, where):
+        raise GoldError(f"{line.place}: {said}")
+
+
+def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
+    missing: dict[str, Line] = {}
+    for line in gold.every():
+        # A missing root has an address and nothing to score.
+        known = posts.pictures if isinstance(line, RelevanceLine) else posts.root_of
+        missing.update((url, line) for url in line.addresses if url not in known)
+    for url, line in missing.items():
+        more = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
+        expected = "expected addresses of posts that stand there"
+        yield line, f"{url!r} is not in the posts ({where}){more}: {expected}"
+    half_of: dict[str, Line] = {}
+    for line in gold.every():
+        root = posts.root_of[line.key[0]]
+        if isinstance(line, ExtractLine | SampleLine) and root != line.root_url:
+            expected = f"expected the root of its thread, {root!r}"
+            yield line, f"root_url {line.root_url!r} answers another post: {expected}"
+        if (other := half_of.setdefault(root, line)).half != line.half:
+            said = f"half is {line.half!r}, but {other.half!r} in {other.place}, of the same thread"
+            yield line, f"{said}: expected one half (without one a line is 'held_out')"
+    yield from _of_extract(gold["extract"], posts)
+    yield from _of_pictures(gold["roles"], posts)
+    yield from _of_filled(gold["roles"], posts)
+    marked = {(one.post_url, one.index) for line in gold["roles"] for one in line.marked}
+    for line in gold["screenshots"]:
+        yield from _of_index(line, line, posts)
+        if "roles" in gold and (line.post_url, line.index) not in marked:
+            expected = "expected one that is marked there"
+            yield line, f"{_told(line)} is no conversation or collage in roles.jsonl: {expected}"
+    if "extract" in gold:
+        yield from _of_samples(gold)
+
+
+def _of_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> Iterator[Mistake]:
+    threads = {row["root_url"]: row["posts"] for row in posts.threads}
+    for line in lines:
+        said: set[str] = set()
+        for sample in line.samples:
+            for url in (*sample.post_urls, *sample.heard):
+                if (root := posts.root_of[url]) != line.root_url:
+                    expected = f"expected posts of {line.root_url!r}"
+                    yield line, f"{url!r} belongs to the thread of {root!r}: {expected}"
+            for url in sample.heard:
+                if url in said:
+                    yield line, f"{url!r} is given as feedback twice: expected once in a thread"
+                said.add(url)
+        written = written_in(threads[line.root_url])
+        for sample in line.samples:
+            if not written.holds(sample.prompt):
+                prompt = f"prompt {shown_value(sample.prompt)} stands in no post of its thread"
+                pieces = f"pieces of at least {SHORTEST_SPAN} words joined by a space"
+                yield line, f"{prompt}: expected words copied from there, or {pieces}"
+
+
+def _of_index(
+    line: Line, picture: PictureAt | ScreenshotLine, posts: GoldPosts
+) -> Iterator[Mistake]:
+    count = len(posts.pictures.get(picture.post_url, ()))
+    if picture.index >= count:
+        yield line, f"{_told(picture)}, which has {count}: expected a position from 0 on"
+
+
+def _told(picture: PictureAt | ScreenshotLine) -> str:
+    return f"picture {picture.index} of {picture.post_url!r}"
+
+
+def _file(picture: PictureAt, posts: GoldPosts) -> tuple[str, str | int]:
+    # A post may show the same file twice: it is looked at once, and one line is enough.
+    return picture.post_url, posts.digest(picture) or picture.index
+
+
+def _of_pictures(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
+    line_of: dict[tuple[str, int], RolesLine] = {}
+    role_of: dict[tuple[str, str | int], tuple[PictureRole, RolesLine]] = {}
+    for line in lines:
+        for picture in line.named:
+            yield from _of_index(line, picture, posts)
+            if posts.root_of[picture.post_url] != line.root_url:
+                said = f"a picture of {picture.post_url!r}, which is not in the thread of"
+                yield line, f"{said} {line.root_url!r}: expected pictures of that thread"
+        for one in line.pictures:
+            other = line_of.setdefault((one.post_url, one.index), line)
+            if other is not line:
+                expected = "expected each picture in one line"
+                yield line, f"{_told(one)} stands in {other.place} as well: {expected}"
+            known, other = role_of.setdefault(_file(one, posts), (one, line))
+            if known.role != one.role:
+                before = f"{known.role!r} in {other.place} as picture {known.index}"
+                yield line, f"{_told(one)} is {one.role!r}, but {before}: expected one role"
+
+
+def _of_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
+    roles = {_file(one, posts): one.role for line in lines for one in line.pictures}
+    for line in lines:
+        prompt = shown_value(line.prompt)
+        for one in line.filled:
+            names = list(one.blanks)
+            unmarked = all(completed(line.prompt, [(name, "")]).unknown for name in names)
+            if unmarked and not any(_written(line.prompt)):
+                said = f"filled has {shown_value(one.prompt)}, but prompt {prompt} has no blank"
+                yield line, f"{said}: expected a template, or nothing in filled"
+            for name in unknown_blanks(line.prompt, names):
+                said = f"filled has a value for blank {shown_value(name)}, which prompt {prompt}"
+                yield line, f"{said} lacks: expected the names that stand in its blanks"
+            role = roles.get(_file(one.output, posts))
+            if role != "output":
+                given = repr(role) if role else "without a role"
+                expected = "expected one that pictures has as 'output'"
+                yield line, f"filled has {_told(one.output)}, which is {given}: {expected}"
+
+
+def unknown_blanks(prompt: str, names: Sequence[str]) -> list[str]:
+    """Names of blanks that a template lacks; one without a name may be called anything."""
+    written = list(_written(prompt))
+    known = {folded(name) for one in written for name in (one, inside(one), name_of(one))}
+    strange = [
+        name
+        for name in names
+        if folded(name) not in known and completed(prompt, [(name, "")]).unknown
+    ]
+    return strange[sum(not name_of(one) for one in written) :]
+
+
+def _written(prompt: str) -> Iterator[str]:
+    # A careful reader may know a blank that the stage takes for a remark.
+    found = placeholders(prompt)
+    yield from found
+    yield from (one.group() for one in CANDIDATE.finditer(prompt) if one.group() not in found)
+
+
+def _of_samples(gold: Gold) -> Iterator[Mistake]:
+    prompts = {line.root_url: [one.prompt for one in line.samples] for line in gold["extract"]}
+    known = {key for line in gold["extract"] for key in line.keys}
+    for line in (*gold["roles"], *gold["safety"], *gold["tasks"]):
+        if line.key not in known:
+            there = f"extract.jsonl has {shown_value(prompts.get(line.root_url, []))}"
+            said = f"prompt {shown_value(line.prompt)} is of no sample of that thread"
+            yield line, f"{said}: {there}"
+    listed = {url for line in gold["extract"] for sample in line.samples for url in sample.heard}
+    for line in gold["feedback"]:
+        if line.post_url not in listed:
+            expected = "expected a post that is listed there"
+            yield line, f"{line.post_url!r} is feedback of no sample in extract.jsonl: {expected}"
