@@ -21,8 +21,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import score
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.quickstart.reference_judge import JUDGE, drawn_truth
-from echo_hf.quickstart.systems import outputs
+from echo_hf.quickstart.systems import JUDGE, outputs_and_ratings
 from echo_hf.quickstart.truth import written_applicability
 from echo_hf.report.report import report
 from echo_hf.report.summary import show_report
@@ -75,8 +74,7 @@ def rated(folder: RunFolder) -> pa.Table:
     samples = pq.read_table(folder.stage("splits") / "kept.parquet")
     drawn = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
     benchmark = samples.filter(pa.array(drawn))
-    made = outputs(benchmark, folder.pictures)
-    ratings = drawn_truth(benchmark, made, folder.pictures)
+    made, ratings = outputs_and_ratings(benchmark, folder.pictures)
     pq.write_table(made, folder.root / "outputs.parquet")
     pq.write_table(ratings, folder.root / "ratings.parquet")
     pq.write_table(written_applicability(benchmark), folder.root / "applicability.parquet")
