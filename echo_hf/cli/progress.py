@@ -23,6 +23,7 @@ from echo_hf.engines.base import Needs
 from echo_hf.engines.planner import Plan
 from echo_hf.pipeline.result import FillStats, StageResult, StageStats
 from echo_hf.reasons import Failed, Notice, Reject, Unfetched
+from echo_hf.tables import arrow_rows
 
 if TYPE_CHECKING:
     from echo_hf.collect.fetch import FetchStats
@@ -235,7 +236,7 @@ def places(result: StageResult, reason: str) -> str:
 
 
 def _places(rows: Dataset, column: str, reason: str) -> list[Any]:
-    table = rows.select_columns([column, "_reason"]).with_format("arrow")[:]
+    table = arrow_rows(rows, [column, "_reason"])
     found = table.filter(pc.equal(table["_reason"], reason))[column]
     if pa.types.is_list(found.type):
         found = pc.list_flatten(found)

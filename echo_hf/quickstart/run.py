@@ -14,7 +14,8 @@ from datasets import load_dataset
 from rich.console import Console
 
 from echo_hf._infra.text import thread_beside_samples
-from echo_hf.builder.build import RUNS, build
+from echo_hf.builder.build import RUNS, opened
+from echo_hf.builder.steps import STAGES
 from echo_hf.cli.progress import Watch
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.splits import BENCHMARKS
@@ -41,23 +42,25 @@ what to do next
 
 def show(console: Console, runs: Path) -> None:
     """Builds the bundled benchmark and shows what happened."""
-    with Watch(console) as watch:
-        release = build(shipped_config(), runs=runs, watch=watch)
+    with Watch(console) as watch, opened(shipped_config(), runs, watch=watch) as pipeline:
+        results, folder = list(pipeline.results(STAGES[-1])), pipeline.folder
+        ratings = rated(folder)
+        release = pipeline.release(results)
+        scores = score(shipped_config(), runs=runs)
+        written = report(shipped_config(), runs=runs)
+        pipeline.release(results)  # with results, which are there now
     watch.funnel()
     console.print()
-    folder = RunFolder(release.path.parent)
     for config in BENCHMARKS:
         loaded = load_dataset(str(release.path), config, split="test", cache_dir=str(folder.cache))
         console.print(f"loaded back: {len(loaded)} rows of {config}")
     thread, samples = telling_thread(folder)
     console.print()
     console.print(thread_beside_samples(thread, samples, console.width))
-    ratings = rated(folder)
     console.print("four drawn stand-ins for image systems\n")
-    show_scores(console, score(shipped_config(), runs=runs))
+    show_scores(console, scores)
     console.print(rating_note(ratings), soft_wrap=True)
-    show_report(console, report(shipped_config(), runs=runs))
-    build(shipped_config(), runs=runs)  # with outputs, ratings and results, which are there now
+    show_report(console, written)
     shown = {"release": _short(release.path), "config": _short(shipped_config())}
     said = NEXT.format(**shown, why=why_command(runs))
     console.print(said, soft_wrap=True)
