@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from datasets import Image, List
 from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -16,6 +15,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 LONGEST_TEXT = 160
+HIGHER, LOWER = "↑", "↓"  # is better
+BETTER = {
+    "color_shift": LOWER,
+    "face_identity": HIGHER,
+    "structure_distance": LOWER,
+    "text_rendering": HIGHER,
+}
 
 
 def plain(text: str | None, longest: int = LONGEST_TEXT) -> str:
@@ -141,9 +147,12 @@ def type_name(feature: Any) -> str:
     """A feature in words.
 
     Example:
+        >>> from datasets import Image, List
         >>> type_name(List({"box": List(Image())}))
         'list of {box: list of image}'
     """
+    from datasets import Image, List
+
     if isinstance(feature, List):
         return f"list of {type_name(feature.feature)}"
     if isinstance(feature, dict):

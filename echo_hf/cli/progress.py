@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
@@ -19,14 +18,13 @@ from rich.text import Text
 
 from echo_hf._infra.text import disarmed, plain
 from echo_hf.builder.steps import STAGES, stage_class
-from echo_hf.engines.base import Needs
-from echo_hf.engines.planner import Plan
-from echo_hf.pipeline.result import FillStats, StageResult, StageStats
 from echo_hf.reasons import Failed, Notice, Reject, Unfetched
-from echo_hf.tables import arrow_rows
 
 if TYPE_CHECKING:
     from echo_hf.collect.fetch import FetchStats
+    from echo_hf.engines.base import Needs
+    from echo_hf.engines.planner import Plan
+    from echo_hf.pipeline.result import FillStats, StageResult, StageStats
 
 
 KINDS = (Reject, Failed, Notice, Unfetched)
@@ -121,10 +119,16 @@ class Watch:
         self.console.print(Text(f"note: {plain(remark, LONGEST_REMARK)}", "yellow"), soft_wrap=True)
 
     def finished(self, result: StageResult) -> None:
-        """Prints a line for a finished stage, and one for each kind of loss."""
+        """Shows a finished stage."""
+        from echo_hf.tables import arrow_rows
+
         self._stop()
-        stats = result.stats
-        self.stats.append(stats)
+        self.stats.append(result.stats)
+        aside = (result.rejects, result.quarantine, result.notices)
+        self.show_stage(result.stats, [arrow_rows(rows) for rows in aside])
+
+    def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
+        """Prints a line for a stage, and one for each kind of loss."""
         line = Text.assemble(
             (f"{stats.stage:<12}", "bold"),
             f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
@@ -134,7 +138,7 @@ class Watch:
             line.append(f"   {calls(stats.fill)}", "dim")
         self.console.print(line, soft_wrap=True)
         for reason, count, meaning in losses(stats):
-            loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(result, reason)}"
+            loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(aside, reason)}"
             self.console.print(Text(loss, "dim"), soft_wrap=True)
 
     def funnel(self) -> None:
@@ -220,24 +224,20 @@ def fetches(stats: FetchStats) -> str:
     return ", ".join(parts)
 
 
-def places(result: StageResult, reason: str) -> str:
+def places(aside: Sequence[pa.Table], reason: str) -> str:
     """Where a stage met a reason: the first places, so that a user knows where to look."""
-    keyed = (rows.column_names[0] for rows in (result.rejects, result.quarantine))
+    rejects, quarantine, _ = aside
+    keys = (rejects.column_names[0], quarantine.column_names[0], "_parent")
     every = dict.fromkeys(
-        place
-        for rows, column in zip(
-            (result.rejects, result.quarantine, result.notices), (*keyed, "_parent"), strict=True
-        )
-        for place in _places(rows, column, reason)
+        place for rows, key in zip(aside, keys, strict=True) for place in _places(rows, key, reason)
     )
     shown = [plain(place, LONGEST_PLACE) for place in list(every)[:MOST_PLACES]]
     more = ", ..." if len(every) > MOST_PLACES else ""
     return f" ({', '.join(shown)}{more})" if shown else ""
 
 
-def _places(rows: Dataset, column: str, reason: str) -> list[Any]:
-    table = arrow_rows(rows, [column, "_reason"])
-    found = table.filter(pc.equal(table["_reason"], reason))[column]
+def _places(rows: pa.Table, column: str, reason: str) -> list[Any]:
+    found = rows[column].filter(pc.equal(rows["_reason"], reason))
     if pa.types.is_list(found.type):
         found = pc.list_flatten(found)
     # Several remarks about one place are one place: cut the list only after that.

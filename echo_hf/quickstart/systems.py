@@ -5,15 +5,35 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.images.store import PictureStore
-from echo_hf.quickstart.truth import NO_TRUTH, corpus, json_lines, read_truths
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.quickstart.run import JUDGE
+from echo_hf.quickstart.truth import (
+    NO_TRUTH,
+    corpus,
+    json_lines,
+    read_truths,
+    written_applicability,
+)
 from echo_hf.tables import OUTPUTS, RATINGS
 
 SYSTEMS = ("exact_copy", "yellow_tint", "moved_layout", "misspelt_text")
 MADE_BY = "echo_hf.quickstart.systems"
-JUDGE = "drawn_truth"
 RUBRIC = "overall"
+
+
+def rated(folder: RunFolder) -> None:
+    """Keeps the stand-ins' outputs, their ratings and which metrics fit them in a run's folder."""
+    samples = pq.read_table(folder.stage("splits") / "kept.parquet")
+    drawn = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
+    benchmark = samples.filter(pa.array(drawn))
+    outputs, ratings = outputs_and_ratings(benchmark, folder.pictures)
+    pq.write_table(outputs, folder.root / "outputs.parquet")
+    pq.write_table(ratings, folder.root / "ratings.parquet")
+    pq.write_table(written_applicability(benchmark), folder.root / "applicability.parquet")
 
 
 def outputs_and_ratings(samples: pa.Table, pictures: PictureStore) -> tuple[pa.Table, pa.Table]:

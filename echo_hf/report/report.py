@@ -13,12 +13,11 @@ import yaml
 
 from echo_hf._infra.atomic_dir import replaced_whole
 from echo_hf._infra.file_lock import held
-from echo_hf._infra.text import escaped, table_row
+from echo_hf._infra.text import BETTER, HIGHER, escaped, table_row
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
-from echo_hf.judging.board import judge_names
-from echo_hf.metrics.result import BETTER, HIGHER
+from echo_hf.judging.score_board import judge_names
 from echo_hf.report.agreement_section import agreement
 from echo_hf.report.analysis_sections import analysis
 from echo_hf.report.board_sections import board, highlights, tasks, tiers_of

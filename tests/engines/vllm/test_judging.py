@@ -18,8 +18,7 @@ from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, Engine, ImageRef, Request, Text, register
 from echo_hf.judging.judge import judge
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.quickstart.run import rated
-from echo_hf.quickstart.systems import SYSTEMS
+from echo_hf.quickstart.systems import SYSTEMS, rated
 from tests.engines.vllm.fill_posts import tiny_engine
 from tests.engines.vllm.questions import patches, prompt_tokens
 from tests.judging.judges_for_tests import judge_of
