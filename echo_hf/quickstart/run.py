@@ -26,8 +26,8 @@ from echo_hf.judging.score_board import show_scores
 
 RUNS = Path("runs")
 RECORD = "quickstart.json"
-# What changes without another result.
-PASSING = {"__pycache__", "cache", ".lock", RECORD}
+# What reading alone changes.
+PASSING = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD}
 JUDGE = "drawn_truth"
 UNRATED = {"unsupported": "no picture was drawn for the task"}
 NEXT = """
@@ -116,7 +116,7 @@ def _state(run: Path) -> str:
                 found = path.stat()
                 known.append((str(path), found.st_size, found.st_mtime_ns))
     known += sorted(name for name in os.environ.items() if name[0].startswith("ECHO_HF_"))
-    known += sorted(one.name for place in sys.path for one in Path(place).glob("*.dist-info"))
+    known += sorted({one.name for place in sys.path for one in Path(place).glob("*.dist-info")})
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
