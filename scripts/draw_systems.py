@@ -6,26 +6,36 @@
 
 `truth.jsonl` names the picture that is meant by each task: one of the posts, or one in `truth/`. A
 stand-in's picture that is equal to the meant one is not stored again: `systems/pictures.jsonl` says
-for each meant picture which file is whose.
+for each meant picture which file is whose, and `systems/ratings.jsonl` how close each file is to
+it: the ratings of the judge `drawn_truth`, from 1 (no closer than a blank sheet) to 10 (the same).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 from corpus_scenes import SCENES as SCENES_OF_POSTS
 from corpus_scenes.canvas import Scene
+from corpus_scenes.closeness import difference as difference_to_meant
 from corpus_scenes.systems import SYSTEMS
 from corpus_scenes.truths import SCENES as SCENES_OF_TRUTH
 from draw_corpus import ENCODING, MOST_DIFFERENCE, difference
 from PIL import Image
 
+from echo_hf.images.loader import load_rgb
+
 CORPUS = Path(__file__).resolve().parent.parent / "echo_hf" / "quickstart"
 INDEX = "systems/pictures.jsonl"
+RATINGS = "systems/ratings.jsonl"
+LOWEST, HIGHEST = 1, 10
+# Libraries that decode pictures round in different ways.
+MOST_OFF = 0.01
 SCENES = {
     **{f"pictures/{name}": scene for name, scene in SCENES_OF_POSTS.items()},
     **{f"truth/{name}": scene for name, scene in SCENES_OF_TRUTH.items()},
@@ -55,6 +65,9 @@ def draw() -> int:
         print(f"{path}: {(CORPUS / path).stat().st_size} bytes")
     (CORPUS / INDEX).parent.mkdir(parents=True, exist_ok=True)
     (CORPUS / INDEX).write_text(index(meant), "utf-8")
+    if not are_rated(meant):
+        lines = (json.dumps(row) + "\n" for row in ratings(meant))
+        (CORPUS / RATINGS).write_text("".join(lines), "utf-8")
     return 0
 
 
@@ -67,6 +80,8 @@ def check() -> int:
     listed = CORPUS / INDEX
     if not listed.is_file() or listed.read_text("utf-8") != index(meant):
         faults.append(f"{INDEX}: not what the systems draw; run scripts/draw_systems.py")
+    if not faults and not are_rated(meant):
+        faults.append(f"{RATINGS}: not how close the files are; run scripts/draw_systems.py")
     print("\n".join(faults) or f"{len(files)} pictures are as drawn")
     return 1 if faults else 0
 
@@ -97,6 +112,36 @@ def index(meant: list[str]) -> str:
     """The lines that say which file each system shows for each meant picture."""
     rows = [{"truth": path, **{name: file for name, file, _ in made_of(path)}} for path in meant]
     return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def ratings(meant: list[str]) -> list[dict[str, object]]:
+    """How close each file that the systems show is to its meant picture."""
+    rows = []
+    for truth in meant:
+        right = pixels(truth)
+        for file in dict.fromkeys(file for _, file, _ in made_of(truth)):
+            off = difference_to_meant(pixels(file), right)
+            rating = LOWEST + (HIGHEST - LOWEST) * off.closeness
+            pair = {"truth": truth, "picture": file}
+            rows.append({**pair, "rating": rating, "explanation": str(off)})
+    return rows
+
+
+def pixels(path: str) -> np.ndarray:
+    """A picture of the corpus as an array."""
+    return np.asarray(load_rgb((CORPUS / path).read_bytes()))
+
+
+def are_rated(meant: list[str]) -> bool:
+    """Whether the ratings on disk are those of the files."""
+    if not (CORPUS / RATINGS).is_file():
+        return False
+    found = [json.loads(line) for line in (CORPUS / RATINGS).read_text("utf-8").splitlines()]
+    return len(found) == len(rated := ratings(meant)) and all(
+        (one["truth"], one["picture"]) == (other["truth"], other["picture"])
+        and math.isclose(one["rating"], other["rating"], abs_tol=MOST_OFF)
+        for one, other in zip(found, rated, strict=True)
+    )
 
 
 def stored() -> set[str]:

@@ -8,6 +8,7 @@ import datetime
 import importlib
 import inspect
 import io
+import json
 import types
 import typing
 import unicodedata
@@ -30,7 +31,10 @@ from rich.tree import Tree
 import echo_hf
 from echo_hf._infra.console import Terminal
 from echo_hf.cli.progress import Watch
+from echo_hf.engines.base import Needs
+from echo_hf.judging.score_board import show_scores
 from echo_hf.reasons import Reason, Unscored
+from echo_hf.report.analysis.analyze import Analyzed
 
 MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
 HOSTILE = f"{MARKUP}\x1b]8;;https://x.example\x07\x1b[31m\x9b31m\u202e\u2066\x00"
@@ -57,15 +61,16 @@ OURS: dict[str, Any] = {
     "Audited.judges": {HOSTILE: AUDIT},
     "check_table.audit": AUDIT,
     "CheckResult.half": "all",
-    "Measured.metric": "color_shift",
     "Query.phase": 0,
     "StageCheck.stage": "roles",
     "thread_beside_samples.thread": {"posts": [POST]},
     "thread_beside_samples.samples": [SAMPLE],
     "Verdict.tests": {"dunn": (), "siegel_castellan": ()},
 }
-# They ask the Hub, wait for pictures, or write the ranks of people; what they print is our own.
-ASK = {"show_holding", "show_draw", "show_address", "show_written"}
+# They read a file, ask the Hub, wait for pictures, or write the ranks of people.
+ASK = {"show_scores", "show_holding", "show_draw", "show_address", "show_written"}
+# What views import for their types alone.
+NAMES = {"Needs": Needs, "Analyzed": Analyzed}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 
@@ -158,7 +163,7 @@ def test_every_view_prints_words_as_they_stand(view: Callable[..., Any]) -> None
     """Whatever a view is given, with markup and control characters in every text of it."""
     out = io.StringIO()
     console = Terminal(file=out, width=300)
-    hints = typing.get_type_hints(view)
+    hints = typing.get_type_hints(view, localns=NAMES)
     named = inspect.signature(view).parameters.values()
     needed = [one.name for one in named if one.default is inspect.Parameter.empty]
     values = _values(view, {name: hints[name] for name in needed if name != "console"})
@@ -170,6 +175,35 @@ def test_every_view_prints_words_as_they_stand(view: Callable[..., Any]) -> None
             console.print(one)
     assert obeyed(out.getvalue()) == []
     assert "[/b]" in out.getvalue()
+
+
+def test_a_board_prints_words_as_they_stand(tmp_path: Path) -> None:
+    """Names of systems and judges are somebody's words, and so is a whole file of figures."""
+    share = {"value": None, "reason": HOSTILE}
+    judged = dict.fromkeys(("consistent", "follows_position", "agreement"), share)
+    rates = {
+        "win_rate": {HOSTILE: 0.5}, "interval": {HOSTILE: None}, "coverage": {HOSTILE: None},
+        "per_judge": {HOSTILE: {}}, "reasons": {HOSTILE: Unscored.NO_DRAWS},
+    }  # fmt: skip
+    split = {
+        "samples": 1,
+        "win_rate": {"corrected": rates, "tiers": {"tiers": [[HOSTILE]]}},
+        "pairwise": {"judges": {HOSTILE: {"pairs": 1, **judged}}},
+        "metrics": [
+            {"metric": "color_shift", "system": HOSTILE, "samples": [], "counts": {HOSTILE: 1},
+             "missing": missing, "result": None}
+            for missing in (HOSTILE, None)
+        ],
+    }  # fmt: skip
+    written = {
+        "left_out": {HOSTILE: {Unscored.NO_DRAWS: 1}}, "failed_audit": {HOSTILE: [HOSTILE]},
+        "protocol": "corrected", "details": {HOSTILE: split},
+    }  # fmt: skip
+    (tmp_path / "results.json").write_text(json.dumps(written), "utf-8")
+    out = io.StringIO()
+    show_scores(Terminal(file=out, width=300), tmp_path / "results.json")
+    assert obeyed(out.getvalue()) == []
+    assert out.getvalue().count("[/b]") >= 10
 
 
 @pytest.mark.parametrize(

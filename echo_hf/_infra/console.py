@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -42,9 +42,9 @@ class Terminal(Console):
 
 def terminal() -> Terminal:
     """A terminal that obeys no text, without the progress bars of other libraries in between."""
-    import datasets
-
-    datasets.disable_progress_bars()
+    os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"  # read when it is imported
+    if "datasets" in sys.modules:
+        sys.modules["datasets"].disable_progress_bars()
     return Terminal()
 
 
@@ -63,3 +63,12 @@ def plain_table(*headings: str, left: Collection[str] = (), title: str | None = 
             Text(plain(heading)), justify="left" if is_left else "right", overflow="fold"
         )
     return table
+
+
+def show_table(console: Console, title: str, table: Table, notes: Iterable[str] = ()) -> None:
+    """Prints a table below its title, and notes below that."""
+    say(console, title, "bold")
+    console.print(table)
+    for note in notes:
+        say(console, note, "dim")
+    console.print()

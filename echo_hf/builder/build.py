@@ -45,7 +45,7 @@ from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
 from echo_hf.reasons import Failed, LeftOut
-from echo_hf.tables import SAMPLES
+from echo_hf.tables import SAMPLES, arrow_rows
 
 
 @dataclass
@@ -312,7 +312,7 @@ def parts(samples: Dataset) -> dict[str, Dataset]:
 
 
 def _arrow(dataset: Dataset, column: str) -> pa.Table:
-    return dataset.select_columns([column]).with_format("arrow")[:]
+    return arrow_rows(dataset, [column])
 
 
 def _pictures(posts: Dataset) -> int:
@@ -335,7 +335,7 @@ def _languages(posts: Dataset) -> tuple[str, ...]:
 
 def _first_error(results: Sequence[StageResult]) -> str:
     for result in results:
-        rows = result.quarantine.select_columns(["_reason", "_detail"]).with_format("arrow")[:]
+        rows = arrow_rows(result.quarantine, ["_reason", "_detail"])
         failed = rows.filter(pc.equal(rows["_reason"], Failed.ENGINE_ERROR.value))["_detail"]
         if len(failed):
             where = f"in {result.stats.stage!r} the engine failed on {len(failed):,} rows"

@@ -153,10 +153,10 @@ def score(
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Compute win rates and the four metrics of a run, and write them to its results.json."""
-    from echo_hf.judging.board import show_scores
     from echo_hf.judging.score import score as scored
+    from echo_hf.judging.score_board import show_scores
 
-    show_scores(terminal(), scored(config, runs=runs, protocol=protocol))
+    show_scores(terminal(), scored(config, runs=runs, protocol=protocol).path)
 
 
 def agree(

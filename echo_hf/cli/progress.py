@@ -5,11 +5,10 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -18,10 +17,12 @@ from rich.text import Text
 from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES, stage_class
-from echo_hf.engines.base import Needs
 from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.reasons import Failed, Notice, Reject, Unfetched
+
+if TYPE_CHECKING:
+    from echo_hf.engines.base import Needs
+    from echo_hf.pipeline.result import StageStats
 
 KINDS = (Reject, Failed, Notice, Unfetched)
 MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
@@ -93,13 +94,20 @@ class Watch(ProgressListener):
         say(self.console, f"note: {plain(remark, LONGEST_REMARK)}", "yellow")
 
     def finished(self, result: object) -> None:
-        """Prints a line for a finished part, and one for each kind of loss of a stage."""
+        """Shows a finished part."""
+        from echo_hf.pipeline.result import StageResult
+        from echo_hf.tables import arrow_rows
+
         self._stop()
         if not isinstance(result, StageResult):
             say(self.console, str(result))
             return
-        stats = result.stats
-        self.stats.append(stats)
+        self.stats.append(result.stats)
+        aside = (result.rejects, result.quarantine, result.notices)
+        self.show_stage(result.stats, [arrow_rows(rows) for rows in aside])
+
+    def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
+        """Prints a line for a stage, and one for each kind of loss."""
         line = Text.assemble(
             (f"{stats.stage:<12}", "bold"),
             f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
@@ -109,17 +117,18 @@ class Watch(ProgressListener):
             line.append(f"   {stats.fill}", "dim")
         self.console.print(line, soft_wrap=True)
         for reason, count, meaning in losses(stats):
-            say(
-                self.console,
-                f"{'':<12}{count:>9,} {reason}: {meaning}{places(result, reason)}",
-                "dim",
-            )
+            loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(aside, reason)}"
+            say(self.console, loss, "dim")
+
+    def headlines(self) -> list[str]:
+        """The paper's figures for the run, in sentences."""
+        return headlines(self.stats)
 
     def funnel(self) -> None:
         """Prints the paper's figures for the run."""
         self.console.print()
-        for sentence in headlines(self.stats):
-            self.console.print(Text(sentence))
+        for sentence in self.headlines():
+            say(self.console, sentence)
 
     def __enter__(self) -> Self:
         return self
@@ -167,24 +176,20 @@ def engine_table(engines: Mapping[str, Needs]) -> Table:
     return table
 
 
-def places(result: StageResult, reason: str) -> str:
+def places(aside: Sequence[pa.Table], reason: str) -> str:
     """Where a stage met a reason: the first places, so that a user knows where to look."""
-    keyed = (rows.column_names[0] for rows in (result.rejects, result.quarantine))
+    rejects, quarantine, _ = aside
+    keys = (rejects.column_names[0], quarantine.column_names[0], "_parent")
     every = dict.fromkeys(
-        place
-        for rows, column in zip(
-            (result.rejects, result.quarantine, result.notices), (*keyed, "_parent"), strict=True
-        )
-        for place in _places(rows, column, reason)
+        place for rows, key in zip(aside, keys, strict=True) for place in _places(rows, key, reason)
     )
     shown = [plain(place, LONGEST_PLACE) for place in list(every)[:MOST_PLACES]]
     more = ", ..." if len(every) > MOST_PLACES else ""
     return f" ({', '.join(shown)}{more})" if shown else ""
 
 
-def _places(rows: Dataset, column: str, reason: str) -> list[Any]:
-    table = rows.select_columns([column, "_reason"]).with_format("arrow")[:]
-    found = table.filter(pc.equal(table["_reason"], reason))[column]
+def _places(rows: pa.Table, column: str, reason: str) -> list[Any]:
+    found = rows[column].filter(pc.equal(rows["_reason"], reason))
     if pa.types.is_list(found.type):
         found = pc.list_flatten(found)
     # Several remarks about one place are one place: cut the list only after that.

@@ -21,7 +21,7 @@ from echo_hf.images.decode import BadPictureError
 from echo_hf.images.store import PictureStore
 from echo_hf.pipeline.stage import Remark, Stage, kept, ordered, parents_of, remarks
 from echo_hf.reasons import Notice, Reason, Status, Unfetched
-from echo_hf.tables import THREADS, Table
+from echo_hf.tables import THREADS, Table, arrow_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -84,7 +84,7 @@ class Download(Stage):
     def prepared(self, dataset: Dataset, *, offline: bool, watch: ProgressListener) -> Self:
         """Fetches what is named by address only, and was not fetched before."""
         if self.fetch and not offline:
-            trees = dataset.select_columns(["posts"]).with_format("arrow")[:]["posts"]
+            trees = arrow_rows(dataset, ["posts"])["posts"]
             wanted = _addresses(_pictures(trees.combine_chunks().flatten()))
             for _ in fetch_pictures(
                 wanted,

@@ -24,6 +24,7 @@ from echo_hf.tables import (
     RESULTS,
     SAMPLES,
     Table,
+    arrow_rows,
 )
 
 MOST_LISTED = 1000
@@ -49,7 +50,7 @@ class FailedCalls(BaseModel):
 
 def failed_calls(result: StageResult) -> dict[str, FailedCalls]:
     """What failed in a stage."""
-    table = result.quarantine.select_columns(["_reason", "_request"]).with_format("arrow")[:]
+    table = arrow_rows(result.quarantine, ["_reason", "_request"])
     reasons = sorted(pc.unique(table["_reason"]).to_pylist())
     return {
         reason: _counted(table.filter(pc.equal(table["_reason"], reason))["_request"])
@@ -160,7 +161,7 @@ def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleC
 
 
 def _samples(dataset: Dataset) -> list[dict[str, Any]]:
-    rows = dataset.select_columns(["id", "post_urls", "task"]).with_format("arrow")[:]
+    rows = arrow_rows(dataset, ["id", "post_urls", "task"])
     return [
         {"id": row["id"], "task": row["task"], "post": (row["post_urls"] or [None])[0]}
         for row in rows.to_pylist()
@@ -168,7 +169,7 @@ def _samples(dataset: Dataset) -> list[dict[str, Any]]:
 
 
 def _posts(posts: Dataset, urls: set[str | None]) -> dict[str, dict[str, Any]]:
-    table = posts.select_columns(list(POST_COLUMNS)).with_format("arrow")[:]
+    table = arrow_rows(posts, list(POST_COLUMNS))
     wanted = pa.array(sorted(filter(None, urls)), pa.string())
     rows = table.filter(pc.is_in(table["url"], value_set=wanted)).to_pylist()
     return {row["url"]: row for row in rows}

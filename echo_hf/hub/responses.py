@@ -27,7 +27,7 @@ from echo_hf.hub.release import read_release, verify_release
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Failed, LeftOut
-from echo_hf.tables import RESPONSES
+from echo_hf.tables import RESPONSES, arrow_rows
 
 BATCH_ROWS = 128
 # Several times what the longest answer that a stage allows takes.
@@ -268,7 +268,7 @@ def _row(asked: Asked, completion: Completion) -> dict[str, Any]:
 
 def _may_quote(posts: Dataset, restricted: frozenset[str]) -> MayQuote:
     """Whether an answer may repeat a post of such a platform, by address or by what it says."""
-    table = posts.select_columns(["url", "platform"]).with_format("arrow")[:]
+    table = arrow_rows(posts, ["url", "platform"])
     said = pc.is_in(table["platform"], pa.array(sorted(restricted), pa.string()))
     named = frozenset(table["url"].filter(said).to_pylist())
 

@@ -19,7 +19,7 @@ from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, SCORE_CONFIGS
 from echo_hf.images.store import PictureStore
 from echo_hf.reasons import LeftOut
-from echo_hf.tables import OUTPUTS, RESULTS, Table
+from echo_hf.tables import OUTPUTS, RESULTS, Table, arrow_rows
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -117,7 +117,7 @@ def cleaned_outputs(
     """The rows of a release without metadata in the images that systems drew."""
     if OUTPUTS.name not in configs:
         return dict(configs), 0
-    drawn = configs[OUTPUTS.name].with_format("arrow")[:]["image"].to_pylist()
+    drawn = arrow_rows(configs[OUTPUTS.name])["image"].to_pylist()
     new = {one: cleaned_image(one, pictures).sha256 for one in sorted({*drawn} - {None})}
     cleaned = {name: _renamed(rows, new) for name, rows in configs.items()}
     return cleaned, sum(one is not None and new[one] is None for one in drawn)
@@ -128,7 +128,7 @@ def _renamed(rows: Dataset, new: Mapping[str, str | None]) -> Dataset:
     names = [name for name in OF_OUTPUTS if name in rows.column_names]
     if not names or all(old == digest for old, digest in new.items()):
         return rows
-    table = rows.with_format("arrow")[:]
+    table = arrow_rows(rows)
     for name in names:
         old = table[name].to_pylist()
         # What was judged is known by the digest that it had where there is no other.
@@ -141,7 +141,7 @@ def _renamed(rows: Dataset, new: Mapping[str, str | None]) -> Dataset:
 def _digests(samples: Mapping[str, Dataset]) -> Iterator[tuple[str, str | None]]:
     for name in SAMPLE_CONFIGS:
         if name in samples:
-            rows = samples[name].select_columns(["id", DIGEST]).with_format("arrow")[:]
+            rows = arrow_rows(samples[name], ["id", DIGEST])
             yield from zip(rows["id"].to_pylist(), rows[DIGEST].to_pylist(), strict=True)
 
 
@@ -163,7 +163,7 @@ def _of_samples(rows: Dataset, digests: Mapping[str, str | None]) -> tuple[Datas
     if SAMPLE not in rows.column_names:
         return rows, {}
     columns = [name for name in (SAMPLE, DIGEST) if name in rows.column_names]
-    reasons = left_out_reasons(rows.select_columns(columns).with_format("arrow")[:], digests)
+    reasons = left_out_reasons(arrow_rows(rows, columns), digests)
     counts = Counter(str(reason) for reason in reasons if reason)
     if not counts:
         return rows, {}

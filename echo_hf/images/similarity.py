@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.spatial import cKDTree
 
 from echo_hf.images.decode import PictureSource
 from echo_hf.images.loader import load_picture, load_rgb
@@ -120,6 +119,8 @@ class SignatureIndex:
     """An index of signatures."""
 
     def __init__(self, means: Means, contrasts: Contrasts) -> None:
+        from scipy.spatial import cKDTree
+
         self._places = _cells(means)
         # The most that edges allow anywhere in the picture.
         self._slack = (_cells(contrasts) * np.tile(EDGES, CELLS * CELLS)).max(-1, initial=0.0)

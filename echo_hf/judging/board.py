@@ -1,45 +1,22 @@
-"""The figures of a run in a terminal: boards, agreement with people, choices of judges."""
+"""Agreement with people in a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import attrgetter
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say
+from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import percent, plain, rounded, rounded_interval
 from echo_hf.judging.agreement import RunAgreement
-from echo_hf.judging.audit_file import KEY
-from echo_hf.judging.score import Measured, Scores, SplitWinRates
-from echo_hf.metrics import ColorShiftResult
-from echo_hf.metrics.result import BETTER, HIGHER, LOWER, MetricResult
-from echo_hf.reasons import Unscored
+from echo_hf.judging.score_board import NOTHING, judge_names
 from echo_hf.scores.agreement import PROCEDURES, Agreement, Taus, Verdict
 from echo_hf.scores.friedman import PairTest
-from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement, Share
 from echo_hf.scores.rank_correlation import TauB
 from echo_hf.scores.rating_table import RUBRIC
 
-LONGEST = 40
-
-
-def judge_names(judges: Iterable[str], failed: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """The names of judges, each with the honeypots that it failed on.
-
-    Example:
-        >>> list(judge_names(["mira", "otto"], {"mira": ("blank", "shuffled")}))
-        ['mira (failed its audit: blank, shuffled)', 'otto']
-    """
-    for judge in judges:
-        flags, name = ", ".join(failed.get(judge, ())), plain(judge, LONGEST)
-        yield f"{name} (failed its audit: {flags})" if flags else name
-
-
-NOTHING = "-"
 ALPHA = 0.05
 PEOPLE = "people"
 NAMES = {
@@ -58,15 +35,17 @@ def show_agreement(console: Console, found: RunAgreement) -> None:
             say(console, line, "yellow")
     merged = found.merged
     say(console, counted(merged))
-    _show(console, "mean rank by people, 1 is best", rank_table(merged.people))
+    show_table(console, "mean rank by people, 1 is best", rank_table(merged.people))
     say(console, friedman_line(merged))
     pairs = differing(merged)
     if pairs:
-        _show(console, f"pairs that differ by {NAMES[_test(merged)]}", pair_table(merged, pairs))
+        show_table(
+            console, f"pairs that differ by {NAMES[_test(merged)]}", pair_table(merged, pairs)
+        )
     if not merged.judges.with_consensus:
         said = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
         say(console, said, "yellow")
-    _show(console, "agreement with people, Kendall's tau-b", tau_table(merged))
+    show_table(console, "agreement with people, Kendall's tau-b", tau_table(merged))
     for name in judge_names(
         sorted(found.failed.keys() & merged.judges.with_consensus), found.failed
     ):
@@ -178,144 +157,3 @@ def _p_value(value: float | None) -> str:
     if value is None:
         return NOTHING
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def show_pairwise(
-    console: Console, split: str, found: PairwiseAgreement, failed: Mapping[str, Sequence[str]]
-) -> None:
-    """Prints how the choices of each judge hold together, and agree with its ratings."""
-    say(console, f"{split}: two outputs side by side, in both orders", "bold")
-    for name, one in zip(judge_names(found.judges, failed), found.judges.values(), strict=True):
-        say(console, f"{name}: {pairwise_line(one)}")
-    console.print()
-
-
-def pairwise_line(found: JudgeAgreement) -> str:
-    """What is found of one judge, in a line."""
-    parts = (
-        f"{found.pairs:,} pairs",
-        f"same winner in both orders {_said(found.consistent)}",
-        f"same place {_said(found.follows_position)}",
-        f"agrees with its ratings {_said(found.agreement)}",
-    )
-    return ", ".join(parts)
-
-
-def _said(share: Share) -> str:
-    if share.value is None:
-        return f"- ({share.reason})"
-    if share.interval is None:
-        return f"{share.value:.2f}"
-    low, high = share.interval
-    return f"{share.value:.2f} ({low:.2f} to {high:.2f})"
-
-
-def show_scores(console: Console, scores: Scores) -> None:
-    """Prints the figures of a run."""
-    for name, counts in sorted(scores.left_out.items()):
-        for reason, count in sorted(counts.items()):
-            line = f"{count:,} rows of {name} do not count, {reason}: {reason.meaning}"
-            say(console, line, "yellow")
-    for split in scores.splits:
-        if split.win_rates is not None:
-            judges = ", ".join(judge_names(split.win_rates.rates.per_judge, scores.failed))
-            said = f"{split.split}: win rate ({scores.protocol}), judged by {judges}"
-            _show(console, said, win_rate_table(split.win_rates), why_not(split.win_rates))
-        elif split.samples:
-            said = f"{split.split}: no win rates, since no judge has rated an output of it\n"
-            say(console, said, "yellow")
-        if split.pairwise is not None:
-            show_pairwise(console, split.split, split.pairwise, scores.failed)
-        if split.metrics:
-            _show(
-                console, f"{split.split}: what people complain about", metric_table(split.metrics)
-            )
-    directions = f"{HIGHER} higher, {LOWER} lower is better"
-    console.print(Text(directions, "dim"))
-    say(console, f"results: {scores.path}")
-
-
-def win_rate_table(found: SplitWinRates) -> Table:
-    """Win rates with intervals and tiers, the best first."""
-    rates = found.rates
-    # Where nothing says how far others may differ, one tier for all would read as no difference.
-    known = any(rates.interval.values())
-    tier = {name: at for at, names in enumerate(found.tiers, 1) for name in names if known}
-    table = plain_table("system", "win rate", "95 %", "tier", "coverage")
-    for system, rate in rates.win_rate.items():
-        table.add_row(
-            Text(plain(system, LONGEST), "bold"),
-            rounded(rate),
-            rounded_interval(rates.interval[system]),
-            str(tier.get(system, NOTHING)),
-            percent(rates.coverage[system]),
-        )
-    return table
-
-
-def why_not(found: SplitWinRates) -> list[str]:
-    """Why systems have no win rate, or no interval, a line for each reason."""
-    named: dict[Unscored, list[str]] = {}
-    for system, reason in found.rates.reasons.items():
-        named.setdefault(reason, []).append(plain(system, LONGEST))
-    every = len(found.rates.win_rate)
-    return [
-        f"{'all systems' if len(systems) == every else ', '.join(systems)}: {reason}: "
-        f"{reason.meaning}"
-        for reason, systems in named.items()
-    ]
-
-
-def metric_table(metrics: Sequence[Measured]) -> Table:
-    """The specialised metrics of each system, with the samples that they stand on."""
-    table = Table("metric", box=None, pad_edge=False)
-    for heading in ("value", "95 %", "samples"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("beside it")
-    for metric, every in groupby(metrics, key=attrgetter("metric")):
-        rows, title = list(every), Text(f"{metric} {BETTER[metric]}", "bold")
-        if _same_for_all(rows):
-            table.add_row(title, *_cells(rows[0]))
-        else:
-            table.add_row(title, "", "", "", Text(_failed(rows), "yellow"))
-            for one in rows:
-                table.add_row(Text(f"  {plain(one.system, LONGEST)}"), *_cells(one))
-    return table
-
-
-def _same_for_all(rows: Sequence[Measured]) -> bool:
-    """Whether no system could be measured, all for the same reason."""
-    return None not in {one.missing for one in rows} and len({one.missing for one in rows}) == 1
-
-
-def _failed(rows: Sequence[Measured]) -> str:
-    """The judges of a metric that failed their audits."""
-    found = (one.result.definition.get(KEY, {}) for one in rows if one.result)
-    failed = {judge: flags for one in found for judge, flags in one.items()}
-    return ", ".join(judge_names(failed, failed))
-
-
-def _cells(one: Measured) -> tuple[Text | str, ...]:
-    result = one.result
-    value = NOTHING if result is None else rounded(result.value)
-    interval = NOTHING if result is None else rounded_interval(result.interval)
-    counts = ", ".join(f"{count} {reason}" for reason, count in one.counts.items())
-    beside = "" if result is None else _beside(result)
-    said = "; ".join(filter(None, (one.missing, beside, counts)))
-    covered = f"{one.n} of {one.about.samples}"
-    return value, interval, covered, Text(said, "yellow" if one.missing else "")
-
-
-def _beside(result: MetricResult) -> str:
-    if not isinstance(result, ColorShiftResult) or result.tint.yellower.value is None:
-        return ""
-    tint = result.tint.yellower.value
-    return f"{abs(tint):.1f} {'yellower' if tint >= 0 else 'bluer'}"
-
-
-def _show(console: Console, title: str, table: Table, notes: Sequence[str] = ()) -> None:
-    say(console, title, "bold")
-    console.print(table)
-    for note in notes:
-        say(console, note, "dim")
-    console.print()

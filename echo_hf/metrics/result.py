@@ -147,12 +147,3 @@ def said(error: Exception) -> str:
     """What went wrong in somebody else's code, in one line."""
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}"[:LONGEST].rstrip(": ")
-
-
-HIGHER, LOWER = "↑", "↓"  # is better
-BETTER = {
-    "color_shift": LOWER,
-    "face_identity": HIGHER,
-    "structure_distance": LOWER,
-    "text_rendering": HIGHER,
-}

@@ -16,6 +16,7 @@ from datasets import Dataset, DatasetInfo, Features
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.stage import CONTROL, Stage, combined_fingerprint, keys_of
 from echo_hf.reasons import Status
+from echo_hf.tables import arrow_rows
 
 SAID = ("_reason", "_detail", "_request")
 
@@ -58,7 +59,7 @@ class StageResult:
 
 def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
     """Sorts the rows that a stage gave by what became of them."""
-    control = mapped.select_columns(list(CONTROL)).with_format("arrow")[:]
+    control = arrow_rows(mapped, list(CONTROL))
     by_status = {status: pc.equal(control["_status"], status.value) for status in Status}
     rest = control.filter(pc.invert(by_status[Status.KEPT]))
     of = {status: rest.filter(pc.equal(rest["_status"], status.value)) for status in Status}
@@ -70,8 +71,8 @@ def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
         stage=stage.name,
         rows_in=len(dataset),
         kept=len(kept),
-        rejected=_count(rejects),
-        quarantined=_count(quarantine),
+        rejected=_count(rejects.data.table),
+        quarantined=_count(quarantine.data.table),
         noted=_count(notices),
         tally=_tally(stage, kept),
         reads=stage.inputs.name,
@@ -83,8 +84,7 @@ def sort_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> StageResult:
 
 def keys_in(stage: Stage, dataset: Dataset) -> pa.Array:
     """The key of each of a stage's input rows, as `_parent` holds it."""
-    rows = dataset.select_columns(list(stage.inputs.key)).with_format("arrow")
-    return keys_of(rows[:], stage.inputs)
+    return keys_of(arrow_rows(dataset, stage.inputs.key), stage.inputs)
 
 
 def _kept(stage: Stage, mapped: Dataset, mask: Any, rest: pa.Table) -> Dataset:
@@ -136,15 +136,14 @@ def _aside(table: pa.Table, features: Features, beside: Dataset, said: pa.Table)
     return Dataset(table, DatasetInfo(features=features), fingerprint=fingerprint)
 
 
-def _count(said: Dataset | pa.Table) -> dict[str, int]:
-    reasons = said.with_format("arrow")[:] if isinstance(said, Dataset) else said
-    return dict(sorted(Counter(reasons["_reason"].to_pylist()).items()))
+def _count(said: pa.Table) -> dict[str, int]:
+    return dict(sorted(Counter(said["_reason"].to_pylist()).items()))
 
 
 def _tally(stage: Stage, kept: Dataset) -> dict[str, int]:
     total: Counter[str] = Counter()
-    rows = kept.with_format("arrow")
     if type(stage).tally is not Stage.tally:
+        rows = kept.with_format("arrow")
         for start in range(0, len(rows), 10_000):
             total.update(stage.tally(rows[start : start + 10_000]))
     return dict(sorted(total.items()))

@@ -25,7 +25,7 @@ from echo_hf.pipeline.batch_inference import (
 from echo_hf.pipeline.result import StageResult, keys_in, sort_rows
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
 from echo_hf.reasons import Failed, Status
-from echo_hf.tables import Table
+from echo_hf.tables import Table, arrow_rows
 
 HOPELESS = frozenset({Failed.NEEDS_MODEL.value})
 
@@ -171,7 +171,7 @@ def _content(mapped: Dataset, file: Path | None, computed: bool) -> str:
 
 
 def _to_retry(stage: Stage, dataset: Dataset, mapped: Dataset) -> Dataset:
-    table = mapped.select_columns(["_parent", "_status", "_reason"]).with_format("arrow")[:]
+    table = arrow_rows(mapped, ["_parent", "_status", "_reason"])
     failed = table.filter(pc.equal(table["_status"], Status.QUARANTINED.value))
     hopeful = failed.filter(pc.invert(pc.is_in(failed["_reason"], pa.array(sorted(HOPELESS)))))
     return dataset.select(_rows_of(stage, dataset, hopeful))
@@ -186,7 +186,7 @@ def _rows_of(stage: Stage, dataset: Dataset, remarks: pa.Table) -> list[int]:
 
 
 def _check_total(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
-    control = mapped.select_columns(["_parent", "_status"]).with_format("arrow")[:]
+    control = arrow_rows(mapped, ["_parent", "_status"])
     parents = pc.unique(pc.list_flatten(control["_parent"]).combine_chunks())
     keys = keys_in(stage, dataset)
     lost = keys.filter(pc.invert(pc.is_in(keys, parents)))

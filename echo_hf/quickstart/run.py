@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from datasets import load_dataset
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -19,19 +23,16 @@ from rich.text import Text
 from rich.tree import Tree
 
 from echo_hf._infra.text import plain
-from echo_hf.builder.build import RUNS, build
+from echo_hf.builder.steps import STAGES
 from echo_hf.config.systems import shipped_config
-from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.judging.board import show_scores
-from echo_hf.judging.score import score
+from echo_hf.judging.score_board import show_scores
 from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.quickstart.reference_judge import JUDGE, drawn_truth
-from echo_hf.quickstart.systems import outputs
-from echo_hf.quickstart.truth import written_applicability
-from echo_hf.report.report import report
-from echo_hf.report.summary import show_report
 
+RUNS = Path("runs")
+RECORD = "quickstart.json"
+# What reading alone changes.
+PASSING = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD}
+JUDGE = "drawn_truth"
 UNRATED = {"unsupported": "no picture was drawn for the task"}
 ANSWERED = "no model was asked: a person wrote the answers down with the posts (answers.jsonl)"
 NEXT = """
@@ -51,53 +52,107 @@ class Screen(ProgressListener, Protocol):
 
     console: Console
 
-    def funnel(self) -> None:
-        """Prints what each stage kept."""
+    def show_stage(self, stats: Any, aside: Sequence[pa.Table]) -> None:
+        """Prints what became of a stage's rows."""
+        ...
+
+    def headlines(self) -> list[str]:
+        """The paper's figures for the run, in sentences."""
         ...
 
 
 def show(screen: Screen, runs: Path) -> None:
-    """Builds the bundled benchmark and shows what happened."""
-    release = build(shipped_config(), runs=runs, watch=screen)
-    screen.funnel()
-    console = screen.console
+    """Builds the bundled benchmark and shows what happened; an unchanged run from its files."""
+    console, run = screen.console, runs / shipped_config().stem
+    made = _unchanged(run)
+    if made:
+        _show_stages(screen, run)
+    else:
+        made = _made(screen, runs)
+    console.print()
+    for sentence in made["headlines"]:
+        console.print(Text(sentence))
     console.print()
     console.print(ANSWERED, soft_wrap=True)
-    folder = RunFolder(release.path.parent)
-    for config in BENCHMARKS:
-        loaded = load_dataset(str(release.path), config, split="test", cache_dir=str(folder.cache))
-        console.print(f"loaded back: {len(loaded)} rows of {config}")
-    thread, samples = telling_thread(folder)
+    for config, rows in made["loaded"].items():
+        console.print(f"loaded back: {rows} rows of {config}")
+    thread, samples = telling_thread(run)
     console.print()
     console.print(thread_beside_samples(thread, samples, console.width))
-    ratings = rated(folder)
     console.print("four drawn stand-ins for image systems\n")
-    show_scores(console, score(shipped_config(), runs=runs))
-    console.print(rating_note(ratings), soft_wrap=True)
-    show_report(console, report(shipped_config(), runs=runs))
-    build(shipped_config(), runs=runs)  # with outputs, ratings and results, which are there now
-    shown = {"release": _short(release.path), "config": _short(shipped_config())}
+    show_scores(console, run / "results.json")
+    console.print(rating_note(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
+    console.print(f"report: {run / 'report' / 'index.html'} ({made['report']})", soft_wrap=True)
+    shown = {"release": _short(run.resolve() / "release"), "config": _short(shipped_config())}
     said = NEXT.format(**shown, why=why_command(runs))
     console.print(said, soft_wrap=True)
+
+
+def _made(screen: Screen, runs: Path) -> dict[str, Any]:
+    from datasets import load_dataset
+
+    from echo_hf.builder.build import opened
+    from echo_hf.curate.splits import BENCHMARKS
+    from echo_hf.judging.score import score
+    from echo_hf.quickstart.systems import rated
+    from echo_hf.report.markup import plural
+    from echo_hf.report.report import report
+
+    with opened(shipped_config(), runs, watch=screen) as pipeline:
+        results, folder = list(pipeline.results(STAGES[-1])), pipeline.folder
+        rated(folder)
+        release = pipeline.release(results)
+        score(shipped_config(), runs=runs)
+        written = report(shipped_config(), runs=runs)
+        pipeline.release(results)  # with results, which are there now
+    loaded = {
+        config: len(
+            load_dataset(str(release.path), config, split="test", cache_dir=str(folder.cache))
+        )
+        for config in BENCHMARKS
+    }
+    held = f"{plural(written.samples, 'sample')}, {plural(written.pictures, 'picture')}"
+    made = {"headlines": screen.headlines(), "loaded": loaded, "report": held}
+    record = {**made, "of": _state(folder.root)}
+    (folder.root / RECORD).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    return made
+
+
+def _unchanged(run: Path) -> dict[str, Any] | None:
+    try:
+        record: dict[str, Any] = json.loads((run / RECORD).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if record.get("of") == _state(run) else None
+
+
+def _state(run: Path) -> str:
+    """Of what a run is made and what it holds: code, corpus, packages, settings, its files."""
+    known: list[object] = [sys.version]
+    for folder in (Path(__file__).parents[1], shipped_config().parent, run):
+        for path in sorted(folder.rglob("*")):
+            if not PASSING & set(path.relative_to(folder).parts) and path.is_file():
+                found = path.stat()
+                known.append((str(path), found.st_size, found.st_mtime_ns))
+    known += sorted(name for name in os.environ.items() if name[0].startswith("ECHO_HF_"))
+    known += sorted({one.name for place in sys.path for one in Path(place).glob("*.dist-info")})
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
+def _show_stages(screen: Screen, run: Path) -> None:
+    for name in STAGES:
+        folder = run / "stages" / name
+        stats = json.loads((folder / "stats.json").read_text("utf-8"))
+        stats["fill"] = SimpleNamespace(**stats["fill"])
+        parts = ("rejects", "quarantine", "notices")
+        aside = [pq.ParquetFile(folder / f"{part}.parquet").read() for part in parts]
+        screen.show_stage(SimpleNamespace(**stats), aside)
 
 
 def why_command(runs: Path) -> str:
     """The command that explains the run of the bundled config, wherever its runs are."""
     command = ["echo-hf", "why", str(_short(shipped_config()))]
     return shlex.join(command if runs == RUNS else [*command, "--runs", str(runs)])
-
-
-def rated(folder: RunFolder) -> pa.Table:
-    """Has the four stand-in systems' outputs rated, and keeps the tables in the run's folder."""
-    samples = pq.read_table(folder.stage("splits") / "kept.parquet")
-    drawn = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
-    benchmark = samples.filter(pa.array(drawn))
-    made = outputs(benchmark, folder.pictures)
-    ratings = drawn_truth(benchmark, made, folder.pictures)
-    pq.write_table(made, folder.root / "outputs.parquet")
-    pq.write_table(ratings, folder.root / "ratings.parquet")
-    pq.write_table(written_applicability(benchmark), folder.root / "applicability.parquet")
-    return ratings
 
 
 def rating_note(ratings: pa.Table) -> str:
@@ -115,10 +170,10 @@ def _short(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def telling_thread(folder: RunFolder) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+def telling_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
     """The thread that shows most of what happens: prompt, pictures and feedback across posts."""
-    threads = pq.read_table(folder.stage("threads") / "kept.parquet").to_pylist()
-    samples = pq.read_table(folder.stage("privacy") / "kept.parquet").to_pylist()
+    threads = pq.ParquetFile(run / "stages" / "threads" / "kept.parquet").read().to_pylist()
+    samples = pq.ParquetFile(run / "stages" / "privacy" / "kept.parquet").read().to_pylist()
     home = {post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]}
     by_root: dict[str, list[Mapping[str, Any]]] = {}
     for sample in samples:

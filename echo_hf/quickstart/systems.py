@@ -1,62 +1,67 @@
-"""Four stand-ins for image systems, so that the quickstart has outputs to compare."""
+"""Four stand-ins for image systems, drawn and rated once by `scripts/draw_systems.py`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pyarrow as pa
-from datasets import Dataset
+import pyarrow.parquet as pq
 
+from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.images.store import PictureStore
-from echo_hf.quickstart.truth import NO_TRUTH, Truths, corpus, json_lines, read_truths, sample_rows
-from echo_hf.tables import OUTPUTS
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.quickstart.run import JUDGE
+from echo_hf.quickstart.truth import (
+    NO_TRUTH,
+    corpus,
+    json_lines,
+    read_truths,
+    written_applicability,
+)
+from echo_hf.tables import OUTPUTS, RATINGS
 
 SYSTEMS = ("exact_copy", "yellow_tint", "moved_layout", "misspelt_text")
 MADE_BY = "echo_hf.quickstart.systems"
+RUBRIC = "overall"
 
 
-def stand_in_systems() -> tuple[str, ...]:
-    """Names of the stand-ins."""
-    return SYSTEMS
+def rated(folder: RunFolder) -> None:
+    """Keeps the stand-ins' outputs, their ratings and which metrics fit them in a run's folder."""
+    samples = pq.read_table(folder.stage("splits") / "kept.parquet")
+    drawn = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
+    benchmark = samples.filter(pa.array(drawn))
+    outputs, ratings = outputs_and_ratings(benchmark, folder.pictures)
+    pq.write_table(outputs, folder.root / "outputs.parquet")
+    pq.write_table(ratings, folder.root / "ratings.parquet")
+    pq.write_table(written_applicability(benchmark), folder.root / "applicability.parquet")
 
 
-def outputs(samples: Dataset | pa.Table, pictures: PictureStore) -> pa.Table:
-    """What the stand-ins make of samples."""
-    truths, drawn = read_truths(), _drawn()
-    rows = [
-        row
-        for sample in sample_rows(samples, MADE_BY)
-        for row in _rows(sample, truths, drawn, pictures)
-    ]
-    return pa.Table.from_pylist(rows, OUTPUTS.schema)
-
-
-def _drawn() -> Mapping[str, Mapping[str, str]]:
-    """For each meant picture, the file that each stand-in shows."""
-    rows = json_lines(corpus() / "systems" / "pictures.jsonl")
-    return {row["truth"]: {name: row[name] for name in SYSTEMS} for row in rows}
-
-
-def _rows(
-    sample: Mapping[str, Any],
-    truths: Truths,
-    drawn: Mapping[str, Mapping[str, str]],
-    pictures: PictureStore,
-) -> Iterator[dict[str, Any]]:
-    truth = truths.of(sample)
-    for system in SYSTEMS:
-        shared = {
-            "sample_id": sample["id"],
-            "system": system,
-            "sample_digest": sample["sample_digest"],
-        }
-        if truth is None:
-            made = {"outcome": "unsupported", "stage": "input", "code": NO_TRUTH}
-            yield {**shared, **made, "provenance": json.dumps({"made_by": MADE_BY})}
-            continue
-        file = drawn[truth][system]
-        image = pictures.put((corpus() / file).read_bytes())
-        provenance = json.dumps({"made_by": MADE_BY, "picture": file})
-        yield {**shared, "image": image, "outcome": "ok", "provenance": provenance}
+def outputs_and_ratings(samples: pa.Table, pictures: PictureStore) -> tuple[pa.Table, pa.Table]:
+    """What the stand-ins make of samples, and how close it is to the images that are meant."""
+    folder, truths = corpus() / "systems", read_truths()
+    drawn = {row["truth"]: row for row in json_lines(folder / "pictures.jsonl")}
+    close = {(row["truth"], row["picture"]): row for row in json_lines(folder / "ratings.jsonl")}
+    outputs, ratings = [], []
+    for sample in samples.to_pylist():
+        truth = truths.of(sample)
+        said = {"made_by": "echo_hf.quickstart.drawn_truth", "rates": "the bundled corpus only"}
+        rated = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0}
+        rated["provenance"] = json.dumps({**said, "truth": truth})
+        for system in SYSTEMS:
+            row = {"sample_id": sample["id"], "system": system}
+            row["sample_digest"] = sample["sample_digest"]
+            if truth is None:
+                made = {"outcome": "unsupported", "stage": "input", "code": NO_TRUTH}
+                outputs.append({**row, **made, "provenance": json.dumps({"made_by": MADE_BY})})
+                ratings.append({**row, **rated, "outcome": "unsupported"})
+                continue
+            file = drawn[truth][system]
+            image = pictures.put((corpus() / file).read_bytes())
+            provenance = json.dumps({"made_by": MADE_BY, "picture": file})
+            outputs.append({**row, "image": image, "outcome": "ok", "provenance": provenance})
+            rating = {name: close[truth, file][name] for name in ("rating", "explanation")}
+            ratings.append({**row, **rated, **rating, "output_sha256": image, "outcome": "ok"})
+    return (
+        pa.Table.from_pylist(outputs, OUTPUTS.schema),
+        pa.Table.from_pylist(ratings, RATINGS.schema),
+    )

@@ -10,17 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from datasets import Dataset
 
-from echo_hf.collect.urls import canonical_url
-from echo_hf.pipeline.stage_runner import check_columns
-from echo_hf.tables import APPLICABILITY, SAMPLES, Table
+from echo_hf.tables import APPLICABILITY
 
-READ = ("id", "prompt", "post_urls", "quality", "sample_digest")
-READ_SAMPLES = Table(
-    SAMPLES.name, SAMPLES.about, SAMPLES.key, {name: SAMPLES.columns[name] for name in READ}
-)
-RATED_QUALITY = "Benchmark"
 NO_TRUTH = "no_truth"  # a reason: no picture is drawn for what a sample asks
 
 
@@ -29,18 +21,12 @@ class Truths:
     """The meant pictures of the bundled posts."""
 
     pictures: Mapping[tuple[str, str], str]
-    addresses: frozenset[str]
 
     def of(self, sample: Mapping[str, Any]) -> str | None:
         """The picture that a sample asks for."""
         prompt = without_spaces(sample["prompt"])
         found = (self.pictures.get((url, prompt)) for url in sample["post_urls"] or [])
         return next((path for path in found if path), None)
-
-    def bundled(self, sample: Mapping[str, Any]) -> bool:
-        """Whether a sample was made from bundled posts, and from no others."""
-        urls = sample["post_urls"] or []
-        return bool(urls) and self.addresses.issuperset(urls)
 
 
 def corpus() -> Path:
@@ -50,11 +36,10 @@ def corpus() -> Path:
 
 def read_truths() -> Truths:
     """Reads which pictures are meant."""
-    folder = corpus()
-    rows = json_lines(folder / "truth.jsonl")
-    pictures = {(row["post_url"], without_spaces(row["prompt"])): row["picture"] for row in rows}
-    addresses = (canonical_url(post["url"]) for post in json_lines(folder / "posts.jsonl"))
-    return Truths(pictures, frozenset(filter(None, addresses)))
+    rows = json_lines(corpus() / "truth.jsonl")
+    return Truths(
+        {(row["post_url"], without_spaces(row["prompt"])): row["picture"] for row in rows}
+    )
 
 
 def without_spaces(prompt: str) -> str:
@@ -65,14 +50,6 @@ def without_spaces(prompt: str) -> str:
 def json_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a bundled file, one a line."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-def sample_rows(samples: Dataset | pa.Table, reader: str) -> list[dict[str, Any]]:
-    """The samples of Benchmark quality, in their order."""
-    dataset = samples if isinstance(samples, Dataset) else Dataset(samples)
-    check_columns(READ_SAMPLES, dataset, reader)
-    rows = dataset.select_columns(list(READ)).with_format("arrow")[:].to_pylist()
-    return [row for row in rows if row["quality"] == RATED_QUALITY]
 
 
 FILE = "applicability.jsonl"

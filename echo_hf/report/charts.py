@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import gaussian_kde
 
 from echo_hf.report.markup import Markup, element, joined, shortened
 
@@ -16,6 +15,8 @@ POINTS = 81
 
 def density(values: Sequence[float], low: float, high: float, points: int = POINTS) -> list[float]:
     """A Gaussian kernel density, Scott's bandwidth, as a share of its highest point."""
+    from scipy.stats import gaussian_kde
+
     at = np.linspace(low, high, points)
     heights = gaussian_kde(np.asarray(values, np.float64))(at)
     step = (high - low) / (points - 1)

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from echo_hf.metrics.result import BETTER, HIGHER
+from echo_hf._infra.text import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.charts import (
     UNIT,

@@ -12,12 +12,11 @@ from typing import Any
 import yaml
 
 from echo_hf._infra.atomic import held, replaced_whole
-from echo_hf._infra.text import escaped, table_row
+from echo_hf._infra.text import BETTER, HIGHER, escaped, table_row
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
-from echo_hf.judging.board import judge_names
-from echo_hf.metrics.result import BETTER, HIGHER
+from echo_hf.judging.score_board import judge_names
 from echo_hf.report.agreement_section import agreement
 from echo_hf.report.analysis_sections import analysis
 from echo_hf.report.board_sections import board, highlights, tasks, tiers_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -11,10 +12,12 @@ from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import plain
-from echo_hf.report.analysis.analyze import Analyzed
 from echo_hf.report.analysis.result import Analysis, Estimate, Failures, SetPerplexity, Tasks
 from echo_hf.report.markup import plural
 from echo_hf.report.report import Report
+
+if TYPE_CHECKING:
+    from echo_hf.report.analysis.analyze import Analyzed
 
 
 def show_report(console: Console, written: Report) -> None:

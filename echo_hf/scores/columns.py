@@ -12,7 +12,7 @@ from datasets import Dataset
 from numpy.typing import ArrayLike, NDArray
 
 from echo_hf.errors import TableError
-from echo_hf.tables import Table
+from echo_hf.tables import Table, arrow_rows
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -72,7 +72,7 @@ def _as_arrow(source: Any, table: str, required: Sequence[str], wanted: Sequence
         if isinstance(source, Dataset):
             _check_names(source.column_names, table, required)
             kept = [name for name in wanted if name in source.column_names]
-            return source.select_columns(kept).with_format("arrow")[:]
+            return arrow_rows(source, kept)
         if hasattr(source, "__arrow_c_stream__"):
             given = pa.table(source)
             _check_names(given.column_names, table, required)

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from datasets import Dataset, Features
+from datasets import Features
 from rich.console import Console
 
 from echo_hf.cli.progress import Watch, places
@@ -15,7 +15,6 @@ from echo_hf.collect.fetch import FetchStats
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import Plan
 from echo_hf.pipeline.batch_inference import FillStats
-from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.pipeline.stage import CONTROL
 from echo_hf.reasons import Unfetched
 from echo_hf.tables import POSTS
@@ -90,12 +89,12 @@ def test_a_plan_is_told_with_its_price() -> None:
     assert "$1.50" in out.getvalue()
 
 
-def aside(*said: tuple[str, str], key: str = "url") -> Dataset:
+def aside(*said: tuple[str, str], key: str = "url") -> pa.Table:
     """Rows set aside, or remarks: the place of each and its reason."""
     features = {**POSTS.features, **CONTROL} if key == "url" else CONTROL
     schema = Features({name: features[name] for name in (key, "_reason")}).arrow_schema
     rows = [{key: [one] if key == "_parent" else one, "_reason": reason} for one, reason in said]
-    return Dataset(pa.Table.from_pylist(rows, schema))
+    return pa.Table.from_pylist(rows, schema)
 
 
 @pytest.mark.parametrize(
@@ -114,14 +113,12 @@ def test_places_are_two_and_the_rest_is_hinted_at(
     rejects: str, notices: str, expected: str
 ) -> None:
     """Several remarks about one place hide no other place; there are dots where more are."""
-    result = StageResult(
-        aside(),
+    tables = (
         aside(*((one, "spoilt") for one in rejects), ("z", "other")),
         aside(),
         aside(*((one, "spoilt") for one in notices), ("y", "other"), key="_parent"),
-        StageStats("collect", 9, 9),
     )
-    assert places(result, "spoilt") == expected
+    assert places(tables, "spoilt") == expected
 
 
 def test_a_remark_is_one_line_without_control_characters() -> None:

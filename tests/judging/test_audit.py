@@ -17,9 +17,9 @@ from echo_hf.cli import app
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.audit import Audited, audit, blank_picture
-from echo_hf.judging.board import show_scores
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
+from echo_hf.judging.score_board import show_scores
 from echo_hf.tables import OUTPUTS
 from tests.judging.judges_for_tests import (
     SYSTEMS,
@@ -242,7 +242,7 @@ def win_rates(results: Iterable[Any]) -> list[Any]:
 def board(scores: Any) -> str:
     """What is printed, on a wide page."""
     page = io.StringIO()
-    show_scores(Console(width=300, file=page), scores)
+    show_scores(Console(width=300, file=page), scores.path)
     return page.getvalue()
 
 

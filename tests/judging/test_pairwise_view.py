@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import Scores, score
+from echo_hf.judging.score_board import show_scores
 from echo_hf.tables import COMPARISONS, OUTPUTS, RATINGS
 from tests.judging.run_for_tests import digest_of, output, put, rating, root, run, stripes, write
 
@@ -59,7 +59,7 @@ def test_a_judge_that_failed_its_audit_is_flagged_beside_its_choices(folder: Pat
     write(folder, COMPARISONS, rows)
     (root(folder) / "audit.json").write_text('{"judges": {"mira": {"failed": ["renamed"]}}}')
     page = io.StringIO()
-    show_scores(Console(width=300, file=page), scored(folder))
+    show_scores(Console(width=300, file=page), scored(folder).path)
     assert "mira (failed its audit: renamed): 12 pairs" in page.getvalue()
 
 
@@ -83,7 +83,7 @@ def test_the_line_of_each_judge_is_what_was_counted(folder: Path) -> None:
     low, high = mira["agreement"]["interval"]
     assert low < 0.75 < high
     page = io.StringIO()
-    show_scores(Console(width=300, file=page), scores)
+    show_scores(Console(width=300, file=page), scores.path)
     assert f"mira: 12 pairs, same winner in both orders 0.75 ({low:.2f} to {high:.2f})" in (
         page.getvalue()
     )
@@ -113,7 +113,7 @@ def test_without_comparisons_nothing_is_said(folder: Path) -> None:
     """Null in the file, no line on the board."""
     scores = scored(folder)
     page = io.StringIO()
-    show_scores(Console(width=300, file=page), scores)
+    show_scores(Console(width=300, file=page), scores.path)
     assert "side by side" not in page.getvalue()
     assert json.loads(scores.path.read_text())["details"]["text_to_image"]["pairwise"] is None
 
@@ -123,6 +123,6 @@ def test_without_ratings_the_line_says_that_there_are_none(folder: Path) -> None
     (root(folder) / "ratings.parquet").unlink()
     write(folder, COMPARISONS, [choice(folder, "word00", order, "a") for order in ("ab", "ba")])
     page = io.StringIO()
-    show_scores(Console(width=300, file=page), scored(folder))
+    show_scores(Console(width=300, file=page), scored(folder).path)
     assert "same winner in both orders 1.00, same place 0.00" in page.getvalue()
     assert "agrees with its ratings - (not_rated)" in page.getvalue()

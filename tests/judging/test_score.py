@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError, ScoreError
 from echo_hf.hub.run_tables import read_results
-from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import Scores, score
+from echo_hf.judging.score_board import show_scores
 from echo_hf.reasons import IgnoredRating, LeftOut
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging.run_for_tests import fits, output, put, rating, root, run, stripes, write
@@ -115,7 +115,7 @@ def test_colours_are_compared_with_the_inputs(folder: Path) -> None:
     assert found["color_shift", "image_to_image", "copy"] == 0
     assert found["color_shift", "image_to_image", "bluer"] == pytest.approx(30)
     page = io.StringIO()
-    show_scores(Console(file=page, width=160), scores)
+    show_scores(Console(file=page, width=160), scores.path)
     assert re.search(r"bluer +30\.000 .* \d+\.\d bluer *$", page.getvalue(), re.MULTILINE)
 
 
@@ -256,7 +256,7 @@ def test_a_judge_that_failed_its_audit_is_flagged_where_it_rated_text(folder: Pa
     written = json.loads(scores.path.read_text())
     assert written["failed_audit"] == {"mira": ["blank"], "otto": ["shuffled"]}
     page = io.StringIO()
-    show_scores(Console(file=page, width=160), scores)
+    show_scores(Console(file=page, width=160), scores.path)
     line = next(one for one in page.getvalue().splitlines() if "text_rendering" in one)
     assert line.split()[2:] == ["otto", "(failed", "its", "audit:", "shuffled)"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -68,6 +70,29 @@ def test_the_printed_command_finds_the_run(shown: tuple[Path, str]) -> None:
     assert told.exit_code == 0
     assert "every result is up to date" in told.stdout
     assert any(line.endswith("drawn_truth only knows these posts") for line in lines)
+
+
+SECOND = """
+import io, sys
+from pathlib import Path
+from rich.console import Console
+from echo_hf.quickstart.run import show
+show(Console(file=sys.stdout, width=160), Path(sys.argv[1]))
+print("datasets" in sys.modules)
+"""
+
+
+def test_an_unchanged_run_is_shown_from_its_files(shown: tuple[Path, str]) -> None:
+    """The same text without datasets; where a file of the run is gone, it is made again."""
+    runs, said = shown
+    again = subprocess.run(
+        [sys.executable, "-c", SECOND, str(runs)], capture_output=True, text=True, check=True
+    )
+    assert again.stdout == f"{said}False\n"
+
+    (runs / "quickstart" / "report" / "index.html").unlink()
+    show(Console(quiet=True), runs)
+    assert (runs / "quickstart" / "report" / "index.html").is_file()
 
 
 def test_the_tint_is_singled_out(shown: tuple[Path, str]) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from datasets import Dataset
 from PIL import Image
 
-from echo_hf.errors import TableError
 from echo_hf.images.store import PictureStore
-from echo_hf.quickstart.systems import outputs, stand_in_systems
-from echo_hf.tables import OUTPUTS
+from echo_hf.quickstart.systems import SYSTEMS as NAMES
+from echo_hf.quickstart.systems import outputs_and_ratings
+from echo_hf.tables import OUTPUTS, RATINGS
 
 CORPUS = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
 SYSTEMS = {"exact_copy", "yellow_tint", "moved_layout", "misspelt_text"}
@@ -29,17 +28,17 @@ def lines(name: str) -> list[dict[str, Any]]:
 
 TRUTH = lines("truth.jsonl")
 INDEX = {row["truth"]: row for row in lines("systems/pictures.jsonl")}
+RATED = {(row["truth"], row["picture"]): row["rating"] for row in lines("systems/ratings.jsonl")}
 TEXT_TASKS = {row["prompt"] for row in lines("gold/tasks.jsonl") if row["task"] == "text_rendering"}
 
 
-def samples(rows: list[dict[str, Any]], quality: str = "Benchmark") -> pa.Table:
+def samples(rows: list[dict[str, Any]]) -> pa.Table:
     """A sample for each line of the truth."""
     return pa.table(
         {
             "id": [f"s{number}" for number in range(len(rows))],
             "prompt": [row["prompt"] for row in rows],
             "post_urls": [[row["post_url"]] for row in rows],
-            "quality": [quality] * len(rows),
             "sample_digest": [f"d{number}" for number in range(len(rows))],
         }
     )
@@ -53,7 +52,7 @@ def array(path: str) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def test_there_are_four() -> None:
     """Their names are those of the index, and of the folders."""
-    assert set(stand_in_systems()) == SYSTEMS
+    assert set(NAMES) == SYSTEMS
     assert all(set(row) == {"truth", *SYSTEMS} for row in INDEX.values())
     folders = {path.name for path in (CORPUS / "systems").iterdir() if path.is_dir()}
     assert folders == SYSTEMS - {"exact_copy"}
@@ -62,19 +61,22 @@ def test_there_are_four() -> None:
 def test_every_sample_has_an_output_of_every_system(tmp_path: Path) -> None:
     """One row a sample and system, in the declared schema, and each picture is in the store."""
     store = PictureStore(tmp_path)
-    made = outputs(samples(TRUTH), store)
+    made, rated = outputs_and_ratings(samples(TRUTH), store)
     rows = made.to_pylist()
     assert made.schema.equals(OUTPUTS.schema)
     expected = {(f"s{n}", f"d{n}", system) for n in range(len(TRUTH)) for system in SYSTEMS}
     assert len(rows) == len(expected)
     assert {(row["sample_id"], row["sample_digest"], row["system"]) for row in rows} == expected
     assert {row["outcome"] for row in rows} == {"ok"}
+    assert rated.schema.equals(RATINGS.schema)
+    assert [row["output_sha256"] for row in rated.to_pylist()] == [row["image"] for row in rows]
+    assert {row["judge"] for row in rated.to_pylist()} == {"drawn_truth"}
     assert all(hashlib.sha256(store.open(row["image"])).hexdigest() == row["image"] for row in rows)
 
 
 def test_the_exact_copy_has_the_bytes_of_the_meant_picture(tmp_path: Path) -> None:
     """Nothing is encoded again: the digests are those of the files that the truth names."""
-    rows = outputs(samples(TRUTH), PictureStore(tmp_path)).to_pylist()
+    rows = outputs_and_ratings(samples(TRUTH), PictureStore(tmp_path))[0].to_pylist()
     copies = [row["image"] for row in rows if row["system"] == "exact_copy"]
     files = [(CORPUS / row["picture"]).read_bytes() for row in TRUTH]
     assert copies == [hashlib.sha256(data).hexdigest() for data in files]
@@ -83,30 +85,31 @@ def test_the_exact_copy_has_the_bytes_of_the_meant_picture(tmp_path: Path) -> No
 def test_what_nobody_drew_is_unsupported(tmp_path: Path) -> None:
     """A template with empty blanks gives a row with a code and no picture, and is not lost."""
     template = [{"post_url": TRUTH[0]["post_url"], "prompt": "A tiny [ANIMAL]"}]
-    rows = outputs(samples(template), PictureStore(tmp_path)).to_pylist()
+    made, rated = outputs_and_ratings(samples(template), PictureStore(tmp_path))
+    rows = made.to_pylist()
     assert {row["system"] for row in rows} == SYSTEMS
     for row in rows:
         said = (row["image"], row["outcome"], row["stage"], row["code"])
         assert said == (None, "unsupported", "input", "no_truth")
+    assert {(row["rating"], row["outcome"]) for row in rated.to_pylist()} == {(None, "unsupported")}
     assert not any(tmp_path.iterdir())
 
 
-def test_other_qualities_are_not_drawn(tmp_path: Path) -> None:
-    """An analysis sample has no output; the table keeps its columns."""
-    made = outputs(samples(TRUTH[:2], "Analysis"), PictureStore(tmp_path))
-    assert made.equals(OUTPUTS.empty())
+@pytest.mark.parametrize("truth", INDEX, ids=lambda path: Path(path).stem)
+def test_ratings_rank_the_systems_as_they_were_drawn(truth: str) -> None:
+    """The exact copy has 10, each fault less where it changes the picture, and 10 where not."""
+    for system in SYSTEMS:
+        file = INDEX[truth][system]
+        given = RATED[truth, file]
+        assert given == 10 if file == truth else 1.2 < given < 9.95, system
 
 
-def test_a_dataset_gives_the_same_as_a_table(tmp_path: Path) -> None:
-    """A release is a dataset, a stage's result a table; both are read."""
-    table, store = samples(TRUTH[:3]), PictureStore(tmp_path)
-    assert outputs(Dataset(table), store).equals(outputs(table, store))
-
-
-def test_a_missing_column_is_named(tmp_path: Path) -> None:
-    """A table without prompts is refused."""
-    with pytest.raises(TableError, match="'prompt'"):
-        outputs(samples(TRUTH).drop_columns(["prompt"]), PictureStore(tmp_path))
+def test_wrong_letters_cost_where_words_are_a_main_part() -> None:
+    """On posters, the receipt and stamps it costs more than 0.3."""
+    main = ("poster_blue_hour.png", "flower_market.png", "receipt.jpg", "poster_train.png")
+    stamps = ("stamp_kettle.png", "stamp_pear.png", "stamp_anchor.png")
+    for truth in (f"pictures/{name}" for name in (*main, *stamps)):
+        assert RATED[truth, INDEX[truth]["misspelt_text"]] < 9.7
 
 
 @pytest.mark.parametrize("truth", INDEX, ids=lambda path: Path(path).stem)

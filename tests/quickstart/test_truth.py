@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from datasets import Dataset
 from PIL import Image
 
 from echo_hf.collect.urls import canonical_url
-from echo_hf.errors import TableError
-from echo_hf.quickstart.truth import read_truths, sample_rows, without_spaces
+from echo_hf.quickstart.truth import read_truths, without_spaces
 
 Row = dict[str, Any]
 
@@ -123,15 +120,6 @@ def test_white_space_and_the_order_of_posts_do_not_matter() -> None:
     assert TRUTHS.of({"post_urls": others, "prompt": prompt + "!"}) is None
 
 
-def test_a_sample_is_bundled_when_all_its_posts_are() -> None:
-    """One strange post, or none at all, and nothing is known about the sample."""
-    own = [str(canonical_url(post["url"])) for post in lines("posts.jsonl")]
-    assert TRUTHS.bundled({"post_urls": own})
-    assert not TRUTHS.bundled({"post_urls": [*own, "https://x.com/i/status/1"]})
-    assert not TRUTHS.bundled({"post_urls": []})
-    assert not TRUTHS.bundled({"post_urls": None})
-
-
 def test_pictures_drawn_for_the_truth_are_small_and_all_used() -> None:
     """Those in `truth/` can be decoded, have at most 20 kB, and are each meant by a task."""
     files = {f"truth/{path.name}" for path in (CORPUS / "truth").iterdir()}
@@ -141,28 +129,3 @@ def test_pictures_drawn_for_the_truth_are_small_and_all_used() -> None:
             picture.load()
             assert (picture.format, picture.mode) == ("PNG", "P")
         assert (CORPUS / name).stat().st_size <= 20_000
-
-
-SAMPLES = pa.table(
-    {
-        "id": ["a", "b"],
-        "prompt": ["a fox", "hm"],
-        "post_urls": [["u"], ["v"]],
-        "quality": ["Benchmark", "Analysis"],
-        "sample_digest": ["1", "2"],
-        "more": [0, 1],
-    }
-)
-
-
-def test_only_benchmark_samples_are_read() -> None:
-    """From a table and from a dataset alike, rows of other quality and other columns are left."""
-    fox = {"id": "a", "prompt": "a fox", "post_urls": ["u"], "quality": "Benchmark"}
-    assert sample_rows(SAMPLES, "test") == [{**fox, "sample_digest": "1"}]
-    assert sample_rows(Dataset(SAMPLES), "test") == sample_rows(SAMPLES, "test")
-
-
-def test_a_missing_column_is_named() -> None:
-    """A table without the digest is refused, and the message says what is missing."""
-    with pytest.raises(TableError, match="'test' reads column 'sample_digest'"):
-        sample_rows(SAMPLES.drop_columns(["sample_digest"]), "test")

@@ -43,13 +43,14 @@ def tree(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     lines = (ROOT / CORPUS / "truth.jsonl").read_text("utf-8").splitlines()
     kept = [line for line in lines if json.loads(line)["picture"] in MEANT]
-    (tmp_path / CORPUS).mkdir(parents=True)
+    (tmp_path / CORPUS / "pictures").mkdir(parents=True)
+    shutil.copy(ROOT / CORPUS / MEANT[0], tmp_path / CORPUS / MEANT[0])
     (tmp_path / CORPUS / "truth.jsonl").write_text("\n".join(kept), "utf-8")
     return tmp_path
 
 
 def test_the_files_are_as_drawn() -> None:
-    """The pictures and their index on disk are those that the scenes draw."""
+    """The pictures, their index and ratings on disk are those that the scenes draw."""
     done = run_drawing(ROOT, "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -61,6 +62,7 @@ def test_an_empty_corpus_is_drawn_whole(tree: Path) -> None:
     assert run_drawing(tree, "--check").returncode == 0
     drawn = {path.relative_to(tree / CORPUS).as_posix() for path in (tree / CORPUS).rglob("*.png")}
     assert drawn == {
+        MEANT[0],
         "truth/chair_cushion.png",
         "systems/yellow_tint/chair_cushion.png",
         "systems/moved_layout/chair_cushion.png",
@@ -98,6 +100,13 @@ def test_check_names_what_is_wrong_and_drawing_mends_it(tree: Path) -> None:
     ]
 
     (moved / "stray.png").unlink()
+    assert run_drawing(tree).returncode == 0
+    assert run_drawing(tree, "--check").returncode == 0
+
+    ratings = corpus / "systems" / "ratings.jsonl"
+    ratings.write_text(ratings.read_text("utf-8").replace('"rating": 10.0', '"rating": 9.0'))
+    done = run_drawing(tree, "--check")
+    assert done.stdout.startswith("systems/ratings.jsonl: ")
     assert run_drawing(tree).returncode == 0
     assert run_drawing(tree, "--check").returncode == 0
 

@@ -44,7 +44,7 @@ from echo_hf.systems.benchmark import (
     evaluation_folder,
     load_evaluation,
 )
-from echo_hf.tables import POSTS
+from echo_hf.tables import POSTS, arrow_rows
 
 COLUMNS = ("id", "prompt", "task", "kind", "post_urls", "community_feedback")
 POST_COLUMNS = ("url", "timestamp", "keywords")
@@ -98,7 +98,7 @@ def manifest_of(reference: str) -> Manifest | None:
 def _rows(benchmark: Benchmark, config: str) -> list[dict[str, Any]]:
     dataset = benchmark.load(config)
     held = [name for name in COLUMNS if name in dataset.column_names]
-    rows = dataset.select_columns(held).with_format("arrow")[:].to_pylist()
+    rows = arrow_rows(dataset, held).to_pylist()
     return [{**dict.fromkeys(COLUMNS), **row} for row in rows]
 
 

@@ -18,8 +18,7 @@ from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, Engine, ImageRef, Request, Text, register
 from echo_hf.judging.judge import judge
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.quickstart.run import rated
-from echo_hf.quickstart.systems import stand_in_systems
+from echo_hf.quickstart.systems import SYSTEMS, rated
 from tests.engines.vllm.fill_posts import tiny_engine
 from tests.engines.vllm.questions import patches, prompt_tokens
 from tests.judging.judges_for_tests import judge_of
@@ -115,7 +114,7 @@ def test_four_systems_outputs_share_what_they_can(model: Path, tmp_path: Path) -
         first.setdefault(request.messages, (request, completion))
     made = pq.read_table(tmp_path / "quickstart" / "outputs.parquet").to_pylist()
     drawn = [row for row in made if row["outcome"] == "ok"]
-    assert {row["system"] for row in drawn} == set(stand_in_systems())
+    assert {row["system"] for row in drawn} == set(SYSTEMS)
     assert len(drawn) == sum(done.outcomes.values()) == len(first) + done.fill.repeated > 100
     for request, completion in first.values():
         assert completion.usage.prompt == prompt_tokens(request)

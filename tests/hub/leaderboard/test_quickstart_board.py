@@ -13,8 +13,7 @@ from echo_hf.cli.progress import Watch
 from echo_hf.config.systems import shipped_config
 from echo_hf.hub.leaderboard import NO_INTERVALS, judge_board, published_board, read_scored
 from echo_hf.hub.publish import publish
-from echo_hf.quickstart.reference_judge import JUDGE
-from echo_hf.quickstart.run import show
+from echo_hf.quickstart.run import JUDGE, show
 from tests.local_hub import LocalHub
 
 REPO = "pixel-lab/echo"

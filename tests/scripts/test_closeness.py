@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-import math
+import io
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
-from echo_hf.quickstart.reference_judge import Meant, Pixels, cielab, closeness
-
-# As published for sRGB with the D65 white: red, green, blue, a middle grey.
-PUBLISHED = {
-    (255, 0, 0): (53.24, 80.09, 67.20),
-    (0, 255, 0): (87.73, -86.18, 83.18),
-    (0, 0, 255): (32.30, 79.19, -107.86),
-    (119, 119, 119): (50.03, 0.0, 0.0),
-}
+ROOT = Path(__file__).resolve().parents[2]
+difference = runpy.run_path(str(ROOT / "scripts/corpus_scenes/closeness.py"))["difference"]
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 GREY = 119  # lightness 50.03
+# What the posts show as wrong, and some reply says so, with the picture that was meant.
+WRONG = {
+    "fox_yellow.png": "pictures/fox_teal.png",
+    "poster_blue_huor.png": "pictures/poster_blue_hour.png",
+    "lake_night.jpg": "truth/lake_night_same_shore.png",
+    "cat_rain.jpg": "truth/cat_one_tail.png",
+    "portrait_astronaut.png": "truth/astronaut_her_face.png",
+    "mug_logo.png": "truth/mug_yellow_sun.png",
+    "cart_restored.jpg": "truth/cart_gelati.png",
+    "hands_six.png": "pictures/hands_five.png",
+    "balloons_square.png": "pictures/balloons_wide.png",
+}
+
+
+def closeness(output: Pixels, truth: Pixels) -> float:
+    """How much of the meant picture an output shows."""
+    return float(difference(output, truth).closeness)
+
+
+def picture(path: str) -> Pixels:
+    """A picture of the corpus as an array."""
+    return np.asarray(Image.open(ROOT / "echo_hf" / "quickstart" / path).convert("RGB"))
 
 
 def grey(levels: Any) -> Pixels:
@@ -33,21 +52,9 @@ def patches(seed: int, size: int, rows: int, columns: int) -> Pixels:
     return colours.repeat(size, axis=0).repeat(size, axis=1)
 
 
-def waves(side: int) -> Pixels:
-    """A square with waves of light in both directions, three in its height."""
-    place = (np.arange(side) + 0.5) / side * 3 * math.tau
-    return grey((127.5 + 60 * np.sin(place)[:, None] + 60 * np.sin(place)[None]).round())
-
-
 PICTURES = st.builds(
     patches, st.integers(0, 2**32), st.integers(1, 12), st.integers(2, 8), st.integers(2, 8)
 )
-
-
-@pytest.mark.parametrize("colour", PUBLISHED)
-def test_colours_are_cielab(colour: tuple[int, int, int]) -> None:
-    """Primaries and a grey have their published places."""
-    assert cielab(np.array([colour], np.uint8))[0] == pytest.approx(PUBLISHED[colour], abs=0.03)
 
 
 def test_colour_by_hand() -> None:
@@ -79,7 +86,7 @@ def test_detail_by_hand() -> None:
     """
     halves = np.hstack([np.zeros((16, 8)), np.full((16, 8), 255)])
     truth, output = (grey(np.hstack([halves, other])) for other in (halves, np.full((16, 16), 119)))
-    found = Meant(truth).difference(output)
+    found = difference(output, truth)
     assert found.output.detail == pytest.approx(2500 / (7500 + 2), abs=1e-3)
     assert found.output.worst == pytest.approx(2500 / (2500 + 25), abs=1e-3)
     assert found.blank.detail == pytest.approx(5000 / (5000 + 2), abs=1e-3)
@@ -111,24 +118,6 @@ def test_a_sheet_of_one_colour_shows_nothing(truth: Pixels, colour: tuple[int, i
     assert closeness(blank, truth) == pytest.approx(0, abs=1e-9)
 
 
-@given(PICTURES, st.floats(0, 1), st.floats(0, 1))
-@settings(max_examples=200, deadline=None)
-def test_the_stronger_the_tint_the_farther(truth: Pixels, first: float, second: float) -> None:
-    """Of two pictures with a share of their blue, the one with less blue is not closer."""
-    less, more = (
-        (truth * np.array([1, 1, share])).round().astype(np.uint8)
-        for share in sorted((first, second))
-    )
-    assert closeness(less, truth) <= closeness(more, truth) + 1e-9
-
-
-@pytest.mark.parametrize("size", [48, 200, 384])
-def test_size_alone_costs_little(size: int) -> None:
-    """The same waves on a smaller or larger sheet are nearly the same picture."""
-    truth, output = (waves(side) for side in (96, size))
-    assert closeness(output, truth) > 0.95
-
-
 @pytest.mark.parametrize(
     ("form", "most"), [((90, 90), 9 / 16), ((160, 90), 81 / 256), ((9, 16), 1)]
 )
@@ -138,16 +127,9 @@ def test_another_shape_costs_the_ratio_of_the_shapes(form: tuple[int, int], most
         np.linspace(0, 255, height * width, dtype=np.uint8).reshape(height, width)
         for height, width in ((90, 160), form)
     )
-    found = Meant(grey(truth)).difference(grey(output))
+    found = difference(grey(output), grey(truth))
     assert found.shape == pytest.approx(most)
     assert found.closeness <= most
-
-
-def test_the_truth_sets_the_scale() -> None:
-    """What is little beside a rich picture is much beside a poor one: the two are no equals."""
-    rich = patches(5, 8, 6, 6)
-    poor = (rich // 4 + 90).astype(np.uint8)
-    assert closeness(poor, rich) != pytest.approx(closeness(rich, poor), abs=0.05)
 
 
 def test_a_truth_of_one_colour_can_be_met_and_missed() -> None:
@@ -158,14 +140,11 @@ def test_a_truth_of_one_colour_can_be_met_and_missed() -> None:
     assert closeness(grey(np.zeros((32, 32))), white) == 0
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [np.zeros((4, 4, 3)), np.zeros((4, 4), np.uint8), np.zeros((4, 4, 4), np.uint8),
-     np.zeros((0, 4, 3), np.uint8)],
-)  # fmt: skip
-def test_what_is_no_picture_is_refused(wrong: Any) -> None:
-    """Another type, another form or no pixels: as output and as truth, with the form named."""
-    good = np.zeros((4, 4, 3), np.uint8)
-    for pair in ((wrong, good), (good, wrong)):
-        with pytest.raises(ValueError, match=r"is no picture: expected uint8, height x width x 3"):
-            closeness(*pair)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_replies_complain_about_costs(wrong: str) -> None:
+    """A picture of the posts with a known fault is visibly below a JPEG of the meant one."""
+    meant, file = picture(WRONG[wrong]), io.BytesIO()
+    Image.fromarray(meant).save(file, "JPEG", quality=85)
+    again = closeness(np.asarray(Image.open(file)), meant)
+    assert 0.94 < again < 1
+    assert closeness(picture(f"pictures/{wrong}"), meant) < again - 0.05
