@@ -67,8 +67,10 @@ OURS: dict[str, Any] = {
     "thread_beside_samples.samples": [SAMPLE],
     "Verdict.tests": {"dunn": (), "siegel_castellan": ()},
 }
-# They read a file, ask the Hub, wait for pictures, or write the ranks of people.
-ASK = {"show_scores", "show_holding", "show_draw", "show_address", "show_written"}
+# They read a file, ask the Hub, build, or write the ranks of people, and what they print is our own;
+# or they make an empty table.
+ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
+ASK |= {"show_table", "show_written"}
 # What views import for their types alone.
 NAMES = {"Needs": Needs, "Analyzed": Analyzed}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
@@ -141,7 +143,7 @@ def _shows(view: Callable[..., Any]) -> bool:
     told = inspect.signature(view)
     kinds = ("Table", "Iterator[Table]", "RenderableType")
     is_view = "console" in told.parameters or told.return_annotation in kinds
-    return is_view and view.__module__ != "echo_hf.quickstart.run" and view.__name__ not in ASK
+    return is_view and view.__name__ not in ASK
 
 
 def printed(*shown: RenderableType, **options: Any) -> str:

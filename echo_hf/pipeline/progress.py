@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
 
-
-class ProgressListener(Protocol):
+class ProgressListener:
     """Told how work goes on; `echo_hf.cli.progress.Watch` shows it.
 
     What is told as an object says in words (`str`) what people want to know of it.

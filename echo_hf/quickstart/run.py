@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,8 +47,8 @@ what to do next
 """
 
 
-class Screen(ProgressListener, Protocol):
-    """A terminal that shows a build as it goes on."""
+class Screen(Protocol):
+    """A progress listener that shows a build in a terminal."""
 
     console: Console
 
@@ -98,7 +98,7 @@ def _made(screen: Screen, runs: Path) -> dict[str, Any]:
     from echo_hf.report.markup import plural
     from echo_hf.report.report import report
 
-    with opened(shipped_config(), runs, watch=screen) as pipeline:
+    with opened(shipped_config(), runs, watch=cast("ProgressListener", screen)) as pipeline:
         results, folder = list(pipeline.results(STAGES[-1])), pipeline.folder
         rated(folder)
         release = pipeline.release(results)

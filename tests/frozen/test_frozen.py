@@ -23,6 +23,10 @@ from datasets import Features
 from pydantic import BaseModel
 
 import echo_hf
+from echo_hf.collect.platforms.base import PLATFORMS
+from echo_hf.collect.sources.base import SOURCES
+from echo_hf.engines.base import ENGINES
+from echo_hf.systems.registry import SYSTEMS
 
 Frozen = Callable[[str, Any], None]
 TREE = Path(echo_hf.__file__).parents[1]
@@ -193,11 +197,10 @@ def imported(file: Path) -> Iterator[str]:
 def test_ways_in_from_outside(frozen: Frozen) -> None:
     """Entry points, groups of plug-ins, and what deployed Spaces import are there."""
     project = tomllib.loads((TREE / "pyproject.toml").read_text("utf-8"))["project"]
-    code = "\n".join(file.read_text("utf-8") for file in TREE.glob("echo_hf/**/*.py"))
     apps = ("leaderboard_space/app.py", "metric_space/app.py", "metric_space/echo.py")
     found = {
         "entry_points": {key: project.get(key, {}) for key in ("scripts", "entry-points")},
-        "plug_ins": sorted(set(re.findall(r'^ENTRY_POINTS = "(.+)"', code, re.MULTILINE))),
+        "plug_ins": sorted(one.group for one in (ENGINES, PLATFORMS, SOURCES, SYSTEMS)),
         "spaces": {name: sorted(imported(next(TREE.glob(f"echo_hf/**/{name}")))) for name in apps},
     }
     frozen("ways_in", found)
