@@ -186,12 +186,14 @@ def error_in(reply: Reply, error: Any) -> ApiError:
     said = "; ".join(_said_of_part(part) for part in parts if part.get("msg"))
     raw = error if isinstance(error, str) else json.dumps(error)
     code, param, wait_s = first.get("code"), first.get("param"), retry_after(reply.headers)
-    inside = reply.status < 300 and isinstance(code, int) and 300 <= code < 600
+    status = reply.status
+    if status < 300 and isinstance(code, int) and 300 <= code < 600:
+        status = code
     named = [part.get(name) for part in parts for name in ("code", "type", "status")]
     named.append(mapping(first.get("innererror")).get("code"))
     message = said or str(first.get("message") or raw[:LONGEST_RAW])
     return ApiError(
-        status=code if inside else reply.status,
+        status=status,
         message=" ".join(message.split()) or "nothing",
         codes=frozenset(name for name in named if isinstance(name, str)),
         param=param if isinstance(param, str) else None,
