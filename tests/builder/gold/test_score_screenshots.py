@@ -170,7 +170,12 @@ def test_screenshots_that_nobody_took_apart_are_counted(tmp_path: Path) -> None:
         )
     config = ROOT / "eval_configs" / "quickstart.yaml"
     result = check_engine(
-        config, gold=tmp_path / "gold", half="all", stages=["screenshots"], runs=tmp_path / "runs"
+        config,
+        engine=EngineChoice(kind="rules"),
+        gold=tmp_path / "gold",
+        half="all",
+        stages=["screenshots"],
+        runs=tmp_path / "runs",
     )
     out = io.StringIO()
     show_check(Console(file=out, width=120), result)
