@@ -278,6 +278,7 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
     (tmp_path / "posts.jsonl").write_text(BAD_POSTS, "utf-8")
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
     config = shipped_config().read_text("utf-8")
+    config = config.replace("recorded, source: quickstart", "rules")
     config = config.replace("source: quickstart", "{source: jsonl, path: posts.jsonl}")
     (tmp_path / "config.yaml").write_text(config, "utf-8")
     done = echo_hf("build", "config.yaml", cwd=tmp_path)
@@ -320,7 +321,8 @@ def test_a_picture_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: 
         columns = "{url: url, text: text, pictures: {column: shots, separator: ;}}"
         posts = f"{{source: table, path: posts.csv, keywords: [lumen], columns: {columns}}}"
     (tmp_path / "fox.png").write_bytes(encoded(Image.new("RGB", (64, 64), "teal"), "PNG"))
-    config = shipped_config().read_text("utf-8").replace("source: quickstart", posts)
+    config = shipped_config().read_text("utf-8").replace("recorded, source: quickstart", "rules")
+    config = config.replace("source: quickstart", posts)
     (tmp_path / "config.yaml").write_text(config, "utf-8")
     done = echo_hf("build", "config.yaml", cwd=tmp_path)
 
@@ -340,7 +342,7 @@ def test_of_two_texts_of_one_post_the_older_is_rejected_with_its_place(tmp_path:
     ]
     (tmp_path / "posts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     config = shipped_config().read_text("utf-8")
-    config = config.replace("source: quickstart", "{source: jsonl, path: posts.jsonl}")
+    config = config.replace("- source: quickstart", "- {source: jsonl, path: posts.jsonl}")
     (tmp_path / "config.yaml").write_text(config, "utf-8")
     (tmp_path / "fox.png").write_bytes(encoded(Image.new("RGB", (64, 64), "teal"), "PNG"))
     done = echo_hf("collect", "config.yaml", cwd=tmp_path)

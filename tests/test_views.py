@@ -67,7 +67,7 @@ OURS: dict[str, Any] = {
     "thread_beside_samples.samples": [SAMPLE],
     "Verdict.tests": {"dunn": (), "siegel_castellan": ()},
 }
-# They read a file, ask the Hub, build, or write the ranks of people, and what they print is our own;
+# They read a file, ask the Hub, build, or write the ranks of people, and print what is our own;
 # or they make an empty table.
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
 ASK |= {"show_table", "show_written"}

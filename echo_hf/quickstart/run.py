@@ -40,7 +40,7 @@ what to do next
   {why}
       which stages would run again, and what changed since they last did
   echo-hf build my_config.yaml
-      your own posts and target: copy {config} and edit it
+      your own posts, target and engine: copy {config} and edit it
 
   from datasets import load_dataset
   load_dataset("{release}", "text_to_image", split="test")

@@ -358,7 +358,7 @@ def set_posts(config: Path, *, source: str = "jsonl", size: int | None = None) -
     (config.parent / "posts.jsonl").write_text(posts, "utf-8")
     text = shipped_config().read_text("utf-8")
     config.write_text(
-        text.replace("source: quickstart", f"{{source: {source}, path: posts.jsonl}}"), "utf-8"
+        text.replace("- source: quickstart", f"- {{source: {source}, path: posts.jsonl}}"), "utf-8"
     )
     return config
 

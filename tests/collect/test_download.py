@@ -255,6 +255,7 @@ def test_a_build_fetches_what_posts_name(server: PictureServer, tmp_path: Path) 
     }
     (tmp_path / "posts.jsonl").write_text(json.dumps(post))
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
+    config["engines"] = {"reader": {"kind": "rules"}}
     config["posts"] = [{"source": "jsonl", "path": "posts.jsonl"}]
     limits = {"ports": [server.port], "allow_addresses": ["127.0.0.1/32"]}
     config["stages"] = {**config.get("stages", {}), "download": {"limits": limits}}

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from pydantic import BaseModel
 
 from echo_hf.builder.gold.check import check_engine
 from echo_hf.collect.relevance import RelevanceAnswer
@@ -30,7 +31,7 @@ from echo_hf.samples.thread_parts import ExtractAnswer
 from tests.bundled_threads import TARGET
 from tests.stages_for_tests import ROOT
 
-ANSWERS = {
+ANSWERS: dict[str, type[BaseModel]] = {
     "relevance": RelevanceAnswer,
     "extract": ExtractAnswer,
     "roles": RolesAnswer,

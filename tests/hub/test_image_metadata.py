@@ -113,7 +113,8 @@ def write_posts(folder: Path, **privacy: str) -> Path:
     lines = [json.dumps(post) for post in posts]
     (folder / "posts.jsonl").write_text("\n".join(lines), "utf-8")
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
-    config |= {"name": "noted", "posts": [{"source": "jsonl", "path": "posts.jsonl"}]}
+    config |= {"name": "noted", "engines": {"reader": {"kind": "rules"}}}
+    config |= {"posts": [{"source": "jsonl", "path": "posts.jsonl"}]}
     config["stages"]["privacy"] = privacy
     (folder / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
     return folder / "config.yaml"

@@ -368,15 +368,15 @@ class TestMinors:
         made.add(RolesAnswer.model_validate({"samples": [said]}), part())
         assert made.may_show_minor == set(PICTURES)
 
-    @pytest.mark.parametrize("by_rules", [False, True])
+    @pytest.mark.parametrize("may_abstain", [False, True])
     @pytest.mark.parametrize("said", [{}, {"may_show_minor": None}, {"may_show_minor": False}])
     def test_a_model_that_is_silent_has_ruled_nobody_out(
-        self, said: dict[str, Any], by_rules: bool
+        self, said: dict[str, Any], may_abstain: bool
     ) -> None:
-        """Only a clear no, or rules that never speak of it, leaves the pictures unmarked."""
-        made = Assigned(PLAIN, PICTURES, by_rules=by_rules)
+        """Only a clear no, or an engine that may abstain, leaves the pictures unmarked."""
+        made = Assigned(PLAIN, PICTURES, may_abstain=may_abstain)
         made.add(RolesAnswer.model_validate({"samples": [one("a", "b", **said)]}), part())
-        is_open = said.get("may_show_minor") is None and not by_rules
+        is_open = said.get("may_show_minor") is None and not may_abstain
         assert made.may_show_minor == (set("ab") if is_open else set())
 
 

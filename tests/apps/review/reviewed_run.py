@@ -1,8 +1,9 @@
-"""A run to review: the bundled posts, built by plain rules, and posts that mean harm."""
+"""A run to review: the bundled posts and posts that mean harm, which no guard has looked at."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import yaml
 from echo_hf.builder.build import build
 from echo_hf.curate.decisions import Decision, read_decisions
 from echo_hf.hub.release import Release
+from echo_hf.quickstart.truth import corpus
+from echo_hf.samples.sample import sample_id
 
 TARGET = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
 HOSTILE = (
@@ -33,15 +36,29 @@ def reviewed_run(folder: Path) -> Path:
         for number, prompt in enumerate((HOSTILE, MAIL))
     ]
     (folder / "posts.jsonl").write_text("\n".join(map(json.dumps, posts)), "utf-8")
+    ours = (corpus() / "answers.jsonl").read_text("utf-8").splitlines()
+    answers = [*map(json.loads, ours), *(one for post in posts for one in answers_about(post))]
+    said = [json.dumps(one) for one in answers if one["stage"] != "safety"]
+    (folder / "answers.jsonl").write_text("\n".join(said), "utf-8")
     data: Row = {"name": NAME, "target": TARGET | {"chat_window": "Lumen Chat"}}
     data["target"] |= {"aliases": ["lumen", "lumen-img", "l-image"]}
     data |= {"posts": [{"source": "quickstart"}, {"source": "jsonl", "path": "posts.jsonl"}]}
-    data |= {"engines": {"text": {"kind": "rules"}}}
+    data |= {"engines": {"text": {"kind": "recorded", "path": "answers.jsonl"}}}
     stages = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
     data |= {"stages": {name: {"engine": "text"} for name in stages}}
     (folder / "config.yaml").write_text(yaml.safe_dump(data), "utf-8")
     built(folder)
     return folder / "config.yaml"
+
+
+def answers_about(post: Row) -> Iterator[Row]:
+    """What stages are told of a post with a prompt."""
+    prompt = post["text"].partition("Prompt: ")[2]
+    sample = {"prompt": prompt, "quality": "Benchmark", "posts": [0]}
+    yield {"stage": "relevance", "row": post["url"], "answer": {"score": 5}}
+    yield {"stage": "extract", "row": post["url"], "answer": {"samples": [sample]}}
+    drawn = {"kind": "task", "task": "text_to_image", "feedback": []}
+    yield {"stage": "feedback", "row": sample_id(post["url"]), "answer": drawn}
 
 
 def built(folder: Path) -> Release:

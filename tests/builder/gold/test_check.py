@@ -145,8 +145,8 @@ def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
         random.Random(7).shuffle(lines)
         file.write_text("\n".join(lines), "utf-8")
     config = BUNDLED.parent.parent / "eval_configs" / "quickstart.yaml"
-    shuffled = check_engine(config, gold=tmp_path / "gold", runs=tmp_path / "one")
-    straight = check_engine(config, runs=tmp_path / "two")
+    shuffled = check_engine(config, gold=tmp_path / "gold", engine=RULES, runs=tmp_path / "one")
+    straight = check_engine(config, engine=RULES, runs=tmp_path / "two")
 
     assert shuffled.measures == straight.measures
     assert shuffled.gold == straight.gold

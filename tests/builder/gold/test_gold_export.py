@@ -13,7 +13,10 @@ from echo_hf.builder.gold.check import check_engine
 from echo_hf.builder.gold.export import export_gold
 from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.review import decide
+from echo_hf.config.checks import EngineChoice
 from echo_hf.curate.edits import Edit
+from echo_hf.engines.base import register
+from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.errors import GoldError
 from echo_hf.reasons import NotGold
 from tests.apps.review.reviewed_run import CHAIR, LAKE, MAIL, named, reviewed_run, samples
@@ -80,12 +83,15 @@ def test_what_a_reviewer_put_right_is_what_gold_says(folder: Path) -> None:
 
 
 def test_check_engine_reads_it(folder: Path) -> None:
-    """The rules that made the samples find them all again where nothing was put right."""
+    """The answers that made the samples find them all again where nothing was put right."""
     said(folder, keep=[row["id"] for row in samples(folder)])
     extract, roles, left_out = exported(folder)
     gold = read_gold(folder / "gold")
     config = folder / "config.yaml"
-    result = check_engine(config, gold=folder / "gold", half="all", runs=folder / "runs")
+    register("written_down")(RecordedEngine)  # which is refused under its own name
+    same = EngineChoice(kind="written_down", path=str(folder / "answers.jsonl"))
+    runs = folder / "runs"
+    result = check_engine(config, engine=same, gold=folder / "gold", half="all", runs=runs)
     found = {(one.name, one.value) for one in result.measures}
 
     assert (len(gold["extract"]), len(gold["roles"])) == (len(extract), len(roles))
