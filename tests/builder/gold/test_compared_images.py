@@ -257,7 +257,12 @@ def test_screenshots_that_nobody_took_apart_are_counted(tmp_path: Path) -> None:
         file = tmp_path / "gold" / f"{name}.jsonl"
         write_lines(file, read_lines(file)[:count])
     result = check_engine(
-        CONFIG, gold=tmp_path / "gold", half="all", stages=["screenshots"], runs=tmp_path / "runs"
+        CONFIG,
+        engine=EngineChoice(kind="rules"),
+        gold=tmp_path / "gold",
+        half="all",
+        stages=["screenshots"],
+        runs=tmp_path / "runs",
     )
     out = io.StringIO()
     show_check(Console(file=out, width=120), result)
