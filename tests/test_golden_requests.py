@@ -13,6 +13,7 @@ import pytest
 from echo_hf.builder.steps import STAGES as ALL_STAGES
 from echo_hf.builder.steps import stage_class
 from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.prompts import Prompt
 from tests.golden_requests import FOLDER, OTHERS, STAGES, golden_requests, rendered
@@ -36,6 +37,15 @@ def test_every_stage_that_asks_a_model_has_its_file() -> None:
 def test_the_request_is_the_one_that_was_looked_at(name: str) -> None:
     """Each file equals what is asked today."""
     assert rendered(golden_requests()[name]) == (FOLDER / f"{name}.txt").read_text("utf-8"), HOW
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_request_says_which_row_it_is_about(name: str) -> None:
+    """Its stored answer is the same, whatever the row is called."""
+    asked = golden_requests()[name]
+    other = dataclasses.replace(asked, row="another", part=asked.part + 1)
+    assert asked.row
+    assert request_keys({}, [asked]) == request_keys({}, [other])
 
 
 def test_pictures_and_roles_can_be_read() -> None:

@@ -16,6 +16,9 @@ from echo_hf.builder.build import build
 from echo_hf.builder.steps import STAGES
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.systems import shipped_config
+from echo_hf.errors import ReleaseError
+from echo_hf.hub.publish import check_publishable
+from echo_hf.hub.release import read_release
 from echo_hf.samples.blanks import placeholders
 
 CORPUS = Path(__file__).parent.parent.parent / "echo_hf" / "quickstart"
@@ -93,6 +96,14 @@ def test_the_funnel_is_as_the_corpus_was_written(run: Path) -> None:
         stats = json.loads((run / "stages" / stage / "stats.json").read_text("utf-8"))
         assert {name: stats[name] for name in expected} == expected, stage
     assert tuple(FUNNEL) == STAGES
+
+
+def test_publishing_it_needs_an_option(run: Path) -> None:
+    """Recorded answers are no model's, which is said; every sample was screened."""
+    release = read_release(run / "release")
+    with pytest.raises(ReleaseError, match="--allow-rules"):
+        check_publishable(release)
+    check_publishable(release, allow_rules=True)
 
 
 def test_no_template_is_in_the_benchmark(run: Path) -> None:

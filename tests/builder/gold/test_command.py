@@ -58,6 +58,7 @@ def test_gold_of_ones_own(tmp_path: Path) -> None:
 MISTAKES = {
     (): "echo-hf check-engine CONFIG checks those of a config, echo-hf check-engine --engine KIND",
     ("--engine", "rules", "--model", "org/m"): "got ['model']",
+    ("--engine", "recorded", "--option", "path=x"): "repeats what somebody wrote down",
     ("--engine", "rules", "--errors"): "errors of half 'held_out' are not shown",
     ("--engine", "rules", "--stage", "threads"): "stage 'threads' asks no model",
     ("--engine", "rules", "--json", "none/x.json"): "cannot be written",
