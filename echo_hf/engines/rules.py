@@ -146,7 +146,7 @@ def _label() -> re.Pattern[str]:
     return re.compile(
         rf"(?:{word})(?P<number>\s?#?\d{{1,2}})?"
         rf"(?:\s?[(（][^()（）\n]{{1,40}}[)）]|\s?(?:{after})){{0,3}}"
-        r"[*_ \t]{0,9}(?:[:：]|[👇⬇🔽↓\ufe0f \t*]{0,9}\n)",
+        r"[*_ \t]{0,9}(?:[:：→➡]|[^\w\n?？]{0,9}\n)",
         re.IGNORECASE,
     )
 
@@ -178,8 +178,11 @@ def labelled_prompts(text: str) -> list[str]:
         ['a fox in the snow']
     """
     labels = list(_labels(text))
-    if not labels or _orders_readers(text):
+    if _orders_readers(text):
         return []
+    if not labels:
+        fenced = [one.strip() for one in FENCE.findall(text)]
+        return fenced if len(fenced) == 1 and _asks_for_an_image(fenced[0]) else []
     # "Prompts:" above "Prompt 1:"
     says = [text[one.end() : two.start()].strip() for one, two in pairwise(labels)]
     labels = [one for one, said in zip(labels, [*says, "all"], strict=True) if said]
@@ -188,6 +191,10 @@ def labelled_prompts(text: str) -> list[str]:
     ends = [*(text.rfind("\n", 0, one.start()) for one in starts[1:]), len(text)]
     found = [_clean(text[one.end() : end]) for one, end in zip(starts, ends, strict=True)]
     return [one for one in found if one]
+
+
+def _asks_for_an_image(prompt: str) -> bool:
+    return _says(prompt, "images") or _says(prompt, "looks")
 
 
 def _beside(text: str) -> str:
@@ -205,14 +212,17 @@ def _clean(text: str) -> str:
         return fenced[1].strip()
     text = _without_added(text)
     for _ in range(MOST_REMARKS):
-        body, _, last = text.rpartition("\n\n")
+        body, _, last = text.rpartition("\n")
         remark = _pattern("remark").match(last.strip().translate(APOSTROPHES))
         if not remark or not body.strip() or len(last) > LONGEST_REMARK:
             break
         text = _without_added(body)
-    closing = QUOTES.get(text[:1])
-    if closing and text.endswith(closing) and closing not in text[1:-1]:
-        text = text[1:-1].strip()
+    if text[:1] in QUOTES:
+        inside, _, rest = text[1:].partition(QUOTES[text[0]])
+        if not rest:
+            text = inside.strip()
+        elif len(inside) > len(rest):  # a prompt with a remark, or one that begins with a title
+            return ""
     return text if re.search(r"\w", _pattern("pointer").sub(" ", text)) else ""
 
 
@@ -224,6 +234,7 @@ def _without_added(text: str) -> str:
 
 
 Posts = Mapping[int, Inputs]
+QUALITIES = ("Benchmark", "Analysis", "Trash")
 
 
 def extract(inputs: Inputs) -> Answer | None:
@@ -240,6 +251,8 @@ def extract(inputs: Inputs) -> Answer | None:
                 numbers.append(part["number"])
                 whole += " " + _clean(PART.sub("", part["text"], count=1))
             quality = _quality(post, whole, posts, inputs["target"])
+            if len(prompts) > 1 and post["pictures"]:  # whose are they?
+                quality = max(quality, "Analysis", key=QUALITIES.index)
             new = {"prompt": whole, "quality": quality, "posts": numbers, "feedback": []}
             sample = samples.setdefault(" ".join(whole.split()), new)
             if sample is not new:
@@ -308,7 +321,7 @@ def relevance(inputs: Inputs) -> Answer | None:
     prompts = " ".join(prompt for one in every for prompt in labelled_prompts(one))
     text = _beside(inputs["text"])
     plain = [target["name"], *(one for one in target["aliases"] if re.search(r"\w[\s-]\w", one))]
-    asks = _says(prompts, "images") or _says(prompts, "looks") or _names(text, plain)
+    asks = _asks_for_an_image(prompts) or _names(text, plain)
     labelled = bool(prompts and (inputs["pictures"] or asks))
     unnamed = re.sub(_one_of(plain), " ", text, flags=re.IGNORECASE)
     if not labelled and not _says(unnamed, "images"):

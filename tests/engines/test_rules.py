@@ -189,6 +189,16 @@ def test_prompts_that_people_posted(end: str, label: str, test_data: Path) -> No
         ("提示词：\n【风格】\n水彩\n【主体】\n一只狐狸", "【风格】\n水彩\n【主体】\n一只狐狸"),
         ("Prompt: draw it with this prompt:\na fox", "draw it with this prompt:\na fox"),
         ("Prompt: see the ALT text 👇", None),
+        ("✨ PROMPT ✨\n\na fox\n\nFollow me for more!", "a fox"),
+        ("Prompt: a fox\nmine!", "a fox"),
+        ("what I typed:\n```\na photo of a fox\n```\nenjoy!", "a photo of a fox"),
+        ("what I ran:\n```\nprint(1)\n```", None),
+        ("O prompt usado: «uma raposa»\n\n¿qué os parece?", "uma raposa"),
+        ("Prompt: a fox\nNegative prompt: blur", "a fox\nNegative prompt: blur"),
+        ('Prompt: {\n"prompt": "a fox"\n}', '{\n"prompt": "a fox"\n}'),
+        ('Prompt: "Tea Time" poster in bold letters', '"Tea Time" poster in bold letters'),
+        ("Prompt: “a fox in the deep snow” and it worked", None),
+        ("Prompt please?\nthanks", None),
         ("Prompt engineering is dead", None),
         ("Negative prompt: blurry", None),
         ("I hate this prompt: it never works", None),
@@ -201,7 +211,9 @@ def test_labelled_prompts_stay_whole(text: str, expected: str | None) -> None:
 
 def test_threads() -> None:
     """Numbered labels and posts, ALT texts, images above a prompt, clear verdicts below one."""
-    assert prompts(post(0, "Prompt 1: a fox\n\nPrompt 2: an owl")) == ["a fox", "an owl"]
+    two = said("extract", posts=[post(0, "Prompt 1: a fox\n\nPrompt 2: an owl")])["samples"]
+    assert [one["prompt"] for one in two] == ["a fox", "an owl"]
+    assert {one["quality"] for one in two} == {"Analysis"}  # nobody says whose the image is
     parts = post(0, "1/2 Prompt: a fox in the snow,"), post(1, "2/2 at night. #lumen")
     assert prompts(*parts) == ["a fox in the snow, at night."]
     assert prompts(post(0, "so good", alt_texts=["Prompt: a fox"])) == ["a fox"]
