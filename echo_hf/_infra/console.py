@@ -42,9 +42,9 @@ class Terminal(Console):
 
 def terminal() -> Terminal:
     """A terminal that obeys no text, without the progress bars of other libraries in between."""
-    import datasets
-
-    datasets.disable_progress_bars()
+    os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"  # read when it is imported
+    if "datasets" in sys.modules:
+        sys.modules["datasets"].disable_progress_bars()
     return Terminal()
 
 
