@@ -9,7 +9,7 @@ EchoError
 ├── PlatformError      a platform that wants a key, or refuses what it is asked
 ├── StageError         a stage that does not exist
 ├── TableError         a table that lacks what a stage needs
-├── PictureError       bytes that are not a usable picture
+├── ImageError       bytes that are not a usable image
 ├── SpanError          a place that a release names and no text has
 ├── EngineError        a model that cannot be reached or named
 ├── GenerationError    a system under test that cannot be run
@@ -54,8 +54,8 @@ class TableError(EchoError):
     """A table lacks the columns or types that a stage declares."""
 
 
-class PictureError(EchoError):
-    """Bytes are not a picture that can be decoded safely."""
+class ImageError(EchoError):
+    """Bytes are not an image that can be decoded safely."""
 
 
 class SpanError(EchoError):

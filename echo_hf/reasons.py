@@ -30,7 +30,7 @@ class Status(StrEnum):
 class NotAnalyzed(Reason):
     """Why a part of the analysis has no figures, or leaves a row out."""
 
-    MISSING_EXTRA = "missing_extra", "a package that it stands on is not installed"
+    MISSING_EXTRA = "missing_extra", "a package that it needs is not installed"
     NOT_CONFIGURED = "not_configured", "the config names no model for it"
     MODEL_UNAVAILABLE = "model_unavailable", "the model cannot be loaded, or fails"
     NO_PROMPTS = "no_prompts", "there is no prompt to look at"
@@ -53,7 +53,7 @@ class NotAnalyzed(Reason):
     NOT_SHOWN = "not_shown", "the plot shows a random draw of the set, and it is not in it"
     BAD_FONT = "bad_font", "the font cannot be read"
     NO_GLYPHS = "no_glyphs", "the font has no glyph for one of its characters"
-    NO_SPACE = "no_space", "there is no space left for it in the picture"
+    NO_SPACE = "no_space", "the image has no space left for it"
 
 
 class MetricReason(Reason):
@@ -61,10 +61,10 @@ class MetricReason(Reason):
 
     MISSING_OUTPUT = "missing_output", "there is no output: none was made, or it was not kept"
     NO_INPUT = "no_input", "there is no input to compare the output with"
-    BAD_OUTPUT = "bad_output", "the output cannot be shown as a picture"
-    BAD_INPUT = "bad_input", "an input cannot be shown as a picture"
-    BLANK_OUTPUT = "blank_output", "the output is of one colour"
-    BLANK_INPUT = "blank_input", "an input is of one colour"
+    BAD_OUTPUT = "bad_output", "the output cannot be shown as an image"
+    BAD_INPUT = "bad_input", "an input cannot be shown as an image"
+    BLANK_OUTPUT = "blank_output", "the output is of one color"
+    BLANK_INPUT = "blank_input", "an input is of one color"
     PLACEHOLDER = "placeholder", "a sample with other inputs has the very same output"
     NO_LEVELS = (
         "no_levels",
@@ -79,9 +79,9 @@ class MetricReason(Reason):
     NO_FACE_IN_INPUT = "no_face_in_input", "no face was found in any of its inputs"
     NO_FACE_IN_OUTPUT = "no_face_in_output", "there is a face in an input, and none in the output"
     ZERO_NORM = "zero_norm", "every face of one side has an embedding without a direction"
-    MODEL_FAILED = "model_failed", "the model that looks at its pictures fails on one of them"
+    MODEL_FAILED = "model_failed", "the model that looks at its images fails on one of them"
     SEVERAL_INPUTS = "several_inputs", "it has more inputs than the released code takes"
-    SIZE_NOT_TAKEN = "size_not_taken", "a picture is smaller or larger than the released code takes"
+    SIZE_NOT_TAKEN = "size_not_taken", "an image is smaller or larger than the released code takes"
     NOT_ABOVE_ZERO = (
         "not_above_zero",
         "its number is not above 0, and the released code drops those",
@@ -110,14 +110,14 @@ class Outcome(StrEnum):
 
 
 class OutcomeStage(Reason):
-    """Where a task ended that has no picture: the values of `outputs.stage`."""
+    """Where a task ended that has no image: the values of `outputs.stage`."""
 
     PREFLIGHT = "preflight", "before anything was asked: the model is no longer there"
     TASK = "task", "the system does not take such a task, such as one with several inputs"
     INPUT = "input", "its prompt or its inputs were not accepted"
-    OUTPUT = "output", "the picture was made, and held back"
-    REQUEST = "request", "the system could not be asked, or broke down"
-    ANSWER = "answer", "what came back is no picture that can be kept"
+    OUTPUT = "output", "the image was made, and held back"
+    REQUEST = "request", "the request to the system failed"
+    ANSWER = "answer", "the answer is not an image that can be stored"
 
 
 class NoTask(Reason):
@@ -125,10 +125,10 @@ class NoTask(Reason):
 
     DEHYDRATED = (
         "dehydrated",
-        "its words or pictures are left out of the benchmark: `echo-hf hydrate` puts them back",
+        "its words or images are left out of the benchmark: `echo-hf hydrate` puts them back",
     )
-    MISSING_INPUT = "missing_input", "an input picture cannot be had any more"
-    UNREADABLE_INPUT = "unreadable_input", "an input picture cannot be decoded"
+    MISSING_INPUT = "missing_input", "an input image is no longer available"
+    UNREADABLE_INPUT = "unreadable_input", "an input image cannot be decoded"
 
 
 class NotTabled(Reason):
@@ -140,32 +140,32 @@ class NotTabled(Reason):
     )
 
 
-class BadPicture(Reason):
-    """Why something cannot be shown as a picture: `BadPictureError.reason`."""
+class BadImage(Reason):
+    """Why something cannot be shown as an image: `BadImageError.reason`."""
 
     NO_FILE = "no_file", "the file does not exist or cannot be read"
-    NOT_A_PICTURE = "not_a_picture", "it is no picture in one of the formats that are read"
+    NOT_AN_IMAGE = "not_a_picture", "it is not an image in a supported format"
     HTML = "html", "it is a web page, whatever its name says"
     SVG = "svg", "it is a drawing in SVG, which has no pixels and may hold scripts"
     TOO_MANY_BYTES = "too_many_bytes", "the file is larger than is read"
     TOO_MANY_PIXELS = "too_many_pixels", "decoded, it would have more pixels than are read"
     TOO_SMALL = "too_small", "one of its sides is a single pixel, as of a tracking pixel"
-    TRUNCATED = "truncated", "the file ends before the picture does"
-    DAMAGED = "damaged", "the bytes of the picture contradict its format"
+    TRUNCATED = "truncated", "the file ends before the image does"
+    DAMAGED = "damaged", "the bytes of the image contradict its format"
     UNKNOWN_RANGE = "unknown_range", "its numbers do not say which of them are black and white"
 
 
-class PictureNotice(Reason):
-    """What was noticed about a picture that could be loaded."""
+class ImageNotice(Reason):
+    """What was noticed about an image that could be loaded."""
 
     ANIMATED = "animated", "it has several frames; the first is taken"
     TRANSPARENT = "transparent", "it is transparent in places; the background is seen there"
     SIXTEEN_BITS = "sixteen_bits", "it has 16 bits a channel; they are rounded to 8"
     BAD_ORIENTATION = "bad_orientation", "the camera's notes cannot be read; it is not turned"
-    BAD_PROFILE = "bad_profile", "its colour profile cannot be read; its numbers are taken as sRGB"
+    BAD_PROFILE = "bad_profile", "its color profile cannot be read; its numbers are taken as sRGB"
     OTHER_PROFILE = (
         "other_profile",
-        "its colour profile is for other channels than it has; its numbers are taken as sRGB",
+        "its color profile is for other channels than it has; its numbers are taken as sRGB",
     )
     GAMMA_IGNORED = (
         "gamma_ignored",
@@ -188,10 +188,10 @@ class CrawlEnd(Reason):
     """Why a platform is asked no more for now."""
 
     NOTHING_LEFT = "nothing_left", "every query is answered, and nothing new came of the replies"
-    POSTS_SPENT = "posts_spent", "the budget of posts is used up; a larger one goes on from here"
+    POSTS_SPENT = "posts_spent", "the budget of posts is used up; a larger one resumes from here"
     DOLLARS_SPENT = (
         "dollars_spent",
-        "the budget of money is used up; a larger one goes on from here",
+        "the budget of money is used up; a larger one resumes from here",
     )
     ROUNDS_DONE = "rounds_done", "reply trees were followed as often as expand.rounds says"
     EXPANSION_FULL = "expansion_full", "as many posts came by reply trees as expand.posts says"
@@ -199,11 +199,11 @@ class CrawlEnd(Reason):
     TOLD_TO_WAIT = "told_to_wait", "the platform wants to be left alone for long; come back then"
     KEY_REFUSED = (
         "key_refused",
-        "the platform refuses the key, or what it may do; the next run goes on from here",
+        "the platform refuses the key, or what it may do; the next run resumes from here",
     )
     OUT_OF_REACH = (
         "out_of_reach",
-        "nobody could sign in, or one question after the other failed; the next run tries again",
+        "signing in failed, or several questions in a row failed; the next run tries again",
     )
 
 
@@ -217,24 +217,24 @@ class RefreshEnd(Reason):
 
 
 class Unfetched(Reason):
-    """Why the picture of an address is not there."""
+    """Why the image of an address is not there."""
 
     NOT_REQUESTED = (
         "not_requested",
-        "nobody was asked for the picture: fetching is switched off, or the run is offline",
+        "the image was not requested: fetching is off, or the run is offline",
     )
-    GONE = "gone", "the server says that there is no such picture (404 or 410)"
+    GONE = "gone", "the server has no such image (404 or 410)"
     FORBIDDEN = "forbidden", "the server refuses the request (another 4xx)"
     RATE_LIMITED = "rate_limited", "the server asks for fewer requests, or to wait too long"
-    SERVER_ERROR = "server_error", "the server failed, or gave an answer without a picture"
+    SERVER_ERROR = "server_error", "the server failed, or gave an answer without an image"
     TIMEOUT = "timeout", "the server took too long"
     UNREACHABLE = "unreachable", "no connection could be made or kept"
     PRIVATE_ADDRESS = "private_address", "the host's address is not one of the public internet"
     NOT_ALLOWED = "not_allowed", "the address has a scheme, a port or a login that is not allowed"
     TOO_MANY_REDIRECTS = "too_many_redirects", "the address led from one to the next without end"
-    TOO_LARGE = "too_large", "the picture has more bytes or pixels than are fetched"
-    WRONG_TYPE = "wrong_type", "what came is no picture in one of the formats that are read"
-    UNDECODABLE = "undecodable", "what came begins as a picture does, but cannot be decoded"
+    TOO_LARGE = "too_large", "the image has more bytes or pixels than are fetched"
+    WRONG_TYPE = "wrong_type", "the response is not an image in a supported format"
+    UNDECODABLE = "undecodable", "what came begins as an image does, but cannot be decoded"
 
 
 class IgnoredRating(Reason):
@@ -246,7 +246,7 @@ class IgnoredRating(Reason):
         "its own",
     )
     NO_OUTPUT = "no_output", "the table of outputs has no such sample and system"
-    NO_PICTURE = "no_picture", "the table of outputs says that there is no picture to rate"
+    NO_IMAGE = "no_picture", "the table of outputs says that there is no image to rate"
     OTHER_DIGEST = "other_digest", "the judge saw another version of the sample than the system"
 
 
@@ -255,7 +255,7 @@ class Unrated(Reason):
 
     NO_RATING = "no_rating", "the answer holds no rating in the form that was asked for"
     BEYOND_SCALE = "beyond_scale", "the rating is not one of the judge's scale"
-    UNSHOWABLE = "unshowable", "the output or an input cannot be shown as a picture"
+    UNSHOWABLE = "unshowable", "the output or an input cannot be shown as an image"
     NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
     TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
 
@@ -263,21 +263,21 @@ class Unrated(Reason):
 class NotJudged(Reason):
     """Why no judge is asked about an output."""
 
-    WITHOUT_PICTURE = "without_picture", "the system made no picture of the sample"
+    WITHOUT_IMAGE = "without_picture", "the system made no image of the sample"
 
 
 class NotRanked(Reason):
     """Why people do not rank an output or a sample."""
 
-    LOST_PICTURE = "lost_picture", "the file of the picture is not among the run's pictures"
-    FEW_OUTPUTS = "few_outputs", "fewer than two systems made a picture of the sample"
+    LOST_IMAGE = "lost_picture", "the file of the image is not among the run's images"
+    FEW_OUTPUTS = "few_outputs", "fewer than two systems made an image of the sample"
     NOT_DRAWN = "not_drawn", "enough samples of its split were drawn before it"
 
 
 class NotAudited(Reason):
     """Why a judge neither passed nor failed a part of its audit."""
 
-    FEW_RATINGS = "few_ratings", "fewer than 5 of these pictures, or of real outputs, were rated"
+    FEW_RATINGS = "few_ratings", "fewer than 5 of these images, or of real outputs, were rated"
     NO_ROOM = (
         "no_room",
         "the judge rates real outputs so low that nothing can be rated that far below them",
@@ -323,11 +323,11 @@ class LeftOut(Reason):
 
     NOT_RELEASED = "not_released", "its sample is not in the release"
     OTHER_SAMPLE = "other_sample", "its sample has another prompt or other inputs by now"
-    OTHER_OUTPUT = "other_output", "a rating of a picture in whose place the system drew another"
+    OTHER_OUTPUT = "other_output", "a rating of an image in whose place the system drew another"
     MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
     SILENCED = (
         "silenced",
-        "only the texts and pictures in them, which may repeat posts that must not be passed on",
+        "only the texts and images in them, which may repeat posts that must not be passed on",
     )
     OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
     UNFIT = "unfit", "an answer of half characters, or a longer one than is read back"
@@ -336,16 +336,16 @@ class LeftOut(Reason):
 class Match(Reason):
     """How what `hydrate` puts back matches what was left out, the best first."""
 
-    EXACT = "exact", "the very words, or the very bytes of the picture"
-    SAME_PICTURE = "same_picture", "the picture packed or scaled anew, as far as a signature tells"
-    DIFFERENT = "different", "other words or another picture stand there now; it stays left out"
-    MISSING = "missing", "what is at hand does not hold it; it stays left out"
+    EXACT = "exact", "the very words, or the very bytes of the image"
+    SAME_IMAGE = "same_picture", "the image packed or scaled again, as far as a signature tells"
+    DIFFERENT = "different", "the text or image there has changed; it stays left out"
+    MISSING = "missing", "what is available does not hold it; it stays left out"
 
 
 class Review(Reason):
     """Why a person has to look at a sample before it is published: the values of `review`."""
 
-    MAY_SHOW_MINOR = "may_show_minor", "a real person in one of its pictures may be under 18"
+    MAY_SHOW_MINOR = "may_show_minor", "a real person in one of its images may be under 18"
     PERSONAL_DATA = (
         "personal_data",
         "its prompt holds personal data, such as an e-mail address or the name of an account, or "
@@ -354,7 +354,7 @@ class Review(Reason):
     IMAGE_METADATA = (
         "image_metadata",
         "what one of its images says beside its pixels, such as where it was taken, cannot be "
-        "removed: whoever keeps the sample releases it",
+        "removed: anyone who keeps the sample releases it",
     )
     REMOVED_EARLIER = (
         "removed_earlier",
@@ -367,7 +367,7 @@ class Review(Reason):
     )
     EDITED_UNSCREENED = (
         "edited_unscreened",
-        "a reviewer brought words or pictures into it that no safety model has seen, and nobody "
+        "a reviewer brought words or images into it that no safety model has seen, and nobody "
         "has kept it with them",
     )
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
@@ -397,7 +397,7 @@ class NotGold(Reason):
     IN_SCREENSHOT = (
         "in_screenshot",
         "a sample of its thread has a screenshot, and no reviewer said of which layout: only its "
-        "prompt and its quality are gold, not its pictures",
+        "prompt and its quality are gold, not its images",
     )
 
 
@@ -415,7 +415,7 @@ class Reject(Reason):
     SUPERSEDED = (
         "superseded",
         "another record has a newer text of the same post, which takes the place of its text and "
-        "pictures; the detail names it",
+        "images; the detail names it",
     )
     REPOST = "repost", "a pure repost: the original post stands for it"
     NOT_RELEVANT = "not_relevant", "no post of its thread is about images made with the target"
@@ -458,9 +458,9 @@ class Notice(Reason):
         "a field has a value of the wrong kind; the post stays, with what could be read of it",
     )
     UNKNOWN_FIELD = "unknown_field", "a field that the format does not have"
-    BROKEN_PICTURE = "broken_picture", "the picture cannot be decoded"
-    PICTURE_NOT_FOUND = "picture_not_found", "the picture file does not exist"
-    PICTURE_WITHOUT_ADDRESS = "picture_without_address", "a picture is named, but not where it is"
+    BROKEN_IMAGE = "broken_picture", "the image cannot be decoded"
+    IMAGE_NOT_FOUND = "picture_not_found", "the image file does not exist"
+    IMAGE_WITHOUT_ADDRESS = "picture_without_address", "an image is named, but not where it is"
     REPLIES_NOT_FETCHED = (
         "replies_not_fetched",
         "the answer says that there are more replies, and does not hold them",
@@ -479,60 +479,61 @@ class Notice(Reason):
         "claimed_time",
         "the author dates the post after the platform first saw it; the platform's time is taken",
     )
-    PICTURE_OUTSIDE = "picture_outside", "the picture's path leaves the folder of the posts"
+    IMAGE_OUTSIDE = "picture_outside", "the image's path leaves the folder of the posts"
     SELF_PARENT = "self_parent", "the post names itself as its parent; the link is cut"
     CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"
     UNKNOWN_NUMBER = (
         "unknown_number",
-        "the model named a post, a picture or a comment that it was not shown",
+        "the model named a post, an image or a comment that it was not shown",
     )
     NOT_ITS_POST = "not_its_post", "the model named a post that only stands above the sample's own"
     POST_USED_TWICE = "post_used_twice", "the model gave one post to two samples; the first has it"
-    PICTURE_USED_TWICE = (
+    IMAGE_USED_TWICE = (
         "picture_used_twice",
-        "two samples of a thread, or two tasks of a sample, show one picture; the first has it",
+        "two samples of a thread, or two tasks of a sample, show one image; the first has it",
     )
-    TWO_ROLES = "two_roles", "the model called a picture input and output; it counts as output"
-    NEITHER = "neither", "the model calls the picture neither input nor output"
-    NO_TASK = "no_task", "the pictures show no coherent task; the sample is of quality Analysis"
+    TWO_ROLES = "two_roles", "the model called an image input and output; it counts as output"
+    NEITHER = "neither", "the model calls the image neither input nor output"
+    NO_TASK = "no_task", "the images show no coherent task; the sample is of quality Analysis"
     UNKNOWN_BLANK = (
         "unknown_blank",
-        "the model filled what is no blank of the prompt, or a blank more often than it stands",
+        "the model filled what is not a blank of the prompt, or a blank more often than it stands",
     )
     BLANK_LEFT = "blank_left", "a completed template still holds this blank; only for analysis"
     TEMPLATE_LEFT = (
         "template_left",
         "the prompt is a template that nothing completed; only for analysis",
     )
-    PICTURE_NOT_THERE = (
+    IMAGE_NOT_THERE = (
         "picture_not_there",
-        "a picture of the sample's posts could not be had, and may be an input; only for analysis",
+        "an image of the sample's posts could not be fetched, and may be an input; only for "
+        "analysis",
     )
     NOT_COMPLETED = (
         "not_completed",
-        "a picture of a template whose other pictures show completions, but not this one",
+        "an image of a template whose other images show completions, but not this one",
     )
-    COMPLETION_WITHOUT_PICTURE = (
+    COMPLETION_WITHOUT_IMAGE = (
         "completion_without_picture",
-        "the model completed a template without a picture that shows it",
+        "the model completed a template without an image that shows it",
     )
     NOT_PARSED = (
         "not_parsed",
-        "the pictures stand in a screenshot that is yet to be taken apart",
+        "the images stand in a screenshot that is yet to be taken apart",
     )
     WRONG_CONVENTION = (
         "wrong_convention",
         "the model's coordinates do not fit its way of naming places; nothing is cut out",
     )
     DEGENERATE_BOX = "degenerate_box", "a box has no area in the screenshot; nothing is cut out"
-    TINY_BOX = "tiny_box", "a box is too small to hold a picture; nothing is cut out"
+    TINY_BOX = "tiny_box", "a box is too small to hold an image; nothing is cut out"
     WHOLE_BOX = "whole_box", "a box is nearly the whole screenshot; nothing is cut out"
     OVERLAPPING_BOXES = (
         "overlapping_boxes",
         "two boxes show the same part of the screenshot, or equal ones; nothing is cut out",
     )
-    NO_BOX = "no_box", "the model found no picture in the screenshot; nothing is cut out"
-    DUPLICATE_BOX = "duplicate_box", "two boxes show one picture; the first one counts"
+    NO_BOX = "no_box", "the model found no image in the screenshot; nothing is cut out"
+    DUPLICATE_BOX = "duplicate_box", "two boxes show one image; the first one counts"
     CLAMPED_BOX = "clamped_box", "a box reaches a little past the screenshot; it ends at its edge"
     ASSUMED_CONVENTION = (
         "assumed_convention",
@@ -540,12 +541,12 @@ class Notice(Reason):
     )
     UNKNOWN_PIXELS = (
         "unknown_pixels",
-        "the model counts pixels, and how its server resizes pictures is not stated: give the "
+        "the model counts pixels, and how its server resizes images is not stated: give the "
         "engine max_pixels; the screenshot was not asked about",
     )
-    UNFIT_PICTURE = (
+    UNFIT_IMAGE = (
         "unfit_picture",
-        "a picture of this shape cannot be sent to the model; it was not asked about",
+        "an image of this shape cannot be sent to the model; it was not asked about",
     )
     PROMPT_NOT_READ = (
         "prompt_not_read",
@@ -566,7 +567,7 @@ class Notice(Reason):
         "parts_disagree",
         "answers about parts of one sample name different kinds or tasks; the first counts",
     )
-    BAD_KEYWORD = "bad_keyword", "the keyword is no short name of a failure; it is left out"
+    BAD_KEYWORD = "bad_keyword", "the keyword is not a short name of a failure; it is left out"
     KEYWORD_WITHOUT_FAILURE = (
         "keyword_without_failure",
         "the model gave a keyword with a verdict that speaks of no failure; it is left out",
@@ -577,7 +578,7 @@ class Notice(Reason):
         "only for analysis",
     )
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
-    FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is no text of the post it names"
+    FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is not text of the post it names"
     NO_AUTHOR_KEY = (
         "no_author_key",
         "ECHO_HF_AUTHOR_KEY is not set: its author, and those of its comments, are left out",
@@ -602,7 +603,7 @@ class Notice(Reason):
     REMOVED_EXIF = "removed_exif", "notes of a camera or a program were removed from an image"
     REMOVED_GPS = "removed_gps", "where it was taken was removed from an image"
     REMOVED_XMP = "removed_xmp", "notes in XML were removed from an image"
-    REMOVED_IPTC = "removed_iptc", "notes of a picture desk were removed from an image"
+    REMOVED_IPTC = "removed_iptc", "notes of an image desk were removed from an image"
     REMOVED_COMMENT = "removed_comment", "a comment was removed from an image"
     REMOVED_TEXT = "removed_text", "named texts were removed from an image"
     REMOVED_OTHER = (
@@ -620,6 +621,6 @@ class Notice(Reason):
     EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
     EDIT_NOT_APPLIED = (
         "edit_not_applied",
-        "a part of a reviewer's change is about a picture that is not there any more, or that "
+        "a part of a reviewer's change is about an image that is not there any more, or that "
         "another sample has; the rest of the change holds",
     )

@@ -16,13 +16,13 @@ INTEGER = Value("int64")
 BOOLEAN = Value("bool")
 BOXES = List(List(FLOAT))
 USAGE = {"prompt_tokens": INTEGER, "completion_tokens": INTEGER, "cached_tokens": INTEGER}
-PICTURE = {"sha256": STRING, "url": STRING, "alt_text": STRING}
-PICTURES = List(PICTURE)
-LINKED_PICTURES = List({**PICTURE, "same_picture_of": STRING})
+IMAGE = {"sha256": STRING, "url": STRING, "alt_text": STRING}
+IMAGES = List(IMAGE)
+LINKED_IMAGES = List({**IMAGE, "same_picture_of": STRING})
 SPANS = List(
     {"post_url": STRING, "field": STRING, "start": INTEGER, "end": INTEGER, "text": STRING}
 )
-PICTURE_SOURCES = List(
+IMAGE_SOURCES = List(
     {
         "sha256": STRING,
         "role": STRING,
@@ -45,7 +45,7 @@ def arrow_rows(dataset: Dataset, columns: Sequence[str] | None = None) -> pa.Tab
 class Column(NamedTuple):
     """A column's type, its meaning in one sentence, and its type in a release where it has another.
 
-    Only pictures have another: a run names them by digest, a release holds them.
+    Only images have another: a run names them by digest, a release holds them.
     """
 
     feature: Any
@@ -73,8 +73,8 @@ class Table:
         return self.features.arrow_schema.remove_metadata()
 
     @property
-    def pictures(self) -> tuple[str, ...]:
-        """The columns that hold digests of pictures here, and the pictures themselves released."""
+    def images(self) -> tuple[str, ...]:
+        """The columns that hold digests of images here, and the images themselves released."""
         return tuple(name for name, column in self.columns.items() if column.released is not None)
 
     @property
@@ -105,9 +105,7 @@ POSTS = Table(
             STRINGS,
             "search terms that found it; empty when it came along, null when its file does not say",
         ),
-        "pictures": Column(
-            PICTURES, "its pictures: digest (null until fetched), address, alt text"
-        ),
+        "pictures": Column(IMAGES, "its images: digest (null until fetched), address, alt text"),
         "parent_url": Column(STRING, "the post it replies to"),
         "quoted_url": Column(STRING, "the post it quotes, which is not its parent"),
         "engagement": Column(
@@ -145,12 +143,12 @@ THREADS = Table(
                     "text": STRING,
                     "timestamp": UTC,
                     "missing": STRING,
-                    "pictures": LINKED_PICTURES,
+                    "pictures": LINKED_IMAGES,
                 }
             ),
             "its posts, depth first, children by (timestamp, url); parent is an index, -1 at the "
-            "root; same_picture_of: digest of the earlier picture, of another post, that a picture "
-            "is a copy of, packed or scaled anew",
+            "root; same_picture_of: digest of the earlier image, of another post, that an image "
+            "is a copy of, packed or scaled again",
         ),
     },
 )
@@ -173,7 +171,7 @@ SAMPLES = Table(
         "prompt_sha256": Column(STRING, "sha256 of the prompt in UTF-8; null when not computed"),
         "prompt_spans": Column(
             SPANS,
-            "the prompt in pieces: code points start to end of a post's text or of a picture's "
+            "the prompt in pieces: code points start to end of a post's text or of an image's "
             "description (field), or a few words put in between (text); empty when it cannot be "
             "given so, null when not computed",
         ),
@@ -201,18 +199,18 @@ SAMPLES = Table(
             "in a few words",
         ),
         "input_images": Column(
-            STRINGS, "pictures that belong to the instruction, ready to use", List(Image())
+            STRINGS, "images that belong to the instruction, ready to use", List(Image())
         ),
         "output_images": Column(
             STRINGS,
-            "pictures that the target made, ready to use; of Trash, which is not looked into, "
-            "every picture of its posts",
+            "images that the target made, ready to use; of Trash, which is not looked into, "
+            "every image of its posts",
             List(Image()),
         ),
         "screenshot": Column(
             STRING, "a screenshot that shows the request: a conversation, or a collage", Image()
         ),
-        "is_screenshot": Column(BOOLEAN, "true when the pictures were cut from a screenshot"),
+        "is_screenshot": Column(BOOLEAN, "true when the images were cut from a screenshot"),
         "input_bboxs": Column(
             BOXES, "x1, y1, x2, y2 of each input that was cut out, in pixels of the screenshot"
         ),
@@ -222,11 +220,11 @@ SAMPLES = Table(
             "first of output_images",
         ),
         "picture_sources": Column(
-            PICTURE_SOURCES,
-            "where each picture is from: its role (input, output, screenshot), in the order of the "
-            "pictures; the post, and the address there; for what was cut out, the digest of the "
+            IMAGE_SOURCES,
+            "where each image is from: its role (input, output, screenshot), in the order of the "
+            "images; the post, and the address there; for what was cut out, the digest of the "
             "screenshot (of) and left, top, right, bottom in its upright pixels (box); signature: "
-            "while dehydrated, size and colours of 16 x 16 blocks, to know a copy by; null when "
+            "while dehydrated, size and colors of 16 x 16 blocks, to know a copy by; null when "
             "not computed",
         ),
         "has_nsfw": Column(
@@ -246,7 +244,7 @@ SAMPLES = Table(
         ),
         "kind": Column(
             STRING,
-            "task, or probe: an exploration of the model itself; null when no picture is asked "
+            "task, or probe: an exploration of the model itself; null when no image is asked "
             "for, or the question was not put",
         ),
         "task": Column(
@@ -257,7 +255,7 @@ SAMPLES = Table(
         "sample_digest": Column(STRING, "sha256 of the prompt and the inputs: what a system sees"),
         "dehydrated": Column(
             BOOLEAN,
-            "true while posted words or pictures are left out: `echo-hf hydrate` puts back what "
+            "true while posted words or images are left out: `echo-hf hydrate` puts back what "
             "the posts at hand hold",
         ),
         "provenance": Column(
@@ -275,15 +273,15 @@ OUTPUTS = Table(
         "sample_id": Column(STRING, "the sample"),
         "system": Column(STRING, "the system under test"),
         "sample_digest": Column(STRING, "`sample_digest` of the sample that the system saw"),
-        "image": Column(STRING, "the picture it made, null when it made none", Image()),
+        "image": Column(STRING, "the image it made, null when it made none", Image()),
         "outcome": Column(STRING, "ok, refused, no_image, failed, unsupported or retired"),
         "stage": Column(STRING, "where it ended when it made none"),
         "code": Column(STRING, "the system's own error code"),
-        "text": Column(STRING, "text returned beside or instead of a picture"),
+        "text": Column(STRING, "text returned beside or instead of an image"),
         "seed": Column(INTEGER, "seed of the run, null when the system takes none"),
         "revised_prompt": Column(STRING, "the prompt as the system rewrote it"),
         "model_reported": Column(STRING, "model name in the system's answer"),
-        "latency_s": Column(FLOAT, "seconds from request to picture"),
+        "latency_s": Column(FLOAT, "seconds from request to image"),
         "usage": Column(USAGE, "tokens"),
         "cost_usd": Column(FLOAT, "price in US dollars, null when unknown"),
         "provenance": Column(STRING, "JSON: what made the row"),
@@ -301,7 +299,7 @@ RATINGS = Table(
         "rubric": Column(STRING, "overall, text_rendering or reference"),
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
         "sample_digest": Column(STRING, "`sample_digest` of the sample that the judge saw"),
-        "output_sha256": Column(STRING, "digest of the picture that the judge saw"),
+        "output_sha256": Column(STRING, "digest of the image that the judge saw"),
         "prompt_digest": Column(STRING, "digest of the judge's instructions"),
         "rating": Column(FLOAT, "on the judge's own scale, null when there is none"),
         "explanation": Column(STRING, "the judge's reasons"),
@@ -324,8 +322,8 @@ COMPARISONS = Table(
         "order": Column(STRING, "ab or ba: which output was shown first"),
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
         "sample_digest": Column(STRING, "`sample_digest` of the sample that the judge saw"),
-        "output_a_sha256": Column(STRING, "digest of the picture of the first system"),
-        "output_b_sha256": Column(STRING, "digest of the picture of the second system"),
+        "output_a_sha256": Column(STRING, "digest of the image of the first system"),
+        "output_b_sha256": Column(STRING, "digest of the image of the second system"),
         "prompt_digest": Column(STRING, "digest of the judge's instructions"),
         "winner": Column(STRING, "a, b or tie; null when there is no verdict"),
         "explanation": Column(STRING, "the judge's reasons"),
@@ -343,7 +341,7 @@ APPLICABILITY = Table(
     {
         "sample_id": Column(STRING, "the sample"),
         "face_identity": Column(BOOLEAN, "faces should stay the same; null: not asked or failed"),
-        "color_shift": Column(BOOLEAN, "colours should stay the same; null: not asked or failed"),
+        "color_shift": Column(BOOLEAN, "colors should stay the same; null: not asked or failed"),
         "structure_distance": Column(
             BOOLEAN, "the layout should stay the same; null: not asked or failed"
         ),
@@ -378,7 +376,7 @@ RESULTS = Table(
         "value": Column(FLOAT, "the figure, null when there is none"),
         "low": Column(FLOAT, "lower end of its interval, null when it has none"),
         "high": Column(FLOAT, "upper end of its interval, null when it has none"),
-        "n": Column(INTEGER, "how many samples, pairs or pictures went into it"),
+        "n": Column(INTEGER, "how many samples, pairs or images went into it"),
         "coverage": Column(FLOAT, "share, 0 to 1, of what could have gone into it"),
         "definition": Column(STRING, "JSON: what exactly was computed, with what models and sets"),
     },
@@ -423,7 +421,7 @@ TABLES: Mapping[str, Table] = {
 
 
 def release_features() -> Features:
-    """Types of a released sample: those of `SAMPLES`, with pictures in place of digests."""
+    """Types of a released sample: those of `SAMPLES`, with images in place of digests."""
     return SAMPLES.released_features
 
 

@@ -1,8 +1,8 @@
-"""Measure what colour shift costs beside decoding its pictures, which nothing can save.
+"""Measure what color shift costs beside decoding its images, which nothing can save.
 
     python scripts/bench_color_shift.py [--samples 12] [--side 1024] [--rounds 15]
 
-Pictures are generated: soft shapes with the noise of a camera. Both are done with the same files,
+Images are generated: soft shapes with the noise of a camera. Both are done with the same files,
 the same number of threads and in turn, and of each the best round counts. What is measured is
 work, the time of all processors together, so that a busy machine does not count. People mostly
 post JPEG, and systems mostly answer in PNG.
@@ -34,7 +34,7 @@ AIM = 0.85
 
 @dataclass(frozen=True)
 class Measure:
-    """Milliseconds of work a picture, in the best of all rounds.
+    """Milliseconds of work an image, in the best of all rounds.
 
     Attributes:
         formats: Of the inputs and of the outputs.
@@ -71,9 +71,9 @@ def generated(name: str, count: int, side: int, seed: int) -> list[bytes]:
 
 def decoded(file: bytes) -> tuple[int, int]:
     """Decodes a file and does nothing with it."""
-    with Image.open(io.BytesIO(file)) as picture:
-        picture.load()
-        return picture.size
+    with Image.open(io.BytesIO(file)) as image:
+        image.load()
+        return image.size
 
 
 def measured(
@@ -109,7 +109,7 @@ def _each(work: Callable[[bytes], object], files: list[bytes], threads: int) -> 
 
 def shown(measures: list[Measure], side: int) -> Shown:
     """The measures as a table."""
-    table = Shown(title=f"{side} x {side} pixels, milliseconds of work a picture; aim: {AIM:.0%}")
+    table = Shown(title=f"{side} x {side} pixels, milliseconds of work an image; aim: {AIM:.0%}")
     for heading in ("inputs", "outputs"):
         table.add_column(heading)
     for heading in ("threads", "decoding", "load_rgb", "color_shift", "with draws", "share"):

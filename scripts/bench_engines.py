@@ -41,11 +41,11 @@ from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.sections import Posts, Target
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.batch_inference import fill
-from echo_hf.pipeline.stage import ModelStage, kept, keys_of, parents_of
+from echo_hf.pipeline.stage import ModelStage, kept_rows, keys_of, parents_of
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.prompts import Prompt
 from echo_hf.tables import POSTS, Table
@@ -67,10 +67,10 @@ class Score(BaseModel):
 
 @dataclass(frozen=True)
 class Look(ModelStage):
-    """Asks about the first picture of each post.
+    """Asks about the first image of each post.
 
     Attributes:
-        pictures: Where the pictures are.
+        images: Where the images are.
     """
 
     name: ClassVar[str] = "look"
@@ -79,25 +79,25 @@ class Look(ModelStage):
     outputs: ClassVar[Table] = POSTS
     answer: ClassVar[type[BaseModel]] = Score
 
-    pictures: PictureStore
+    images: ImageStore
 
     @property
     def prompt(self) -> Prompt:
         """The instructions."""
-        return Prompt("look", "Rate from 1 to 5 how red the picture is. Answer in JSON. " * 8)
+        return Prompt("look", "Rate from 1 to 5 how red the image is. Answer in JSON. " * 8)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """One request a post."""
         system = Message("system", (Text(self.prompt.text),))
         shown = [post[0]["sha256"] for post in table["pictures"].to_pylist()]
-        references = (ImageRef(digest, self.pictures.path(digest)) for digest in shown)
-        users = (Message("user", (reference, Text("The picture."))) for reference in references)
+        references = (ImageRef(digest, self.images.path(digest)) for digest in shown)
+        users = (Message("user", (reference, Text("The image."))) for reference in references)
         return [[Request("look", (system, user), self.answer, 64)] for user in users]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The posts as they were."""
         del answers
-        return kept(table.select(list(POSTS.columns)), parents_of(keys_of(table, POSTS)))
+        return kept_rows(table.select(list(POSTS.columns)), parents_of(keys_of(table, POSTS)))
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Measure:
 
 
 def write_posts(folder: Path, count: int) -> Dataset:
-    """Posts of thirty words with a picture of noise each."""
+    """Posts of thirty words with an image of noise each."""
     rng = random.Random(0)  # noqa: S311 - reproducible, not secret
     noise = np.random.default_rng(0)
     words = ["make", "draw", "a", "small", "red", "boat", "paper", "fox", "castle", "in", "great"]
@@ -134,10 +134,10 @@ def write_posts(folder: Path, count: int) -> Dataset:
             pixels = noise.integers(0, 255, (SIDE, SIDE, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(folder / f"{number}.jpg", quality=90)
             text = f"{number} " + " ".join(rng.choices(words, k=30))
-            url, pictures = f"https://example.org/post/{number}", [{"path": f"{number}.jpg"}]
-            file.write(json.dumps({"url": url, "text": text, "pictures": pictures}) + "\n")
+            url, images = f"https://example.org/post/{number}", [{"path": f"{number}.jpg"}]
+            file.write(json.dumps({"url": url, "text": text, "pictures": images}) + "\n")
     records = read_records([Posts(source="jsonl", path=folder / "posts.jsonl")])
-    read = run_stage(Collect(PictureStore(folder / "pictures")), records)
+    read = run_stage(Collect(ImageStore(folder / "pictures")), records)
     return run_stage(Merge(), read.dataset).dataset
 
 
@@ -167,7 +167,7 @@ def asked(stage: ModelStage, posts: Dataset) -> list[Request]:
 
 
 def bench_vllm(folder: Path, posts: Dataset, model: str | None, rounds: int) -> Iterator[Measure]:
-    """A stage of texts, and one of pictures."""
+    """A stage of texts, and one of images."""
     from echo_hf.engines.vllm import VllmEngine
 
     options: dict[str, Any] = REAL if model else TINY
@@ -175,7 +175,7 @@ def bench_vllm(folder: Path, posts: Dataset, model: str | None, rounds: int) -> 
     with VllmEngine(model=source, **options) as engine:
         stages = {
             "vllm, texts": Relevance(TARGET),
-            "vllm, pictures": Look(PictureStore(folder / "pictures")),
+            "vllm, images": Look(ImageStore(folder / "pictures")),
         }
         for name, stage in stages.items():
             list(engine.stream(asked(stage, posts.select(range(2)))))
@@ -189,7 +189,7 @@ def _against_chat(
     from echo_hf.engines.vllm_model import conversation, sampling
 
     llm = engine._loaded.llm
-    family = "qwen2_5_vl"  # pictures of 448 x 448 need no resizing: both only decode them
+    family = "qwen2_5_vl"  # images of 448 x 448 need no resizing: both only decode them
     requests = asked(stage, posts)
 
     def ours() -> None:

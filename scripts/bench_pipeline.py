@@ -35,10 +35,10 @@ from echo_hf.collect.relevance import Relevance
 from echo_hf.config.sections import Posts, Target
 from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import Completion, Engine, Request, make_engine
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.result import StageResult
-from echo_hf.pipeline.stage import Stage, kept, keys_of, parents_of
+from echo_hf.pipeline.stage import Stage, kept_rows, keys_of, parents_of
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.extract import Extract
 from echo_hf.samples.threads import Threads
@@ -72,7 +72,7 @@ class Pass(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Every row, kept."""
-        return kept(table.select(list(POSTS.columns)), parents_of(keys_of(table, POSTS)))
+        return kept_rows(table.select(list(POSTS.columns)), parents_of(keys_of(table, POSTS)))
 
 
 class InstantEngine:
@@ -237,7 +237,7 @@ def collect(folder: Path) -> tuple[int, float]:
     """Reads and merges a file of posts."""
     started = time.perf_counter()
     records = read_records([Posts(source="jsonl", path=folder / "posts.jsonl")])
-    read = run_stage(Collect(PictureStore(folder / "pictures")), records, cache_dir=folder / "c")
+    read = run_stage(Collect(ImageStore(folder / "pictures")), records, cache_dir=folder / "c")
     run_stage(Merge(), read.dataset, cache_dir=folder / "c")
     return len(records), time.perf_counter() - started
 
@@ -246,7 +246,7 @@ def prepare(folder: Path, count: int) -> None:
     """Writes the rows that the steps read."""
     write_posts(folder / "posts.jsonl", count)
     records = read_records([Posts(source="jsonl", path=folder / "posts.jsonl")])
-    read = run_stage(Collect(PictureStore(folder / "pictures")), records)
+    read = run_stage(Collect(ImageStore(folder / "pictures")), records)
     posts = run_stage(Merge(), read.dataset)
     _keep(folder, "posts", posts)
     store = Store(folder / "prepare.sqlite")

@@ -2,9 +2,9 @@
 
     python scripts/bench_release.py [--samples 5000] [--kilobytes 100] [--shard-megabytes 500]
 
-Samples are generated, each with an output picture and every other one with an input as well; a
+Samples are generated, each with an output image and every other one with an input as well; a
 fifth of them is in each config of the benchmark, all of them in `analysis`. The plain copy reads
-each picture as often as the release embeds it, writes it to a file and computes the sha256 of its
+each image as often as the release embeds it, writes it to a file and computes the sha256 of its
 bytes. Each measure runs in a process of its own, in turns; the fastest round counts, because
 whatever else the machine does only adds. Memory is the peak of anonymous pages over what the
 process held before.
@@ -39,7 +39,7 @@ from rich.table import Table as Shown
 from echo_hf.config.sections import Target
 from echo_hf.hub.facts import SAMPLE_CONFIGS, ReleaseFacts
 from echo_hf.hub.release import write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import SAMPLES
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
@@ -57,7 +57,7 @@ class Measure:
 
     Attributes:
         name: The step.
-        bytes: Bytes of pictures that it wrote.
+        bytes: Bytes of images that it wrote.
         seconds: Wall-clock time.
         megabytes: Peak of its memory over what it held before.
     """
@@ -69,34 +69,34 @@ class Measure:
 
     @property
     def rate(self) -> float:
-        """Megabytes of pictures a second."""
+        """Megabytes of images a second."""
         return self.bytes / self.seconds / 1e6
 
 
 def prepare(folder: Path, count: int, size: int) -> None:
-    """Writes the pictures and the table of samples.
+    """Writes the images and the table of samples.
 
     Args:
         folder: Where to.
         count: How many samples.
-        size: Bytes of each picture.
+        size: Bytes of each image.
     """
-    pictures = PictureStore(folder / "pictures")
+    images = ImageStore(folder / "pictures")
     drawn = drawing()
-    rows = [row(number, pictures, drawn, size) for number in range(count)]
+    rows = [row(number, images, drawn, size) for number in range(count)]
     pq.write_table(pa.Table.from_pylist(rows, schema=SAMPLES.schema), folder / "samples.parquet")
 
 
-def row(number: int, pictures: PictureStore, drawn: bytes, size: int) -> dict[str, Any]:
-    """A sample with its pictures, which are stored."""
-    made = [pictures.put(padded(drawn, size, number, place)) for place in range(1 + number % 2)]
+def row(number: int, images: ImageStore, drawn: bytes, size: int) -> dict[str, Any]:
+    """A sample with its images, which are stored."""
+    made = [images.put(padded(drawn, size, number, place)) for place in range(1 + number % 2)]
     full: dict[str, Any] = dict.fromkeys(SAMPLES.columns)
     lists = ("post_urls", "community_feedback", "input_images", "review")
     return {
         **full,
         **{name: [] for name in lists},
         "id": f"sample{number:016}",
-        "prompt": f"picture number {number}: " + "a small red boat on a paper sea, " * 8,
+        "prompt": f"image number {number}: " + "a small red boat on a paper sea, " * 8,
         "quality": "Benchmark",
         "output_images": made[:1],
         "input_images": made[1:],
@@ -105,7 +105,7 @@ def row(number: int, pictures: PictureStore, drawn: bytes, size: int) -> dict[st
 
 
 def drawing() -> bytes:
-    """A picture of noise, packed as photographs are."""
+    """An image of noise, packed as photographs are."""
     noise = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
     sink = io.BytesIO()
     Image.fromarray(noise).save(sink, "JPEG", quality=80)
@@ -113,7 +113,7 @@ def drawing() -> bytes:
 
 
 def padded(drawn: bytes, size: int, *seed: int) -> bytes:
-    """The same picture with other bytes after its end, so that it is one of its own."""
+    """The same image with other bytes after its end, so that it is one of its own."""
     rest = max(size - len(drawn), 16)
     return drawn + np.random.default_rng(seed).bytes(rest)
 
@@ -130,7 +130,7 @@ def parts(folder: Path) -> dict[str, Dataset]:
 
 
 def embedded(configs: dict[str, Dataset]) -> Iterator[str]:
-    """The digest of each picture as often as the release embeds it."""
+    """The digest of each image as often as the release embeds it."""
     for rows in configs.values():
         columns = rows.select_columns(["input_images", "output_images"]).with_format("arrow")[:]
         for column in columns.columns:
@@ -138,11 +138,11 @@ def embedded(configs: dict[str, Dataset]) -> Iterator[str]:
 
 
 def copy(folder: Path, _: int) -> int:
-    """Copies and hashes every picture, as often as it is embedded."""
-    pictures, total = PictureStore(folder / "pictures"), 0
+    """Copies and hashes every image, as often as it is embedded."""
+    images, total = ImageStore(folder / "pictures"), 0
     (folder / "copied").mkdir()
     for number, digest in enumerate(embedded(parts(folder))):
-        data = pictures.path(digest).read_bytes()
+        data = images.path(digest).read_bytes()
         hashlib.sha256(data).hexdigest()
         (folder / "copied" / str(number)).write_bytes(data)
         total += len(data)
@@ -151,10 +151,10 @@ def copy(folder: Path, _: int) -> int:
 
 def release(folder: Path, shard_bytes: int) -> int:
     """Writes the release."""
-    configs, pictures = parts(folder), PictureStore(folder / "pictures")
+    configs, images = parts(folder), ImageStore(folder / "pictures")
     facts = ReleaseFacts("bench", TARGET)
-    write_release(folder / "release", configs, pictures, facts, shard_bytes=shard_bytes)
-    return sum(pictures.path(digest).stat().st_size for digest in embedded(configs))
+    write_release(folder / "release", configs, images, facts, shard_bytes=shard_bytes)
+    return sum(images.path(digest).stat().st_size for digest in embedded(configs))
 
 
 STEPS: dict[str, Callable[[Path, int], int]] = {
@@ -254,7 +254,7 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--samples", type=int, default=5000)
-    parser.add_argument("--kilobytes", type=int, default=100, help="size of a picture")
+    parser.add_argument("--kilobytes", type=int, default=100, help="size of an image")
     parser.add_argument("--shard-megabytes", type=float, default=500)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--step", help=argparse.SUPPRESS)

@@ -2,8 +2,8 @@
 
     python scripts/bench_report.py [--samples 1000] [--systems 8] [--side 768] [--keep FOLDER]
 
-Samples, pictures, ratings and explanations are invented; half of the samples have an input. All
-pictures are decoded alone, in as many threads as the report uses, then the report is written; both
+Samples, images, ratings and explanations are invented; half of the samples have an input. All
+images are decoded alone, in as many threads as the report uses, then the report is written; both
 in one run, so that what counts is the ratio. What is measured is work, the time of all processors
 together, so that a busy machine does not count. Where Playwright is installed, its Chromium, or the
 one that --chromium names, opens the page from the disk.
@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 
 from echo_hf.images.loader import load_rgb
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.metrics.image_features import in_order
 from echo_hf.report.report import Report, write_report
 from echo_hf.report.run_data import RunData
@@ -35,7 +35,7 @@ class Measure:
     """What was measured.
 
     Attributes:
-        pictures: How many pictures were decoded.
+        images: How many images were decoded.
         decoding: Seconds of work of decoding them alone.
         building: Seconds of work of writing the report.
         megabytes: Most memory in use, while the report was written, beyond what was before.
@@ -43,7 +43,7 @@ class Measure:
         opened: Seconds until a browser shows the gallery; null without one.
     """
 
-    pictures: int
+    images: int
     decoding: float
     building: float
     megabytes: float
@@ -54,7 +54,7 @@ class Measure:
 def measured(data: RunData, folder: Path, chromium: str | None) -> Measure:
     """Decodes everything, writes the report, and opens it."""
     begun = time.process_time()
-    for _ in in_order(lambda one: load_rgb(data.pictures.open(one)).size, data.digests):
+    for _ in in_order(lambda one: load_rgb(data.images.open(one)).size, data.digests):
         pass
     decoding = time.process_time() - begun
     before, begun = _peak(), time.process_time()
@@ -86,9 +86,9 @@ def _opened(written: Report, chromium: str | None) -> float:
 def shown(found: Measure) -> Shown:
     """The figures as a table."""
     table = Shown("", "figure", box=None)
-    table.add_row("pictures", f"{found.pictures:,}")
-    table.add_row("decoding alone", f"{1000 * found.decoding / found.pictures:.1f} ms a picture")
-    table.add_row("report", f"{1000 * found.building / found.pictures:.1f} ms a picture")
+    table.add_row("pictures", f"{found.images:,}")
+    table.add_row("decoding alone", f"{1000 * found.decoding / found.images:.1f} ms an image")
+    table.add_row("report", f"{1000 * found.building / found.images:.1f} ms an image")
     table.add_row("share of the rate of decoding", f"{found.decoding / found.building:.2f}")
     table.add_row("more memory than decoding", f"{found.megabytes:,.0f} MB")
     table.add_row("page", f"{found.page:.1f} MB")
@@ -108,8 +108,8 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         root = given.keep or Path(scratch)
-        pictures = PictureStore(root / "pictures")
-        data = invented(given.samples, given.systems, given.side, pictures)
+        images = ImageStore(root / "pictures")
+        data = invented(given.samples, given.systems, given.side, images)
         found = measured(data, root / "report", given.chromium)
     Console().print(shown(found))
 

@@ -3,9 +3,9 @@
     python scripts/bench_structure.py [--samples 12] [--systems 8] [--side 1024] [--rounds 5]
 
 The model has the shape of DINO ViT-S/16 and random weights, which take as long as any others.
-Pictures are generated and given decoded, so that what is measured is what comes after decoding:
-loading into RGB, looking for sheets of one colour, digests, squashing, the model, and distances.
-The model alone is given the same pictures, ready as numbers, in the same batches. Both are done in
+Images are generated and given decoded, so that what is measured is what comes after decoding:
+loading into RGB, looking for sheets of one color, digests, squashing, the model, and distances.
+The model alone is given the same images, ready as numbers, in the same batches. Both are done in
 turn, and of each the best round counts. What is measured is work, the time of all processors
 together, so that a busy machine does not count.
 """
@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 
 from echo_hf.metrics import SimilarityCache, StructureDistance
-from echo_hf.metrics.self_similarity import self_similarities, squashed
+from echo_hf.metrics.self_similarity import resized, self_similarities
 from echo_hf.metrics.vit_loading import VitOptions, load_vit
 
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8
@@ -36,12 +36,12 @@ AIM = 0.85
 
 @dataclass(frozen=True)
 class Measure:
-    """Milliseconds of work a sample, in the best of all rounds, and pictures looked at.
+    """Milliseconds of work a sample, in the best of all rounds, and images looked at.
 
     Attributes:
         model: The model alone, with the cosines of its keys, for the input and the output.
-        metric: `StructureDistance.add` of decoded pictures.
-        alone: Pictures that the model looks at a sample, for all systems, without a cache.
+        metric: `StructureDistance.add` of decoded images.
+        alone: Images that the model looks at a sample, for all systems, without a cache.
         cached: The same with a cache of inputs.
         work_alone: Milliseconds of work a sample, for all systems, without a cache.
         work_cached: The same with a cache of inputs.
@@ -58,13 +58,13 @@ class Measure:
 def generated(count: int, side: int, seed: int) -> list[Image.Image]:
     """Soft shapes with the noise of a camera, the same each time."""
     rng = np.random.default_rng(seed)
-    pictures = []
+    images = []
     for _ in range(count):
         shapes = Image.fromarray(rng.integers(20, 236, (SHAPES, SHAPES, 3), dtype=np.uint8))
         large = np.asarray(shapes.resize((side, side), Image.Resampling.BICUBIC))
         noisy = large + rng.normal(0, NOISE, large.shape)
-        pictures.append(Image.fromarray(noisy.round().clip(0, 255).astype(np.uint8)))
-    return pictures
+        images.append(Image.fromarray(noisy.round().clip(0, 255).astype(np.uint8)))
+    return images
 
 
 def write_model(folder: Path) -> None:
@@ -84,7 +84,7 @@ def measured(model: str, samples: int, systems: int, side: int, rounds: int) -> 
     inputs = generated(samples, side, 0)
     made = [generated(samples, side, 1 + system) for system in range(systems)]
     vit = load_vit(VitOptions(model, None, LAYER, SIZE, "cpu"))
-    ready = np.stack([squashed(one, SIZE).pixels for one in (*inputs, *made[0])])
+    ready = np.stack([resized(one, SIZE).pixels for one in (*inputs, *made[0])])
     metric = StructureDistance(model=model, device="cpu", batch_size=BATCH_SIZE)
     metric.add(inputs[:1], made[0][:1])  # which loads the model
     steps: list[Callable[[], object]] = [
@@ -116,7 +116,7 @@ def _all_systems(
     made: list[list[Image.Image]],
     cache: SimilarityCache | None,
 ) -> tuple[int, float]:
-    """Pictures that the model looks at for all systems, and seconds of work."""
+    """Images that the model looks at for all systems, and seconds of work."""
     forwards, taken = 0, 0.0
     for outputs in made:
         metric = StructureDistance(model=model, device="cpu", batch_size=BATCH_SIZE, cache=cache)
@@ -129,7 +129,7 @@ def _all_systems(
 def shown(found: Measure, systems: int, side: int) -> Shown:
     """The measures as a table."""
     table = Shown(title=f"structure distance, {side} x {side} pixels, a sample")
-    for heading in ("", "work, ms", "model's share", "pictures looked at"):
+    for heading in ("", "work, ms", "model's share", "images looked at"):
         table.add_column(heading, justify="right" if heading else "left")
     table.add_row("model alone", f"{found.model:.1f}", "", "2")
     share = f"{found.model / found.metric:.0%} (aim: {AIM:.0%})"

@@ -1,10 +1,10 @@
-"""Draws the pictures of the bundled posts, from the scenes in `corpus_scenes`.
+"""Draws the images of the bundled posts, from the scenes in `corpus_scenes`.
 
     python scripts/draw_corpus.py               draws what is missing or not as its scene says
     python scripts/draw_corpus.py --check       changes nothing, names what is not; 1 if anything
     python scripts/draw_corpus.py --sheet FILE  draws all of them side by side into FILE
 
-Nothing is left to chance and no font file is read: every run draws the same pictures.
+Nothing is left to chance and no font file is read: every run draws the same images.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from corpus_scenes import SCENES
 from PIL import Image
 
-PICTURES = Path(__file__).resolve().parent.parent / "echo_hf" / "quickstart" / "pictures"
+IMAGES = Path(__file__).resolve().parent.parent / "echo_hf" / "quickstart" / "pictures"
 TILE = 16
 # Most levels that a tile of a file may be off. Releases of Pillow round a few edge pixels of a
 # polygon differently, which is below 0.1; a wrong letter in a title is above 50.
@@ -35,7 +35,7 @@ SHEET_CELL = 240
 
 def main() -> int:
     """Runs the command; returns its exit status."""
-    parser = argparse.ArgumentParser(description="Draw the pictures of the bundled posts.")
+    parser = argparse.ArgumentParser(description="Draw the images of the bundled posts.")
     parser.add_argument("--check", action="store_true", help="change nothing, say what differs")
     parser.add_argument("--sheet", type=Path, help="draw all of them side by side into this file")
     options = parser.parse_args()
@@ -49,10 +49,10 @@ def main() -> int:
 
 
 def draw() -> None:
-    """Writes every picture that is not on disk as its scene says."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
+    """Writes every image that is not on disk as its scene says."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
     for name, _ in differing():
-        path = PICTURES / name
+        path = IMAGES / name
         drawing(name).save(path, **ENCODING[path.suffix])
         print(f"{name}: {path.stat().st_size} bytes")
 
@@ -60,16 +60,16 @@ def draw() -> None:
 def check() -> int:
     """Prints what differs between the folder and the scenes; returns 1 if anything does."""
     faults = [f"{name}: {fault}; run scripts/draw_corpus.py" for name, fault in differing()]
-    unknown = sorted({path.name for path in PICTURES.glob("*")} - set(SCENES))
+    unknown = sorted({path.name for path in IMAGES.glob("*")} - set(SCENES))
     faults += [f"{name}: no scene draws it; delete it or add its scene" for name in unknown]
-    print("\n".join(faults) or f"{len(SCENES)} pictures are as drawn")
+    print("\n".join(faults) or f"{len(SCENES)} images are as drawn")
     return 1 if faults else 0
 
 
 def differing() -> Iterator[tuple[str, str]]:
-    """Each picture that is missing or not as its scene says, and what is wrong with it."""
+    """Each image that is missing or not as its scene says, and what is wrong with it."""
     for name in SCENES:
-        path = PICTURES / name
+        path = IMAGES / name
         if not path.is_file():
             yield name, "missing"
         elif (found := difference(path, drawing(name))) > MOST_DIFFERENCE[path.suffix]:
@@ -77,18 +77,18 @@ def differing() -> Iterator[tuple[str, str]]:
 
 
 def drawing(name: str) -> Image.Image:
-    """The picture of that name as it is saved: a PNG in 256 colours, which keeps it small."""
-    picture = SCENES[name].draw()
+    """The image of that name as it is saved: a PNG in 256 colors, which keeps it small."""
+    image = SCENES[name].draw()
     if name.endswith(".png"):
-        return picture.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    return picture
+        return image.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    return image
 
 
 def difference(path: Path, drawn: Image.Image) -> float:
     """Mean difference in the worst tile of `TILE` x `TILE` pixels.
 
     Args:
-        path: A picture file.
+        path: An image file.
         drawn: What it should show.
 
     Returns:
@@ -106,14 +106,14 @@ def difference(path: Path, drawn: Image.Image) -> float:
 
 
 def contact_sheet() -> Image.Image:
-    """All pictures side by side, each fitted into a cell."""
+    """All images side by side, each fitted into a cell."""
     rows = -(-len(SCENES) // SHEET_COLUMNS)
     sheet = Image.new("RGB", (SHEET_COLUMNS * SHEET_CELL, rows * SHEET_CELL), "white")
     for place, scene in enumerate(SCENES.values()):
-        picture = scene.draw()
-        picture.thumbnail((SHEET_CELL - 8, SHEET_CELL - 8))
+        image = scene.draw()
+        image.thumbnail((SHEET_CELL - 8, SHEET_CELL - 8))
         row, column = divmod(place, SHEET_COLUMNS)
-        sheet.paste(picture, (column * SHEET_CELL + 4, row * SHEET_CELL + 4))
+        sheet.paste(image, (column * SHEET_CELL + 4, row * SHEET_CELL + 4))
     return sheet
 
 

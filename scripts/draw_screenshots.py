@@ -37,12 +37,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Layout:
-    """One kind of picture.
+    """One kind of image.
 
     Attributes:
         device: Phone or desktop; null for a collage.
         dark: Whether the ground is.
-        counts: How many pictures go in and come out; the second may be left to chance.
+        counts: How many images go in and come out; the second may be left to chance.
         place: Where those that go in stand.
         arranged: How those that come out stand, or how a collage is laid out.
         long: Whether the conversation goes on above and below.
@@ -74,7 +74,7 @@ LAYOUTS: Mapping[str, Layout] = {
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture of a half.
+    """One image of a half.
 
     Attributes:
         half: Its half.
@@ -86,7 +86,7 @@ class Shot:
 
     @cached_property
     def drawn(self) -> tuple[Scene, ScreenTask, list[Pixels], list[Pixels]]:
-        """The scene, its task, and the boxes of its pictures."""
+        """The scene, its task, and the boxes of its images."""
         layout = LAYOUTS[self.name]
         chance = random.Random(f"screenshots:{self.half}:{self.name}")  # noqa: S311 - for looks
         fitting = [task for task in TASKS[self.half] if task.counts == layout.counts]
@@ -106,8 +106,8 @@ class Shot:
         return finished(window, side, 560 if side else 640), task, window.inputs, window.outputs
 
     @property
-    def picture(self) -> Image.Image:
-        """The picture as it is saved, in 256 colours."""
+    def image(self) -> Image.Image:
+        """The image as it is saved, in 256 colors."""
         scene, *_ = self.drawn
         return scene.draw().quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
 
@@ -183,7 +183,7 @@ def draw() -> int:
     """Writes every file that is not on disk as it should be."""
     for shot, _ in differing():
         shot.file.parent.mkdir(parents=True, exist_ok=True)
-        shot.picture.save(shot.file, **ENCODING[".png"])
+        shot.image.save(shot.file, **ENCODING[".png"])
         print(f"{shot.file.relative_to(DATA)}: {shot.file.stat().st_size} bytes")
     for path, text in written().items():
         path.write_text(text, "utf-8")
@@ -200,16 +200,16 @@ def check() -> int:
     for path, text in written().items():
         if not path.is_file() or path.read_text("utf-8") != text:
             faults.append(f"{path.relative_to(DATA)}: not what the layouts say; {mend}")
-    print("\n".join(faults) or f"{len(SHOTS)} pictures are as drawn")
+    print("\n".join(faults) or f"{len(SHOTS)} images are as drawn")
     return 1 if faults else 0
 
 
 def differing() -> Iterator[tuple[Shot, str]]:
-    """Each picture that is missing or not as it should be, and what is wrong with it."""
+    """Each image that is missing or not as it should be, and what is wrong with it."""
     for shot in SHOTS:
         if not shot.file.is_file():
             yield shot, "missing"
-        elif (found := difference(shot.file, shot.picture)) > MOST_DIFFERENCE[".png"]:
+        elif (found := difference(shot.file, shot.image)) > MOST_DIFFERENCE[".png"]:
             yield shot, f"a tile is {found:.1f} levels from its layout"
 
 
@@ -224,14 +224,14 @@ def written() -> dict[Path, str]:
 
 
 def contact_sheet() -> Image.Image:
-    """All pictures side by side, each fitted into a cell."""
+    """All images side by side, each fitted into a cell."""
     rows = -(-len(SHOTS) // SHEET_COLUMNS)
     sheet = Image.new("RGB", (SHEET_COLUMNS * SHEET_CELL, rows * SHEET_CELL), "#808080")
     for place, shot in enumerate(SHOTS):
-        picture = shot.picture.convert("RGB")
-        picture.thumbnail((SHEET_CELL - 8, SHEET_CELL - 8))
+        image = shot.image.convert("RGB")
+        image.thumbnail((SHEET_CELL - 8, SHEET_CELL - 8))
         row, column = divmod(place, SHEET_COLUMNS)
-        sheet.paste(picture, (column * SHEET_CELL + 4, row * SHEET_CELL + 4))
+        sheet.paste(image, (column * SHEET_CELL + 4, row * SHEET_CELL + 4))
     return sheet
 
 

@@ -4,9 +4,9 @@
     python scripts/draw_systems.py --check       changes nothing, names what is not; 1 if anything
     python scripts/draw_systems.py --sheet FILE  draws truth and systems side by side into FILE
 
-`truth.jsonl` names the picture that is meant by each task: one of the posts, or one in `truth/`. A
-stand-in's picture that is equal to the meant one is not stored again: `systems/pictures.jsonl` says
-for each meant picture which file is whose, and `systems/ratings.jsonl` how close each file is to
+`truth.jsonl` names the image that is meant by each task: one of the posts, or one in `truth/`. A
+stand-in's image that is equal to the meant one is not stored again: `systems/pictures.jsonl` says
+for each meant image which file is whose, and `systems/ratings.jsonl` how close each file is to
 it: the ratings of the judge `drawn_truth`, from 1 (no closer than a blank sheet) to 10 (the same).
 """
 
@@ -34,7 +34,7 @@ CORPUS = Path(__file__).resolve().parent.parent / "echo_hf" / "quickstart"
 INDEX = "systems/pictures.jsonl"
 RATINGS = "systems/ratings.jsonl"
 LOWEST, HIGHEST = 1, 10
-# Libraries that decode pictures round in different ways.
+# Libraries that decode images round in different ways.
 MOST_OFF = 0.01
 SCENES = {
     **{f"pictures/{name}": scene for name, scene in SCENES_OF_POSTS.items()},
@@ -46,19 +46,19 @@ SHEET_CELL = 180
 
 def main() -> int:
     """Runs the command; returns its exit status."""
-    parser = argparse.ArgumentParser(description="Draw meant pictures and stand-in systems.")
+    parser = argparse.ArgumentParser(description="Draw meant images and stand-in systems.")
     parser.add_argument("--check", action="store_true", help="change nothing, say what differs")
     parser.add_argument("--sheet", type=Path, help="draw all of them side by side into this file")
     options = parser.parse_args()
     if options.sheet:
-        contact_sheet(meant_pictures()).save(options.sheet)
+        contact_sheet(meant_images()).save(options.sheet)
         return 0
     return check() if options.check else draw()
 
 
 def draw() -> int:
     """Writes every file that is not on disk as it should be."""
-    meant = meant_pictures()
+    meant = meant_images()
     for path, scene, _ in differing(wanted(meant)):
         (CORPUS / path).parent.mkdir(parents=True, exist_ok=True)
         as_saved(scene).save(CORPUS / path, **ENCODING[".png"])
@@ -73,7 +73,7 @@ def draw() -> int:
 
 def check() -> int:
     """Prints what differs between the files and the scenes; returns 1 if anything does."""
-    meant = meant_pictures()
+    meant = meant_images()
     files = wanted(meant)
     faults = [f"{path}: {what}; run scripts/draw_systems.py" for path, _, what in differing(files)]
     faults += [f"{path}: nothing draws it; delete it" for path in sorted(stored() - set(files))]
@@ -82,12 +82,12 @@ def check() -> int:
         faults.append(f"{INDEX}: not what the systems draw; run scripts/draw_systems.py")
     if not faults and not are_rated(meant):
         faults.append(f"{RATINGS}: not how close the files are; run scripts/draw_systems.py")
-    print("\n".join(faults) or f"{len(files)} pictures are as drawn")
+    print("\n".join(faults) or f"{len(files)} images are as drawn")
     return 1 if faults else 0
 
 
-def meant_pictures() -> list[str]:
-    """The pictures that `truth.jsonl` names, each once."""
+def meant_images() -> list[str]:
+    """The images that `truth.jsonl` names, each once."""
     lines = (CORPUS / "truth.jsonl").read_text("utf-8").splitlines()
     return list(dict.fromkeys(json.loads(line)["picture"] for line in lines))
 
@@ -100,7 +100,7 @@ def wanted(meant: list[str]) -> Mapping[str, Scene]:
 
 
 def made_of(meant: str) -> Iterator[tuple[str, str, Scene]]:
-    """What each system makes of a meant picture: its name, the file, and the scene in there."""
+    """What each system makes of a meant image: its name, the file, and the scene in there."""
     scene, name = SCENES[meant], Path(meant).name
     for system, drawn in SYSTEMS.items():
         made = drawn(name, scene)
@@ -109,13 +109,13 @@ def made_of(meant: str) -> Iterator[tuple[str, str, Scene]]:
 
 
 def index(meant: list[str]) -> str:
-    """The lines that say which file each system shows for each meant picture."""
+    """The lines that say which file each system shows for each meant image."""
     rows = [{"truth": path, **{name: file for name, file, _ in made_of(path)}} for path in meant]
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def ratings(meant: list[str]) -> list[dict[str, object]]:
-    """How close each file that the systems show is to its meant picture."""
+    """How close each file that the systems show is to its meant image."""
     rows = []
     for truth in meant:
         right = pixels(truth)
@@ -128,7 +128,7 @@ def ratings(meant: list[str]) -> list[dict[str, object]]:
 
 
 def pixels(path: str) -> np.ndarray:
-    """A picture of the corpus as an array."""
+    """An image of the corpus as an array."""
     return np.asarray(load_rgb((CORPUS / path).read_bytes()))
 
 
@@ -145,7 +145,7 @@ def are_rated(meant: list[str]) -> bool:
 
 
 def stored() -> set[str]:
-    """The pictures on disk that only this script can have drawn."""
+    """The images on disk that only this script can have drawn."""
     found = [*CORPUS.glob("truth/*"), *CORPUS.glob("systems/*/*")]
     return {path.relative_to(CORPUS).as_posix() for path in found}
 
@@ -160,21 +160,21 @@ def differing(files: Mapping[str, Scene]) -> Iterator[tuple[str, Scene, str]]:
 
 
 def as_saved(scene: Scene) -> Image.Image:
-    """The picture as it is saved: in 256 colours, which keeps it small."""
+    """The image as it is saved: in 256 colors, which keeps it small."""
     return scene.draw().quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
 
 
 def contact_sheet(meant: list[str]) -> Image.Image:
-    """Each meant picture with what the systems make of it beside it, in the order of `SYSTEMS`."""
+    """Each meant image with what the systems make of it beside it, in the order of `SYSTEMS`."""
     rows = -(-len(meant) // SHEET_TRUTHS)
     wide = len(SYSTEMS) * SHEET_CELL
     sheet = Image.new("RGB", (SHEET_TRUTHS * wide, rows * SHEET_CELL), "white")
     for place, path in enumerate(meant):
         row, group = divmod(place, SHEET_TRUTHS)
         for column, (_, _, scene) in enumerate(made_of(path)):
-            picture = scene.draw()
-            picture.thumbnail((SHEET_CELL - 6, SHEET_CELL - 6))
-            sheet.paste(picture, (group * wide + column * SHEET_CELL + 3, row * SHEET_CELL + 3))
+            image = scene.draw()
+            image.thumbnail((SHEET_CELL - 6, SHEET_CELL - 6))
+            sheet.paste(image, (group * wide + column * SHEET_CELL + 3, row * SHEET_CELL + 3))
     return sheet
 
 

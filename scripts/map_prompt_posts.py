@@ -10,9 +10,9 @@ A case becomes one post: its title, a blank line, and its prompt after "Prompt: 
 the original Chinese, found by the search term "prompt share". Its address is the first of the
 links that is a post of X, whose number holds the time; else the first link, and no time. A case
 without a link, or whose link another case has already, gets the address
-`https://example.org/prompt-posts/<case>`, which is invented. Picture files in the folders `<case>`,
+`https://example.org/prompt-posts/<case>`, which is invented. Image files in the folders `<case>`,
 `raw/<case>` or `cases/<case>` beside CASES.json are copied to `pictures` beside OUT.jsonl; without
-the file there is no picture to describe, and the post has none.
+the file there is no image to describe, and the post has none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Case = Mapping[str, Any]
 
 INVENTED = "https://example.org/prompt-posts"
 FOLDERS = ("", "raw", "cases")
-PICTURES = "pictures"
+IMAGES = "pictures"
 KEYWORD = "prompt share"
 # What people write before a prompt that they share, in the language of the collection.
 LABELS = {"en": "Prompt: ", "original": "提示词："}
@@ -68,15 +68,15 @@ def addresses(cases: Sequence[Case]) -> list[str]:
     return list(given)
 
 
-def picture_of(case: Case, beside: Path) -> Path | None:
-    """The case's picture file, null when there is none; nothing outside the folder is taken."""
+def image_of(case: Case, beside: Path) -> Path | None:
+    """The case's image file, null when there is none; nothing outside the folder is taken."""
     name = Path(case.get("image") or "").name
     places = (beside / folder / str(case["case"]) / name for folder in FOLDERS)
     found = next((place.resolve() for place in places if name and place.is_file()), None)
     return found if found and found.is_relative_to(beside.resolve()) else None
 
 
-def post_of(case: Case, url: str, picture: str | None, language: str) -> dict[str, Any]:
+def post_of(case: Case, url: str, image: str | None, language: str) -> dict[str, Any]:
     """A case as a line of our own format."""
     end = "_en" if language == "en" else ""
     title, prompt = case[f"title{end}"].strip(), case[f"prompt{end}"].strip()
@@ -90,19 +90,19 @@ def post_of(case: Case, url: str, picture: str | None, language: str) -> dict[st
         post["timestamp"] = time_of(number).isoformat()
     if language == "en":
         post["lang"] = "en"
-    if picture:
-        post["pictures"] = [{"path": picture, "alt_text": case.get(f"alt_text{end}") or None}]
+    if image:
+        post["pictures"] = [{"path": image, "alt_text": case.get(f"alt_text{end}") or None}]
     return post
 
 
 def copied(case: Case, beside: Path, into: Path) -> str | None:
-    """Copies the case's picture; gives its path relative to OUT.jsonl's folder."""
-    picture = picture_of(case, beside)
-    if picture is None:
+    """Copies the case's image; gives its path relative to OUT.jsonl's folder."""
+    image = image_of(case, beside)
+    if image is None:
         return None
-    into.joinpath(PICTURES).mkdir(exist_ok=True)
-    path = f"{PICTURES}/{case['case']}{picture.suffix}"
-    shutil.copyfile(picture, into / path)
+    into.joinpath(IMAGES).mkdir(exist_ok=True)
+    path = f"{IMAGES}/{case['case']}{image.suffix}"
+    shutil.copyfile(image, into / path)
     return path
 
 
@@ -139,9 +139,9 @@ def main() -> None:
     ]
     lines = (json.dumps(post, ensure_ascii=False) for post in posts)
     arguments.out.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    pictures = sum("pictures" in post for post in posts)
+    images = sum("pictures" in post for post in posts)
     timed = sum("timestamp" in post for post in posts)
-    print(f"{len(posts)} posts, {timed} of X, {pictures} with a picture")
+    print(f"{len(posts)} posts, {timed} of X, {images} with an image")
 
 
 if __name__ == "__main__":

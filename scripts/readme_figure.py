@@ -32,8 +32,8 @@ FILES = {ROOT / "docs" / "figure.svg": LIGHT, ROOT / "docs" / "figure_dark.svg":
 WIDTH, HEIGHT = 1200, 676
 TOP, MARGIN, ACROSS, BETWEEN = 84, 22, 354, 47
 HEADINGS = (
-    ("What people post", "a reply tree, pictures and all"),
-    ("becomes a row", "every word and picture has its source"),
+    ("What people post", "a reply tree, images and all"),
+    ("becomes a row", "every word and image has its source"),
     ("that systems are compared on", "the same task for all of them"),
 )
 
@@ -43,7 +43,7 @@ def figure(story: Story, theme: Theme) -> str:
 
     Args:
         story: What it shows.
-        theme: Its colours.
+        theme: Its colors.
 
     Returns:
         Text of an SVG.

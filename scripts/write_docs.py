@@ -44,8 +44,8 @@ INTRODUCTION = """# Tables
 
 Made by `scripts/write_docs.py` from `echo_hf/tables.py` and `echo_hf/reasons.py`: change those.
 
-In a run, pictures are named by the sha256 of their bytes; in a release the columns
-`input_images`, `output_images` and `screenshot` hold the pictures themselves. Keys are in bold.
+In a run, images are named by the sha256 of their bytes; in a release the columns
+`input_images`, `output_images` and `screenshot` hold the images themselves. Keys are in bold.
 """
 
 

@@ -12,7 +12,7 @@ from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.sections import Posts, Target
 from echo_hf.engines.base import Engine, Request, make_engine
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.threads import Threads
@@ -33,23 +33,23 @@ class Bundled:
     """The corpus as tables.
 
     Attributes:
-        pictures: Its pictures.
+        images: Its images.
         posts: Posts to be scored.
         threads: Threads of those that are about the target.
     """
 
-    pictures: PictureStore
+    images: ImageStore
     posts: Dataset
     threads: Dataset
 
 
 def bundled(folder: Path) -> Bundled:
-    """Collects the corpus; the pictures go below the folder."""
-    pictures = PictureStore(folder / "pictures")
+    """Collects the corpus; the images go below the folder."""
+    images = ImageStore(folder / "pictures")
     records = read_records([Posts(source="quickstart")])
-    posts = run_stage(Merge(), run_stage(Collect(pictures), records).dataset).dataset
+    posts = run_stage(Merge(), run_stage(Collect(images), records).dataset).dataset
     scored = run_stage(Relevance(TARGET), posts, engine=READER).dataset
-    return Bundled(pictures, posts, run_stage(Threads(), scored).dataset)
+    return Bundled(images, posts, run_stage(Threads(), scored).dataset)
 
 
 def requests_of(stage: ModelStage, rows: Dataset) -> list[Request]:

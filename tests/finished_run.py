@@ -36,7 +36,7 @@ from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, 
 
 ARCHIVE = Path(__file__).parent / "data" / "finished_run.tar.xz"
 NAME = "harbour"
-# Number, parent, author, text, pictures.
+# Number, parent, author, text, images.
 STATUSES = (
     (
         10101,
@@ -51,7 +51,7 @@ STATUSES = (
     (10105, 10104, "mira", "the fox has five legs", ()),
 )
 GONE = 10103
-# Text and picture of posts in a file.
+# Text and image of posts in a file.
 IMPORTED = (
     ("Lumen Image. Prompt: A market poster that says FISH DAY in blue letters", "poster"),
     ("my chat with Lumen Image about a bridge", "chat"),
@@ -177,10 +177,10 @@ def _of_platform(path: str, query: str, address: str) -> Any:
 
 
 def _status(row: tuple[Any, ...], address: str) -> dict[str, Any]:
-    number, parent, author, text, pictures = row
+    number, parent, author, text, images = row
     media = [
         {"type": "image", "url": f"{address}/pictures/{name}.png", "description": name}
-        for name in pictures
+        for name in images
     ]
     return {
         "id": str(number),
@@ -247,7 +247,7 @@ def _review(config: Path, runs: Path) -> None:
     desk = desk_of(config, runs=runs)
     for kind in ("keep", "flag"):
         now = desk.view("ann")
-        note = {"note": "is it one picture?"} if kind == "flag" else {}
+        note = {"note": "is it one image?"} if kind == "flag" else {}
         said = {"kind": kind, "subject": now.case.row["id"], "base": now.base, "form": note}
         desk.act("ann", said)
 

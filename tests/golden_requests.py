@@ -25,7 +25,7 @@ from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.guards import FORMS
 from echo_hf.curate.safety import Safety
 from echo_hf.engines.base import ImageRef, Request
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import Compare, to_compare
 from echo_hf.judging.outputs import ToRate
@@ -57,10 +57,10 @@ STAGES: Mapping[str, ModelStage] = {
     for stage in (
         Relevance(TARGET),
         Extract(TARGET),
-        Roles(TARGET, PictureStore(Path("pictures"))),
-        Screenshots(TARGET, PictureStore(Path("pictures"))),
+        Roles(TARGET, ImageStore(Path("pictures"))),
+        Screenshots(TARGET, ImageStore(Path("pictures"))),
         Feedback(TARGET),
-        Safety(TARGET, PictureStore(Path("pictures"))),
+        Safety(TARGET, ImageStore(Path("pictures"))),
     )
 }
 EXTRACTED = {
@@ -96,7 +96,7 @@ SCREENSHOT = Path(__file__).resolve().parents[1] / "echo_hf/quickstart/pictures/
 
 @dataclass(frozen=True)
 class CountsPixels(NoAnswers):
-    """Answers of a model that counts the pixels of a picture as it is sent."""
+    """Answers of a model that counts the pixels of an image as it is sent."""
 
     @property
     def signature(self) -> Mapping[str, Any]:
@@ -174,15 +174,15 @@ def _to_guards(stage: ModelStage, samples: pa.Table) -> dict[str, Request]:
 
 def _about_screenshot(stage: ModelStage, samples: pa.Table) -> Request:
     with tempfile.TemporaryDirectory() as folder:
-        store = PictureStore(Path(folder))
+        store = ImageStore(Path(folder))
         digest = store.put(SCREENSHOT.read_bytes())
-        stage = replace(stage, pictures=store, answers=CountsPixels())  # type: ignore[call-arg]
+        stage = replace(stage, images=store, answers=CountsPixels())  # type: ignore[call-arg]
         rows = [{**row, "screenshot": digest} for row in samples.to_pylist()]
         return stage.requests(pa.Table.from_pylist(rows, schema=samples.schema))[0][0]
 
 
 def rendered(request: Request) -> str:
-    """The messages of a request: who speaks, the text, and a line for each picture."""
+    """The messages of a request: who speaks, the text, and a line for each image."""
     return "".join(_lines(request))
 
 
@@ -197,8 +197,8 @@ def _lines(request: Request) -> Iterator[str]:
     for message in request.messages:
         yield f"===== {message.role} =====\n"
         for part in message.parts:
-            picture = isinstance(part, ImageRef)
-            yield f"<picture {part.sha256[:12]}>\n" if picture else f"{part.text}\n"
+            image = isinstance(part, ImageRef)
+            yield f"<picture {part.sha256[:12]}>\n" if image else f"{part.text}\n"
 
 
 def _posts() -> Iterator[dict[str, Any]]:
@@ -213,17 +213,17 @@ def _posts() -> Iterator[dict[str, Any]]:
 
 
 def _post(
-    url: str, parent: str | None, author: str, text: str, picture: str | None = None
+    url: str, parent: str | None, author: str, text: str, image: str | None = None
 ) -> dict[str, Any]:
-    digest = picture and hashlib.sha256(picture.encode()).hexdigest()
-    pictures = [{"sha256": digest, "url": None, "alt_text": picture}] if digest else []
+    digest = image and hashlib.sha256(image.encode()).hexdigest()
+    images = [{"sha256": digest, "url": None, "alt_text": image}] if digest else []
     return {
         "url": url,
         "parent_url": parent,
         "author": author,
         "text": text,
         "keywords": ["lumen"],
-        "pictures": pictures,
+        "pictures": images,
         "relevance": {"score": 5, "note": None},
     }
 

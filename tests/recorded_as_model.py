@@ -24,7 +24,7 @@ from echo_hf.samples.sample import sample_id
 KIND = "counted"
 X, BOARD = "https://x.com/", "https://board.example/"
 USAGE = Usage(70, 11, 40)
-PICTURES = corpus() / "pictures"
+IMAGES = corpus() / "pictures"
 Post = dict[str, Any]
 Row = dict[str, Any]
 Fails = Callable[[Request], Completion | None]
@@ -42,7 +42,7 @@ def answers() -> str:
     }
     moved = {canonical_url(url): canonical_url(url.replace(X, BOARD)) for url in urls}
     ids = {sample_id(old): sample_id(new) for old, new in moved.items()}
-    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in PICTURES.iterdir()]
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in IMAGES.iterdir()]
     ids |= {sample_id(a, one): sample_id(b, one) for a, b in ids.items() for one in digests}
     lines = (corpus() / "answers.jsonl").read_text("utf-8").splitlines()
     given = [json.loads(line) for line in lines]
@@ -121,9 +121,9 @@ def bundled_posts(place: str = BOARD) -> list[Post]:
 
 
 def config_over(folder: Path, posts: Iterable[Post], kind: str = KIND, **more: Any) -> Path:
-    """A config over these posts, with their pictures, whose engine is of this kind."""
+    """A config over these posts, with their images, whose engine is of this kind."""
     if not (folder / "pictures").exists():
-        shutil.copytree(PICTURES, folder / "pictures")
+        shutil.copytree(IMAGES, folder / "pictures")
     lines = [json.dumps(post, ensure_ascii=False) for post in posts]
     (folder / "posts.jsonl").write_text("\n".join(lines), "utf-8")
     config = yaml.safe_load(shipped_config().read_text("utf-8"))

@@ -31,12 +31,12 @@ def url(number: int) -> str:
 
 
 def digest(name: str) -> str:
-    """Digest of the picture with this name."""
+    """Digest of the image with this name."""
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def picture(name: str | None, alt_text: str | None = None) -> Row:
-    """A picture of a post; one without a name was never fetched."""
+def image(name: str | None, alt_text: str | None = None) -> Row:
+    """An image of a post; one without a name was never fetched."""
     return {
         "sha256": name and digest(name),
         "url": None,
@@ -46,16 +46,16 @@ def picture(name: str | None, alt_text: str | None = None) -> Row:
 
 
 def post(
-    number: int, parent: int, text: str | None, pictures: str = "", author: str | None = "ana"
+    number: int, parent: int, text: str | None, images: str = "", author: str | None = "ana"
 ) -> Row:
-    """A post of a sample's context, with a picture for each letter."""
+    """A post of a sample's context, with an image for each letter."""
     return {
         "url": url(number),
         "parent": parent,
         "author": author,
         "text": text,
         "missing": None,
-        "pictures": [picture(name) for name in pictures],
+        "pictures": [image(name) for name in images],
     }
 
 
@@ -65,7 +65,7 @@ def sample(
     feedback: Sequence[int] = (),
     **values: Any,
 ) -> Row:
-    """A sample as `extract` gives it: its posts' pictures are yet to be told apart."""
+    """A sample as `extract` gives it: its posts' images are yet to be told apart."""
     shown = [one["sha256"] for n in own for one in context[n]["pictures"] if one["sha256"]]
     plain = {
         "id": "sample",
@@ -169,9 +169,9 @@ class Speaking:
 
 @st.composite
 def samples(draw: st.DrawFn, name: str = "sample") -> Row:
-    """Any sample: posts by several authors, with and without pictures, text and feedback.
+    """Any sample: posts by several authors, with and without images, text and feedback.
 
-    Some pictures were never fetched, some are shown twice, some belong to another sample.
+    Some images were never fetched, some are shown twice, some belong to another sample.
     """
     count = draw(st.integers(1, 7))
     context = [
@@ -185,9 +185,7 @@ def samples(draw: st.DrawFn, name: str = "sample") -> Row:
     ]
     for one in context:
         some = draw(st.lists(st.sampled_from([None, *NAMES]), max_size=4, unique=True))
-        one["pictures"] = [
-            picture(name and name, "a cat" if name == "a" else None) for name in some
-        ]
+        one["pictures"] = [image(name and name, "a cat" if name == "a" else None) for name in some]
     numbers = st.sampled_from(range(count))
     own = draw(st.lists(numbers, min_size=1, unique=True))
     made = sample(context, own, draw(st.lists(numbers, unique=True)), id=name)

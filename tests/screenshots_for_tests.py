@@ -1,4 +1,4 @@
-"""Invented samples whose pictures stand in a screenshot that is really there."""
+"""Invented samples whose images stand in a screenshot that is really there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.samples_for_tests import Row, digest, post, sample
 
 WIDTH, HEIGHT = 400, 800
@@ -20,16 +20,16 @@ INPUT_PIXELS, OUTPUT_PIXELS = (200, 80, 360, 240), (20, 320, 380, 720)
 
 
 def png(pixels: Any) -> bytes:
-    """The bytes of a picture."""
+    """The bytes of an image."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
     return buffer.getvalue()
 
 
-def store_with(folder: Path, *pictures: bytes) -> tuple[PictureStore, list[str]]:
-    """A store that holds these pictures, and their digests."""
-    store = PictureStore(folder / "pictures")
-    return store, [store.put(one) for one in pictures]
+def store_with(folder: Path, *images: bytes) -> tuple[ImageStore, list[str]]:
+    """A store that holds these images, and their digests."""
+    store = ImageStore(folder / "pictures")
+    return store, [store.put(one) for one in images]
 
 
 def shot_sample(screenshot: str, text: str = "made with lumen", **values: Any) -> Row:

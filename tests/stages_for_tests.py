@@ -20,13 +20,13 @@ from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, U
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import (
     ModelStage,
-    Remark,
+    RowIssue,
     Stage,
-    kept,
+    kept_rows,
     keys_of,
     ordered,
     parents_of,
-    remarks,
+    row_issues,
 )
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Notice, Reject, Status
@@ -76,13 +76,13 @@ class Echo(Stage):
         stay = [row for row in stay for _ in range(2 if "twice" in words[row] else 1)]
         dropped = [row for row, said in enumerate(words) if "drop" in said]
         noted = [row for row, said in enumerate(words) if "note" in said]
-        gone = [Remark(Status.REJECTED, [urls[r]], Reject.TRASH, words[r][-1]) for r in dropped]
-        seen = [Remark(Status.NOTED, [urls[row]], Notice.BAD_FIELD) for row in noted]
+        gone = [RowIssue(Status.REJECTED, [urls[r]], Reject.TRASH, words[r][-1]) for r in dropped]
+        seen = [RowIssue(Status.NOTED, [urls[row]], Notice.BAD_FIELD) for row in noted]
         return ordered(
             [
                 (stay, self._kept(table.take(pa.array(stay, pa.int64())))),
-                (dropped, remarks(POSTS, gone)),
-                (noted, remarks(POSTS, seen)),
+                (dropped, row_issues(POSTS, gone)),
+                (noted, row_issues(POSTS, seen)),
             ]
         )
 
@@ -95,7 +95,7 @@ class Echo(Stage):
         columns = table.select(list(POSTS.columns))
         at = columns.schema.get_field_index("text")
         columns = columns.set_column(at, POSTS.schema.field(at), pa.array(texts, pa.string()))
-        return kept(columns, parents_of(keys_of(table, POSTS)))
+        return kept_rows(columns, parents_of(keys_of(table, POSTS)))
 
 
 @dataclass(frozen=True)
@@ -135,11 +135,11 @@ class ByAuthor(Stage):
         nameless = by.pop(None, [])
         parents = pa.array(list(by.values()), pa.list_(pa.string()))
         columns = pa.table([pa.array(list(by), pa.string()), parents], schema=AUTHORS.schema)
-        said = [Remark(Status.REJECTED, nameless, Reject.NO_URL)] if nameless else []
-        return pa.concat_tables([kept(columns, parents), remarks(AUTHORS, said)])
+        said = [RowIssue(Status.REJECTED, nameless, Reject.NO_URL)] if nameless else []
+        return pa.concat_tables([kept_rows(columns, parents), row_issues(AUTHORS, said)])
 
 
-class Colour(BaseModel):
+class Color(BaseModel):
     """A colour and a digit."""
 
     model_config = ConfigDict(extra="ignore")
@@ -167,18 +167,18 @@ GUESSES = Table(
 
 @dataclass(frozen=True)
 class Guess(ModelStage):
-    """Asks for a colour for each line of a post; a post without lines needs no model.
+    """Asks for a color for each line of a post; a post without lines needs no model.
 
     Attributes:
         instructions: The prompt's text; counts in the digest as the prompt, not as a parameter.
-        loud: Whether the colours are written in capitals.
+        loud: Whether the colors are written in capitals.
     """
 
     name: ClassVar[str] = "guess"
     version: ClassVar[int] = 1
     inputs: ClassVar[Table] = POSTS
     outputs: ClassVar[Table] = GUESSES
-    answer: ClassVar[type[BaseModel]] = Colour
+    answer: ClassVar[type[BaseModel]] = Color
 
     instructions: str = field(default="Name a colour.", metadata={"digest": False})
     loud: bool = False
@@ -200,11 +200,11 @@ class Guess(ModelStage):
         ]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """The colours of each post whose lines are all answered."""
+        """The colors of each post whose lines are all answered."""
         urls = keys_of(table, POSTS).to_pylist()
         done: list[int] = []
         names: list[list[str]] = []
-        said: list[tuple[int, Remark]] = []
+        said: list[tuple[int, RowIssue]] = []
         for row, given in enumerate(answers):
             failed = next((one for one in given if isinstance(one, Failure)), None)
             if failed is None:
@@ -212,11 +212,13 @@ class Guess(ModelStage):
                 names.append([self._name(one) for one in given])
             else:
                 why = (failed.reason, failed.detail, failed.request)
-                said.append((row, Remark(Status.QUARANTINED, [urls[row]], *why)))
+                said.append((row, RowIssue(Status.QUARANTINED, [urls[row]], *why)))
         keys = pa.array([urls[row] for row in done], pa.string())
         columns = pa.table([keys, pa.array(names, pa.list_(pa.string()))], schema=GUESSES.schema)
-        failures = remarks(GUESSES, [remark for _, remark in said])
-        return ordered([(done, kept(columns, parents_of(keys))), ([r for r, _ in said], failures)])
+        failures = row_issues(GUESSES, [remark for _, remark in said])
+        return ordered(
+            [(done, kept_rows(columns, parents_of(keys))), ([r for r, _ in said], failures)]
+        )
 
     def _name(self, answer: BaseModel | Failure) -> str:
         name = str(getattr(answer, "name", ""))
@@ -234,15 +236,15 @@ def request(
     line: str,
     instructions: str = "Name a colour.",
     *,
-    answer: type[BaseModel] = Colour,
+    answer: type[BaseModel] = Color,
     max_tokens: int = MOST_TOKENS,
-    pictures: Sequence[str] = (),
+    images: Sequence[str] = (),
     sources: tuple[str, ...] = (),
     inputs: Mapping[str, Any] | None = None,
 ) -> Request:
     """A question as `Guess` asks it."""
     system = Message("system", (Text(instructions),))
-    user = Message("user", (*map(ImageRef, pictures), Text(line)))
+    user = Message("user", (*map(ImageRef, images), Text(line)))
     return Request("guess", (system, user), answer, max_tokens, inputs or {}, sources)
 
 

@@ -20,7 +20,7 @@ from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback, FeedbackAnswer
 from echo_hf.curate.privacy import Privacy
 from echo_hf.curate.splits import Splits
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.reasons import Failed
 from echo_hf.samples.extract import Extract
@@ -35,7 +35,7 @@ from tests.samples_for_tests import ROLES_SAMPLES, TEMPLATE, noted
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 FAILURE = Failure(Failed.CUT, "length", "ff")
 URLS = [f"https://example.org/{number}" for number in range(20)]
-PICTURES = ["aa" * 32, "bb" * 32, "cc" * 32]
+IMAGES = ["aa" * 32, "bb" * 32, "cc" * 32]
 PROMPTS = ["a fox in the snow", "a bear in the sand", "a fox in the snow at night", "owl", " "]
 PROMPTS += [TEMPLATE, TEMPLATE]
 TEXTS = [
@@ -54,7 +54,7 @@ RAW_POST = st.fixed_dictionaries(
         ),
         "author": st.sampled_from(["mira_draws", "ovi.art"]),
         "text": st.sampled_from(TEXTS),
-        "pictures": st.lists(st.sampled_from([None, *PICTURES]), max_size=3),
+        "pictures": st.lists(st.sampled_from([None, *IMAGES]), max_size=3),
         "missing": st.sampled_from([None, None, None, "deleted"]),
     }
 )
@@ -133,7 +133,7 @@ def built(
     samples = extract.finish(
         _next(threads, THREADS), _given(calls, _parsed(ExtractAnswer, "samples", answers))
     )
-    look = Roles(TARGET, PictureStore(Path("pictures")), most_pictures=2)
+    look = Roles(TARGET, ImageStore(Path("pictures")), most_pictures=2)
     shown = _next(samples, look.inputs)
     told = look.finish(shown, _given(look.requests(shown), _parsed(RolesAnswer, "samples", roles)))
     judge = Feedback(TARGET)
@@ -178,14 +178,14 @@ def _given(asked: list[list[Any]], answers: list[Any]) -> list[list[BaseModel | 
 
 @given(st.lists(RAW_POST, max_size=24) | LONG_THREAD, SCORES, ANSWERS, ROLES, JUDGEMENTS)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_every_row_and_picture_is_accounted_for(
+def test_every_row_and_image_is_accounted_for(
     posts: list[dict[str, Any]],
     scores: list[int | None],
     answers: list[list[dict[str, Any]] | None],
     roles: list[list[dict[str, Any]] | None],
     judgements: list[list[dict[str, Any]] | None],
 ) -> None:
-    """From raw posts to splits, each row has one fate, and no picture or word has two samples."""
+    """From raw posts to splits, each row has one fate, and no image or word has two samples."""
     build = built(posts, scores, answers, roles, judgements)
     samples, threads, told = kept(build.samples), kept(build.threads), kept(build.told)
 
@@ -195,7 +195,7 @@ def test_every_row_and_picture_is_accounted_for(
     _each_sample_has_one_fate(samples, build)
     for sample in samples:
         _a_sample_is_told_in_full(sample, build)
-    _a_picture_has_one_role_in_a_thread(samples, told)
+    _an_image_has_one_role_in_a_thread(samples, told)
     assert parents(build.judged, "kept") == Counter(row["id"] for row in told)
     assert parents(build.split, "kept", "rejected") == Counter(row["id"] for row in told)
     for rows in (samples, told):
@@ -224,18 +224,18 @@ def _each_thread_has_one_fate(threads: list[dict[str, Any]], build: Build) -> No
 def _nothing_stands_in_two_samples(
     samples: list[dict[str, Any]], threads: list[dict[str, Any]]
 ) -> None:
-    pictures = Counter(
+    images = Counter(
         (row["_parent"][0], digest) for row in samples for digest in row["output_images"]
     )
     said = Counter(one["post_url"] for row in samples for one in row["community_feedback"])
-    assert all(times == 1 for times in (pictures | said).values())
+    assert all(times == 1 for times in (images | said).values())
     shown = {
-        (thread["root_url"], picture["sha256"])
+        (thread["root_url"], image["sha256"])
         for thread in threads
         for post in thread["posts"]
-        for picture in post["pictures"]
+        for image in post["pictures"]
     }
-    assert set(pictures) <= shown
+    assert set(images) <= shown
     assert all(one["feedback"] for row in samples for one in row["community_feedback"])
 
 
@@ -271,7 +271,7 @@ def _a_sample_is_told_in_full(sample: dict[str, Any], build: Build) -> None:
     assert said == heard
 
 
-def _a_picture_has_one_role_in_a_thread(
+def _an_image_has_one_role_in_a_thread(
     samples: list[dict[str, Any]], told: list[dict[str, Any]]
 ) -> None:
     root = {row["id"]: row["_parent"][0] for row in samples}
@@ -291,8 +291,8 @@ def _a_picture_has_one_role_in_a_thread(
 
 
 def test_the_smallest_build() -> None:
-    """By hand: two posts with one picture and two prompts, and a post about something else."""
-    shared = {"author": "mira_draws", "missing": None, "pictures": [PICTURES[0]]}
+    """By hand: two posts with one image and two prompts, and a post about something else."""
+    shared = {"author": "mira_draws", "missing": None, "pictures": [IMAGES[0]]}
     posts = [
         {**shared, "url": URLS[0], "parent_url": None, "text": "a fox in the snow"},
         {**shared, "url": URLS[1], "parent_url": URLS[0], "text": "a bear in the sand"},
@@ -306,7 +306,7 @@ def test_the_smallest_build() -> None:
     build = built(posts, [5, 1, 1], [found], [[told]], [[]])
 
     for rows in (build.samples, build.told, build.judged):
-        assert [row["output_images"] for row in kept(rows)] == [[PICTURES[0]], []]
+        assert [row["output_images"] for row in kept(rows)] == [[IMAGES[0]], []]
     assert parents(build.threads, "rejected") == {URLS[2]: 1}
     assert parents(build.samples, "noted") == {URLS[0]: 1}
     assert [row["splits"] for row in kept(build.split)] == [["text_to_image", "analysis"]] * 2
@@ -321,7 +321,7 @@ def test_a_template_in_two_replies() -> None:
         {**shared, "url": URLS[at], "author": f"a{at}", "text": text, "parent_url": above[at]}
         for at, text in enumerate(texts)
     ]
-    posts[1]["pictures"], posts[2]["pictures"] = [PICTURES[0]], [PICTURES[1]]
+    posts[1]["pictures"], posts[2]["pictures"] = [IMAGES[0]], [IMAGES[1]]
     order = [0, 1, 3, 2, 4]  # depth first: each comment follows the reply it is about
     feedback = [{"post": order.index(at), "feedback": texts[at]} for at in (3, 4)]
     numbers = [order.index(at) for at in (0, 1, 2)]
@@ -343,7 +343,7 @@ def test_a_template_in_two_replies() -> None:
         "a cat in the [PLACE], oil paint",
         "a dog in the [PLACE], oil paint",
     ]
-    assert [first["output_images"], second["output_images"]] == [[PICTURES[0]], [PICTURES[1]]]
+    assert [first["output_images"], second["output_images"]] == [[IMAGES[0]], [IMAGES[1]]]
     assert [first["post_urls"], second["post_urls"]] == [URLS[:2], [URLS[0], URLS[2]]]
     said = [
         [(one["feedback"], one["verdict"], one["keyword"]) for one in row["community_feedback"]]
@@ -359,12 +359,12 @@ def test_a_long_thread_in_parts() -> None:
         {**shared, "url": url, "author": f"reader {at}", "pictures": []}
         for at, url in enumerate(URLS)
     ]
-    posts[0].update(parent_url=None, text="a fox in the snow", pictures=[PICTURES[0]])
+    posts[0].update(parent_url=None, text="a fox in the snow", pictures=[IMAGES[0]])
     found = {"prompt": PROMPTS[0], "quality": "Benchmark", "posts": [0, *range(1, 20)]}
     build = built(posts, [5], [[found]], [[]], [[]])
     (sample,) = kept(build.samples)
 
     assert set(sample["post_urls"]) == set(URLS)
-    assert sample["output_images"] == [PICTURES[0]]
+    assert sample["output_images"] == [IMAGES[0]]
     notices = {row["_reason"] for row in build.samples if row["_status"] == "noted"}
     assert notices == {"unknown_number"}  # each part shows only some of the posts

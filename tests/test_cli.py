@@ -18,7 +18,7 @@ from PIL import Image
 
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.systems import shipped_config
-from tests.pictures_for_tests import encoded
+from tests.images_for_tests import encoded
 from tests.recorded_as_model import bundled_posts, config_over
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -212,7 +212,7 @@ def test_a_stop_by_hand_is_told_in_one_line(tmp_path: Path) -> None:
     _, said = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert said == "echo-hf: stopped; the same command goes on where it was\n"
+    assert said == "echo-hf: stopped; the same command resumes where it stopped\n"
 
 
 def test_systems_are_listed(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_pipe_is_no_config(tmp_path: Path) -> None:
     done = echo_hf("build", "pipe", cwd=tmp_path)
 
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "no regular file" in done.stderr
+    assert "not a regular file" in done.stderr
 
 
 BAD_POSTS = """\
@@ -274,7 +274,7 @@ this is not JSON
 
 
 def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path) -> None:
-    """Each bad line, picture, date and link is named with its place; the good post is built."""
+    """Each bad line, image, date and link is named with its place; the good post is built."""
     (tmp_path / "posts.jsonl").write_text(BAD_POSTS, "utf-8")
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
     config = shipped_config().read_text("utf-8")
@@ -307,13 +307,13 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_a_picture_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: str) -> None:
+def test_an_image_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: str) -> None:
     """Its sample is for analysis, as where an address gives nothing, and the summary counts it."""
     text = "Made with Lumen Image. Prompt: a fox of folded paper, teal background"
     post = {"url": "https://art.example/1", "text": text, "pictures": ["fox.png", "gone.png"]}
     if form == "jsonl":
-        pictures = [{"path": path} for path in post["pictures"]]
-        (tmp_path / "posts.jsonl").write_text(json.dumps({**post, "pictures": pictures}))
+        images = [{"path": path} for path in post["pictures"]]
+        (tmp_path / "posts.jsonl").write_text(json.dumps({**post, "pictures": images}))
         posts = "{source: jsonl, path: posts.jsonl, keywords: [lumen]}"
     else:
         row = f'{post["url"]},"{text}",fox.png;gone.png\n'
@@ -327,7 +327,7 @@ def test_a_picture_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: 
     done = echo_hf("build", "config.yaml", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert "2 pictures in the kept threads, 1 of them not to be had" in done.stdout
+    assert "2 images in the kept threads, 1 of them unavailable" in done.stdout
     assert "picture_not_there" in done.stdout
     assert "0 text_to_image, 1 analysis samples released" in done.stdout
 

@@ -31,7 +31,7 @@ from echo_hf.curate.privacy import AuthorKey, Privacy
 from echo_hf.curate.safety import Safety
 from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import ImageRef, Request, make_engine
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import DirectAnswers
 from echo_hf.pipeline.result import keys_in, sort_rows
 from echo_hf.pipeline.stage import ModelStage, Stage
@@ -72,27 +72,27 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
     engine = make_engine("recorded", source="quickstart")
     answers = DirectAnswers(engine, engine.signature())
     results = run_until(shipped_config(), "splits", runs=folder)
-    pictures = PictureStore(folder / "quickstart" / "pictures")
+    images = ImageStore(folder / "quickstart" / "pictures")
     after = dict(zip(BUILD, (one.dataset for one in results), strict=True))
     threads, samples, shown = after["download"], after["extract"], after["roles"]
     chance = DirectAnswers(speaking := Speaking(said_by_chance), speaking.signature())
-    told_apart = made(Roles(target, pictures, 2, answers=chance), samples)
+    told_apart = made(Roles(target, images, 2, answers=chance), samples)
     stages: dict[str, Case] = {
         "Collect": (
-            Collect(pictures),
+            Collect(images),
             read_records([Posts(source="quickstart")]),
         ),
-        "Merge": (Merge(), made(Collect(pictures), read_records([Posts(source="quickstart")]))),
+        "Merge": (Merge(), made(Collect(images), read_records([Posts(source="quickstart")]))),
         "Relevance": (Relevance(target, answers=answers), after["collect"]),
         "Threads": (Threads(), after["relevance"]),
-        "Download": (Download(pictures), after["threads"]),
+        "Download": (Download(images), after["threads"]),
         "Extract": (Extract(target, answers=answers), threads),
-        "Roles": (Roles(target, pictures, answers=answers), samples),
-        "Roles by chance": (Roles(target, pictures, 2, answers=chance), samples),
-        "Screenshots": (Screenshots(target, pictures, answers=answers), shown),
-        "Screenshots by chance": (Screenshots(target, pictures, answers=chance), told_apart),
-        "Safety": (Safety(target, pictures, answers=answers), after["feedback"]),
-        "Safety by chance": (Safety(target, pictures, "llama_guard", answers=chance), told_apart),
+        "Roles": (Roles(target, images, answers=answers), samples),
+        "Roles by chance": (Roles(target, images, 2, answers=chance), samples),
+        "Screenshots": (Screenshots(target, images, answers=answers), shown),
+        "Screenshots by chance": (Screenshots(target, images, answers=chance), told_apart),
+        "Safety": (Safety(target, images, answers=answers), after["feedback"]),
+        "Safety by chance": (Safety(target, images, "llama_guard", answers=chance), told_apart),
         "Feedback": (Feedback(target, answers=answers), after["screenshots"]),
         "Feedback by chance": (Feedback(target, answers=chance), told_apart),
         "Privacy": (Privacy(), after["safety"]),
@@ -103,7 +103,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
 
 
 def said_by_chance(request: Request) -> Any:
-    """An answer about pictures or comments, decided by what is asked about; some calls fail."""
+    """An answer about images or comments, decided by what is asked about; some calls fail."""
     first = request.messages[-1].parts[0]
     asked = first.sha256 if isinstance(first, ImageRef) else first
     chance = random.Random(hashlib.sha256(f"{request.task} {asked}".encode()).digest())
@@ -237,9 +237,9 @@ def test_an_edited_prompt_file_changes_its_stages_digest(tmp_path: Path, prompt:
         "from echo_hf.curate.safety import Safety\n"
         "from echo_hf.samples.roles import Roles\n"
         "from echo_hf.samples.screenshots import Screenshots\n"
-        "from echo_hf.images.store import PictureStore\n"
+        "from echo_hf.images.store import ImageStore\n"
         "t = Target(name='A', developer='B', released='2026-01-01')\n"
-        "p = PictureStore('p')\n"
+        "p = ImageStore('p')\n"
         "stages = Relevance(t), Extract(t), Roles(t, p), Screenshots(t, p), Safety(t, p)\n"
         "stages += (Feedback(t),)\n"
         "print(*(f'{stage.name}:{stage.digest()}' for stage in stages))\n"

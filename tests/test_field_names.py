@@ -110,10 +110,10 @@ def test_engagement_has_the_counts_that_the_paper_names() -> None:
     assert counts <= set(_resolved(PAPER_RETRIEVED["engagement"]))
 
 
-def test_pictures_carry_their_descriptions() -> None:
-    """The paper keeps picture addresses with their ALT texts."""
-    pictures = _resolved(PAPER_RETRIEVED["image_urls"])
-    assert {"url", "alt_text"} <= set(pictures.feature)
+def test_images_carry_their_descriptions() -> None:
+    """The paper keeps image addresses with their ALT texts."""
+    images = _resolved(PAPER_RETRIEVED["image_urls"])
+    assert {"url", "alt_text"} <= set(images.feature)
 
 
 def test_feedback_names_its_post() -> None:

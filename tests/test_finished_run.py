@@ -82,7 +82,7 @@ def figures(value: Any) -> Any:
 
 
 def checks(run: Path) -> list[tuple[str, ...]]:
-    """What the ledger of fetched pictures holds, with the times."""
+    """What the ledger of fetched images holds, with the times."""
     with sqlite3.connect(run / "fetched.sqlite") as ledger:
         return ledger.execute("select * from fetches order by 1").fetchall()
 
@@ -152,7 +152,7 @@ def test_what_people_did_is_read(run: Path) -> None:
     desk = desk_of(config_of(run), runs=run.parent)
     decided = desk.ledger.decided().by_id.values()
     assert sorted((one.decision, one.note) for one in decided) == [
-        ("flag", "is it one picture?"),
+        ("flag", "is it one image?"),
         ("keep", None),
     ]
     ranks = ranks_of(config_of(run), runs=run.parent)

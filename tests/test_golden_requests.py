@@ -48,8 +48,8 @@ def test_a_request_says_which_row_it_is_about(name: str) -> None:
     assert request_keys({}, [asked]) == request_keys({}, [other])
 
 
-def test_pictures_and_roles_can_be_read() -> None:
-    """By hand: two turns, a text and a picture."""
+def test_images_and_roles_can_be_read() -> None:
+    """By hand: two turns, a text and an image."""
     turns = (
         Message("system", (Text("Look."),)),
         Message("user", (Text("One:"), ImageRef("0123456789abcdef" * 4))),

@@ -132,15 +132,15 @@ def test_counts_that_a_platform_does_not_give_are_null() -> None:
     ]
 
 
-def test_a_release_holds_pictures_where_a_run_holds_digests() -> None:
-    """Released samples differ from `samples` in the three picture columns alone, in equal order."""
+def test_a_release_holds_images_where_a_run_holds_digests() -> None:
+    """Released samples differ from `samples` in the three image columns alone, in equal order."""
     released = release_features()
-    pictures = {"input_images", "output_images", "screenshot"}
+    images = {"input_images", "output_images", "screenshot"}
     assert list(released) == list(SAMPLES.features)
-    assert {name for name in released if released[name] != SAMPLES.features[name]} == pictures
+    assert {name for name in released if released[name] != SAMPLES.features[name]} == images
     assert released["screenshot"] == Image()
     assert released["input_images"] == released["output_images"] == List(Image())
-    assert {name: table.pictures for name, table in TABLES.items() if table.pictures} == {
+    assert {name: table.images for name, table in TABLES.items() if table.images} == {
         "samples": ("input_images", "output_images", "screenshot"),
         "outputs": ("image",),
     }

@@ -147,7 +147,7 @@ def _shows(view: Callable[..., Any]) -> bool:
 
 
 def printed(*shown: RenderableType, **options: Any) -> str:
-    """What a terminal without colours is sent."""
+    """What a terminal without colors is sent."""
     out = io.StringIO()
     console = Terminal(file=out, width=300, **options)
     for one in shown:
@@ -234,7 +234,7 @@ def test_bars_obey_no_text() -> None:
     assert "\x1b[31m" not in out.getvalue()
 
 
-def test_our_own_colours_stay() -> None:
+def test_our_own_colors_stay() -> None:
     """A style is not a text."""
     out = io.StringIO()
     Terminal(file=out, force_terminal=True, color_system="standard").print(Text("x", "red"))

@@ -27,17 +27,17 @@ from tests.tiny_models import (
     write_model,
 )
 
-# A picture is cut into tiles; four patches of a tile are one token.
+# An image is cut into tiles; four patches of a tile are one token.
 TILE = 56
 PATCH = 14
 MOST_TILES = 4
 LONGEST = 2048
-# Tokens of a picture by its width and height, counted by hand. A square has one tile: its beginning
+# Tokens of an image by its width and height, counted by hand. A square has one tile: its beginning
 # and end, a mark, four patches. 130 x 70 has two by two tiles, each of four patches and a mark,
 # before the whole; 120 x 40 has three side by side, 56 x 200 four below each other.
 TOKENS = {(40, 40): 7, (130, 70): 27, (120, 40): 22, (56, 200): 27}
 
-PICTURE, PATCH_OF_PICTURE = "<|image|>", "<|patch|>"
+IMAGE, PATCH_OF_IMAGE = "<|image|>", "<|patch|>"
 START, END = "<|image_start|>", "<|image_end|>"
 COLUMN, ROW = "<|tile_x_separator|>", "<|tile_y_separator|>"
 
@@ -80,7 +80,7 @@ def prompt_of(words: str, excluded: Collection[str] = ()) -> str:
 
 
 def noise(folder: Path, width: int, height: int) -> ImageRef:
-    """A picture of this size in a file, of colours by chance."""
+    """An image of this size in a file, of colors by chance."""
     pixels = np.random.default_rng(width).integers(0, 256, (height, width, 3), dtype=np.uint8)
     file = folder / f"{width}x{height}.png"
     Image.fromarray(pixels).save(file)
@@ -99,7 +99,7 @@ def write_tiny_guard(folder: Path, *, seed: int = SEED) -> Path:
     """
     from transformers import Llama4ForConditionalGeneration
 
-    tokenizer = byte_tokenizer([PICTURE, PATCH_OF_PICTURE, START, END, COLUMN, ROW])
+    tokenizer = byte_tokenizer([IMAGE, PATCH_OF_IMAGE, START, END, COLUMN, ROW])
     write_model(Llama4ForConditionalGeneration, _config(tokenizer), folder, seed)
     _processor(tokenizer).save_pretrained(folder)
     return folder
@@ -113,7 +113,7 @@ def _config(tokenizer: Any) -> Any:
         vision_config=_vision_config(),
         boi_token_index=tokenizer.convert_tokens_to_ids(START),
         eoi_token_index=tokenizer.convert_tokens_to_ids(END),
-        image_token_index=tokenizer.convert_tokens_to_ids(PATCH_OF_PICTURE),
+        image_token_index=tokenizer.convert_tokens_to_ids(PATCH_OF_IMAGE),
     )
 
 

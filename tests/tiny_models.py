@@ -24,7 +24,7 @@ MIN_PIXELS = 56 * 56
 MAX_PIXELS = 16_384 * 28 * 28
 
 END_OF_TEXT, TURN, END_OF_TURN = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
-PICTURE = {
+IMAGE = {
     "vision_start_token_id": "<|vision_start|>",
     "vision_end_token_id": "<|vision_end|>",
     "image_token_id": "<|image_pad|>",
@@ -66,7 +66,7 @@ def write_tiny_qwen2_5_vl(folder: Path, *, seed: int = SEED) -> Path:
     """
     from transformers import Qwen2_5_VLForConditionalGeneration
 
-    tokenizer = byte_tokenizer(PICTURE.values())
+    tokenizer = byte_tokenizer(IMAGE.values())
     write_model(Qwen2_5_VLForConditionalGeneration, _qwen_config(tokenizer), folder, seed)
     _qwen_processor(tokenizer).save_pretrained(folder)
     return folder
@@ -90,11 +90,11 @@ def write_tiny_llava(folder: Path, *, seed: int = SEED) -> Path:
     return folder
 
 
-def byte_tokenizer(pictures: Iterable[str] = ()) -> Any:
+def byte_tokenizer(images: Iterable[str] = ()) -> Any:
     """A tokenizer of Qwen's kind whose tokens are single bytes, and the special ones.
 
     Args:
-        pictures: Special tokens that stand for pictures.
+        images: Special tokens that stand for images.
 
     Returns:
         Any text of n bytes has n tokens.
@@ -110,7 +110,7 @@ def byte_tokenizer(pictures: Iterable[str] = ()) -> Any:
         pad_token=END_OF_TEXT,
         model_max_length=CONTEXT,
     )
-    special = [END_OF_TEXT, TURN, END_OF_TURN, *pictures]
+    special = [END_OF_TEXT, TURN, END_OF_TURN, *images]
     tokenizer.add_special_tokens({"additional_special_tokens": special})
     return tokenizer
 
@@ -168,7 +168,7 @@ def _qwen_config(tokenizer: Any) -> Any:
             "initializer_range": SPREAD,
         },
         tie_word_embeddings=True,
-        **{name: tokenizer.convert_tokens_to_ids(token) for name, token in PICTURE.items()},
+        **{name: tokenizer.convert_tokens_to_ids(token) for name, token in IMAGE.items()},
     )
 
 

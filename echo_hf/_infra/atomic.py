@@ -58,7 +58,7 @@ def check_replaceable(folder: Path, ours: Collection[str]) -> None:
     foreign = sorted(names - set(ours))
     if foreign:
         raise ReleaseError(
-            f"{str(folder)!r} holds {foreign[0]!r}, which is no part of it and would be lost: "
+            f"{str(folder)!r} holds {foreign[0]!r}, which is not a part of it and would be lost: "
             "move it, or name another folder"
         )
 

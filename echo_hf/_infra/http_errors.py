@@ -126,8 +126,8 @@ NO_SUCH_MODEL = "model is {model!r}, expected one that the server has and the ke
 ADVICE = {
     Meaning.RETIRED: NO_SUCH_MODEL,
     Meaning.BAD_KEY: "put a valid key into {key}",
-    Meaning.NO_CREDIT: "the account has no credit left; the same command goes on from here",
-    Meaning.ACCOUNT_STOPPED: "the account is stopped: mend that, or use another account's key",
+    Meaning.NO_CREDIT: "the account has no credit left; the same command resumes from here",
+    Meaning.ACCOUNT_STOPPED: "the account is stopped: fix that, or use another account's key",
     Meaning.FORBIDDEN: "the key may not use model {model!r}; name another key or model",
     Meaning.NO_MODEL: NO_SUCH_MODEL,
     Meaning.NO_SUCH_ADDRESS: (

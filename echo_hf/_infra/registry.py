@@ -74,7 +74,7 @@ class Registry(Generic[Member, Facts]):
         except (ImportError, AttributeError) as error:
             raise self.error(
                 f"{self.kind} {name!r} comes from {point.value!r}, which cannot be loaded "
-                f"({error}): install or mend that package"
+                f"({error}): install or fix that package"
             ) from error
         return member
 

@@ -51,7 +51,8 @@ class Database:
             ) from error
         except self.damage as error:
             raise StoreError(
-                f"{str(self.path)!r} is no readable {self.name} ({error}): put a copy of it back, "
+                f"{str(self.path)!r} is not a readable {self.name} ({error}): put a copy of it "
+                "back, "
                 f"or move it away to {self.remedy}"
             ) from error
 

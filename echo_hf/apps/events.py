@@ -19,7 +19,7 @@ class _EventFile(Database):
     """Opened for one call, so that several programs can use it."""
 
     name = "log of events"
-    remedy = "begin anew"
+    remedy = "begin again"
     application = 0x6563686F  # "echo" in ASCII
     schema = """
 create table if not exists event (
@@ -173,10 +173,10 @@ def decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
     return {subject: _unreplaced(found) for subject, found in subjects.items()}
 
 
-def is_conflict(found: Iterable[Event]) -> bool:
+def is_conflict(events: Iterable[Event]) -> bool:
     """Whether decisions about one subject, as `decisions` gives them, contradict each other."""
     said: list[tuple[str, Mapping[str, object]]] = []
-    for event in found:
+    for event in events:
         if (event.action, event.payload) not in said:
             said.append((event.action, event.payload))
     return len(said) > 1

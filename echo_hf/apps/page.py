@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from PIL import Image
 
-from echo_hf.apps.people import People, is_loopback
-from echo_hf.errors import EchoError, MissingExtraError, PictureError, RunError
+from echo_hf.apps.people import AppUsers, is_loopback
+from echo_hf.errors import EchoError, ImageError, MissingExtraError, RunError
 from echo_hf.images.loader import load_rgb
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 
 if TYPE_CHECKING:
     import fastapi
@@ -32,7 +32,7 @@ class AskedPage:
     """What makes one app's page another than the other's."""
 
     title: str
-    people: People
+    people: AppUsers
     scripts: tuple[Traversable, ...]
     opened: Callable[[str], str]
     acted: Callable[[str, Mapping[str, Any]], str]
@@ -103,42 +103,42 @@ def start_page(title: str, names: tuple[str, ...], problem: str = "") -> str:
     )
 
 
-def answer_of(said: Mapping[str, Any]) -> int:
+def answer_of(action: Mapping[str, Any]) -> int:
     """Number of the request that a page waits for; 0 for none that can be read."""
-    number = said.get("answer")
+    number = action.get("answer")
     return number if type(number) is int else 0
 
 
-ROUTE = "/picture/"
+ROUTE = "/image/"
 LONGEST_SIDE = 2048
 
 
 @dataclass(frozen=True)
-class ShownPictures:
-    """Some pictures of a run, each under a name that nobody can guess."""
+class ShownImages:
+    """Some images of a run, each under a name that nobody can guess."""
 
-    pictures: PictureStore
+    images: ImageStore
     secret: bytes = field(repr=False)
     digests: Mapping[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, pictures: PictureStore, digests: Iterable[str]) -> Self:
-        """Names pictures anew: the names are others whenever an app is started."""
+    def of(cls, images: ImageStore, digests: Iterable[str]) -> Self:
+        """Names images anew: the names are others whenever an app is started."""
         secret = secrets.token_bytes(32)
-        return cls(pictures, secret, {_name(secret, digest): digest for digest in digests})
+        return cls(images, secret, {_name(secret, digest): digest for digest in digests})
 
     def address(self, digest: str) -> str:
-        """Where a page finds a picture."""
+        """Where a page finds an image."""
         return ROUTE + _name(self.secret, digest)
 
     def png(self, name: str) -> bytes | None:
-        """A picture as a page gets it."""
+        """An image as a page gets it."""
         digest = self.digests.get(name)
-        return None if digest is None else packed(self.pictures.open(digest))
+        return None if digest is None else packed(self.images.open(digest))
 
 
 def packed(data: bytes) -> bytes:
-    """A picture packed anew, without whatever else its file held."""
+    """An image packed anew, without whatever else its file held."""
     image = load_rgb(data)
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     sink = io.BytesIO()
@@ -181,8 +181,8 @@ def check_installed(part: str) -> None:
 
 def serve(
     blocks: Callable[[], gradio.Blocks],
-    pictures: ShownPictures,
-    people: People,
+    images: ShownImages,
+    people: AppUsers,
     place: Place,
     ready: Callable[[str], None],
     look: Callable[[], Mapping[str, Any]],
@@ -195,7 +195,7 @@ def serve(
     with listening(place) as taken:
         host, port = taken.getsockname()[:2]
         app = gradio.mount_gradio_app(
-            application(pictures, place.host),
+            application(images, place.host),
             blocks(),
             path="/",
             server_name=place.host,
@@ -216,8 +216,8 @@ def serve(
         uvicorn.Server(config).run(sockets=[taken])
 
 
-def application(pictures: ShownPictures, host: str) -> fastapi.FastAPI:
-    """What serves pictures, and puts limits on the page that is mounted in it."""
+def application(images: ShownImages, host: str) -> fastapi.FastAPI:
+    """What serves images, and puts limits on the page that is mounted in it."""
     import fastapi
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -228,19 +228,19 @@ def application(pictures: ShownPictures, host: str) -> fastapi.FastAPI:
 
     app.add_middleware(_Limited)
 
-    def picture(name: str) -> fastapi.Response:
+    def image(name: str) -> fastapi.Response:
         try:
-            data = pictures.png(name)
-        except PictureError:
+            data = images.png(name)
+        except ImageError:
             data = None
         if data is None:
-            return fastapi.Response("no such picture", 404, media_type="text/plain")
+            return fastapi.Response("no such image", 404, media_type="text/plain")
         kept = {"Cache-Control": "private, max-age=86400"}
         return fastapi.Response(data, media_type="image/png", headers=kept)
 
     # Annotations that are text would be looked up among this module's names.
-    picture.__annotations__ = {"name": str}
-    app.add_api_route(ROUTE + "{name}", picture)
+    image.__annotations__ = {"name": str}
+    app.add_api_route(ROUTE + "{name}", image)
     return app
 
 

@@ -18,7 +18,7 @@ LEAST_LETTERS = 8
 
 
 @dataclass(frozen=True)
-class People:
+class AppUsers:
     """Who may work in an app.
 
     Attributes:
@@ -42,24 +42,25 @@ def pseudonym(name: str) -> str:
     found = unicodedata.normalize("NFKC", name).strip().lower()
     if not NAME.fullmatch(found):
         raise RunError(
-            f"{name[:60]!r} is no pseudonym: expected 1 to 40 letters, digits, - or _, and not the "
+            f"{name[:60]!r} is not a pseudonym: expected 1 to 40 letters, digits, - or _, and "
+            "not the "
             "name of a person"
         )
     return found
 
 
-def people_of(given: Iterable[str]) -> People:
+def people_of(people: Iterable[str]) -> AppUsers:
     """Reads who may work in an app from the command line."""
-    names = tuple(given)
+    names = tuple(people)
     if SIGNED_IN not in names:
-        return People(tuple(dict.fromkeys(map(pseudonym, names))))
+        return AppUsers(tuple(dict.fromkeys(map(pseudonym, names))))
     if len(names) > 1:
         raise RunError(f"--people {SIGNED_IN} stands alone: the names are in {PASSWORDS}")
     passwords = _passwords(os.environ.get(PASSWORDS, ""))
-    return People(tuple(passwords), passwords)
+    return AppUsers(tuple(passwords), passwords)
 
 
-def check_reachable(host: str, people: People, *, anyone: bool) -> None:
+def check_reachable(host: str, people: AppUsers, *, anyone: bool) -> None:
     """Refuses to let strangers in by accident."""
     if not is_loopback(host) and not people.passwords and not anyone:
         raise RunError(

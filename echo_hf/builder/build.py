@@ -62,7 +62,7 @@ class Pipeline:
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
         for name in up_to(until):
-            self._check_usable(name)  # before a post is read, a picture fetched, a model asked
+            self._check_usable(name)  # before a post is read, an image fetched, a model asked
         result = self._collect()
         self.watch.finished(result)
         yield result
@@ -83,7 +83,7 @@ class Pipeline:
         if not allow_empty and not any(map(len, samples.values())):
             raise ReleaseError(
                 "no post became a sample, so no release is written, and one that is there stays: "
-                "mend the posts, their `source` or the engine, as the reasons of the stages say"
+                "fix the posts, their `source` or the engine, as the reasons of the stages say"
                 f"{_first_error(results)}; --allow-empty writes one all the same"
             )
         left_out = self._carry_responses(results) if with_responses else self._without_responses()
@@ -106,18 +106,18 @@ class Pipeline:
         if not unchanged or not is_complete(self.folder.release):
             mark.unlink(missing_ok=True)
             if self._strips:
-                configs, count = cleaned_outputs(configs, self.folder.pictures)
+                configs, count = cleaned_outputs(configs, self.folder.images)
                 lost = {LeftOut.OUTPUT_NOT_CLEANED.value: count} if count else {}
                 of_outputs = {**facts.left_out.get("outputs", {}), **lost}
                 left_out = {**facts.left_out, **({"outputs": of_outputs} if of_outputs else {})}
                 facts = dataclasses.replace(facts, left_out=left_out)
-            write_release(self.folder.release, configs, self.folder.pictures, facts)
+            write_release(self.folder.release, configs, self.folder.images, facts)
             mark.write_text(built_from)
         return read_release(self.folder.release, self.folder.cache)
 
     def stage(self, name: str) -> Stage:
         """A stage as the config sets it up."""
-        stage = stage_class(name).from_config(self.config, self.folder.pictures)
+        stage = stage_class(name).from_config(self.config, self.folder.images)
         return stage.in_run(self.folder.root)
 
     def engine(self, name: str) -> Engine | None:
@@ -151,7 +151,7 @@ class Pipeline:
 
     @property
     def _reader(self) -> Collect:
-        return Collect.from_config(self.config, self.folder.pictures)
+        return Collect.from_config(self.config, self.folder.images)
 
     @property
     def _collected(self) -> Path:
@@ -171,7 +171,7 @@ class Pipeline:
                 f"{names} holds no record: expected one post a line, or pages of posts; what a "
                 "config searches for has to be asked for first, by `echo-hf collect`"
             )
-        # Read anew each time: the pictures beside the posts may have changed.
+        # Read anew each time: the images beside the posts may have changed.
         read = run_stage(self._reader, records, cache_dir=self.folder.cache, anew=True)
         merged = run_stage(Merge(), read.dataset, cache_dir=self.folder.cache, anew=True)
         posts = merged.dataset
@@ -179,7 +179,7 @@ class Pipeline:
         tally = {
             "posts": len(posts),
             "merged": len(read.dataset) - len(posts) - len(merged.rejects),
-            "pictures": _pictures(posts),
+            "pictures": _images(posts),
         }
         stats = dataclasses.replace(read.stats, kept=len(posts), tally=tally)
         stats.seconds += merged.stats.seconds
@@ -315,7 +315,7 @@ def _arrow(dataset: Dataset, column: str) -> pa.Table:
     return arrow_rows(dataset, [column])
 
 
-def _pictures(posts: Dataset) -> int:
+def _images(posts: Dataset) -> int:
     return sum(len(chunk.flatten()) for chunk in _arrow(posts, "pictures")["pictures"].chunks)
 
 
@@ -396,7 +396,7 @@ def build(
     Args:
         config: The config, or the path of its file.
         runs: Folder of runs; this one goes into the sub-folder of the config's name.
-        offline: Ask nobody: answer from the store alone, and fetch no picture.
+        offline: Ask nobody: answer from the store alone, and fetch no image.
         responses: Folder of a release, or `ORG/NAME@TAG` on the Hub, that carries the answers to
             read in place of asking a model: the same posts give the same tables.
         with_responses: Whether the release carries the stored answers that it was made from.

@@ -195,7 +195,7 @@ class _Round:
             result.end = RefreshEnd.LATER
         except OSError as error:
             raise PlatformError(
-                f"{name} does not answer ({error}): the same command goes on from here"
+                f"{name} does not answer ({error}): the same command resumes from here"
             ) from error
 
     def _gone(self, batch: Sequence[str]) -> Mapping[str, Missing]:

@@ -60,7 +60,7 @@ class Records(Protocol):
         ...
 
 
-def recall(
+def import_answers(
     stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, recorded: Records
 ) -> FillStats:
     """Takes into a store what was recorded of a stage's requests, and asks nobody."""
@@ -143,7 +143,7 @@ class Replay:
         self, stage: ModelStage, dataset: Dataset, engine: Engine, store: Store
     ) -> FillStats:
         """Takes into a store what the release recorded of a stage's requests."""
-        return recall(stage, dataset, engine, store, self.recorded)
+        return import_answers(stage, dataset, engine, store, self.recorded)
 
     def remark(self, made: StageRecord) -> str | None:
         """What is to be said of a stage that is not as it was recorded."""

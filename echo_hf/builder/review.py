@@ -27,7 +27,7 @@ from echo_hf.curate.decisions import (
     Decisions,
     append_decisions,
     cleaned_in,
-    pictures_of,
+    images_of,
     read_decisions,
 )
 from echo_hf.curate.edits import Edit, checked_changes, reviewed_rows
@@ -85,7 +85,7 @@ def read_cases(pipeline: Pipeline) -> dict[str, Case]:
 
 
 def owners_of(rows: Sequence[Row]) -> dict[str, set[str]]:
-    """Which samples have a picture as input or output.
+    """Which samples have an image as input or output.
 
     Example:
         >>> rows = [{"id": "a", "input_images": ["x"], "output_images": [], "quality": "Benchmark"}]
@@ -95,7 +95,7 @@ def owners_of(rows: Sequence[Row]) -> dict[str, set[str]]:
     """
     owners: dict[str, set[str]] = {}
     for row in rows:
-        # Of Trash every picture of its posts is listed, whosoever it is.
+        # Of Trash every image of its posts is listed, whosoever it is.
         if row["quality"] != "Trash":
             for digest in (*(row["input_images"] or ()), *(row["output_images"] or ())):
                 owners.setdefault(digest, set()).add(row["id"])
@@ -104,7 +104,7 @@ def owners_of(rows: Sequence[Row]) -> dict[str, set[str]]:
 
 def _taken(row: Row, context: Sequence[Row], owners: Mapping[str, set[str]]) -> Iterator[str]:
     around = {one["sha256"] for post in context for one in post["pictures"] or ()}
-    for digest in around.union(pictures_of(row)):
+    for digest in around.union(images_of(row)):
         if owners.get(digest, set()) - {row["id"]}:
             yield digest
 
@@ -128,7 +128,7 @@ def made_decision(
         "sample_digest": row["sample_digest"],
         "decision": decided,
         "reasons": tuple(row["review"] or ()),
-        "pictures": pictures_of(row),
+        "pictures": images_of(row),
         "note": note or None,
         "at": when.isoformat(timespec="seconds"),
         "reviewer": reviewer,
@@ -160,7 +160,7 @@ class OpenReview:
     id: str
     reasons: tuple[str, ...]
     prompt: str
-    pictures: tuple[Path, ...]
+    images: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Rev
     """Lists what a person has to look at before the last build is published."""
     with opened(config, runs, writes=False) as pipeline:
         root = pipeline.folder.root
-        placed = Splits.from_config(pipeline.config, pipeline.folder.pictures).in_run(root)
+        placed = Splits.from_config(pipeline.config, pipeline.folder.images).in_run(root)
         table = samples_of(pipeline)
         samples = placed(table).to_pylist()
         waiting = [one for one in samples if one["_status"] == Status.KEPT and one["review"]]
@@ -238,11 +238,11 @@ def _changes(
     if edit is None:
         earlier = before.changes(case.row)
         return earlier.changed if earlier else None
-    return checked_changes(case.row, case.context, edit, pipeline.folder.pictures, case.taken)
+    return checked_changes(case.row, case.context, edit, pipeline.folder.images, case.taken)
 
 
 def _open(row: Mapping[str, Any], pipeline: Pipeline) -> OpenReview:
-    files = tuple(pipeline.folder.pictures.path(one) for one in pictures_of(row))
+    files = tuple(pipeline.folder.images.path(one) for one in images_of(row))
     return OpenReview(row["id"], tuple(row["review"]), row["prompt"], files)
 
 
@@ -262,8 +262,8 @@ MANY_INPUTS = 5
 DOUBTFUL = frozenset(
     {
         Notice.TWO_ROLES,
-        Notice.PICTURE_USED_TWICE,
-        Notice.PICTURE_NOT_THERE,
+        Notice.IMAGE_USED_TWICE,
+        Notice.IMAGE_NOT_THERE,
         Notice.BLANK_LEFT,
         Notice.TEMPLATE_LEFT,
         Notice.NOT_COMPLETED,
@@ -277,7 +277,7 @@ DOUBTFUL = frozenset(
     }
 )
 PERSONAL = {
-    "may_show_minor": "a real person in a picture may be under 18",
+    "may_show_minor": "a real person in an image may be under 18",
     "personal_data": "the prompt holds personal data, such as an address or an account's name",
     "image_metadata": "an image may say where it was taken, or by whom, and cannot be cleaned",
     "removed_earlier": "an earlier version of it was removed",
@@ -287,7 +287,7 @@ PERSONAL = {
 }
 
 
-class Verdict(StrEnum):
+class Fitness(StrEnum):
     """What a sample is fit for, in the order in which people should look."""
 
     MANUAL = "Manual review"
@@ -299,13 +299,13 @@ class Verdict(StrEnum):
 class Triage:
     """What a sample is fit for, as far as rules can say."""
 
-    verdict: Verdict
+    verdict: Fitness
     look_at: tuple[str, ...] = ()
 
     @property
     def turn(self) -> tuple[int, int]:
         """Whose turn it is earlier: those for manual review, and of them those with most to see."""
-        return list(Verdict).index(self.verdict), -len(self.look_at)
+        return list(Fitness).index(self.verdict), -len(self.look_at)
 
 
 def triage(
@@ -315,11 +315,11 @@ def triage(
     lost = _lost(row, duplicate_of)
     open_reasons = [PERSONAL.get(one, one) for one in row["review"] or ()]
     if lost:
-        return Triage(Verdict.DISCARD, (lost, *open_reasons))
+        return Triage(Fitness.DISCARD, (lost, *open_reasons))
     look_at = (*open_reasons, *_to_see(row), *_noticed(notices))
     if row["quality"] != "Benchmark" and not open_reasons:
-        return Triage(Verdict.DISCARD, ("for analysis only: not in the benchmark", *look_at))
-    return Triage(Verdict.MANUAL if look_at else Verdict.BENCHMARK, look_at)
+        return Triage(Fitness.DISCARD, ("for analysis only: not in the benchmark", *look_at))
+    return Triage(Fitness.MANUAL if look_at else Fitness.BENCHMARK, look_at)
 
 
 def _lost(row: Row, duplicate_of: str | None) -> str | None:
@@ -335,9 +335,9 @@ def _to_see(row: Row) -> Iterator[str]:
     words = len((row["prompt"] or "").split())
     inputs = len(row["input_images"] or ())
     if row["screenshot"] and not row["is_screenshot"]:
-        yield "its pictures stand in a screenshot that is not cut: draw the boxes"
+        yield "its images stand in a screenshot that is not cut: draw the boxes"
     elif row["screenshot"]:
-        yield "its pictures were cut from a screenshot: check the boxes"
+        yield "its images were cut from a screenshot: check the boxes"
     if row["safety"] is None:
         yield "no safety model has seen it"
     elif row["safety"]["flagged"]:

@@ -222,24 +222,24 @@ text{fill:#333}.dim{fill:#777}.name{font-weight:600}
 .found{fill:#c9d4e5}.passed{fill:#2f5d9b}.axis{stroke:#bbb;stroke-width:1}
 .range{stroke:#2f5d9b;stroke-opacity:.35;stroke-width:3}.share{fill:#2f5d9b}
 """
-Shown = tuple[DayWindow, Yield]
+WindowYield = tuple[DayWindow, Yield]
 
 
-def yield_plot(found: Yields) -> str:
+def yield_plot(yields: Yields) -> str:
     """Draws the terms with the most posts on topic, and all together."""
-    dated = [at for at, one in enumerate(found.windows) if one.start is not None]
-    used = [at for at in dated if found.together.windows[at].found]
+    dated = [at for at, one in enumerate(yields.windows) if one.start is not None]
+    used = [at for at in dated if yields.together.windows[at].found]
     shown = dated[: used[-1] + 1 - dated[0]] if used else []
-    rows = [found.together, *found.keywords[:MOST_TERMS]]
+    rows = [yields.together, *yields.keywords[:MOST_TERMS]]
     height = TOP + ROW * len(rows) + 30
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         "<title>Posts a day and share on topic by search term and days since the release</title>",
         f"<style>{STYLE}</style>",
-        *_head(len(found.keywords)),
+        *_head(len(yields.keywords)),
     ]
     for number, one in enumerate(rows):
-        windows = [(found.windows[at], one.windows[at]) for at in shown]
+        windows = [(yields.windows[at], one.windows[at]) for at in shown]
         parts += _row(one, windows, TOP + ROW * number)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -251,7 +251,7 @@ def _head(terms: int) -> Iterator[str]:
     yield _text(LEFT, 40, "days since the release; each row has its own scale", "dim")
 
 
-def _row(one: KeywordYield, windows: Sequence[Shown], top: int) -> Iterator[str]:
+def _row(one: KeywordYield, windows: Sequence[WindowYield], top: int) -> Iterator[str]:
     name = "all terms" if one.keyword is None else plain(one.keyword, 21)
     total = one.total
     share = "-" if total.share is None else f"{100 * total.share:.0f} %"
@@ -285,7 +285,7 @@ def _share(counts: Yield, x: float, top: int) -> Iterator[str]:
     yield f"<title>{said}</title></circle>"
 
 
-def _axes(left: int, top: int, windows: Sequence[Shown]) -> Iterator[str]:
+def _axes(left: int, top: int, windows: Sequence[WindowYield]) -> Iterator[str]:
     y = top + HEIGHT
     yield f'<line class="axis" x1="{left}" x2="{left + PANEL}" y1="{y}" y2="{y}"/>'
     if windows:
@@ -294,7 +294,7 @@ def _axes(left: int, top: int, windows: Sequence[Shown]) -> Iterator[str]:
         yield _text(left + PANEL, y + 14, f"{last}", "dim", "end")
 
 
-def _place(window: DayWindow, windows: Sequence[Shown]) -> tuple[float, float]:
+def _place(window: DayWindow, windows: Sequence[WindowYield]) -> tuple[float, float]:
     """Where a window begins in a panel, and how wide it is."""
     first, last = windows[0][0].start or 0, windows[-1][0].end or 0
     scale = PANEL / (last - first)
@@ -341,15 +341,15 @@ def write_yields(config: Config | Path | str, *, runs: Path | str = RUNS) -> Wri
     return written
 
 
-def as_json(found: Yields, released: datetime.date) -> dict[str, Any]:
+def as_json(yields: Yields, released: datetime.date) -> dict[str, Any]:
     """The counts as plain data."""
     return {
         "released": released.isoformat(),
-        "windows": [one._asdict() for one in found.windows],
-        "all_keywords": _of_keyword(found.together),
-        "keywords": [{"keyword": one.keyword, **_of_keyword(one)} for one in found.keywords],
-        "came_along": found.came_along,
-        "unknown": found.unknown,
+        "windows": [one._asdict() for one in yields.windows],
+        "all_keywords": _of_keyword(yields.together),
+        "keywords": [{"keyword": one.keyword, **_of_keyword(one)} for one in yields.keywords],
+        "came_along": yields.came_along,
+        "unknown": yields.unknown,
     }
 
 

@@ -27,15 +27,15 @@ STEPS: Mapping[str, Step] = {
     "relevance": Step("score how likely posts are on topic", "echo_hf.collect.relevance:Relevance"),
     "threads": Step("join posts into reply trees", "echo_hf.samples.threads:Threads"),
     "download": Step(
-        "fetch pictures that posts name by address, and link copies",
+        "fetch images that posts name by address, and link copies",
         "echo_hf.collect.download:Download",
     ),
     "extract": Step("find prompts, their posts, and feedback", "echo_hf.samples.extract:Extract"),
     "roles": Step(
-        "tell input pictures from outputs, and fill templates", "echo_hf.samples.roles:Roles"
+        "tell input images from outputs, and fill templates", "echo_hf.samples.roles:Roles"
     ),
     "screenshots": Step(
-        "read prompts in screenshots, and cut out the pictures they show",
+        "read prompts in screenshots, and cut out the images they show",
         "echo_hf.samples.screenshots:Screenshots",
     ),
     "feedback": Step(
@@ -43,7 +43,7 @@ STEPS: Mapping[str, Step] = {
         "echo_hf.curate.feedback:Feedback",
     ),
     # Asks a model of its own: after all that the reader is asked, so that each is loaded once.
-    "safety": Step("screen texts and pictures for hazards", "echo_hf.curate.safety:Safety"),
+    "safety": Step("screen texts and images for hazards", "echo_hf.curate.safety:Safety"),
     "privacy": Step(
         "hash authors, mask personal data, and say what a person has to review",
         "echo_hf.curate.privacy:Privacy",

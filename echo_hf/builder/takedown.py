@@ -44,12 +44,12 @@ class RunFiles:
 
     Attributes:
         drop: Deletes what they say about some samples.
-        pictures: The pictures that they name.
+        images: The images that they name.
         held: Keeps every process from writing them, by what a config calls its systems.
     """
 
     drop: Callable[[Path, Collection[str]], object]
-    pictures: Callable[[Path], Iterable[str]] = lambda _: ()
+    images: Callable[[Path], Iterable[str]] = lambda _: ()
     held: Callable[[Path, Iterable[str]], AbstractContextManager[None]] = lambda _, __: (
         nullcontext()
     )
@@ -67,16 +67,16 @@ def remove_rows(root: Path, samples: Collection[str], files: Iterable[RunFiles])
             _rewrite_without(path, samples)
 
 
-def pictures_named(root: Path, files: Iterable[RunFiles]) -> set[str]:
-    """The pictures that tables beside the stages, files from above, and reviewers' changes name."""
-    named = {digest for one in files for digest in one.pictures(root)}
+def images_named(root: Path, files: Iterable[RunFiles]) -> set[str]:
+    """The images that tables beside the stages, files from above, and reviewers' changes name."""
+    named = {digest for one in files for digest in one.images(root)}
     for path in _run_tables(root):
-        pictures = CONFIGS[path.stem].table.pictures if path.stem in CONFIGS else ()
-        for name in pictures:
+        images = CONFIGS[path.stem].table.images if path.stem in CONFIGS else ()
+        for name in images:
             named.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
     # All of them: what is taken back on the page makes an earlier one stand again.
     every = read_decisions(root / FILE).every
-    return named.union(*(one.changed.pictures for one in every if one.changed))
+    return named.union(*(one.changed.images for one in every if one.changed))
 
 
 def _run_tables(root: Path) -> list[Path]:
@@ -93,7 +93,7 @@ def _rewrite_without(path: Path, samples: Collection[str]) -> None:
         pq.write_table(table.filter(pc.invert(about)), partial)
 
 
-PICTURES_OF_SAMPLE = ("input_images", "output_images")
+IMAGES_OF_SAMPLE = ("input_images", "output_images")
 # Made anew by the next build; answers for replay and results may hold what was said of the posts.
 DERIVED_FOLDERS = ("cache", "release", "previous", "stages", "report")
 DERIVED_FILES = (
@@ -116,7 +116,7 @@ class Removal:
     posts: int
     unknown: tuple[str, ...]
     samples: tuple[str, ...]
-    pictures: int
+    images: int
     answers: int
     left_in: tuple[str, ...]
     pages: int = 0
@@ -129,7 +129,7 @@ def forget(
     files: Sequence[RunFiles],
     runs: Path | str = RUNS,
 ) -> Removal:
-    """Takes posts out of a run: their text, samples, pictures, and all answers they went into."""
+    """Takes posts out of a run: their text, samples, images, and all answers they went into."""
     config = config if isinstance(config, Config) else load_config(config)
     forgotten = tuple(dict.fromkeys(map(_address, urls)))
     folder = RunFolder(Path(runs) / config.name)
@@ -147,14 +147,14 @@ def forget(
             pages = forget_answers(folder.root / COLLECTED, forgotten)
             return Removal(forgotten, 0, forgotten, (), 0, 0, (), pages)
         remove_rows(folder.root, held.samples, files)
-        pictures = _sweep(folder, held.shown | pictures_named(folder.root, files))
+        images = _sweep(folder, held.shown | images_named(folder.root, files))
         _clear_ledger(folder.root / LEDGER, held.addresses)
         pages = forget_answers(folder.root / COLLECTED, forgotten)
         _delete_derived(folder.root)
         left = tuple(_left_in(config, folder))
     unknown = tuple(url for url in forgotten if url not in held.posts)
     samples = tuple(sorted(held.samples))
-    return Removal(forgotten, len(held.posts), unknown, samples, pictures, answers, left, pages)
+    return Removal(forgotten, len(held.posts), unknown, samples, images, answers, left, pages)
 
 
 @dataclass
@@ -170,13 +170,13 @@ class _Held:
 def _address(url: str) -> str:
     found = canonical_url(url, fragment=True)
     if found is None:
-        raise RunError(f"{url!r} is no address of a post: expected one such as https://...")
+        raise RunError(f"{url!r} is not an address of a post: expected one such as https://...")
     return found
 
 
 def _given(config: Config, folder: RunFolder) -> list[Row]:
     """The posts of the input files, which hold them also where no stage does."""
-    reader = Collect(folder.pictures)
+    reader = Collect(folder.images)
     posts: list[Row] = run_stage(
         reader, read_records(config.posts, folder.root / COLLECTED)
     ).dataset.to_list()
@@ -189,14 +189,14 @@ def _held(folder: RunFolder, given: Sequence[Row], forgotten: frozenset[str]) ->
     for post in chain(given, _posts(folder)):
         is_theirs = post["url"] in every
         held.posts |= {post["url"]} & forgotten
-        pictures = post["pictures"] or []
-        addresses = {one["url"] for one in pictures if one["url"]}
+        images = post["pictures"] or []
+        addresses = {one["url"] for one in images if one["url"]}
         (held.addresses if is_theirs else shared).update(addresses)
-        held.shown |= set() if is_theirs else {one["sha256"] for one in pictures}
+        held.shown |= set() if is_theirs else {one["sha256"] for one in images}
     for sample in _samples(folder):
         is_theirs = not forgotten.isdisjoint(sample["post_urls"] or ())
         held.samples |= {sample["id"]} if is_theirs else set()
-        held.shown |= set() if is_theirs else _pictures(sample)
+        held.shown |= set() if is_theirs else _images(sample)
     held.posts |= forgotten.intersection(_named_before(folder))
     held.addresses -= shared
     held.shown |= _fetched(folder, shared)
@@ -204,15 +204,15 @@ def _held(folder: RunFolder, given: Sequence[Row], forgotten: frozenset[str]) ->
 
 
 def _fetched(folder: RunFolder, addresses: Iterable[str]) -> set[str]:
-    """The pictures that lie here for addresses which other posts name."""
+    """The images that lie here for addresses which other posts name."""
     names = [web_url(one) or one for one in addresses]
     known = read_ledger(folder.root / LEDGER, names)
     return {entry.sha256 for entry in known.values() if entry.sha256}
 
 
 def _sweep(folder: RunFolder, shown: Collection[str]) -> int:
-    """Deletes every picture that nobody shows; crops and local files are made anew."""
-    lost = [file for file in folder.pictures.root.glob("*/*") if file.name not in shown]
+    """Deletes every image that nobody shows; crops and local files are made anew."""
+    lost = [file for file in folder.images.root.glob("*/*") if file.name not in shown]
     for file in lost:
         file.unlink()
     return len(lost)
@@ -236,7 +236,7 @@ def _posts(folder: RunFolder) -> Iterator[Row]:
 
 
 def _samples(folder: RunFolder) -> Iterator[Row]:
-    for table in _tables(folder, ["id", "post_urls", *PICTURES_OF_SAMPLE, "screenshot"]):
+    for table in _tables(folder, ["id", "post_urls", *IMAGES_OF_SAMPLE, "screenshot"]):
         yield from table.to_pylist()
 
 
@@ -256,8 +256,8 @@ def _named_before(folder: RunFolder) -> Iterator[str]:
             yield from filter(None, addresses_of(row))
 
 
-def _pictures(sample: Row) -> set[str]:
-    shown = {one for name in PICTURES_OF_SAMPLE for one in sample[name] or ()}
+def _images(sample: Row) -> set[str]:
+    shown = {one for name in IMAGES_OF_SAMPLE for one in sample[name] or ()}
     return shown | {sample["screenshot"]} - {None}
 
 
@@ -269,7 +269,7 @@ def _clear_ledger(path: Path, addresses: Iterable[str]) -> None:
 
 def _left_in(config: Config, folder: RunFolder) -> Iterator[str]:
     """The input files that name a forgotten post, by what collection notices of them."""
-    reader = Collect.from_config(config, folder.pictures)
+    reader = Collect.from_config(config, folder.images)
     for row in run_stage(reader, read_records(config.posts)).notices.to_list():
         if row["_reason"] == Notice.FORGOTTEN:
             yield from row["_parent"]

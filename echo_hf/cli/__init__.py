@@ -161,7 +161,7 @@ def why(
     ] = None,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Say which stages would run again, and what changed."""
+    """Show which stages would run again, and why."""
     from echo_hf.builder import update as reasons
     from echo_hf.builder.build import opened
 
@@ -190,7 +190,7 @@ def forget(
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Take posts out of a run, with their samples, pictures and stored answers, for good."""
+    """Permanently remove posts from a run, with their samples, images and stored answers."""
     from echo_hf.cli import posts_view
     from echo_hf.cli.release_view import show_holding
     from echo_hf.errors import HubError
@@ -213,7 +213,7 @@ def check_engine(
         Path | None, typer.Argument(help="Names engines, options and, for --gold, the target.")
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="Kind of engine, in place of all that CONFIG names.")
+        str | None, typer.Option(help="Kind of engine, instead of all that CONFIG names.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Its model.")] = None,
     option: Annotated[
@@ -305,9 +305,9 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on
     except OSError as error:
-        _end(f"cannot read or write: {error}: mend that; the same command goes on from here", 2)
+        _end(f"cannot read or write: {error}: fix it; the same command resumes from here", 2)
     except _StoppedError:
-        _end("stopped; the same command goes on where it was", 130)
+        _end("stopped; the same command resumes where it stopped", 130)
 
 
 class _StoppedError(BaseException):

@@ -40,7 +40,7 @@ COVERAGE = (
 )
 SKIPPED = {
     "relevance": "{} left out of precision and recall: people would both keep and drop them",
-    "roles": "{} pictures left out: nobody wrote down their role",
+    "roles": "{} images left out: nobody wrote down their role",
     "screenshots": "{} screenshots left out: nobody wrote down what they show",
 }
 
@@ -192,15 +192,15 @@ DECIDE = "echo-hf review {config} --keep ID --remove ID"
 
 
 def show_open(console: Console, reviews: Reviews, config: Path) -> None:
-    """Prints each sample that is open: its id, why, the prompt shortened, and its pictures."""
+    """Prints each sample that is open: its id, why, the prompt shortened, and its images."""
     for number in reviews.cut:
         say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for one in reviews.open:
         title = Text.assemble((one.id, "bold"), f"  {', '.join(one.reasons)}")
         console.print(title, soft_wrap=True)
         say(console, f"  {plain(one.prompt, LONGEST_PROMPT)}")
-        for picture in one.pictures:
-            say(console, f"  {picture}")
+        for image in one.images:
+            say(console, f"  {image}")
     count = len(reviews.open)
     if not count:
         say(console, "nothing is open for review")

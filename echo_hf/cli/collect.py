@@ -20,7 +20,7 @@ def collect(
     config: ConfigFile,
     runs: Runs = DEFAULT_RUNS,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask nobody: read what is there already.")
+        bool, typer.Option("--offline", help="Make no requests: read what is there already.")
     ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Only print what would be asked, and what it costs.")
@@ -94,7 +94,7 @@ def keywords(config: ConfigFile, runs: Runs = DEFAULT_RUNS) -> None:
 def refresh(
     config: ConfigFile,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Forget the posts that are gone, for good.")
+        bool, typer.Option("--apply", help="Permanently forget the posts that are gone.")
     ] = False,
     platforms: Annotated[
         list[str] | None, typer.Option("--platform", help="Only this one; may be repeated.")
@@ -115,7 +115,7 @@ def refresh(
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Ask platforms which collected posts are gone by now, and forget those with --apply."""
+    """Ask platforms which collected posts no longer exist, and forget those with --apply."""
     from datetime import timedelta
 
     from echo_hf.builder import refresh as refreshing

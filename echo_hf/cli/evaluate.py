@@ -19,7 +19,8 @@ DEFAULT_RUNS = Path("runs")
 
 def systems(
     config: Annotated[
-        Path | None, typer.Argument(help="Only those that this file names; else all that we bring.")
+        Path | None,
+        typer.Argument(help="Show only the systems that this file names; else all included ones."),
     ] = None,
 ) -> None:
     """List systems under test: what each stands for, and what is missing to run it."""
@@ -41,11 +42,11 @@ def generate(
         int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be drawn, and for how much.")
+        bool, typer.Option("--dry-run", help="Only show what would be generated, and the cost.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Have systems draw the tasks of a benchmark; what is drawn already is kept."""
+    """Generate the outputs of systems for a benchmark; existing outputs are kept."""
 
     from echo_hf.cli.evaluation_view import outcome_table
     from echo_hf.cli.progress import Watch
@@ -87,14 +88,14 @@ def judge(
         int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(min=0, help="Most US dollars to spend; then ask no more.")
+        float | None, typer.Option(min=0, help="Stop when this many US dollars are spent.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be asked, and for how much.")
+        bool, typer.Option("--dry-run", help="Only show what would be asked, and the cost.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Have models rate the outputs of a run; what one has answered is not asked again."""
+    """Have models rate the outputs of a run; stored answers are reused."""
     from functools import partial
 
     from echo_hf.cli.evaluation_view import show_judged
@@ -125,14 +126,14 @@ def audit(
         int, typer.Option(min=1, help="How many samples to make honeypots for.")
     ] = 20,
     budget: Annotated[
-        float | None, typer.Option(min=0, help="Most US dollars to spend; then ask no more.")
+        float | None, typer.Option(min=0, help="Stop when this many US dollars are spent.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be asked, and for how much.")
+        bool, typer.Option("--dry-run", help="Only show what would be asked, and the cost.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Show judges blank, unchanged, shuffled and renamed pictures, and say whether they notice."""
+    """Show judges blank, unchanged, shuffled and renamed images, and report whether they notice."""
     from functools import partial
 
     from echo_hf.cli.evaluation_view import show_audited
@@ -148,7 +149,7 @@ def audit(
 def score(
     config: Evaluation,
     protocol: Annotated[
-        str | None, typer.Option(help="published or corrected, in place of the config's.")
+        str | None, typer.Option(help="published or corrected, instead of the config's.")
     ] = None,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
@@ -163,17 +164,17 @@ def agree(
     config: Evaluation,
     human: Annotated[
         Path | None,
-        typer.Option(help="Ranks (.jsonl or .csv) in place of the run's human.parquet."),
+        typer.Option(help="Ranks (.jsonl or .csv) instead of the run's human.parquet."),
     ] = None,
     copy: Annotated[
         Path | None, typer.Option("--json", dir_okay=False, help="Write the figures here too.")
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help="published or corrected, in place of the config's.")
+        str | None, typer.Option(help="published or corrected, instead of the config's.")
     ] = None,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Say how far judges agree with people, and write it to the run's agreement.json."""
+    """Measure how far judges agree with people, and write the run's agreement.json."""
     from echo_hf.judging.agreement import agree as compared
     from echo_hf.judging.board import show_agreement
 
@@ -198,11 +199,11 @@ def rank(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 7860,
     anyone: Annotated[
-        bool, typer.Option("--anyone", help="Let whoever reaches another HOST rank, unasked.")
+        bool, typer.Option("--anyone", help="Allow ranking without passwords on another HOST.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Have people rank outputs in their browsers, without saying whose they are."""
+    """Have people rank outputs in their browsers, without seeing the systems' names."""
     from echo_hf.apps.page import Place, check_installed
     from echo_hf.apps.rank.rank import rank as ranked
     from echo_hf.apps.rank.rank import ranks_of
@@ -231,11 +232,11 @@ def report(
     config: Evaluation,
     single_file: Annotated[
         bool,
-        typer.Option("--single-file", help="Put the pictures into the page; up to 200 samples."),
+        typer.Option("--single-file", help="Put the images into the page; up to 200 samples."),
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Write a page with everything that was measured, which opens from a disk."""
+    """Write an HTML page with all results; it opens without a server."""
     from echo_hf.report.report import report as written
     from echo_hf.report.summary import show_report
 

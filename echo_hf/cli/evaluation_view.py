@@ -13,9 +13,9 @@ from rich.text import Text
 from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import percent, rounded
 from echo_hf.judging.audit import Audited
-from echo_hf.judging.session import Answered, Judged, Planned
+from echo_hf.judging.session import Answered, JudgingResult, Planned
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
-from echo_hf.systems.generate import Generated, Listed
+from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 UNKNOWN = "?"
 
 
-def system_table(systems: Sequence[Listed]) -> Table:
+def system_table(systems: Sequence[SystemListing]) -> Table:
     """Systems as a table: what each stands for, and what is missing to run it."""
     words = ("status", "stands for", "adapter")
-    table = plain_table("system", *words, "$ a picture", "missing", left=(*words, "missing"))
+    table = plain_table("system", *words, "$ an image", "missing", left=(*words, "missing"))
     for one in systems:
         table.add_row(
             Text(one.config.name, "bold"),
@@ -40,14 +40,14 @@ def system_table(systems: Sequence[Listed]) -> Table:
     return table
 
 
-def what_seeds_give(systems: Sequence[Listed]) -> Iterator[str]:
+def what_seeds_give(systems: Sequence[SystemListing]) -> Iterator[str]:
     """What the same seed gives, a line for each system that says so."""
     for one in systems:
         if one.determinism is not None:
             yield f"{one.config.name}, with the same seed: {one.determinism}"
 
 
-def what_to_do(systems: Sequence[Listed]) -> Iterator[str]:
+def what_to_do(systems: Sequence[SystemListing]) -> Iterator[str]:
     """How what is missing to run systems is come by, a line for each kind of it."""
     extras = sorted({one.extra for one in systems if one.extra})
     if extras:
@@ -58,13 +58,13 @@ def what_to_do(systems: Sequence[Listed]) -> Iterator[str]:
         yield "a folder: the file of the system says what belongs there"
 
 
-def _price(one: Listed) -> str:
+def _price(one: SystemListing) -> str:
     if one.usd_per_image is not None:
         return f"{one.usd_per_image:.3f}"
     return UNKNOWN if one.config.price is None else "by tokens"
 
 
-def _missing(one: Listed) -> Text:
+def _missing(one: SystemListing) -> Text:
     unset = [name for name, is_set in one.keys.items() if not is_set]
     parts = [f"[{one.extra}]"] if one.extra else []
     parts += [] if one.known else [f"no adapter {one.config.adapter!r} is installed"]
@@ -88,7 +88,7 @@ ABOUT = ("about",)
 MEANINGS = {str(reason): reason.meaning for kind in (Failed, Unrated) for reason in kind}
 
 
-def show_judged(console: Console, judged: Judged) -> None:
+def show_judged(console: Console, judged: JudgingResult) -> None:
     """Prints what became of a run of judges, or what it would ask."""
     for reason, count in sorted(judged.left_out.items()):
         say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
@@ -111,7 +111,7 @@ def judging_plan_table(plans: Sequence[Planned]) -> Table:
     )
     for one in plans:
         plan = one.plan
-        counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.pictures)
+        counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
         cost = UNKNOWN if one.cost_usd is None else f"{one.cost_usd:.2f}"
         table.add_row(Text(one.who, "bold"), one.rubric, *(f"{n:,}" for n in counts), cost)
     return table
@@ -138,7 +138,7 @@ def answer_table(answered: Sequence[Answered]) -> Table:
     return table
 
 
-def _remarks(judged: Judged) -> list[str]:
+def _remarks(judged: JudgingResult) -> list[str]:
     """Why there is no answer, and that a budget is spent."""
     remarks = [
         f"{one.who} {one.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
@@ -147,7 +147,7 @@ def _remarks(judged: Judged) -> list[str]:
         if outcome != Outcome.OK
     ]
     if judged.spent:
-        remarks.append("the budget is spent: a larger one, and the same command, go on from here")
+        remarks.append("the budget is spent: a larger one, and the same command, resume from here")
     return remarks
 
 

@@ -31,7 +31,7 @@ UNKNOWN = "-"
 # All that names samples in a run and is not the build's own.
 JOURNALS = RunFiles(
     drop_samples,
-    lambda root: (digest for journal in journals(root) for digest in journal.pictures),
+    lambda root: (digest for journal in journals(root) for digest in journal.images),
     locked_all,
 )
 EVENTS = RunFiles(lambda root, samples: EventLog(root / EVENTS_FILE).forget(set(samples)))
@@ -168,31 +168,33 @@ def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
     """Prints what a crawl has found on each platform, and why it ended."""
     for one in done:
         console.print(Text(f"\n{one.platform}", "bold"), end=" ")
-        for line in found(one):
+        for line in crawl_lines(one):
             say(console, plain(line, LONGEST_REMARK))
     if done:
         console.print()
 
 
-def found(one: CrawlStats) -> Iterator[str]:
+def crawl_lines(stats: CrawlStats) -> Iterator[str]:
     """What a crawl has found, line by line."""
-    share = one.missed_by_terms
+    share = stats.missed_by_terms
     missed = "" if share is None else f" ({100 * share:.0f} % that terms alone would have missed)"
-    yield f"{one.by_terms:,} posts by search terms, {one.by_replies:,} more by replies{missed}"
-    if one.missing:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in one.missing.items())
+    yield f"{stats.by_terms:,} posts by search terms, {stats.by_replies:,} more by replies{missed}"
+    if stats.missing:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in stats.missing.items())
         yield f"posts that are named and not there: {reasons}"
-    states = ", ".join(f"{count:,} {state}" for state, count in one.questions.items()) or "none"
-    spent = one.spent
+    states = ", ".join(f"{count:,} {state}" for state, count in stats.questions.items()) or "none"
+    spent = stats.spent
     yield (
         f"questions: {states}; in all {spent.requests:,} requests, {spent.posts:,} posts as it "
         f"counts them, {spent.cost}"
     )
-    if one.waits:
-        yield f"waited {one.waits:,} times, {one.waited_s:,.0f} s in all, because it asked for it"
-    for error, count in one.errors.items():
+    if stats.waits:
+        yield (
+            f"waited {stats.waits:,} times, {stats.waited_s:,.0f} s in all, because it asked for it"
+        )
+    for error, count in stats.errors.items():
         yield f"{count:,} not answered: {error}"
-    yield f"{one.end}: {one.end.meaning}"
+    yield f"{stats.end}: {stats.end.meaning}"
 
 
 MOST_TERMS = 40
@@ -214,7 +216,7 @@ def show_yields(console: Console, written: WrittenYields) -> None:
         "what found them",
     )
     say(console, f"all figures: {written.figures}")
-    say(console, f"as a picture: {written.plot}")
+    say(console, f"as an image: {written.plot}")
 
 
 def _yield_by_term(keywords: tuple[KeywordYield, ...], together: KeywordYield) -> Table:
@@ -258,7 +260,7 @@ MOST_NAMED = 10
 def show_refresh(console: Console, done: Refresh) -> None:
     """Prints what each platform said."""
     for one in done.platforms:
-        for line in said(one):
+        for line in refresh_lines(one):
             say(console, line)
         for url in list(one.gone)[:MOST_NAMED]:
             say(console, f"  {one.gone[url]:<12}{url}", "dim")
@@ -269,19 +271,20 @@ def show_refresh(console: Console, done: Refresh) -> None:
         say(console, f"posts that nobody was asked about: {rest}")
 
 
-def said(one: Refreshed) -> Iterator[str]:
+def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
     """What a platform said, line by line."""
-    cost = f", ${one.cost_usd:.2f}" if one.cost_usd else ""
+    cost = f", ${refreshed.cost_usd:.2f}" if refreshed.cost_usd else ""
     yield (
-        f"{one.platform}: {one.posts:,} posts, {one.asked:,} asked about now{cost}, {one.fresh:,} "
-        f"a short time ago, {len(one.gone):,} gone"
+        f"{refreshed.platform}: {refreshed.posts:,} posts, {refreshed.asked:,} asked about "
+        f"now{cost}, {refreshed.fresh:,} "
+        f"a short time ago, {len(refreshed.gone):,} gone"
     )
-    for reason, count in one.reasons.items():
+    for reason, count in refreshed.reasons.items():
         yield f"  {count:,} {reason}: {reason.meaning}"
-    if one.unknown:
-        yield f"  {one.unknown:,} it can say nothing about: they are another server's"
-    if one.end != RefreshEnd.ALL_ASKED:
-        yield f"  {one.left:,} left: {one.end.meaning}"
+    if refreshed.unknown:
+        yield f"  {refreshed.unknown:,} it can say nothing about: they are another server's"
+    if refreshed.end != RefreshEnd.ALL_ASKED:
+        yield f"  {refreshed.left:,} left: {refreshed.end.meaning}"
 
 
 def what_next(done: Refresh, config: Path) -> str | None:
@@ -295,7 +298,7 @@ def show_removal(console: Console, taken: Removal, config: Path) -> None:
     """Prints what went, what was not found, and what still holds it."""
     lines = [
         f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
-        f"samples, {taken.pictures} pictures and {taken.answers} stored answers went with them; "
+        f"samples, {taken.images} images and {taken.answers} stored answers went with them; "
         f"{taken.pages} stored pages of platforms lost their content"
     ]
     for url in taken.unknown:

@@ -35,9 +35,9 @@ def headlines(stats: Sequence[StageStats]) -> list[str]:
     return [sentence for sentence in said if sentence]
 
 
-def losses(one: StageStats) -> list[tuple[str, int, str]]:
+def losses(stats: StageStats) -> list[tuple[str, int, str]]:
     """Everything that a stage set aside or remarked on."""
-    every = (one.rejected, one.quarantined, one.noted)
+    every = (stats.rejected, stats.quarantined, stats.noted)
     return [
         (reason, count, MEANINGS.get(reason, ""))
         for kind in every

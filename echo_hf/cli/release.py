@@ -84,13 +84,13 @@ def hydrate(
     ),
     source: Annotated[str, typer.Option(help="How the files of posts are read.")] = "jsonl",
     pictures: Annotated[
-        Path | None, typer.Option(help="Folder with further pictures, whatever they are called.")
+        Path | None, typer.Option(help="Folder with further images, whatever they are called.")
     ] = None,
     fetch: Annotated[
-        bool, typer.Option("--fetch", help="Fetch other pictures from their addresses.")
+        bool, typer.Option("--fetch", help="Fetch other images from their addresses.")
     ] = False,
 ) -> None:
-    """Put back into a release what the terms of a platform made it leave out."""
+    """Restore the content that a platform's terms keep out of a release."""
 
     from echo_hf.cli.progress import Watch
     from echo_hf.config.collection import FetchPolicy
@@ -107,7 +107,7 @@ def hydrate(
             release,
             to,
             files,
-            pictures=pictures,
+            images=pictures,
             fetch=policy,
             progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
         )

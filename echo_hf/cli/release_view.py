@@ -21,24 +21,26 @@ MOST_MOVERS = 3
 COLORS = {"added": "green", "removed": "red", "changed": "yellow", "moved": "yellow"}
 
 
-def show_diff(console: Console, found: ReleaseDiff) -> None:
+def show_diff(console: Console, difference: ReleaseDiff) -> None:
     """Prints a comparison: samples and causes, stages, drift, scores."""
-    console.print(Text.assemble((plain(found.a), "bold"), " → ", (plain(found.b), "bold")))
-    if len(set(found.targets)) > 1:
-        say(console, f"of different targets: {plain(' and '.join(found.targets))}", "yellow")
+    console.print(
+        Text.assemble((plain(difference.a), "bold"), " → ", (plain(difference.b), "bold"))
+    )
+    if len(set(difference.targets)) > 1:
+        say(console, f"of different targets: {plain(' and '.join(difference.targets))}", "yellow")
     parts = {
-        "rows": _configs(found),
-        "samples": _samples(found),
-        "why samples changed": _causes(found),
-        "stages that differ": _stages(found.stages),
-        "drift": _drift(found),
+        "rows": _configs(difference),
+        "samples": _samples(difference),
+        "why samples changed": _causes(difference),
+        "stages that differ": _stages(difference.stages),
+        "drift": _drift(difference),
     }
     for title, part in parts.items():
         if part.row_count:
             say(console, f"\n{title}", "bold")
             console.print(part)
     console.print()
-    for line in _scores(found.scores):
+    for line in _scores(difference.scores):
         console.print(line, soft_wrap=True)
 
 
@@ -57,7 +59,7 @@ def _samples(found: ReleaseDiff) -> Table:
     named = {"added": found.added, "removed": found.removed, "changed": changed, "moved": moved}
     for kind, ids in named.items():
         table.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _listed(ids))
-    anew = f"of them {found.remade:,} made anew" if found.remade else ""
+    anew = f"of them {found.remade:,} made again" if found.remade else ""
     table.add_row("equal", f"{found.equal:,}", Text(anew, "dim"))
     return table
 
@@ -124,7 +126,7 @@ def _count(rows: int | None) -> str:
 
 
 REACHABLE = (
-    "whoever knows a commit's hash can load it until the history of the repository is squashed "
+    "anyone who knows a commit's hash can load it until the history of the repository is squashed "
     "(huggingface_hub's super_squash_history)"
 )
 

@@ -22,9 +22,11 @@ def review(
     config: Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")],
     keep: Annotated[Samples, typer.Option(help="ID of a sample that may be published.")] = None,
     remove: Annotated[Samples, typer.Option(help="ID of a sample to leave out.")] = None,
-    flag: Annotated[Samples, typer.Option(help="ID of a sample to leave to somebody else.")] = None,
+    flag: Annotated[
+        Samples, typer.Option(help="ID of a sample to leave for somebody else to decide.")
+    ] = None,
     withdraw: Annotated[
-        Samples, typer.Option(help="ID of a sample about which nothing is decided any more.")
+        Samples, typer.Option(help="ID of a sample whose decision is withdrawn.")
     ] = None,
     note: Annotated[str | None, typer.Option(help="Why, kept with the decisions.")] = None,
     reviewer: Annotated[str | None, typer.Option(help="Your pseudonym, kept with them.")] = None,
@@ -38,12 +40,17 @@ def review(
             "ECHO_HF_PEOPLE has them, NAME:PASSWORD each. Else everybody may choose one."
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="With --app: address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="With --app: network address to listen on.")
+    ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="With --app: its port; 0: any that is free.")
     ] = 7861,
     anyone: Annotated[
-        bool, typer.Option("--anyone", help="Let whoever reaches another HOST review, unasked.")
+        bool,
+        typer.Option(
+            "--anyone", help="With --app: allow review without passwords on another HOST."
+        ),
     ] = False,
     gold: Annotated[
         Path | None,
@@ -53,7 +60,7 @@ def review(
         Path, typer.Option(help="Folder of runs; this one is named by its config.")
     ] = DEFAULT_RUNS,
 ) -> None:
-    """List what a person has to look at in the last build, or decide: here, or in a browser."""
+    """List the samples of the last build that need a decision, or decide: here, or in a browser."""
     from echo_hf.builder import review as reviews
     from echo_hf.cli.check_view import show_decisions, show_open
 

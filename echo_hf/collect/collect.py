@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Value
 
-from echo_hf.collect.duplicate_images import distinct_pictures, merge_pictures
+from echo_hf.collect.duplicate_images import distinct_images, merge_images
 from echo_hf.collect.records import RECORDS
-from echo_hf.collect.sources.base import Finding, Picture, Post, Source, make_source
+from echo_hf.collect.sources.base import Finding, Post, PostImage, Source, make_source
 from echo_hf.collect.tombstones import TOMBSTONES, Tombstones, read_tombstones
 from echo_hf.collect.urls import is_x_name, platform_of, post_id_of
-from echo_hf.errors import PictureError
-from echo_hf.images.store import MOST_BYTES, PictureStore
-from echo_hf.pipeline.stage import Remark, Stage, kept, keys_of, ordered, remarks
+from echo_hf.errors import ImageError
+from echo_hf.images.store import MOST_BYTES, ImageStore
+from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, keys_of, ordered, row_issues
 from echo_hf.reasons import Notice, Reject, Status
 from echo_hf.tables import POSTS, Column, Table
 
@@ -42,7 +42,7 @@ PLAIN = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "qu
 # How a text ends that its source has shortened.
 CUT = re.compile(r"…(?:\s*https?://\S+)?\s*$")
 
-# What X puts behind a text for its own pictures, and not all readers keep.
+# What X puts behind a text for its own images, and not all readers keep.
 SHORT_LINKS = re.compile(r"(?:\s*https?://t\.co/\w+)+\s*$")
 
 READ_POSTS = Table(
@@ -78,7 +78,7 @@ class Merge(Stage):
                 parents.setdefault(url, []).append(key)
         named = pa.array([parents[url] for url in posts["url"].to_pylist()], pa.list_(pa.string()))
         said = [
-            Remark(
+            RowIssue(
                 Status.REJECTED,
                 [keys[row]],
                 Reject.SUPERSEDED,
@@ -86,7 +86,7 @@ class Merge(Stage):
             )
             for row, newer in replaced.items()
         ]
-        return pa.concat_tables([kept(posts, named), remarks(POSTS, said)])
+        return pa.concat_tables([kept_rows(posts, named), row_issues(POSTS, said)])
 
 
 def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
@@ -132,7 +132,7 @@ def _merged(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[str, 
         "text": max(_known(group, "text"), key=_by_length, default=None),
         "missing": None if complete else min(_known(group, "missing")),
         "keywords": _keywords([row["keywords"] for row in rows.values()]),
-        "pictures": merge_pictures([row["pictures"] or [] for row in group]),
+        "pictures": merge_images([row["pictures"] or [] for row in group]),
         "engagement": _engagement(_known(group, "engagement")),
         "relevance": max(_known(group, "relevance"), key=_by_score, default=None),
     }
@@ -201,10 +201,10 @@ Values = dict[str, str | None]
 
 @dataclass(frozen=True)
 class Collect(Stage):
-    """Reads each record as its source's format says, and takes in the pictures beside it.
+    """Reads each record as its source's format says, and takes in the images beside it.
 
     Attributes:
-        pictures: Where the bytes of local pictures go.
+        images: Where the bytes of local images go.
         forgotten: Posts that were to be removed, and stay so.
     """
 
@@ -213,13 +213,13 @@ class Collect(Stage):
     inputs: ClassVar[Table] = RECORDS
     outputs: ClassVar[Table] = READ_POSTS
 
-    pictures: PictureStore = field(metadata={"digest": False})
+    images: ImageStore = field(metadata={"digest": False})
     forgotten: Tombstones = field(default_factory=Tombstones, metadata={"digest": False})
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The posts of the records, and a remark for all that is wrong with them."""
         posts: list[tuple[int, list[str], dict[str, Any]]] = []
-        said: list[tuple[int, Remark]] = []
+        said: list[tuple[int, RowIssue]] = []
         for row, record in enumerate(self.input_rows(table)):
             place = [record["place"]]
             for parsed in self._parsed(record):
@@ -229,15 +229,15 @@ class Collect(Stage):
                     posts.append((row, place, parsed))
         columns = pa.Table.from_pylist([values for *_, values in posts], schema=READ_POSTS.schema)
         parents = pa.array([place for _, place, _ in posts], pa.list_(pa.string()))
-        remarked = remarks(READ_POSTS, [remark for _, remark in said])
+        remarked = row_issues(READ_POSTS, [remark for _, remark in said])
         rows = ([row for row, *_ in posts], [row for row, _ in said])
-        return ordered([(rows[0], kept(columns, parents)), (rows[1], remarked)])
+        return ordered([(rows[0], kept_rows(columns, parents)), (rows[1], remarked)])
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
-        """The stage, putting pictures there, without what was forgotten beside them."""
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
+        """The stage, putting images there, without what was forgotten beside them."""
         del config
-        return cls(pictures, read_tombstones(pictures.root.with_name(TOMBSTONES)))
+        return cls(images, read_tombstones(images.root.with_name(TOMBSTONES)))
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -282,7 +282,7 @@ class Collect(Stage):
     def _row(
         self, post: Post, record: Mapping[str, Any], findings: list[Finding]
     ) -> dict[str, Any]:
-        pictures = [self._picture(one, record["folder"], findings) for one in post.pictures]
+        images = [self._image(one, record["folder"], findings) for one in post.pictures]
         values = {name: getattr(post, name, None) for name in NAMES}
         return {
             **values,
@@ -291,42 +291,42 @@ class Collect(Stage):
             "platform": post.platform or platform_of(post.url),
             # Null: nobody says what found it, so that it is read as if a search had.
             "keywords": list(post.keywords) or (None if record["keywords"] is None else []),
-            "pictures": distinct_pictures(pictures),
+            "pictures": distinct_images(images),
         }
 
-    def _picture(self, picture: Picture, folder: str, findings: list[Finding]) -> Values:
-        digest = self._taken_in(picture.path, folder, findings) if picture.path else None
-        return {"sha256": digest, "url": picture.url, "alt_text": picture.alt_text}
+    def _image(self, image: PostImage, folder: str, findings: list[Finding]) -> Values:
+        digest = self._taken_in(image.path, folder, findings) if image.path else None
+        return {"sha256": digest, "url": image.url, "alt_text": image.alt_text}
 
     def _taken_in(self, path: str, folder: str, findings: list[Finding]) -> str | None:
         try:
-            read = _read_picture(path, folder)
+            read = _read_image(path, folder)
             if isinstance(read, bytes):
-                return self.pictures.put(read)
+                return self.images.put(read)
             findings.append(read)
-        except PictureError as error:
-            findings.append(Finding(Notice.BROKEN_PICTURE, f"{path!r}: {error}"))
+        except ImageError as error:
+            findings.append(Finding(Notice.BROKEN_IMAGE, f"{path!r}: {error}"))
         return None
 
 
-def _read_picture(path: str, folder: str) -> bytes | Finding:
+def _read_image(path: str, folder: str) -> bytes | Finding:
     root = Path(folder)
     try:
         # A link inside the folder may lead out of it: what counts is where it ends.
         file = (root / path).resolve()
         if Path(path).is_absolute() or not file.is_relative_to(root.resolve()):
-            return Finding(Notice.PICTURE_OUTSIDE, f"{path!r}, expected within the posts' folder")
+            return Finding(Notice.IMAGE_OUTSIDE, f"{path!r}, expected within the posts' folder")
         found = file.stat()
         # To read a pipe is to wait for ever.
         if not stat.S_ISREG(found.st_mode):
-            return Finding(Notice.PICTURE_NOT_FOUND, f"{path!r} is no regular file")
+            return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r} is not a regular file")
         if found.st_size > MOST_BYTES:
-            raise PictureError(f"{found.st_size} bytes, expected at most {MOST_BYTES}")
+            raise ImageError(f"{found.st_size} bytes, expected at most {MOST_BYTES}")
         return file.read_bytes()
     except OSError as error:
-        return Finding(Notice.PICTURE_NOT_FOUND, f"{path!r}: {error.strerror}")
+        return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {error.strerror}")
     except (ValueError, RuntimeError) as error:  # a NUL in the path; a link that leads to itself
-        return Finding(Notice.PICTURE_NOT_FOUND, f"{path!r}: {type(error).__name__}")
+        return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {type(error).__name__}")
 
 
 def _is_of_x(post: Post) -> bool:
@@ -339,11 +339,11 @@ def _without_content(finding: Finding) -> Finding:
     return Finding(Notice.FORGOTTEN if is_reject else finding.reason, "")
 
 
-def _remark(place: Sequence[str], finding: Finding) -> Remark:
+def _remark(place: Sequence[str], finding: Finding) -> RowIssue:
     status = Status.REJECTED if isinstance(finding.reason, Reject) else Status.NOTED
     # What is quoted from a record may hold half characters, which no table can.
     detail = finding.detail.encode("utf-8", "backslashreplace").decode()
-    return Remark(status, place, finding.reason, detail)
+    return RowIssue(status, place, finding.reason, detail)
 
 
 @lru_cache(maxsize=32)

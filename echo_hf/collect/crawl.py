@@ -16,8 +16,8 @@ from echo_hf._infra.retry import RetryPolicy
 from echo_hf.collect.crawl_answers import STATS, CrawlStats, crawl_stats, posts_in, write_stats
 from echo_hf.collect.crawl_ledger import (
     LEDGER,
-    Asked,
     CrawlLedger,
+    LedgerQuestion,
     QuestionState,
     Spent,
     Unexpanded,
@@ -73,12 +73,12 @@ class Trail:
         self._shown: frozenset[str] = frozenset()
         self._idle = 0
 
-    def leads_back(self, asked: Asked, cursor: str | None) -> bool:
+    def leads_back(self, question: LedgerQuestion, cursor: str | None) -> bool:
         """Whether the cursor that came with a page led to one before."""
-        if self._of != (asked.id, asked.attempt):
-            self._of, self._cursors = (asked.id, asked.attempt), set()
+        if self._of != (question.id, question.attempt):
+            self._of, self._cursors = (question.id, question.attempt), set()
             self._shown, self._idle = frozenset(), 0
-        self._cursors.add(asked.cursor)
+        self._cursors.add(question.cursor)
         return cursor is not None and cursor in self._cursors
 
     def idle_pages(self, urls: Iterable[str]) -> int:
@@ -194,7 +194,7 @@ class Crawl:
                 return end
         return None
 
-    def _limit(self, asked: Asked) -> CrawlEnd | None:
+    def _limit(self, asked: LedgerQuestion) -> CrawlEnd | None:
         spent, budget, expand = self.progress.spent, self.search.budget, self.search.expand
         if budget.posts is not None and spent.posts >= budget.posts:
             return CrawlEnd.POSTS_SPENT
@@ -208,7 +208,7 @@ class Crawl:
             return CrawlEnd.EXPANSION_FULL
         return None
 
-    def _ask(self, asked: Asked) -> CrawlEnd | None:
+    def _ask(self, asked: LedgerQuestion) -> CrawlEnd | None:
         try:
             answer = self.patience.until_done(
                 lambda: self.platform.ask(asked.question, asked.cursor), self._waits
@@ -226,7 +226,7 @@ class Crawl:
             self._keep(asked, answer)
         return None
 
-    def _keep(self, asked: Asked, answer: Answer) -> None:
+    def _keep(self, asked: LedgerQuestion, answer: Answer) -> None:
         price = self.platform.tariff.usd_per_post
         priced = None if price is None else price * answer.posts
         cost = priced if answer.cost_usd is None else answer.cost_usd
@@ -243,7 +243,7 @@ class Crawl:
         progress.seconds = time.monotonic() - self._began
         self.watch.advanced(self._name, progress.requests, progress)
 
-    def _look_ahead(self, asked: Asked, cursor: str, posts: list[Post]) -> None:
+    def _look_ahead(self, asked: LedgerQuestion, cursor: str, posts: list[Post]) -> None:
         """Ends a question whose next page would bring nothing, for ever."""
         if self._trail.leads_back(asked, cursor):
             self._begin_again(asked)
@@ -259,14 +259,14 @@ class Crawl:
         body = without_posts(answer.body, self._name, again)
         return dataclasses.replace(answer, body="{}" if body is None else body)
 
-    def _begin_again(self, asked: Asked) -> None:
+    def _begin_again(self, asked: LedgerQuestion) -> None:
         if asked.attempt + 1 < MOST_BEGINNINGS:
             self.ledger.begin_again(asked)
             return
         said = f"its cursors got lost {MOST_BEGINNINGS} times: some of its posts are missing"
         self.ledger.put_aside(asked, QuestionState.REFUSED, said)
 
-    def _trouble(self, asked: Asked, said: str) -> CrawlEnd | None:
+    def _trouble(self, asked: LedgerQuestion, said: str) -> CrawlEnd | None:
         self.ledger.put_aside(asked, QuestionState.TROUBLED, said)
         self.watch.noticed(f"{self._name}: a question failed and waits for the next run: {said}")
         self._troubles += 1

@@ -14,8 +14,8 @@ from pathlib import Path
 from echo_hf._infra.atomic import replaced_file
 from echo_hf.collect.crawl_ledger import (
     ASKED,
-    Asked,
     CrawlLedger,
+    LedgerQuestion,
     Spent,
     asked_of,
     packed,
@@ -40,7 +40,7 @@ class StoredAnswer:
     attempt: int
     page: int
     body: str
-    asked: Asked
+    asked: LedgerQuestion
 
     @property
     def place(self) -> str:

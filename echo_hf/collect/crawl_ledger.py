@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from echo_hf._infra.sqlite import Database
-from echo_hf.collect.platforms.base import Answer, Kind, Question, Window
+from echo_hf.collect.platforms.base import Answer, Kind, Question, TimeWindow
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.tombstones import STAND_IN
 from echo_hf.collect.urls import post_id_of
@@ -80,7 +80,7 @@ class QuestionState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LedgerQuestion:
     """A question of the ledger, and how far it is."""
 
     id: int
@@ -93,13 +93,13 @@ class Asked:
     origin: int | None = None
 
 
-def asked_of(row: tuple[Any, ...]) -> Asked:
+def asked_of(row: tuple[Any, ...]) -> LedgerQuestion:
     """A question from the columns `ASKED`."""
     number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
     read = datetime.datetime.fromisoformat
-    window = None if starts is None else Window(read(starts), read(ends))
+    window = None if starts is None else TimeWindow(read(starts), read(ends))
     question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
-    return Asked(number, cursor, attempt, pages, platform, question, *last)
+    return LedgerQuestion(number, cursor, attempt, pages, platform, question, *last)
 
 
 def moment(time: datetime.datetime) -> str:
@@ -133,14 +133,14 @@ class Spent:
         rest = f" and what {self.unpriced:,} pages of unknown price cost" if self.unpriced else ""
         return f"${self.cost_usd:.2f}{rest}"
 
-    def plus(self, asked: Asked, answer: Answer, cost_usd: float | None) -> Spent:
+    def plus(self, question: LedgerQuestion, answer: Answer, cost_usd: float | None) -> Spent:
         """The same after one more page."""
         return Spent(
             self.requests + 1,
             self.posts + answer.posts,
             self.cost_usd + (cost_usd or 0.0),
             self.unpriced + (cost_usd is None),
-            self.by_replies + (answer.posts if asked.round else 0),
+            self.by_replies + (answer.posts if question.round else 0),
         )
 
 
@@ -257,12 +257,12 @@ class CrawlLedger(Database):
         with self.transaction() as connection:
             return sum(_add(connection, platform, one, 0) for one in questions)
 
-    def next_question(self, platform: str) -> Asked | None:
+    def next_question(self, platform: str) -> LedgerQuestion | None:
         """The first question with pages left to ask for, null where there is none."""
         return next((asked_of(row) for row in self.execute(NEXT, platform)), None)
 
     def keep(
-        self, asked: Asked, answer: Answer, posts: Iterable[Post], cost_usd: float | None
+        self, asked: LedgerQuestion, answer: Answer, posts: Iterable[Post], cost_usd: float | None
     ) -> None:
         """Writes a page down, with the cursor of the next one and the posts that it shows."""
         state = QuestionState.DONE if answer.cursor is None else QuestionState.OPEN
@@ -277,11 +277,13 @@ class CrawlLedger(Database):
             if state is QuestionState.DONE:
                 connection.execute(BEFORE, (asked.id, asked.attempt))
 
-    def begin_again(self, asked: Asked) -> None:
+    def begin_again(self, asked: LedgerQuestion) -> None:
         """Lets a question be asked from its first page."""
         self.execute(AGAIN, asked.id)
 
-    def put_aside(self, asked: Asked, state: QuestionState, error: str | None = None) -> None:
+    def put_aside(
+        self, asked: LedgerQuestion, state: QuestionState, error: str | None = None
+    ) -> None:
         """Asks a question no more: never, or not before `try_again`."""
         self.execute(ASIDE, state, error, asked.id)
 
@@ -289,7 +291,7 @@ class CrawlLedger(Database):
         """Opens the questions that failed in an earlier run, or were not planned then."""
         self.execute(REOPEN, platform)
 
-    def open_searches(self, platform: str) -> list[Asked]:
+    def open_searches(self, platform: str) -> list[LedgerQuestion]:
         """The searches with pages left to ask for."""
         return [asked_of(row) for row in self.execute(SEARCHES, platform)]
 
@@ -302,10 +304,10 @@ class CrawlLedger(Database):
         until = EVERY_ROUND if rounds is None else rounds
         return [_unexpanded(row) for row in self.execute(TO_EXPAND, platform, until, most)]
 
-    def lacks_below(self, platform: str, one: Unexpanded) -> bool:
+    def lacks_below(self, platform: str, post: Unexpanded) -> bool:
         """Whether a post at the top of its tree has replies below it that are incomplete."""
-        rows = self.execute(BELOW, one.row, platform, platform)
-        return one.post.parent_url is None and bool(rows)
+        rows = self.execute(BELOW, post.row, platform, platform)
+        return post.post.parent_url is None and bool(rows)
 
     def tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
         """The topmost known posts above some, where they are others than these."""
@@ -318,7 +320,7 @@ class CrawlLedger(Database):
         )
         return list({one.row: one for one in found if one.row not in known}.values())
 
-    def is_needless(self, asked: Asked) -> bool:
+    def is_needless(self, asked: LedgerQuestion) -> bool:
         """Whether other answers have brought the whole tree of a question's only post."""
         if asked.origin is None or asked.pages:
             return False

@@ -1,4 +1,4 @@
-"""Fetch the pictures that posts name by address, and link copies among them (section 3.1)."""
+"""Fetch the images that posts name by address, and link copies among them (section 3.1)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.collect.duplicate_images import distinct_pictures, reencoded_copies
-from echo_hf.collect.fetch import LEDGER, fetch_pictures
-from echo_hf.collect.fetch_ledger import Entry, FetchError, ledger_digest, read_ledger
+from echo_hf.collect.duplicate_images import distinct_images, reencoded_copies
+from echo_hf.collect.fetch import LEDGER, fetch_images
+from echo_hf.collect.fetch_ledger import FetchEntry, FetchError, ledger_digest, read_ledger
 from echo_hf.collect.image_client import allowed_url
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.decode import BadPictureError
-from echo_hf.images.store import PictureStore
-from echo_hf.pipeline.stage import Remark, Stage, kept, ordered, parents_of, remarks
+from echo_hf.images.decode import BadImageError
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, ordered, parents_of, row_issues
 from echo_hf.reasons import Notice, Reason, Status, Unfetched
 from echo_hf.tables import THREADS, Table, arrow_rows
 
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
 
 
 POSTS_OF_TREE = THREADS.schema.field("posts").type
-PICTURES_OF_POST = POSTS_OF_TREE.value_type.field("pictures").type
-Picture = Mapping[str, Any]
+IMAGES_OF_POST = POSTS_OF_TREE.value_type.field("pictures").type
+ImageEntry = Mapping[str, Any]
 Compared = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Download(Stage):
-    """Gives the pictures of kept threads their digests, and says which are copies of which.
+    """Gives the images of kept threads their digests, and says which are copies of which.
 
     `prepared` fetches; calling the stage asks nobody, and reads from the ledger what became of
-    each address. A picture that could not be had stays without a digest, with a notice that says
-    why. A picture is linked to the earliest one, by the time of its post, that it is a copy of,
+    each address. An image that could not be had stays without a digest, with a notice that says
+    why. An image is linked to the earliest one, by the time of its post, that it is a copy of,
     packed or scaled anew; never to one of the same post, whose near copies are what people
-    compare. Nothing is dropped: links are for who counts pictures.
+    compare. Nothing is dropped: links are for who counts images.
 
     Attributes:
-        pictures: Where the bytes go; the ledger lies beside it.
+        images: Where the bytes go; the ledger lies beside it.
         fetch: Whether anybody is asked.
         limits: Of sizes, times and places.
-        compared: Told how many of all pictures were looked at for copies.
+        compared: Told how many of all images were looked at for copies.
     """
 
     name: ClassVar[str] = "download"
@@ -60,24 +60,24 @@ class Download(Stage):
     outputs: ClassVar[Table] = THREADS
     whole: ClassVar[bool] = True
 
-    pictures: PictureStore = field(metadata={"digest": False})
+    images: ImageStore = field(metadata={"digest": False})
     fetch: bool = field(default=True, metadata={"digest": False})
     limits: FetchPolicy = field(default_factory=FetchPolicy)
     compared: Compared | None = field(default=None, metadata={"digest": False})
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
-        """The stage with the config's limits, putting pictures there."""
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
+        """The stage with the config's limits, putting images there."""
         options = config.stages.download
-        return cls(pictures, options.fetch, options.limits)
+        return cls(images, options.fetch, options.limits)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many pictures there are, how many could not be had, how many are copies."""
+        """How many images there are, how many could not be had, how many are copies."""
         tally = stats["download"].tally
         return (
-            f"{tally.get('pictures', 0):,} pictures in the kept threads, "
-            f"{tally.get('not_there', 0):,} of them not to be had, "
+            f"{tally.get('pictures', 0):,} images in the kept threads, "
+            f"{tally.get('not_there', 0):,} of them unavailable, "
             f"{tally.get('copies', 0):,} copies of others"
         )
 
@@ -85,17 +85,17 @@ class Download(Stage):
         """Fetches what is named by address only, and was not fetched before."""
         if self.fetch and not offline:
             trees = arrow_rows(dataset, ["posts"])["posts"]
-            wanted = _addresses(_pictures(trees.combine_chunks().flatten()))
-            for _ in fetch_pictures(
+            wanted = _addresses(_images(trees.combine_chunks().flatten()))
+            for _ in fetch_images(
                 wanted,
-                self.pictures,
+                self.images,
                 policy=self.limits,
                 progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
             ):
                 pass
 
         def compared(done: int, total: int) -> None:
-            watch.advanced("compared", done, "pictures looked at for copies", total)
+            watch.advanced("compared", done, "images looked at for copies", total)
 
         return dataclasses.replace(self, compared=compared)
 
@@ -104,92 +104,92 @@ class Download(Stage):
         return {**super().describe(), "fetched": ledger_digest(self._ledger)}
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """The threads with the digests of their pictures, and a remark for each that is missing."""
+        """The threads with the digests of their images, and a remark for each that is missing."""
         trees = table["posts"].combine_chunks()
         posts, threads = trees.flatten(), pc.list_parent_indices(trees).to_pylist()
-        given = _pictures(posts)
+        given = _images(posts)
         became = self._became(_addresses(given))
         said = list(_missing(given, threads, became))
-        found = [distinct_pictures([_filled(one, became) for one in some]) for some in given]
+        found = [distinct_images([_filled(one, became) for one in some]) for some in given]
         copies = self._copies(_by_digest(posts, found, threads), said)
         linked = [[*_linked(some, copies)] for some in found]
-        return self._table(table, _with_pictures(trees, posts, linked), said)
+        return self._table(table, _with_images(trees, posts, linked), said)
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many pictures there are, are not to be had, or are copies."""
+        """How many images there are, are not to be had, or are copies."""
         posts = pc.list_flatten(kept["posts"])
-        pictures = pc.list_flatten(pc.struct_field(posts, "pictures"))
-        digests = pc.struct_field(pictures, "sha256")
-        copies = pc.struct_field(pictures, "same_picture_of")
+        images = pc.list_flatten(pc.struct_field(posts, "pictures"))
+        digests = pc.struct_field(images, "sha256")
+        copies = pc.struct_field(images, "same_picture_of")
         return {
-            "pictures": len(pictures),
+            "pictures": len(images),
             "not_there": digests.null_count,
             "copies": len(copies) - copies.null_count,
         }
 
     @property
     def _ledger(self) -> Path:
-        return self.pictures.root.with_name(LEDGER)
+        return self.images.root.with_name(LEDGER)
 
-    def _became(self, urls: Iterable[str]) -> dict[str, Entry]:
+    def _became(self, urls: Iterable[str]) -> dict[str, FetchEntry]:
         """What is known of each address, however it is spelt."""
         asked: dict[str, str] = {}
-        became: dict[str, Entry] = {}
+        became: dict[str, FetchEntry] = {}
         for url in urls:
             try:
                 asked[url] = allowed_url(url, self.limits)
             except FetchError as error:
-                became[url] = Entry(None, error.reason, error.detail)
+                became[url] = FetchEntry(None, error.reason, error.detail)
         known = read_ledger(self._ledger, list(dict.fromkeys(asked.values())))
-        nobody = Entry(None, Unfetched.NOT_REQUESTED)
+        nobody = FetchEntry(None, Unfetched.NOT_REQUESTED)
         there = {name: one for name, one in known.items() if self._is_there(one)}
         return became | {url: there.get(name, nobody) for url, name in asked.items()}
 
-    def _is_there(self, entry: Entry) -> bool:
-        return entry.sha256 is None or self.pictures.path(entry.sha256).exists()
+    def _is_there(self, entry: FetchEntry) -> bool:
+        return entry.sha256 is None or self.images.path(entry.sha256).exists()
 
-    def _copies(self, seen: Mapping[str, int], said: list[tuple[int, Remark]]) -> dict[str, str]:
-        def unreadable(digest: str, error: BadPictureError) -> None:
-            said.append(_noted(seen[digest], Notice.BROKEN_PICTURE, f"{digest}: {error}"))
+    def _copies(self, seen: Mapping[str, int], said: list[tuple[int, RowIssue]]) -> dict[str, str]:
+        def unreadable(digest: str, error: BadImageError) -> None:
+            said.append(_noted(seen[digest], Notice.BROKEN_IMAGE, f"{digest}: {error}"))
 
-        files = {digest: self.pictures.path(digest) for digest in seen}
+        files = {digest: self.images.path(digest) for digest in seen}
         return reencoded_copies(files, unreadable=unreadable, progress=self.compared)
 
     def _table(
-        self, table: pa.Table, posts: pa.ListArray, said: Sequence[tuple[int, Remark]]
+        self, table: pa.Table, posts: pa.ListArray, said: Sequence[tuple[int, RowIssue]]
     ) -> pa.Table:
         roots = table["root_url"].combine_chunks()
         columns = pa.table([roots, posts], schema=THREADS.schema)
         named = [dataclasses.replace(remark, parents=[roots[row].as_py()]) for row, remark in said]
         rows = [row for row, _ in said]
         order = sorted(range(len(rows)), key=rows.__getitem__)
-        told = remarks(THREADS, [named[place] for place in order])
+        told = row_issues(THREADS, [named[place] for place in order])
         return ordered(
             [
-                (range(len(roots)), kept(columns, parents_of(roots))),
+                (range(len(roots)), kept_rows(columns, parents_of(roots))),
                 ([rows[place] for place in order], told),
             ]
         )
 
 
-def _pictures(posts: pa.StructArray) -> list[list[Picture]]:
+def _images(posts: pa.StructArray) -> list[list[ImageEntry]]:
     return [some or [] for some in pc.struct_field(posts, "pictures").to_pylist()]
 
 
-def _addresses(given: Iterable[Sequence[Picture]]) -> dict[str, None]:
-    """The addresses of pictures that are not there, each once, in order."""
+def _addresses(given: Iterable[Sequence[ImageEntry]]) -> dict[str, None]:
+    """The addresses of images that are not there, each once, in order."""
     every = (one for some in given for one in some)
     return dict.fromkeys(one["url"] for one in every if one["url"] and not one["sha256"])
 
 
-def _filled(picture: Picture, became: Mapping[str, Entry]) -> Picture:
-    entry = None if picture["sha256"] else became.get(picture["url"])
-    return {**picture, "sha256": entry.sha256} if entry else picture
+def _filled(image: ImageEntry, became: Mapping[str, FetchEntry]) -> ImageEntry:
+    entry = None if image["sha256"] else became.get(image["url"])
+    return {**image, "sha256": entry.sha256} if entry else image
 
 
 def _missing(
-    given: Sequence[Sequence[Picture]], threads: Sequence[int], became: Mapping[str, Entry]
-) -> Iterator[tuple[int, Remark]]:
+    given: Sequence[Sequence[ImageEntry]], threads: Sequence[int], became: Mapping[str, FetchEntry]
+) -> Iterator[tuple[int, RowIssue]]:
     for thread, some in zip(threads, given, strict=True):
         for one in some:
             entry = None if one["sha256"] else became.get(one["url"])
@@ -197,14 +197,14 @@ def _missing(
                 yield _noted(thread, entry.reason, f"{one['url']} {entry.detail}".strip())
 
 
-def _noted(thread: int, reason: Reason, detail: str) -> tuple[int, Remark]:
-    return thread, Remark(Status.NOTED, [], reason, detail)
+def _noted(thread: int, reason: Reason, detail: str) -> tuple[int, RowIssue]:
+    return thread, RowIssue(Status.NOTED, [], reason, detail)
 
 
 def _by_digest(
-    posts: pa.StructArray, found: Sequence[Sequence[Picture]], threads: Sequence[int]
+    posts: pa.StructArray, found: Sequence[Sequence[ImageEntry]], threads: Sequence[int]
 ) -> dict[str, int]:
-    """For each picture the thread of its earliest post, the earliest picture first."""
+    """For each image the thread of its earliest post, the earliest image first."""
     times = pc.struct_field(posts, "timestamp").cast(pa.int64()).to_pylist()
     urls = pc.struct_field(posts, "url").to_pylist()
     moments = [(time is None, time or 0, url) for time, url in zip(times, urls, strict=True)]
@@ -216,19 +216,19 @@ def _by_digest(
     return seen
 
 
-def _linked(pictures: Sequence[Picture], copies: Mapping[str, str]) -> Iterator[Picture]:
-    beside = {one["sha256"] for one in pictures}
-    for one in pictures:
+def _linked(images: Sequence[ImageEntry], copies: Mapping[str, str]) -> Iterator[ImageEntry]:
+    beside = {one["sha256"] for one in images}
+    for one in images:
         first = copies.get(one["sha256"])
         yield {**one, "same_picture_of": None if first in beside else first}
 
 
-def _with_pictures(
-    trees: pa.ListArray, posts: pa.StructArray, pictures: Sequence[Sequence[Picture]]
+def _with_images(
+    trees: pa.ListArray, posts: pa.StructArray, images: Sequence[Sequence[ImageEntry]]
 ) -> pa.ListArray:
     fields = list(POSTS_OF_TREE.value_type)
     arrays = [
-        pa.array(pictures, PICTURES_OF_POST)
+        pa.array(images, IMAGES_OF_POST)
         if one.name == "pictures"
         else pc.struct_field(posts, one.name)
         for one in fields

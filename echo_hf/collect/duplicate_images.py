@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from echo_hf.images.decode import BadPictureError
+from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_rgb
 from echo_hf.images.similarity import (
     BLOCKS,
@@ -23,7 +23,7 @@ from echo_hf.images.similarity import (
     SignatureIndex,
     Size,
     block_signature,
-    same_colours,
+    same_colors,
     same_details,
     same_shape,
 )
@@ -31,22 +31,22 @@ from echo_hf.images.similarity import (
 BATCH = 256
 COMPARED_AT_ONCE = 4096
 
-Unreadable = Callable[[str, BadPictureError], None]
+Unreadable = Callable[[str, BadImageError], None]
 Progress = Callable[[int, int], None]
 
 
 def reencoded_copies(
-    pictures: Mapping[str, Path],
+    images: Mapping[str, Path],
     *,
     unreadable: Unreadable | None = None,
     progress: Progress | None = None,
     workers: int | None = None,
 ) -> dict[str, str]:
-    """Finds the copies among pictures."""
-    names, signatures = _signatures(pictures, unreadable, progress, workers or os.cpu_count() or 1)
+    """Finds the copies among images."""
+    names, signatures = _signatures(images, unreadable, progress, workers or os.cpu_count() or 1)
     if not names:
         return {}
-    files = [pictures[name] for name in names]
+    files = [images[name] for name in names]
     return {names[copy]: names[first] for copy, first in _links(signatures, files).items()}
 
 
@@ -58,16 +58,16 @@ class _Signatures:
 
 
 def _signatures(
-    pictures: Mapping[str, Path],
+    images: Mapping[str, Path],
     unreadable: Unreadable | None,
     progress: Progress | None,
     workers: int,
 ) -> tuple[list[str], _Signatures]:
-    means = np.empty((len(pictures), BLOCKS, BLOCKS, CHANNELS), np.float16)
+    means = np.empty((len(images), BLOCKS, BLOCKS, CHANNELS), np.float16)
     contrasts = np.empty(means.shape, np.uint8)
     names: list[str] = []
     sizes: list[Size] = []
-    for done, (name, found) in enumerate(_read(pictures, workers), 1):
+    for done, (name, found) in enumerate(_read(images, workers), 1):
         if isinstance(found, BlockSignature):
             means[len(names)], contrasts[len(names)] = found.means, found.contrasts
             names.append(name)
@@ -77,24 +77,24 @@ def _signatures(
         else:
             unreadable(name, found)
         if progress is not None:
-            progress(done, len(pictures))
+            progress(done, len(images))
     return names, _Signatures(sizes, means[: len(names)], contrasts[: len(names)])
 
 
 def _read(
-    pictures: Mapping[str, Path], workers: int
-) -> Iterator[tuple[str, BlockSignature | BadPictureError]]:
-    waiting = iter(pictures.items())
+    images: Mapping[str, Path], workers: int
+) -> Iterator[tuple[str, BlockSignature | BadImageError]]:
+    waiting = iter(images.items())
     with ThreadPoolExecutor(workers) as pool:
         while batch := list(islice(waiting, BATCH)):
             found = pool.map(_signature, [path for _, path in batch])
             yield from zip((name for name, _ in batch), found, strict=True)
 
 
-def _signature(path: Path) -> BlockSignature | BadPictureError:
+def _signature(path: Path) -> BlockSignature | BadImageError:
     try:
         return block_signature(path)
-    except BadPictureError as error:
+    except BadImageError as error:
         return error
 
 
@@ -105,19 +105,19 @@ def _links(signatures: _Signatures, files: Sequence[Path]) -> dict[int, int]:
         if first in first_of:
             continue
         free = [one for one in index.near(first) if one > first and one not in first_of]
-        likely = _with_same_colours(signatures, first, free)
+        likely = _with_same_colors(signatures, first, free)
         first_of |= dict.fromkeys(_with_same_details(files, first, likely), first)
     return first_of
 
 
-def _with_same_colours(signatures: _Signatures, first: int, others: Sequence[int]) -> list[int]:
+def _with_same_colors(signatures: _Signatures, first: int, others: Sequence[int]) -> list[int]:
     size = signatures.sizes[first]
     shaped = [one for one in others if same_shape(size, signatures.sizes[one])]
     means, contrasts = signatures.means, signatures.contrasts
     likely: list[int] = []
     for start in range(0, len(shaped), COMPARED_AT_ONCE):
         some = np.array(shaped[start : start + COMPARED_AT_ONCE])
-        fine = same_colours(means[first], contrasts[first], means[some], contrasts[some])
+        fine = same_colors(means[first], contrasts[first], means[some], contrasts[some])
         likely += map(int, some[fine])
     return likely
 
@@ -137,30 +137,30 @@ class _Name(NamedTuple):
     sha256: str | None
 
 
-def merge_pictures(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
-    """Joins the pictures of several rows of one post."""
+def merge_images(rows: Sequence[Sequence[Entry]]) -> list[dict[str, Any]]:
+    """Joins the images of several rows of one post."""
     fullest = min(rows, key=_fewest, default=[])
     every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
     named = [one for one in every if one["url"] is not None or one["sha256"] is not None]
     alt_texts = _alt_texts(named)
-    pictures = [
+    images = [
         {"sha256": name.sha256, "url": name.url, "alt_text": alt_texts[name]}
         for name in _whole(_name(one) for one in named)
     ]
-    # A picture that could not be read may still be described.
+    # An image that could not be read may still be described.
     bare = [one["alt_text"] for one in every if _name(one) == (None, None)]
     described = dict.fromkeys(text for text in bare if text is not None)
     # One that only another row has by name is not lost.
-    room = len(fullest) - len(pictures) - len(described)
+    room = len(fullest) - len(images) - len(described)
     lost = room if None in bare else 0
     unnamed = [{"sha256": None, "url": None, "alt_text": text} for text in described]
-    return pictures + unnamed + [{"sha256": None, "url": None, "alt_text": None}] * lost
+    return images + unnamed + [{"sha256": None, "url": None, "alt_text": None}] * lost
 
 
-def distinct_pictures(pictures: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Joins the pictures of one row: only equal bytes are one picture."""
+def distinct_images(images: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Joins the images of one row: only equal bytes are one image."""
     found: dict[object, dict[str, Any]] = {}
-    for number, one in enumerate(pictures):
+    for number, one in enumerate(images):
         key = one["sha256"] or (one["url"] and ("url", one["url"])) or number
         found[key] = _both(found[key], one) if key in found else dict(one)
     return list(found.values())
@@ -224,8 +224,8 @@ def _by_length(text: str | None) -> tuple[bool, int, str]:
     return text is not None, len(text or ""), text or ""
 
 
-def _fewest(pictures: Sequence[Entry]) -> tuple[int, list[tuple[tuple[bool, str], ...]]]:
-    return -len(pictures), [_spelt(one) for one in pictures]
+def _fewest(images: Sequence[Entry]) -> tuple[int, list[tuple[tuple[bool, str], ...]]]:
+    return -len(images), [_spelt(one) for one in images]
 
 
 def _spelt(entry: Entry) -> tuple[tuple[bool, str], ...]:

@@ -15,19 +15,19 @@ from anyio.to_thread import run_sync
 
 from echo_hf._infra.rate_limit import RateLimiter, Work, finished
 from echo_hf._infra.retry import RetryPolicy
-from echo_hf.collect.fetch_ledger import Entry, FetchError, FetchLedger, as_fetch_error
-from echo_hf.collect.image_client import PictureClient, allowed_url, picture_client
+from echo_hf.collect.fetch_ledger import FetchEntry, FetchError, FetchLedger, as_fetch_error
+from echo_hf.collect.image_client import ImageClient, allowed_url, image_client
 from echo_hf.collect.network import Resolve, resolve
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.errors import PictureError
-from echo_hf.images.decode import BadPictureError, decoding, open_picture
-from echo_hf.images.store import PictureStore
-from echo_hf.reasons import BadPicture, Unfetched
+from echo_hf.errors import ImageError
+from echo_hf.images.decode import BadImageError, decoding, open_image
+from echo_hf.images.store import ImageStore
+from echo_hf.reasons import BadImage, Unfetched
 
 DECODERS = 2
 THREAD = "echo-hf fetch"
 
-Outcome = tuple[str, Entry, int]
+Outcome = tuple[str, FetchEntry, int]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class _Fetcher:
     """Asks for images, each as often as it makes sense, and keeps them."""
 
     def __init__(
-        self, client: PictureClient, store: PictureStore, ledger: FetchLedger, policy: FetchPolicy
+        self, client: ImageClient, store: ImageStore, ledger: FetchLedger, policy: FetchPolicy
     ) -> None:
         self._client, self._store, self._ledger, self._policy = client, store, ledger, policy
         self._retries = RetryPolicy(policy.max_attempts, policy.backoff_s, policy.longest_wait_s)
@@ -61,9 +61,9 @@ class _Fetcher:
                 return await self._keep(url, host)
 
         try:
-            entry = Entry(await self._retries.call_async(attempt), None)
+            entry = FetchEntry(await self._retries.call_async(attempt), None)
         except FetchError as error:
-            entry = Entry(None, error.reason, error.detail)
+            entry = FetchEntry(None, error.reason, error.detail)
         self._ledger.record(url, entry, times)
         return url, entry, times
 
@@ -87,27 +87,27 @@ class _Fetcher:
 
     def _put(self, data: bytes) -> str:
         try:
-            with open_picture(data, most_pixels=self._policy.most_pixels):
+            with open_image(data, most_pixels=self._policy.most_pixels):
                 pass
-        except BadPictureError as error:
-            # One pixel is a picture, whatever it is good for.
-            if error.reason is not BadPicture.TOO_SMALL:
+        except BadImageError as error:
+            # One pixel is an image, whatever it is good for.
+            if error.reason is not BadImage.TOO_SMALL:
                 raise
         try:
             with decoding:
                 return self._store.put(data)
-        except PictureError as error:
+        except ImageError as error:
             raise _bad(data, error) from error
 
 
-def _bad(data: bytes, said: PictureError) -> BadPictureError:
+def _bad(data: bytes, said: ImageError) -> BadImageError:
     """Why the store refuses bytes, which itself gives no reason from the list."""
     try:
-        with open_picture(data) as picture:
-            picture.load()
-    except BadPictureError as error:
+        with open_image(data) as image:
+            image.load()
+    except BadImageError as error:
         return error
-    return BadPictureError(BadPicture.DAMAGED, str(said))
+    return BadImageError(BadImage.DAMAGED, str(said))
 
 
 LEDGER = "fetched.sqlite"
@@ -138,7 +138,7 @@ class FetchStats:
     def __str__(self) -> str:
         rate = self.fetched / self.seconds if self.seconds else 0.0
         lost = (f"{count:,} {reason}" for reason, count in sorted(self.reasons.items()))
-        had = f"{self.fetched:,} pictures ({rate:.0f}/s)"
+        had = f"{self.fetched:,} images ({rate:.0f}/s)"
         return ", ".join([had, f"{self.known:,} known before", *lost])
 
     @property
@@ -159,16 +159,16 @@ class FetchStats:
 Progress = Callable[[FetchStats], None]
 
 
-def fetch_pictures(
+def fetch_images(
     urls: Iterable[str],
-    store: PictureStore,
+    store: ImageStore,
     *,
     policy: FetchPolicy | None = None,
     ledger: Path | None = None,
     progress: Progress | None = None,
     resolve: Resolve = resolve,
 ) -> Iterator[FetchResult]:
-    """Fetches pictures into the store."""
+    """Fetches images into the store."""
     policy = policy or FetchPolicy()
     started = time.monotonic()
     spellings, refused = _sorted_out(urls, policy)
@@ -177,7 +177,7 @@ def fetch_pictures(
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[Work[str, Outcome]]:
-            async with picture_client(policy, resolve) as client:
+            async with image_client(policy, resolve) as client:
                 yield _Fetcher(client, store, known, policy).outcome
 
         def results() -> Iterator[FetchResult]:
@@ -218,7 +218,7 @@ def _sorted_out(
     return spellings, refused
 
 
-def _is_settled(entry: Entry, store: PictureStore) -> bool:
+def _is_settled(entry: FetchEntry, store: ImageStore) -> bool:
     if entry.sha256 is not None:
         return store.path(entry.sha256).exists()
     return entry.reason is Unfetched.GONE

@@ -18,8 +18,8 @@ from echo_hf._infra.http_errors import causes
 from echo_hf._infra.retry import RequestError
 from echo_hf._infra.sqlite import Database, rows_of
 from echo_hf.collect.network import PrivateAddressError
-from echo_hf.images.decode import BadPictureError
-from echo_hf.reasons import BadPicture, Unfetched
+from echo_hf.images.decode import BadImageError
+from echo_hf.reasons import BadImage, Unfetched
 
 UPSERT = "insert or replace into fetches values (?, ?, ?, ?, ?, ?)"
 ALL = "select url, sha256, reason, detail from fetches order by url"
@@ -28,11 +28,11 @@ ROWS = "select url, sha256, reason, detail from fetches where url in ({0})"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FetchEntry:
     """What became of an address.
 
     Attributes:
-        sha256: Digest of the picture; null when there is none.
+        sha256: Digest of the image; null when there is none.
         reason: Why there is none.
         detail: What a person needs to see the cause.
     """
@@ -45,22 +45,22 @@ class Entry:
 class FetchLedger(Database):
     """A ledger in a file."""
 
-    name = "ledger of fetched pictures"
-    remedy = "fetch the pictures again"
+    name = "ledger of fetched images"
+    remedy = "fetch the images again"
     schema = """create table if not exists fetches (
     url text primary key, sha256 text, reason text, detail text not null,
     attempts integer not null, asked_at text not null
 ) without rowid"""
 
-    def known(self, urls: Sequence[str]) -> dict[str, Entry]:
+    def known(self, urls: Sequence[str]) -> dict[str, FetchEntry]:
         """What is known of addresses."""
         with self.opened() as connection:
             return {
-                url: Entry(sha256, None if reason is None else Unfetched(reason), detail)
+                url: FetchEntry(sha256, None if reason is None else Unfetched(reason), detail)
                 for url, sha256, reason, detail in rows_of(connection, ROWS, urls)
             }
 
-    def record(self, url: str, entry: Entry, attempts: int) -> None:
+    def record(self, url: str, entry: FetchEntry, attempts: int) -> None:
         """Writes down what became of an address; it outlives a killed process."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.execute(UPSERT, url, entry.sha256, entry.reason, entry.detail, attempts, now)
@@ -80,7 +80,7 @@ class FetchLedger(Database):
         return sha256.hexdigest() if rows else None
 
 
-def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, Entry]:
+def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, FetchEntry]:
     """What the ledger in a file knows of addresses."""
     if not path.exists():
         return {}
@@ -97,16 +97,16 @@ def ledger_digest(path: Path) -> str | None:
 
 
 LONGEST_DETAIL = 200
-AS_A_PICTURE = {
-    BadPicture.TOO_MANY_BYTES: Unfetched.TOO_LARGE,
-    BadPicture.TOO_MANY_PIXELS: Unfetched.TOO_LARGE,
-    BadPicture.TRUNCATED: Unfetched.UNDECODABLE,
-    BadPicture.DAMAGED: Unfetched.UNDECODABLE,
+AS_AN_IMAGE = {
+    BadImage.TOO_MANY_BYTES: Unfetched.TOO_LARGE,
+    BadImage.TOO_MANY_PIXELS: Unfetched.TOO_LARGE,
+    BadImage.TRUNCATED: Unfetched.UNDECODABLE,
+    BadImage.DAMAGED: Unfetched.UNDECODABLE,
 }
 
 
 class FetchError(RequestError):
-    """One attempt that gave no picture."""
+    """One attempt that gave no image."""
 
     def __init__(
         self, reason: Unfetched, detail: str, *, again: bool = False, wait_s: float | None = None
@@ -130,10 +130,10 @@ def as_fetch_error() -> Iterator[None]:
         raise FetchError(Unfetched.UNREACHABLE, _said(error), again=again) from error
     except httpcore2.ProtocolError as error:
         raise FetchError(Unfetched.UNREACHABLE, _said(error), again=True) from error
-    except BadPictureError as error:
-        reason = AS_A_PICTURE.get(error.reason, Unfetched.WRONG_TYPE)
+    except BadImageError as error:
+        reason = AS_AN_IMAGE.get(error.reason, Unfetched.WRONG_TYPE)
         # A file that was cut may have been cut on its way.
-        again = error.reason is BadPicture.TRUNCATED
+        again = error.reason is BadImage.TRUNCATED
         detail = f"{error.reason}: {error.detail}"
         raise FetchError(reason, detail, again=again) from error
 

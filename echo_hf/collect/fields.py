@@ -63,7 +63,7 @@ class Fields:
         return address
 
     def link(self, name: str) -> str | None:
-        """The web address of a picture; null when absent or unusable."""
+        """The web address of an image; null when absent or unusable."""
         value = self.text(name)
         if value is None:
             return None
@@ -131,7 +131,7 @@ class Fields:
     def find(self, notice: Notice, name: str, value: Any, expected: str) -> None:
         """Notes what was wrong with a field."""
         self.findings.append(
-            Finding(notice, f"{self.place}{name} is {shown(value)}, expected {expected}")
+            Finding(notice, f"{self.place}{name} is {short_repr(value)}, expected {expected}")
         )
 
     def closed(self, known: Collection[str]) -> None:
@@ -145,7 +145,7 @@ class Fields:
         self.find(Notice.BAD_FIELD, name, value, expected)
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """A value in at most `LONGEST_SHOWN` characters, whatever it is."""
     text = SHORT.repr(value)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."

@@ -18,8 +18,8 @@ from echo_hf.collect.fetch_ledger import FetchError, as_fetch_error
 from echo_hf.collect.network import CheckedNetwork, Resolve, resolve
 from echo_hf.collect.urls import web_url
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.decode import FIRST_BYTES, BadPictureError, format_of, kind_of_other
-from echo_hf.reasons import BadPicture, Unfetched
+from echo_hf.images.decode import FIRST_BYTES, BadImageError, format_of, kind_of_other
+from echo_hf.reasons import BadImage, Unfetched
 
 PLAIN = frozenset({"", "identity"})
 ZLIB = frozenset({"gzip", "x-gzip", "deflate"})
@@ -32,7 +32,7 @@ class Body:
     def __init__(self, encoding: str | None, most_bytes: int) -> None:
         name = (encoding or "").strip().lower()
         if name not in PLAIN | ZLIB:
-            raise BadPictureError(BadPicture.DAMAGED, f"packed as {name[:40]!r}, which was refused")
+            raise BadImageError(BadImage.DAMAGED, f"packed as {name[:40]!r}, which was refused")
         self._unpacker = zlib.decompressobj(EITHER_ZLIB_OR_GZIP) if name in ZLIB else None
         self._most = most_bytes
         self._came = 0
@@ -44,14 +44,14 @@ class Body:
         self._came += len(piece)
         self._data += self._unpacked(piece)
         if max(self._came, len(self._data)) > self._most:
-            raise BadPictureError(BadPicture.TOO_MANY_BYTES, f"expected at most {self._most} bytes")
+            raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {self._most} bytes")
         if len(self._data) >= FIRST_BYTES and not self._known:
             self._check_kind()
 
     def whole(self) -> bytes:
         """All of it."""
         if self._unpacker and not self._unpacker.eof:
-            raise BadPictureError(BadPicture.TRUNCATED, f"{self._came} packed bytes without end")
+            raise BadImageError(BadImage.TRUNCATED, f"{self._came} packed bytes without end")
         self._check_kind()
         return bytes(self._data)
 
@@ -62,12 +62,12 @@ class Body:
             # One more than allowed is enough to know, whatever would follow.
             return self._unpacker.decompress(piece, self._most + 1 - len(self._data))
         except zlib.error as error:
-            raise BadPictureError(BadPicture.DAMAGED, f"cannot be unpacked: {error}") from error
+            raise BadImageError(BadImage.DAMAGED, f"cannot be unpacked: {error}") from error
 
     def _check_kind(self) -> None:
         first = bytes(self._data[:FIRST_BYTES])
         if format_of(first) is None:
-            raise BadPictureError(kind_of_other(first), f"it begins with {first[:16]!r}")
+            raise BadImageError(kind_of_other(first), f"it begins with {first[:16]!r}")
         self._known = True
 
 
@@ -77,8 +77,8 @@ KEPT_ALIVE_S = 5.0
 
 
 @dataclass(frozen=True)
-class PictureClient:
-    """A client for pictures."""
+class ImageClient:
+    """A client for images."""
 
     policy: FetchPolicy
     connections: httpcore2.AsyncConnectionPool
@@ -126,9 +126,9 @@ class PictureClient:
 
 
 @asynccontextmanager
-async def picture_client(
+async def image_client(
     policy: FetchPolicy, resolve: Resolve = resolve
-) -> AsyncIterator[PictureClient]:
+) -> AsyncIterator[ImageClient]:
     """Opens a client; leaving closes its connections."""
     network = CheckedNetwork(policy.allow_addresses, resolve)
     async with httpcore2.AsyncConnectionPool(
@@ -138,7 +138,7 @@ async def picture_client(
         keepalive_expiry=KEPT_ALIVE_S,
         network_backend=network,
     ) as connections:
-        yield PictureClient(policy, connections)
+        yield ImageClient(policy, connections)
 
 
 def allowed_url(url: str, policy: FetchPolicy) -> str:
@@ -158,7 +158,7 @@ def allowed_url(url: str, policy: FetchPolicy) -> str:
 
 
 def refusal(status: int, headers: dict[str, str]) -> FetchError:
-    """What a server's answer without a picture means."""
+    """What a server's answer without an image means."""
     reason = {404: Unfetched.GONE, 408: Unfetched.TIMEOUT, 410: Unfetched.GONE}.get(status)
     if status == 429:
         reason = Unfetched.RATE_LIMITED
@@ -173,7 +173,7 @@ def refusal(status: int, headers: dict[str, str]) -> FetchError:
 def _headers() -> list[tuple[str, str]]:
     return [
         ("Accept", "image/*"),
-        # Pictures are compressed already, and what unpacks may unpack without end.
+        # Images are compressed already, and what unpacks may unpack without end.
         ("Accept-Encoding", "identity"),
         ("User-Agent", f"echo-hf/{version('echo-hf')}"),
     ]

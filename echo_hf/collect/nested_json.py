@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from echo_hf.collect.fields import shown
+from echo_hf.collect.fields import short_repr
 from echo_hf.collect.sources.base import json_documents
 
 TOKEN = re.compile(r'[ \t\n\r]*(?:([\[\]{},:"])|([^\s\[\]{},:"]+))')
@@ -29,7 +29,7 @@ def shallow_dumps(value: Any) -> str:
     try:
         return json.dumps(value)
     except RecursionError:
-        return json.dumps(f"nested too deeply: {shown(value)}")
+        return json.dumps(f"nested too deeply: {short_repr(value)}")
 
 
 def _decoded(text: str) -> Any:
@@ -42,7 +42,7 @@ def _decoded(text: str) -> Any:
             building.comma()
         elif isinstance(building.filled[-1], dict):
             if mark != "text" or next(tokens, ("", None))[0] != ":":
-                raise ValueError(f"{shown(value)}, expected a name and a colon")
+                raise ValueError(f"{short_repr(value)}, expected a name and a colon")
             kind, held = next(tokens, ("", None))
             building.add(kind, held, value)
         else:
@@ -59,7 +59,7 @@ class _Building:
 
     def add(self, mark: str, value: Any, name: str | None = None) -> None:
         if mark not in ("value", "text", *OPENING) or self.previous == "value":
-            raise ValueError(f"{mark!r} {shown(value)}, expected a value or its end")
+            raise ValueError(f"{mark!r} {short_repr(value)}, expected a value or its end")
         opened: Any = [] if mark == "[" else {} if mark == "{" else None
         held = value if opened is None else opened
         if name is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from echo_hf.collect.crawl_ledger import CrawlLedger, QuestionState
-from echo_hf.collect.platforms.base import Question, Window
+from echo_hf.collect.platforms.base import Question, TimeWindow
 from echo_hf.config.collection import Phase, Search, Span, phase_spans
 
 
@@ -47,20 +47,20 @@ def last_full_hour(now: datetime.datetime) -> datetime.datetime:
     return now.astimezone(datetime.UTC).replace(minute=0, second=0, microsecond=0)
 
 
-def _holds(span: Span, window: Window | None) -> bool:
+def _holds(span: Span, window: TimeWindow | None) -> bool:
     if window is None:
         return True
     ends = None if span.until is None else midnight(span.until)
     return midnight(span.start) <= window.start and (ends is None or window.end <= ends)
 
 
-def _windows(phase: Phase, span: Span, now: datetime.datetime) -> Iterator[tuple[Window, bool]]:
+def _windows(phase: Phase, span: Span, now: datetime.datetime) -> Iterator[tuple[TimeWindow, bool]]:
     """The windows of a phase, and whether each is cut at now."""
     start = midnight(span.start)
     until = midnight(span.until) if span.until is not None else None
     while start < now and (until is None or start < until):
         end = start + phase.length if until is None else min(start + phase.length, until)
-        yield Window(start, min(end, now)), now < end
+        yield TimeWindow(start, min(end, now)), now < end
         start = end
 
 
@@ -94,5 +94,5 @@ def uncovered(
         if search.window is None or end is None:
             yield search
         elif end < search.window.end:
-            rest = Window(end, search.window.end)
+            rest = TimeWindow(end, search.window.end)
             yield Question(search.kind, search.about, rest, search.language)

@@ -31,7 +31,7 @@ RECORDS = Table(
     {
         "place": Column(Value("string"), "file and line, or part of a page; or query and page"),
         "source": Column(Value("string"), "name of the reader"),
-        "folder": Column(Value("string"), "folder of the file, where pictures may lie"),
+        "folder": Column(Value("string"), "folder of the file, where images may lie"),
         "keywords": Column(
             List(Value("string")),
             "search terms the config gives the file; null when nothing says what found its posts",
@@ -121,7 +121,7 @@ def _batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa
     size = 0
     if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
         raise SourceError(
-            f"{str(path)!r} is no regular file: expected posts for source {entry.source!r}"
+            f"{str(path)!r} is not a regular file: expected posts for source {entry.source!r}"
         )
     try:
         for place, record in _split(entry, source, path):
@@ -156,7 +156,7 @@ def _collected(platform: str, ledger: Path) -> Iterator[pa.RecordBatch]:
         pairs = list(records_of(answer, source))
         if pairs:
             places, records = (list(column) for column in zip(*pairs, strict=True))
-            # No picture lies beside an answer: nothing can lie below a file.
+            # No image lies beside an answer: nothing can lie below a file.
             yield _batch(places, records, platform, str(ledger), list(answer.keywords))
 
 

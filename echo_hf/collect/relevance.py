@@ -15,13 +15,21 @@ from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.stage import ModelStage, Remark, kept, keys_of, ordered, parents_of, remarks
+from echo_hf.pipeline.stage import (
+    ModelStage,
+    RowIssue,
+    kept_rows,
+    keys_of,
+    ordered,
+    parents_of,
+    row_issues,
+)
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Status
 from echo_hf.tables import POSTS, Table
 
 if TYPE_CHECKING:
-    from echo_hf.images.store import PictureStore
+    from echo_hf.images.store import ImageStore
     from echo_hf.pipeline.result import StageStats
 
 
@@ -61,9 +69,9 @@ class Relevance(ModelStage):
     target: Target
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target."""
-        del pictures
+        del images
         return cls(config.target)
 
     @classmethod
@@ -84,15 +92,15 @@ class Relevance(ModelStage):
         return load_prompt("relevance", self.target)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each post with text or described pictures that is to be scored."""
+        """One call for each post with text or described images that is to be scored."""
         system = Message("system", (Text(self.prompt.text),))
         target = self.target.model_dump(mode="json")
         asked = self._asked(table)
         texts, urls = table["text"].to_pylist(), table["url"].to_pylist()
-        pictures = table["pictures"].to_pylist()
+        images = table["pictures"].to_pylist()
         rows: list[list[Request]] = [[] for _ in urls]
         for row in asked:
-            rows[row] = [_request(system, target, texts[row], pictures[row] or [], urls[row])]
+            rows[row] = [_request(system, target, texts[row], images[row] or [], urls[row])]
         return rows
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
@@ -105,16 +113,16 @@ class Relevance(ModelStage):
         keys = keys_of(table, POSTS)
         rows = [row for row, answer in enumerate(given) if isinstance(answer, Failure)]
         if not rows:
-            return kept(posts, parents_of(keys))
+            return kept_rows(posts, parents_of(keys))
         urls = keys.take(pa.array(rows)).to_pylist()
         failures = [answer for answer in given if isinstance(answer, Failure)]
         failed = [
-            Remark(Status.QUARANTINED, [url], one.reason, one.detail, one.request)
+            RowIssue(Status.QUARANTINED, [url], one.reason, one.detail, one.request)
             for url, one in zip(urls, failures, strict=True)
         ]
         pieces = [
-            (range(len(given)), kept(posts, parents_of(keys))),
-            (rows, remarks(POSTS, failed)),
+            (range(len(given)), kept_rows(posts, parents_of(keys))),
+            (rows, row_issues(POSTS, failed)),
         ]
         return ordered(pieces)
 
@@ -136,10 +144,10 @@ class Relevance(ModelStage):
 
 
 def _request(
-    system: Message, target: Mapping[str, Any], text: str | None, pictures: list[Any], url: str
+    system: Message, target: Mapping[str, Any], text: str | None, images: list[Any], url: str
 ) -> Request:
-    alt_texts = [one["alt_text"] for one in pictures if one["alt_text"]]
-    post = {"text": text or "", "pictures": len(pictures), "alt_texts": alt_texts}
+    alt_texts = [one["alt_text"] for one in images if one["alt_text"]]
+    post = {"text": text or "", "pictures": len(images), "alt_texts": alt_texts}
     user = Message("user", (Text(as_data("post", post)),))
     return Request(
         "relevance",

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from echo_hf.collect.crawl_answers import StoredAnswer, posts_in, rewrite_answers
-from echo_hf.collect.crawl_ledger import ASKED, Asked, CrawlLedger, QuestionState, asked_of, names
+from echo_hf.collect.crawl_ledger import (
+    ASKED,
+    CrawlLedger,
+    LedgerQuestion,
+    QuestionState,
+    asked_of,
+    names,
+)
 from echo_hf.collect.nested_json import deep_dumps, deep_loads
 from echo_hf.collect.platforms.base import Question
 from echo_hf.collect.sources.base import make_source
@@ -97,7 +104,7 @@ def _forget_questions(connection: sqlite3.Connection, theirs: _Theirs) -> None:
 
 
 def _unname(
-    connection: sqlite3.Connection, asked: Asked, named: list[str | None], *, is_left: bool
+    connection: sqlite3.Connection, asked: LedgerQuestion, named: list[str | None], *, is_left: bool
 ) -> None:
     """Takes forgotten posts out of a question; what is left of it is still to be asked."""
     pairs = list(zip(asked.question.about, named, strict=True))
@@ -232,7 +239,7 @@ def _left(one: Json, deep: int = 0) -> Json:
 
 
 def _take_beside(page: Any, lost: set[str]) -> None:
-    """Drops authors and pictures that only the forgotten posts named."""
+    """Drops authors and images that only the forgotten posts named."""
     beside = page.get(BESIDE) if isinstance(page, dict) else None
     if not lost or not isinstance(beside, dict):
         return

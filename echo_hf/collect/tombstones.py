@@ -96,5 +96,5 @@ def _hash(path: Path, number: int, line: str) -> str:
         pass
     raise RunError(
         f"{str(path)!r}: line {number} is {line[:80]!r}, expected the hash of a forgotten post: "
-        "mend or remove the line, and forget that post again"
+        "fix or remove the line, and forget that post again"
     )

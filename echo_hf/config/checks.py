@@ -221,7 +221,7 @@ def read_yaml(path: Path, what: str, example: str) -> Any:
     """Reads a YAML file without running anything in it; a key given twice is an error."""
     try:
         if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
-            raise ConfigError(f"{what} {str(path)!r} is no regular file: expected a YAML file")
+            raise ConfigError(f"{what} {str(path)!r} is not a regular file: expected a YAML file")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
@@ -265,7 +265,7 @@ class _PlainValues(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             # PyYAML lets through what its constructors raise, such as for the 30th of February.
-            said = f"{repr(node.value)[:LONGEST_NUMBER]} is no {node.tag.removeprefix(STANDARD)}"
+            said = f"{repr(node.value)[:LONGEST_NUMBER]} is not a {node.tag.removeprefix(STANDARD)}"
             raise yaml.YAMLError(f"line {node.start_mark.line + 1}: {said}") from error
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:

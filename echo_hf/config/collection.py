@@ -44,7 +44,7 @@ def _language(code: str) -> str:
 def _different(words: tuple[str, ...]) -> tuple[str, ...]:
     twice = next((word for at, word in enumerate(words) if word in words[:at]), None)
     if twice is not None:
-        raise ValueError(f"expected each once, {twice!r} stands there twice")
+        raise ValueError(f"expected each once, {twice!r} is there twice")
     return words
 
 
@@ -251,7 +251,7 @@ class Columns(Section):
         parent_url: The post that it answers.
         quoted_url: The post that it quotes.
         keywords: The search terms that found it.
-        pictures: Addresses of its pictures, or files beside the table.
+        images: Addresses of its images, or files beside the table.
         missing: Why its content is not there.
         likes: A count; so are the four that follow.
         views: How often it was seen.

@@ -36,8 +36,8 @@ class Reference(Section):
         config: Its config, null for the default one.
         split: Its split.
         revision: Its tag or commit; needed for a dataset, since a branch may move.
-        inputs: Pictures that each prompt comes with: 1 for a set of edits. It tells rules that a
-            prompt without a word about a picture is an edit all the same.
+        inputs: Images that each prompt comes with: 1 for a set of edits. It tells rules that a
+            prompt without a word about an image is an edit all the same.
     """
 
     name: Name
@@ -200,7 +200,7 @@ class StructureOptions(Section):
         model: A vision transformer trained by DINO: name on the Hub, or a folder.
         revision: Branch, tag or commit of it.
         layer: Block whose keys are compared, from 0.
-        size: Sides in pixels of the square that pictures are resized to.
+        size: Sides in pixels of the square that images are resized to.
         reduction: Which of several inputs counts; null for the protocol's own.
         device: Where the model runs; null for a GPU where there is one.
     """

@@ -25,7 +25,7 @@ from echo_hf.config.systems import place_of, shipped_configs, with_systems
 from echo_hf.errors import ConfigError
 
 Rubric = Literal["overall", "text_rendering"]
-Pictures = Literal["published", "model_budget"]
+ImageSize = Literal["published", "model_budget"]
 Bound = Annotated[float, Field(ge=-1000, le=1000)]
 MaxTokens = Annotated[Whole, Field(ge=16, le=65_536)]
 
@@ -76,7 +76,7 @@ class JudgeConfig(Section):
         scale: Lowest and highest rating.
         decimals: Whether ratings between whole numbers count.
         prompt_file: Instructions of one's own, in place of those of `overall`.
-        pictures: How pictures are sent: `published`, with a short side of 512 pixels as JPEG, or
+        images: How images are sent: `published`, with a short side of 512 pixels as JPEG, or
             `model_budget`, as they are, within the engine's own limits; null for that of the
             config's protocol.
         max_tokens: Longest answer.
@@ -96,7 +96,7 @@ class JudgeConfig(Section):
     scale: tuple[Bound, Bound] = (1.0, 10.0)
     decimals: bool = False
     prompt_file: File | None = None
-    pictures: Pictures | None = None
+    pictures: ImageSize | None = None
     max_tokens: MaxTokens = 2048
     repeats: Annotated[Whole, Field(ge=1, le=100)] = 1
     pairwise: PairwiseConfig = PairwiseConfig()
@@ -124,7 +124,7 @@ class ApplicabilityConfig(Section):
 
     Attributes:
         engine: Who answers: a kind of engine and its options, as under `engines`.
-        ask: `split`: of samples with inputs, whether faces, colours and layout should stay; of
+        ask: `split`: of samples with inputs, whether faces, colors and layout should stay; of
             the others, whether text should be rendered. `all`: all four of every sample.
         max_tokens: Longest answer.
     """

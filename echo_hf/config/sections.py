@@ -78,7 +78,7 @@ class Target(Section):
         developer: Who made it.
         released: The day it was released.
         aliases: Other names that people use for it.
-        others: Other image models, whose pictures are not its own.
+        others: Other image models, whose images are not its own.
         chat_window: The application whose screenshots people share.
     """
 
@@ -148,7 +148,7 @@ class RelevanceOptions(ModelOptions):
 
 
 class DownloadOptions(Section):
-    """How pictures that posts name by their address are fetched.
+    """How images that posts name by their address are fetched.
 
     Attributes:
         fetch: Whether anybody is asked for them; false uses what earlier runs have fetched.
@@ -170,11 +170,11 @@ class ExtractOptions(ModelOptions):
 
 
 class RolesOptions(ModelOptions):
-    """How input pictures are told from outputs.
+    """How input images are told from outputs.
 
     Attributes:
-        engine: As for `ModelOptions`; it has to see pictures.
-        most_pictures: Most pictures of one request; a sample with more takes several.
+        engine: As for `ModelOptions`; it has to see images.
+        most_pictures: Most images of one request; a sample with more takes several.
     """
 
     engine: str = "vision"
@@ -185,7 +185,7 @@ class ScreenshotsOptions(ModelOptions):
     """How screenshots are taken apart.
 
     Attributes:
-        engine: As for `ModelOptions`; it has to see pictures.
+        engine: As for `ModelOptions`; it has to see images.
         convention: What the numbers of its boxes mean; `auto` tells it by the model.
         inset: Pixels to leave out along each side of a box, 10 in the released benchmark.
     """
@@ -201,14 +201,14 @@ class SafetyOptions(ModelOptions):
     Whatever is removed, every hazard that the guard finds is written into `safety.categories`.
 
     Attributes:
-        engine: As for `ModelOptions`, a guard that sees pictures.
+        engine: As for `ModelOptions`, a guard that sees images.
         form: How it is asked and read: `llama_guard`, `moderation`, or `instructed`, which is any
             model, told by our own instructions; `auto` tells it by the engine's kind and model.
         remove: Hazards that keep a sample out of the benchmark: codes of
             `echo_hf.config.sections`, or `any`, as in the paper. The default is all but S8,
             intellectual property: guards give it to requests in the style of a famous studio, a
             large part of what people really do, and it is a question of licences, not of harm.
-        most_pictures: Most pictures of one request; a sample with more takes several.
+        most_pictures: Most images of one request; a sample with more takes several.
     """
 
     engine: str = "guard"

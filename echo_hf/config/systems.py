@@ -79,11 +79,11 @@ class Price(Section):
     """What an output costs, in US dollars.
 
     Attributes:
-        usd_per_image: For one picture, whatever its tokens.
+        usd_per_image: For one image, whatever its tokens.
         text_in: For a million tokens of text that are sent.
-        image_in: For a million tokens of pictures that are sent.
+        image_in: For a million tokens of images that are sent.
         text_out: For a million tokens of text that come back, thinking included.
-        image_out: For a million tokens of pictures that come back.
+        image_out: For a million tokens of images that come back.
         as_of: The day on which this was true.
     """
 
@@ -131,7 +131,7 @@ class SystemConfig(Section):
 
     @property
     def usd_per_image(self) -> float | None:
-        """What a picture costs now, null where that is not known."""
+        """What an image costs now, null where that is not known."""
         if self.adapter == "files":  # whatever it cost when it was made
             return 0.0
         return self.price.usd_per_image if self.price else None

@@ -32,7 +32,7 @@ CutRole = Literal["input", "output"]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Address = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 Side = Annotated[int, Field(ge=0)]
-MOST_PICTURES = 1000
+MOST_IMAGES = 1000
 
 
 # Letters and signs by name that leave a blank: fillers of Hangul, and an empty pattern of Braille.
@@ -43,7 +43,7 @@ def storable(text: str) -> str:
     """The text, where any file can hold it and no terminal obeys it."""
     for letter in text:
         if unicodedata.category(letter) == "Cs":
-            raise ValueError("it has half characters: type it anew")
+            raise ValueError("it has half characters: type it again")
         if unicodedata.category(letter) == "Cc" and letter not in "\t\n\r":
             raise ValueError(f"it has the control character {letter!r}: take it out")
     return text
@@ -66,13 +66,13 @@ def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
 Box = Annotated[tuple[Side, Side, Side, Side], AfterValidator(_with_area)]
 
 
-class Change(BaseModel):
+class ChangeModel(BaseModel):
     """A part of what was changed: immutable, and closed to keys it does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PromptSpan(Change):
+class PromptSpan(ChangeModel):
     """A piece of a prompt, as the column `prompt_spans` holds it."""
 
     post_url: str | None
@@ -82,7 +82,7 @@ class PromptSpan(Change):
     text: str | None
 
 
-class PromptChange(Change):
+class PromptChange(ChangeModel):
     """Another prompt.
 
     Attributes:
@@ -96,13 +96,13 @@ class PromptChange(Change):
     spans: Annotated[tuple[PromptSpan, ...], Field(max_length=10_000)] = ()
 
 
-class RoleChange(Change):
-    """What a picture is to the sample.
+class RoleChange(ChangeModel):
+    """What an image is to the sample.
 
     Attributes:
-        sha256: The picture.
+        sha256: The image.
         role: input, output or neither.
-        post_url: Of a picture that the sample had not: the post that shows it.
+        post_url: Of an image that the sample had not: the post that shows it.
         url: Its address there, where it has one.
     """
 
@@ -112,13 +112,13 @@ class RoleChange(Change):
     url: Address | None = None
 
 
-class Crop(Change):
+class Crop(ChangeModel):
     """A part of the screenshot.
 
     Attributes:
         role: input or output.
         box: Left, top, right, bottom in pixels of the upright screenshot.
-        sha256: The picture that was cut out.
+        sha256: The image that was cut out.
     """
 
     role: CutRole
@@ -126,7 +126,7 @@ class Crop(Change):
     sha256: Digest
 
 
-class CropsChange(Change):
+class CropsChange(ChangeModel):
     """All parts that are cut out of a screenshot, in place of those before.
 
     Attributes:
@@ -137,23 +137,23 @@ class CropsChange(Change):
 
     screenshot: Digest
     inset: Annotated[int, Field(ge=0, le=100)] = 0
-    crops: Annotated[tuple[Crop, ...], Field(max_length=MOST_PICTURES)]
+    crops: Annotated[tuple[Crop, ...], Field(max_length=MOST_IMAGES)]
 
 
-class Changes(Change):
+class Changes(ChangeModel):
     """Everything a reviewer changed of a sample; what is null or empty stays as it was.
 
     Attributes:
         prompt: Another prompt.
         quality: Another quality.
-        roles: Pictures with another role.
+        roles: Images with another role.
         crops: Other parts of the screenshot.
         sample_digest: The `sample_digest` of the sample with the changes.
     """
 
     prompt: PromptChange | None = None
     quality: Quality | None = None
-    roles: Annotated[tuple[RoleChange, ...], Field(max_length=MOST_PICTURES)] = ()
+    roles: Annotated[tuple[RoleChange, ...], Field(max_length=MOST_IMAGES)] = ()
     crops: CropsChange | None = None
     sample_digest: Digest | None = None
 
@@ -164,14 +164,14 @@ class Changes(Change):
         return tuple(name for name in parts if getattr(self, name))
 
     @property
-    def pictures(self) -> frozenset[str]:
-        """Digests of the pictures that it makes inputs or outputs."""
+    def images(self) -> frozenset[str]:
+        """Digests of the images that it makes inputs or outputs."""
         cut = {one.sha256 for one in self.crops.crops} if self.crops else set()
         return frozenset(cut | {one.sha256 for one in self.roles if one.role != "neither"})
 
     @property
     def brings_in(self) -> bool:
-        """Whether there are words or pictures in the sample that no model has seen with it."""
+        """Whether there are words or images in the sample that no model has seen with it."""
         added = (one for one in self.roles if one.role != "neither" and one.post_url)
         return self.prompt is not None or any(added)
 
@@ -225,8 +225,8 @@ class Decision(BaseModel):
         )
 
     def covers(self, row: Row) -> bool:
-        """Whether all reasons and pictures of a sample were there then."""
-        seen = set(pictures_of(row)) <= set(self.pictures)
+        """Whether all reasons and images of a sample were there then."""
+        seen = set(images_of(row)) <= set(self.pictures)
         return seen and set(row["review"] or ()) <= set(self.reasons)
 
     @property
@@ -263,8 +263,8 @@ def cleaned_in(row: Row) -> dict[str, str | None]:
     return {one["posted_sha256"]: one["sha256"] for one in row.get("cleaned_images") or ()}
 
 
-def pictures_of(row: Row) -> tuple[str, ...]:
-    """Digests of all pictures that a sample shows."""
+def images_of(row: Row) -> tuple[str, ...]:
+    """Digests of all images that a sample shows."""
     screenshot = [row["screenshot"]] if row["screenshot"] else []
     every = [*(row["input_images"] or ()), *(row["output_images"] or ()), *screenshot]
     return tuple(dict.fromkeys(every))
@@ -427,11 +427,14 @@ def _decision(line: bytes, place: str) -> Decision:
     except ValueError:
         shown = line[:80].decode("utf-8", "backslashreplace")
         raise ReviewError(
-            f"{place}: {shown!r} is no decision: expected a JSON object; mend or remove the line, "
+            f"{place}: {shown!r} is not a decision: expected a JSON object; fix or remove the "
+            "line, "
             "and decide again what it was about"
         ) from None
     if not isinstance(given, dict):
-        raise ReviewError(f"{place}: {shown_value(given)} is no decision: expected a JSON object")
+        raise ReviewError(
+            f"{place}: {shown_value(given)} is not a decision: expected a JSON object"
+        )
     try:
         return Decision.model_validate(given)
     except ValidationError as error:

@@ -35,9 +35,9 @@ from echo_hf.curate.provenance import (
     with_quotes,
     with_sources,
 )
-from echo_hf.errors import PictureError, ReviewError, unknown
-from echo_hf.images.store import PictureStore
-from echo_hf.pipeline.stage import Remark
+from echo_hf.errors import ImageError, ReviewError, unknown
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.stage import RowIssue
 from echo_hf.reasons import Notice, Review, Status
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import Pixels, cut, inner, upright
@@ -52,8 +52,8 @@ TRASH = "Trash"
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A picture of a sample."""
+class PlacedImage:
+    """An image of a sample."""
 
     sha256: str
     role: str
@@ -65,14 +65,14 @@ def edited_sample(
     row: Row, changes: Changes, taken: Iterable[str] = ()
 ) -> tuple[dict[str, Any], list[Finding]]:
     """A sample with a reviewer's changes."""
-    pictures, findings, others = _pictures(row), list[Finding](), frozenset(taken)
+    images, findings, others = _images(row), list[Finding](), frozenset(taken)
     if row["quality"] == TRASH and changes.quality:
-        # Nobody looked into it: it lists every picture of its posts, whosoever it is.
-        pictures = [one for one in pictures if one.sha256 not in others]
+        # Nobody looked into it: it lists every image of its posts, whosoever it is.
+        images = [one for one in images if one.sha256 not in others]
     if changes.crops:
-        pictures = _with_crops(row, pictures, changes.crops, others, findings)
-    pictures = _with_roles(row, pictures, changes.roles, others, findings)
-    made = {**row, **_columns(row, pictures)}
+        images = _with_crops(row, images, changes.crops, others, findings)
+    images = _with_roles(row, images, changes.roles, others, findings)
+    made = {**row, **_columns(row, images)}
     if changes.prompt:
         made |= _with_prompt(row, changes.prompt)
     if changes.crops and made["input_bboxs"] + made["output_bboxs"]:
@@ -82,17 +82,17 @@ def edited_sample(
     return made, findings
 
 
-def with_review(provenance: str | None, said: Mapping[str, Any]) -> str:
+def with_review(provenance: str | None, review: Mapping[str, Any]) -> str:
     """A provenance that says that a person changed the row.
 
     Example:
         >>> with_review('{"roles": {"digest": "d"}}', {"changed": ["prompt"]})
         '{"review": {"changed": ["prompt"]}, "roles": {"digest": "d"}}'
     """
-    return json.dumps({**json.loads(provenance or "{}"), "review": dict(said)}, sort_keys=True)
+    return json.dumps({**json.loads(provenance or "{}"), "review": dict(review)}, sort_keys=True)
 
 
-def _pictures(row: Row) -> list[Shown]:
+def _images(row: Row) -> list[PlacedImage]:
     sources = {(one["role"], one["sha256"]): one for one in row["picture_sources"] or ()}
     every = []
     for role in (INPUT, OUTPUT):
@@ -101,24 +101,24 @@ def _pictures(row: Row) -> list[Shown]:
             # What was cut out stands first.
             box = boxes[number] if number < len(boxes) else None
             source = sources.get((role, digest)) or _source(digest, role)
-            every.append(Shown(digest, role, box, source))
+            every.append(PlacedImage(digest, role, box, source))
     return every
 
 
 def _with_crops(
     row: Row,
-    pictures: Sequence[Shown],
+    images: Sequence[PlacedImage],
     change: CropsChange,
     taken: Collection[str],
     findings: list[Finding],
-) -> list[Shown]:
+) -> list[PlacedImage]:
     if change.screenshot != row["screenshot"]:
         findings.append((Notice.EDIT_NOT_APPLIED, "crops: the sample has another screenshot now"))
-        return list(pictures)
+        return list(images)
     every = row["picture_sources"] or ()
     of: Row = next((one for one in every if one["role"] == SCREENSHOT), {})
     cut = [
-        Shown(
+        PlacedImage(
             one.sha256,
             one.role,
             list(map(float, one.box)),
@@ -132,18 +132,18 @@ def _with_crops(
     lost = [one for one in change.crops if one.sha256 in taken]
     findings += [(Notice.EDIT_NOT_APPLIED, f"crops: {one.sha256} is another's") for one in lost]
     digests = {one.sha256 for one in cut}
-    others = (one for one in pictures if one.box is None and one.sha256 not in digests)
+    others = (one for one in images if one.box is None and one.sha256 not in digests)
     return [*cut, *others]
 
 
 def _with_roles(
     row: Row,
-    pictures: Sequence[Shown],
+    images: Sequence[PlacedImage],
     roles: Sequence[RoleChange],
     taken: Collection[str],
     findings: list[Finding],
-) -> list[Shown]:
-    known = {one.sha256: one for one in pictures}
+) -> list[PlacedImage]:
+    known = {one.sha256: one for one in images}
     for change in roles:
         shown = known.get(change.sha256)
         if change.role == "neither":
@@ -156,18 +156,18 @@ def _with_roles(
         elif change.post_url is not None:
             source = _source(change.sha256, change.role)
             source |= {"post_url": change.post_url, "url": change.url}
-            known[change.sha256] = Shown(change.sha256, change.role, None, source)
+            known[change.sha256] = PlacedImage(change.sha256, change.role, None, source)
         else:
             findings.append((Notice.EDIT_NOT_APPLIED, f"roles: {change.sha256} is not here"))
     return list(known.values())
 
 
-def _columns(row: Row, pictures: Sequence[Shown]) -> dict[str, Any]:
+def _columns(row: Row, images: Sequence[PlacedImage]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     sources: list[Mapping[str, Any]] = []
     for role in (INPUT, OUTPUT):
-        # Stable: boxes belong to the first pictures of their column.
-        own = sorted((one for one in pictures if one.role == role), key=lambda one: one.box is None)
+        # Stable: boxes belong to the first images of their column.
+        own = sorted((one for one in images if one.role == role), key=lambda one: one.box is None)
         columns[f"{role}_images"] = [one.sha256 for one in own]
         columns[f"{role}_bboxs"] = [one.box for one in own if one.box is not None]
         sources += [one.source for one in own]
@@ -227,13 +227,13 @@ def checked_changes(
     row: Row,
     context: Sequence[Mapping[str, Any]],
     edit: Edit,
-    pictures: PictureStore,
+    images: ImageStore,
     taken: Collection[str] = (),
 ) -> Changes | None:
-    """Checks an edit, computes what follows from it, and keeps the pictures that it cuts out."""
+    """Checks an edit, computes what follows from it, and keeps the images that it cuts out."""
     prompt = _prompt(row, context, edit.prompt)
     quality = _quality(edit.quality, prompt.text if prompt else row["prompt"])
-    crops, files = _crops(row, edit, pictures, taken)
+    crops, files = _crops(row, edit, images, taken)
     known = {one.sha256 for one in crops.crops} if crops else set()
     roles = tuple(_roles(row, context, edit.roles, {*taken}, known))
     changes = Changes(
@@ -245,7 +245,7 @@ def checked_changes(
     if not changes.named:
         return None
     for data in files:
-        pictures.put(data)
+        images.put(data)
     made, _ = edited_sample(row, changes, taken)
     return changes.model_copy(update={"sample_digest": made["sample_digest"]})
 
@@ -300,16 +300,16 @@ def _roles(
     places = _places(context)
     for digest, role in sorted(given.items()):
         if role not in ROLES:
-            raise ReviewError(unknown("role", role, ROLES, f"picture {digest}"))
+            raise ReviewError(unknown("role", role, ROLES, f"image {digest}"))
         if digest in cut_out or role == own.get(digest, "neither"):
             continue
         if digest not in own and digest not in places:
-            raise ReviewError(f"no picture {digest!r} in the sample's posts: take one of those")
+            raise ReviewError(f"no image {digest!r} in the sample's posts: take one of those")
         if digest == row["screenshot"]:
-            raise ReviewError(f"picture {digest!r} is the screenshot: cut its parts out instead")
+            raise ReviewError(f"image {digest!r} is the screenshot: cut its parts out instead")
         if digest in taken and role != "neither":
             raise ReviewError(
-                f"picture {digest!r} belongs to another sample: make it neither there first"
+                f"image {digest!r} belongs to another sample: make it neither there first"
             )
         post_url, url = (None, None) if digest in own else places[digest]
         yield RoleChange.model_validate(
@@ -327,29 +327,29 @@ def _places(context: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, str | 
 
 
 def _crops(
-    row: Row, edit: Edit, pictures: PictureStore, taken: Collection[str]
+    row: Row, edit: Edit, images: ImageStore, taken: Collection[str]
 ) -> tuple[CropsChange | None, list[bytes]]:
     if edit.crops is None or _as_before(row, edit.crops):
         return None, []
     if row["screenshot"] is None:
         raise ReviewError(f"sample {row['id']!r} has no screenshot: there is nothing to cut")
     if not edit.crops:
-        raise ReviewError("no box: expected one at least around each picture of the screenshot")
+        raise ReviewError("no box: expected one at least around each image of the screenshot")
     inset = inset_of(row)
     made: dict[str, tuple[Crop, bytes]] = {}
     try:
-        picture = upright(pictures.open(row["screenshot"]))
+        image = upright(images.open(row["screenshot"]))
         for role, box in sorted(edit.crops, key=lambda one: one[0]):  # inputs before outputs
             if role not in (INPUT, OUTPUT):
                 raise ReviewError(unknown("role", role, (INPUT, OUTPUT), f"box {list(box)}"))
-            data = cut(picture, box, inset)
+            data = cut(image, box, inset)
             digest = _digest(data)
             if digest in made or digest in taken:
                 raise ReviewError(
-                    f"box {list(box)} shows a picture that another box or sample has: one of them"
+                    f"box {list(box)} shows an image that another box or sample has: one of them"
                 )
             made[digest] = Crop(role=role, box=box, sha256=digest), data
-    except PictureError as error:
+    except ImageError as error:
         raise ReviewError(f"screenshot {row['screenshot']!r}: {error}") from None
     crops = tuple(crop for crop, _ in made.values())
     change = CropsChange(screenshot=row["screenshot"], inset=inset, crops=crops)
@@ -369,7 +369,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-PICTURES = ("input_images", "output_images")
+IMAGES = ("input_images", "output_images")
 
 
 @dataclass(frozen=True)
@@ -389,11 +389,11 @@ class Reviewed:
             return frozenset()
         return frozenset({Review.PERSONAL_DATA.value})
 
-    def remarks(self) -> Iterator[Remark]:
+    def remarks(self) -> Iterator[RowIssue]:
         """What was changed, and what of it could not be, one remark each."""
         for name, findings in self.findings.items():
             for notice, detail in findings:
-                yield Remark(Status.NOTED, [name], notice, detail)
+                yield RowIssue(Status.NOTED, [name], notice, detail)
 
 
 def reviewed_rows(
@@ -437,14 +437,14 @@ def _edited(
 
 
 def _counted(row: Row) -> set[str]:
-    # Of Trash every picture of its posts is listed, whosoever it is.
-    names = () if row["quality"] == "Trash" else PICTURES
+    # Of Trash every image of its posts is listed, whosoever it is.
+    names = () if row["quality"] == "Trash" else IMAGES
     return {one for name in names for one in row[name] or ()}
 
 
 def _owners(table: pa.Table) -> Counter[str]:
-    """How many samples have each picture as input or output."""
-    rows = table.select([*PICTURES, "quality"]).to_pylist()
+    """How many samples have each image as input or output."""
+    rows = table.select([*IMAGES, "quality"]).to_pylist()
     return Counter(one for row in rows for one in _counted(row))
 
 

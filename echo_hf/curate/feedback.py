@@ -25,7 +25,7 @@ from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.tables import Table
 
 if TYPE_CHECKING:
-    from echo_hf.images.store import PictureStore
+    from echo_hf.images.store import ImageStore
     from echo_hf.pipeline.result import StageStats
 
 
@@ -180,9 +180,9 @@ class Feedback(ModelStage):
     target: Target
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target."""
-        del pictures
+        del images
         return cls(config.target)
 
     @classmethod

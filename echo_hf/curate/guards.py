@@ -18,7 +18,7 @@ NO_LABEL = "no label"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GuardVerdict:
     """What a guard said of one look."""
 
     labels: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Verdict:
     strange: tuple[str, ...] = ()
 
 
-def verdict(flagged: bool, labels: Iterable[str], known: Mapping[str, Hazard]) -> Verdict:
+def verdict(flagged: bool, labels: Iterable[str], known: Mapping[str, Hazard]) -> GuardVerdict:
     """A verdict from a guard's own labels."""
     named = tuple(dict.fromkeys(labels))
     strange = tuple(repr(label) for label in named if label not in known)
@@ -34,11 +34,11 @@ def verdict(flagged: bool, labels: Iterable[str], known: Mapping[str, Hazard]) -
         strange = (NO_LABEL,)
     unknown = {Hazard.UNKNOWN} if strange else set()
     hazards = {known[label] for label in named if label in known}
-    return Verdict(named, frozenset(hazards | unknown), strange)
+    return GuardVerdict(named, frozenset(hazards | unknown), strange)
 
 
 Turn = Callable[[Sequence[ImageRef], Sequence[str]], Message]
-Read = Callable[[BaseModel], Verdict | None]
+Read = Callable[[BaseModel], GuardVerdict | None]
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,19 @@ class GuardForm:
         """Whether a raw text is an answer."""
         return self.read(RawText(text)) is not None
 
-    def verdict(self, answer: BaseModel) -> Verdict:
+    def verdict(self, answer: BaseModel) -> GuardVerdict:
         """The verdict that an answer gives."""
         found = self.read(answer)
         if found is None:
-            raise ValueError(f"{answer!r} is no answer of form {self.name!r}")
+            raise ValueError(f"{answer!r} is not an answer of form {self.name!r}")
         return found
 
 
-def bare_turn(pictures: Sequence[ImageRef], texts: Sequence[str]) -> Message:
-    """What a guard with instructions of its own is told: the pictures, then the texts."""
+def bare_turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Message:
+    """What a guard with instructions of its own is told: the images, then the texts."""
     written = "\n\n".join(texts).replace("<|", "< |")
     said = (Text(written),) if texts else ()
-    return Message("user", (*pictures, *said))
+    return Message("user", (*images, *said))
 
 
 MOST_TOKENS = 256
@@ -88,14 +88,14 @@ class SafetyAnswer(BaseModel):
     hazards: Annotated[list[Code], Field(max_length=len(KNOWN))]
 
 
-def _turn(pictures: Sequence[ImageRef], texts: Sequence[str]) -> Message:
+def _turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Message:
     parts: list[Text | ImageRef] = [Text(as_data("texts", list(texts)))] if texts else []
-    for number, picture in enumerate(pictures, 1):
-        parts += [Text(f"Picture {number}:"), picture]
+    for number, image in enumerate(images, 1):
+        parts += [Text(f"Picture {number}:"), image]
     return Message("user", tuple(parts))
 
 
-def _read(answer: BaseModel) -> Verdict | None:
+def _read(answer: BaseModel) -> GuardVerdict | None:
     if not isinstance(answer, SafetyAnswer):
         return None
     return verdict(bool(answer.hazards), answer.hazards, KNOWN)
@@ -112,7 +112,7 @@ ANSWER = re.compile(
 )
 
 
-def read_words(text: str) -> Verdict | None:
+def read_words(text: str) -> GuardVerdict | None:
     """The verdict in an answer."""
     found = ANSWER.fullmatch(text)
     if found is None:
@@ -121,7 +121,7 @@ def read_words(text: str) -> Verdict | None:
     return verdict(found[1] is not None, labels, KNOWN)
 
 
-def _read_llama_guard(answer: BaseModel) -> Verdict | None:
+def _read_llama_guard(answer: BaseModel) -> GuardVerdict | None:
     return read_words(answer.text) if isinstance(answer, RawText) else None
 
 
@@ -158,7 +158,7 @@ class ModerationAnswer(BaseModel):
     categories: Annotated[dict[Label, bool | None], Field(max_length=MOST_LABELS)]
 
 
-def read_categories(text: str) -> Verdict | None:
+def read_categories(text: str) -> GuardVerdict | None:
     """The verdict in an answer."""
     try:
         answer = ModerationAnswer.model_validate_json(text)
@@ -168,7 +168,7 @@ def read_categories(text: str) -> Verdict | None:
     return verdict(answer.flagged, labels, KNOWN_CATEGORIES)
 
 
-def _read_moderation(answer: BaseModel) -> Verdict | None:
+def _read_moderation(answer: BaseModel) -> GuardVerdict | None:
     return read_categories(answer.text) if isinstance(answer, RawText) else None
 
 
@@ -211,26 +211,26 @@ Sample = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Look:
+class GuardInput:
     """What a guard is shown at a time."""
 
-    pictures: tuple[str, ...]
+    images: tuple[str, ...]
     texts: tuple[str, ...] = ()
 
 
-def looks_at(sample: Sample, most_pictures: int) -> list[Look]:
+def looks_at(sample: Sample, most_pictures: int) -> list[GuardInput]:
     """The looks at a sample."""
-    pictures = _pictures(sample)
+    images = _images(sample)
     said = (one["feedback"] for one in sample["community_feedback"])
     first, *rest = pieces([sample["prompt"], *said], LONGEST_TEXTS)
-    starts = range(0, max(len(pictures), 1), most_pictures)
+    starts = range(0, max(len(images), 1), most_pictures)
     return [
-        *(Look((one,)) for one in pictures),
-        *(Look(pictures[at : at + most_pictures], first) for at in starts),
-        *(Look((), some) for some in rest),
+        *(GuardInput((one,)) for one in images),
+        *(GuardInput(images[at : at + most_pictures], first) for at in starts),
+        *(GuardInput((), some) for some in rest),
     ]
 
 
-def _pictures(sample: Sample) -> tuple[str, ...]:
+def _images(sample: Sample) -> tuple[str, ...]:
     every = (*sample["input_images"], *sample["output_images"], sample["screenshot"])
     return tuple(dict.fromkeys(one for one in every if one))

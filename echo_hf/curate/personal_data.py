@@ -62,7 +62,7 @@ SPELLED = re.compile(
     rf"|\s+at\s+(?:[\w-]++(?:{DOT}))+(?:com|org|net|edu|gov|io|info)\b)",
     re.ASCII | re.IGNORECASE,
 )
-# "@2x", "@1024x1536", "@f2.8": no account; "@image1": how some models call the pictures they get.
+# "@2x", "@1024x1536", "@f2.8": no account; "@image1": how some models call the images they get.
 NO_NAME = re.compile(
     r"\d{1,5}(?:[.,:x]\d{1,5})*[a-z]{0,3}|f\d[\d.]*"
     r"|(?:image|img|picture|pic|photo|input|reference|ref|figure|fig)_?\d*"
@@ -269,7 +269,7 @@ SECRET = re.compile(
 BLANK = re.compile(r"\s")
 
 
-class Piece(NamedTuple):
+class MaskedPiece(NamedTuple):
     """A character of a text, or a part of it that is masked."""
 
     shown: str
@@ -283,7 +283,7 @@ def personal_data(
 ) -> list[Found]:
     """Finds personal data, also in full-width letters or with invisible characters in between."""
     searched = readable(text[:MOST_SEARCHED])
-    pieces = [Piece(shown, place, place + 1) for place, shown in enumerate(searched)]
+    pieces = [MaskedPiece(shown, place, place + 1) for place, shown in enumerate(searched)]
     for nth in count():
         shown = "".join(piece.shown for piece in pieces)
         found = _found(shown, products, is_author)
@@ -297,9 +297,9 @@ def personal_data(
     return [*places, (max([EDGE, *(end for _, end, _ in places)]), len(text), UNSEARCHED)]
 
 
-def masked(text: str, found: Iterable[Found]) -> str:
+def masked(text: str, places: Iterable[Found]) -> str:
     """The text with a mask in place of each thing found."""
-    return _replaced(text, [(start, end, _mask(kind)) for start, end, kind in found])
+    return _replaced(text, [(start, end, _mask(kind)) for start, end, kind in places])
 
 
 def _mask(kind: str) -> str:
@@ -378,13 +378,13 @@ def _words(found: Iterable[Found], text: str) -> Iterator[Found]:
             yield start, done, kind
 
 
-def _with_masks(pieces: Sequence[Piece], found: Iterable[Found]) -> Iterator[Piece]:
+def _with_masks(pieces: Sequence[MaskedPiece], found: Iterable[Found]) -> Iterator[MaskedPiece]:
     owner = [number for number, piece in enumerate(pieces) for _ in piece.shown]
     done = 0
     for start, end, kind in found:
         first, last = owner[start], owner[end - 1]
         if first >= done:  # else they share a character that looks like several
             yield from pieces[done:first]
-            yield Piece(_mask(kind), pieces[first].start, pieces[last].end, kind)
+            yield MaskedPiece(_mask(kind), pieces[first].start, pieces[last].end, kind)
             done = last + 1
     yield from pieces[done:]

@@ -25,7 +25,7 @@ from datasets import List, Value
 from echo_hf.collect.urls import platform_of
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
-from echo_hf.curate.decisions import pictures_of
+from echo_hf.curate.decisions import images_of
 from echo_hf.curate.personal_data import (
     KINDS,
     SHORTEST_NAME,
@@ -38,7 +38,7 @@ from echo_hf.curate.personal_data import (
     personal_data,
 )
 from echo_hf.curate.provenance import with_sources
-from echo_hf.errors import ConfigError, PictureError
+from echo_hf.errors import ConfigError, ImageError
 from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.metadata import Kind, without_metadata
 from echo_hf.pipeline.stage import Stage, StageRows, combined_fingerprint
@@ -47,7 +47,7 @@ from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
 
 if TYPE_CHECKING:
-    from echo_hf.images.store import PictureStore
+    from echo_hf.images.store import ImageStore
     from echo_hf.pipeline.result import StageStats
 
 
@@ -142,7 +142,7 @@ class Privacy(Stage):
     Attributes:
         products: Names of accounts that are no person's, as `bare` gives them.
         key: What authors are hashed with; without one they are left out.
-        pictures: Where the images are, and go without metadata; null to leave them as posted.
+        images: Where the images are, and go without metadata; null to leave them as posted.
         authors: What `names_of` the authors of the run's posts gives.
     """
 
@@ -153,11 +153,11 @@ class Privacy(Stage):
 
     products: frozenset[str] = frozenset()
     key: AuthorKey | None = field(default=None, metadata={"digest": False})
-    pictures: PictureStore | None = field(default=None, metadata={"digest": False})
+    images: ImageStore | None = field(default=None, metadata={"digest": False})
     authors: frozenset[str] = field(default=frozenset(), repr=False, metadata={"digest": False})
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's models and images, with the key that the environment holds.
 
         Raises:
@@ -165,7 +165,7 @@ class Privacy(Stage):
         """
         strips = config.stages.privacy.image_metadata == "strip"
         key = AuthorKey.from_environment(os.environ)
-        return cls(products_of(config.target), key, pictures if strips else None)
+        return cls(products_of(config.target), key, images if strips else None)
 
     def in_run(self, root: Path) -> Self:
         """The stage with the names of all authors that the run knows."""
@@ -191,7 +191,7 @@ class Privacy(Stage):
             "authors": combined_fingerprint(*sorted(self.authors)) if self.authors else None,
             "author_key": self.key.fingerprint if self.key else None,
             "libraries": {name: version(name) for name in LIBRARIES},
-            "image_metadata": "keep" if self.pictures is None else f"strip, version {STRIPPER}",
+            "image_metadata": "keep" if self.images is None else f"strip, version {STRIPPER}",
         }
 
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -239,9 +239,7 @@ class Privacy(Stage):
         return with_sources(shown, sample["context"])
 
     def _clean(self, digest: str) -> CleanedImage:
-        return (
-            CleanedImage(digest) if self.pictures is None else cleaned_image(digest, self.pictures)
-        )
+        return CleanedImage(digest) if self.images is None else cleaned_image(digest, self.images)
 
     def _author(
         self, url: str, names: Mapping[str, str | None], findings: list[Finding]
@@ -300,13 +298,13 @@ class CleanedImage(NamedTuple):
     problem: str = ""
 
 
-def cleaned_image(digest: str, pictures: PictureStore) -> CleanedImage:
+def cleaned_image(digest: str, images: ImageStore) -> CleanedImage:
     """Stores an image without metadata beside the one as it was posted or drawn."""
-    data = pictures.open(digest)
+    data = images.open(digest)
     try:
         cleaned, kinds = without_metadata(data)
-        return CleanedImage(pictures.put(cleaned) if kinds else digest, kinds)
-    except PictureError as error:
+        return CleanedImage(images.put(cleaned) if kinds else digest, kinds)
+    except ImageError as error:
         return CleanedImage(None, problem=str(error))
 
 
@@ -314,7 +312,7 @@ def _cleaned(
     sample: Sample, clean: Callable[[str], CleanedImage], findings: list[Finding]
 ) -> dict[str, Any]:
     """The sample with its images, and those of its posts, as they are without metadata."""
-    own = pictures_of(sample)
+    own = images_of(sample)
     posted = [one["sha256"] for post in sample["context"] for one in post["pictures"] or ()]
     new: dict[str, str | None] = {}
     reasons: list[str] = []

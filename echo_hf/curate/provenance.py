@@ -24,7 +24,7 @@ INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
 
 
 def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Where the pictures of a sample are from."""
+    """Where the images of a sample are from."""
     shown: dict[str, Entry] = {}
     for post in posts:
         for one in post["pictures"] or []:
@@ -38,11 +38,11 @@ def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[
             "box": box,
             "signature": None,
         }
-        for role, digest, box in _pictures(sample)
+        for role, digest, box in _images(sample)
     ]
 
 
-def _pictures(sample: Sample) -> Iterator[tuple[str, str, list[int] | None]]:
+def _images(sample: Sample) -> Iterator[tuple[str, str, list[int] | None]]:
     inset = inset_of(sample)
     for role in (INPUT, OUTPUT):
         boxes = sample[f"{role}_bboxs"] or []
@@ -105,7 +105,7 @@ def quotes_in(provenance: str | None) -> list[Quote]:
         quotes = [Quote(tuple(one["path"]), one["sha256"], one["spans"]) for one in noted]
         {quote.path: [dict(span) for span in quote.spans] for quote in quotes}
     except (KeyError, TypeError, ValueError):
-        raise SpanError(f"{str(noted)[:80]!r} are no quotations of a provenance") from None
+        raise SpanError(f"{str(noted)[:80]!r} are not quotations of a provenance") from None
     return quotes
 
 
@@ -124,7 +124,7 @@ def _parsed(provenance: str | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        raise SpanError(f"provenance {str(provenance)[:80]!r} is no JSON object a stage")
+        raise SpanError(f"provenance {str(provenance)[:80]!r} is not a JSON object a stage")
     return data
 
 
@@ -154,7 +154,7 @@ def _put(data: Any, path: ValuePath, text: str | None) -> None:
             raise KeyError(path[-1])
         data[path[-1]] = text
     except (LookupError, TypeError):
-        raise SpanError(f"{str(path)[:80]} is no empty place in a provenance") from None
+        raise SpanError(f"{str(path)[:80]} is not an empty place in a provenance") from None
 
 
 Post = Mapping[str, Any]

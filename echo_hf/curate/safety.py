@@ -14,9 +14,17 @@ from pydantic import BaseModel
 
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import REMOVED, FormName, Hazard, Target, form_of, in_order
-from echo_hf.curate.guards import FORMS, GuardForm, Look, SafetyAnswer, Sample, Verdict, looks_at
+from echo_hf.curate.guards import (
+    FORMS,
+    GuardForm,
+    GuardInput,
+    GuardVerdict,
+    SafetyAnswer,
+    Sample,
+    looks_at,
+)
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, load_prompt
@@ -32,8 +40,8 @@ if TYPE_CHECKING:
 class Screening:
     """The looks at a sample that were answered, each with its verdict."""
 
-    looks: Sequence[Look]
-    verdicts: Sequence[Verdict]
+    looks: Sequence[GuardInput]
+    verdicts: Sequence[GuardVerdict]
 
     @property
     def hazards(self) -> frozenset[Hazard]:
@@ -68,7 +76,7 @@ class Screening:
     def _provenance(self, sample: Sample, made_by: Mapping[str, Any]) -> str:
         looks = [
             {
-                "pictures": look.pictures,
+                "pictures": look.images,
                 "text": bool(look.texts),
                 "labels": said.labels,
                 "categories": in_order(said.hazards),
@@ -87,7 +95,7 @@ NOT_ASKED = "Trash"
 class Safety(ModelStage):
     """Says which hazards a sample holds, and whether it may be in the benchmark.
 
-    A guard looks at each picture by itself, and at all pictures beside the prompt and the feedback
+    A guard looks at each image by itself, and at all images beside the prompt and the feedback
     (`looks_at`); a sample has every hazard that one of the looks found, by the codes of `Hazard`.
     A label that no list knows is a hazard that is removed, whatever the config says.
 
@@ -99,10 +107,10 @@ class Safety(ModelStage):
 
     Attributes:
         target: The model that people talk about.
-        pictures: Where the bytes of the pictures are.
+        images: Where the bytes of the images are.
         form: How the guard is asked: a name of `FORMS`.
         remove: The hazards that keep a sample out of the benchmark.
-        most_pictures: Most pictures of one request.
+        most_pictures: Most images of one request.
     """
 
     name: ClassVar[str] = "safety"
@@ -112,17 +120,17 @@ class Safety(ModelStage):
     answer: ClassVar[type[BaseModel]] = SafetyAnswer
 
     target: Target
-    pictures: PictureStore = field(metadata={"digest": False})
+    images: ImageStore = field(metadata={"digest": False})
     form: FormName = "instructed"
     remove: frozenset[Hazard] = frozenset(REMOVED)
     most_pictures: int = 5
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target and its guard."""
         options = config.stages.safety
         remove = frozenset(options.remove)
-        return cls(config.target, pictures, form_of(config), remove, options.most_pictures)
+        return cls(config.target, images, form_of(config), remove, options.most_pictures)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -196,7 +204,7 @@ class Safety(ModelStage):
         named = signature.get("model") or signature.get("kind")
         return None if named is None else str(named)
 
-    def _looks(self, sample: Sample) -> list[Look]:
+    def _looks(self, sample: Sample) -> list[GuardInput]:
         most = min(self.most_pictures, self._guard.most_pictures or self.most_pictures)
         return [] if sample["quality"] == NOT_ASKED else looks_at(sample, most)
 
@@ -211,17 +219,17 @@ class Safety(ModelStage):
         return of_row(sample["id"], (self._request(opening, look, sources) for look in looks))
 
     def _request(
-        self, opening: tuple[Message, ...], look: Look, sources: tuple[str, ...]
+        self, opening: tuple[Message, ...], look: GuardInput, sources: tuple[str, ...]
     ) -> Request:
-        shown = [ImageRef(one, self.pictures.path(one)) for one in look.pictures]
-        pictures = [{"sha256": one.sha256, "file": one.file} for one in shown]
+        shown = [ImageRef(one, self.images.path(one)) for one in look.images]
+        images = [{"sha256": one.sha256, "file": one.file} for one in shown]
         target = self.target.model_dump(mode="json")
         return Request(
             self.name,
             (*opening, self._guard.turn(shown, look.texts)),
             self._guard.answer,
             self._guard.max_tokens,
-            {"pictures": pictures, "texts": list(look.texts), "target": target},
+            {"pictures": images, "texts": list(look.texts), "target": target},
             sources,
             accepts=None if self._guard.answer else self._guard.accepts,
         )

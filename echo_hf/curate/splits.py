@@ -18,13 +18,20 @@ from echo_hf.curate.edits import Reviewed, reviewed_rows
 from echo_hf.curate.personal_data import SHORTEST_NAME, names_in_run
 from echo_hf.curate.privacy import products_of
 from echo_hf.errors import ReviewError
-from echo_hf.pipeline.stage import Remark, Stage, combined_fingerprint, kept, parents_of, remarks
+from echo_hf.pipeline.stage import (
+    RowIssue,
+    Stage,
+    combined_fingerprint,
+    kept_rows,
+    parents_of,
+    row_issues,
+)
 from echo_hf.reasons import Reject, Review, Status
 from echo_hf.tables import SAMPLES, Column, Table
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
-    from echo_hf.images.store import PictureStore
+    from echo_hf.images.store import ImageStore
     from echo_hf.pipeline.result import StageStats
 
 
@@ -65,13 +72,13 @@ SPLIT_SAMPLES = Table(
 class Splits(Stage):
     """Gives each usable sample its place.
 
-    Samples of quality Benchmark are candidates of `image_to_image` when they have input pictures,
-    else of `text_to_image`; not while their pictures stand in a screenshot. They are taken in the
+    Samples of quality Benchmark are candidates of `image_to_image` when they have input images,
+    else of `text_to_image`; not while their images stand in a screenshot. They are taken in the
     order of sha256("seed:id") until `cap` is reached: adding samples later changes as little as
     possible. `analysis` holds every sample that is neither Trash nor flagged. Of samples with
     equal prompt and inputs one stays: one whose prompt stands in its own posts, for another may
     be its copy; then the one of the best quality, then the first in the same order. While its
-    pictures stand in a screenshot a sample equals no other: its inputs are not known.
+    images stand in a screenshot a sample equals no other: its inputs are not known.
 
     What reviewers changed is changed before all this. What a reviewer removed takes its place in
     that order and is then left out: no other sample takes that place. So does, until a reviewer has
@@ -118,15 +125,15 @@ class Splits(Stage):
             "splits": [places[row] for row in taken],
         }
         samples = _released(table.take(pa.array(taken, pa.int64())), released)
-        said = [Remark(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in sorted(out)]
+        said = [RowIssue(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in sorted(out)]
         said += reviewed.remarks()
         parents = parents_of(samples["id"].combine_chunks())
-        return pa.concat_tables([kept(samples, parents), remarks(SPLIT_SAMPLES, said)])
+        return pa.concat_tables([kept_rows(samples, parents), row_issues(SPLIT_SAMPLES, said)])
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage with the config's seed and cap."""
-        del pictures
+        del images
         return cls(**config.splits.model_dump(), products=products_of(config.target))
 
     def reviewed(self, table: pa.Table) -> Reviewed:
@@ -209,7 +216,7 @@ def _is_candidate(sample: dict[str, Any]) -> bool:
 
 
 def _is_parsed(sample: dict[str, Any]) -> bool:
-    # Whose pictures still stand in a screenshot has inputs that nobody knows yet.
+    # Whose images still stand in a screenshot has inputs that nobody knows yet.
     return sample["screenshot"] is None or bool(sample["is_screenshot"])
 
 

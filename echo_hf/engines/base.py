@@ -32,7 +32,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ImageRef:
-    """A picture in a message.
+    """An image in a message.
 
     Attributes:
         sha256: Digest of its bytes: what the request's key is made of.

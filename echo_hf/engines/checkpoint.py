@@ -19,11 +19,11 @@ from echo_hf.errors import EngineError, unknown
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a family makes of pictures, or what a config asks for.
+    """What a family makes of images, or what a config asks for.
 
     Attributes:
         factor: Both sides become multiples of it.
-        min_pixels: A smaller picture is enlarged.
+        min_pixels: A smaller image is enlarged.
         max_pixels: A larger one is reduced; null where none is too large.
     """
 
@@ -49,7 +49,7 @@ NAMES = (
 
 
 def family_of(model: str) -> str | None:
-    """The family whose rule a model's pictures follow."""
+    """The family whose rule a model's images follow."""
     config = Path(model) / "config.json"
     name = _model_type(config) if config.is_file() else model
     return next((family for words, family in NAMES if words.search(name.lower())), None)
@@ -66,7 +66,7 @@ def budget_of(
     most = own.max_pixels if max_pixels is None else max_pixels
     if least < 1 or (most is not None and most < max(least, own.factor**2)):
         raise EngineError(
-            f"no picture has min_pixels {least!r} and max_pixels {most!r}: expected 1 or more, and "
+            f"no image has min_pixels {least!r} and max_pixels {most!r}: expected 1 or more, and "
             f"a maximum of at least the minimum and one patch of {own.factor**2} pixels"
         )
     return Budget(own.factor, least, most)
@@ -205,7 +205,7 @@ def framed(data: bytes) -> bytes:
     return b"%d:" % len(data) + data
 
 
-# 1280 patches of Qwen2.5-VL: what its authors advise, and what the planner counts for a picture.
+# 1280 patches of Qwen2.5-VL: what its authors advise, and what the planner counts for an image.
 MAX_PIXELS = 1280 * 28 * 28
 
 Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -214,15 +214,15 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class ModelOptions(Section):
-    """The model, its pictures and its sampling; code that comes with a model is never run.
+    """The model, its images and its sampling; code that comes with a model is never run.
 
     Attributes:
         model: A name on the Hub, or a folder.
         revision: Branch, tag or commit on the Hub; null for the one in the local cache.
-        family: Whose rule its pictures follow; null to read it from the model.
+        family: Whose rule its images follow; null to read it from the model.
         dtype: Type of the weights in memory.
-        min_pixels: Fewest pixels of a picture; null for the family's own.
-        max_pixels: Most pixels; a larger picture is reduced before it is sent.
+        min_pixels: Fewest pixels of an image; null for the family's own.
+        max_pixels: Most pixels; a larger image is reduced before it is sent.
         temperature: 0 for the likeliest answer.
         top_p: Share of likeliest tokens that are drawn from.
         seed: Of the draws.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 BETWEEN_TEXTS = "\n\n"
-MOST_PICTURES = 1
+MOST_IMAGES = 1
 
 
 def _text(request: Request) -> str:
@@ -35,7 +35,7 @@ def _text(request: Request) -> str:
     return BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
 
 
-def _pictures(request: Request) -> list[ImageRef]:
+def _images(request: Request) -> list[ImageRef]:
     parts = (part for message in request.messages for part in message.parts)
     return [part for part in parts if isinstance(part, ImageRef)]
 
@@ -56,12 +56,12 @@ class ModerationOptions(ServerOptions):
     model: Name = "omni-moderation-latest"
 
 
-def read_options(given: Mapping[str, Any]) -> ModerationOptions:
+def read_options(options: Mapping[str, Any]) -> ModerationOptions:
     """Checks the options of a config."""
-    return checked_as(ModerationOptions, given, PLACE)
+    return checked_as(ModerationOptions, options, PLACE)
 
 
-NO_MODERATION = "the response is no moderation"
+NO_MODERATION = "the response is not a moderation"
 
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -127,21 +127,21 @@ class ModerationEngine(ServerEngine):
                 f"stage {request.task!r} wants an answer of a declared form, which a moderation "
                 "endpoint does not write: give the stage an engine with a model that does"
             )
-        pictures = len(_pictures(request))
-        if pictures > MOST_PICTURES:
+        images = len(_images(request))
+        if images > MOST_IMAGES:
             return (
-                f"{pictures} pictures in one request, expected at most {MOST_PICTURES}: a "
+                f"{images} images in one request, expected at most {MOST_IMAGES}: a "
                 "moderation endpoint takes no more; ask about each by itself"
             )
-        if not pictures and not _text(request).strip():
-            return "neither text nor a picture: there is nothing to moderate"
+        if not images and not _text(request).strip():
+            return "neither text nor an image: there is nothing to moderate"
         return None
 
     def prepared(self, request: Request) -> list[dict[str, Any]]:
-        """All texts of a request as one, and its picture."""
+        """All texts of a request as one, and its image."""
         text = _text(request)
         said = [{"type": "text", "text": text}] if text.strip() else []
-        urls = [data_url(picture, self._rule) for picture in _pictures(request)]
+        urls = [data_url(image, self._rule) for image in _images(request)]
         return [*said, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
 
     async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:

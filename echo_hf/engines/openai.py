@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 FILTERED = "content_filter"
-NO_COMPLETION = "the response is no chat completion"
+NO_COMPLETION = "the response is not a chat completion"
 
 
 def _first_choice(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -56,7 +56,7 @@ def _outcome(choice: Mapping[str, Any], paid: Completion) -> Completion:
 
 def _said(text: Any, reason: Any, paid: Completion) -> Completion:
     if not isinstance(text, str | None):
-        return replace(paid, error=f"{NO_COMPLETION}: its content is no text")
+        return replace(paid, error=f"{NO_COMPLETION}: its content is not text")
     if reason == "length":
         return replace(paid, text=text or "", finish_reason="length")
     if reason != "stop":
@@ -79,7 +79,7 @@ class OpenAIEngine(ServerEngine):
         self._dialects = Dialects(read)
 
     def prepared(self, request: Request) -> list[Rendered]:
-        """The conversation, pictures and all."""
+        """The conversation, images and all."""
         return rendered(request, self._rule)
 
     async def put(self, request: Request, prepared: Sequence[Rendered], send: Send) -> Reply:

@@ -17,7 +17,7 @@ from echo_hf._infra.http_errors import ApiError
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.checkpoint import budget_of, family_of
 from echo_hf.engines.pixels import sent_reference
-from echo_hf.engines.planner import TOKENS_PER_PICTURE, estimate_tokens
+from echo_hf.engines.planner import TOKENS_PER_IMAGE, estimate_tokens
 from echo_hf.engines.schema import regex_in_words, response_format, schema_in_words
 from echo_hf.engines.server import Pixels, ServerOptions, checked_as
 
@@ -38,9 +38,9 @@ class Options(ServerOptions):
         structured: How the declared shape of an answer is asked for. `auto` enforces the schema,
             and asks in words once the server says that it cannot enforce one.
         max_tokens_field: Name of the request's key for the longest answer; `auto` finds out.
-        family: Whose rule pictures are resized by; null with a budget follows the model's name.
-        min_pixels: Fewest pixels of a picture, null for the family's own.
-        max_pixels: Most pixels of a picture, null for the family's own.
+        family: Whose rule images are resized by; null with a budget follows the model's name.
+        min_pixels: Fewest pixels of an image, null for the family's own.
+        max_pixels: Most pixels of an image, null for the family's own.
     """
 
     ours: ClassVar[frozenset[str]] = frozenset(
@@ -67,9 +67,9 @@ class Options(ServerOptions):
     min_pixels: Pixels | None = None
 
 
-def read_options(given: Mapping[str, Any]) -> Options:
+def read_options(options: Mapping[str, Any]) -> Options:
     """Checks the options of a config."""
-    return checked_as(Options, given, PLACE)
+    return checked_as(Options, options, PLACE)
 
 
 REFUSED = frozenset({400, 422})
@@ -159,7 +159,7 @@ SIGNATURES = {
 
 @dataclass(frozen=True, slots=True)
 class PixelRule:
-    """How pictures are resized before they are sent."""
+    """How images are resized before they are sent."""
 
     family: str | None
     min_pixels: int | None
@@ -176,7 +176,7 @@ class PixelRule:
 
 
 def pixel_rule(options: Options) -> PixelRule | None:
-    """How pictures are resized under these options."""
+    """How images are resized under these options."""
     budget = (options.min_pixels, options.max_pixels)
     if options.family is None and budget == (None, None):
         return None
@@ -186,7 +186,7 @@ def pixel_rule(options: Options) -> PixelRule | None:
 
 
 def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
-    """A picture as a data URL."""
+    """An image as a data URL."""
     sent = sent_reference(
         reference,
         family=rule.family if rule else None,
@@ -202,7 +202,7 @@ def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
 
 
 def mime_type(data: bytes) -> str | None:
-    """The type of a picture by its content, null for one that not every server takes."""
+    """The type of an image by its content, null for one that not every server takes."""
     found = next((mime for start, mime in SIGNATURES.items() if data.startswith(start)), None)
     return None if found == "image/webp" and data[8:12] != b"WEBP" else found
 
@@ -221,7 +221,7 @@ Rendered = dict[str, Any]
 
 
 def rendered(request: Request, rule: PixelRule | None) -> list[Rendered]:
-    """The conversation, pictures and all."""
+    """The conversation, images and all."""
     return [{"role": each.role, "content": _content(each, rule)} for each in request.messages]
 
 
@@ -248,7 +248,7 @@ def estimated_tokens(request: Request) -> int:
     """Tokens of a request's prompt, roughly."""
     parts = [part for message in request.messages for part in message.parts]
     texts = sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
-    return texts + TOKENS_PER_PICTURE * sum(isinstance(part, ImageRef) for part in parts)
+    return texts + TOKENS_PER_IMAGE * sum(isinstance(part, ImageRef) for part in parts)
 
 
 def _content(message: Message, rule: PixelRule | None) -> str | list[Rendered]:

@@ -1,4 +1,4 @@
-"""Resize pictures on our side as a model's own processor would, and map coordinates back."""
+"""Resize images on our side as a model's own processor would, and map coordinates back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.checkpoint import ANY_SIZE, Budget, budget_of
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.images.loader import upright_rgb
 
 HIGHEST_ASPECT_RATIO = 200
@@ -27,7 +27,7 @@ def fitted(
     min_pixels: int | None = None,
     max_pixels: int | None = None,
 ) -> Size:
-    """The size in which a picture is sent: the one that the family's own processor would choose."""
+    """The size in which an image is sent: the one that the family's own processor would choose."""
     budget = budget_of(family, min_pixels, max_pixels)
     if budget == ANY_SIZE:
         return size
@@ -37,7 +37,7 @@ def fitted(
     _check_shape(size, (width, height))
     most = math.inf if budget.max_pixels is None else budget.max_pixels
     if not budget.min_pixels <= width * height <= most:
-        raise PictureError(
+        raise ImageError(
             f"{_shown(size)} has no size between min_pixels {budget.min_pixels} and max_pixels "
             f"{budget.max_pixels} in steps of {budget.factor}: allow a wider range"
         )
@@ -45,8 +45,8 @@ def fitted(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SentPicture:
-    """A picture as a model gets it."""
+class SentImage:
+    """An image as a model gets it."""
 
     image: Image.Image
     original_size: Size
@@ -62,7 +62,7 @@ class SentPicture:
         return self.original_size[0] / self.size[0], self.original_size[1] / self.size[1]
 
     def to_original_point(self, point: Point) -> Point:
-        """Where a point of the sent picture lies in the upright original; nothing is clipped."""
+        """Where a point of the sent image lies in the upright original; nothing is clipped."""
         # The product first: a corner maps to the corner, without a rounding error.
         x, y = (
             value * original / sent
@@ -71,24 +71,24 @@ class SentPicture:
         return x, y
 
     def to_original(self, box: Box) -> Box:
-        """Where a box of the sent picture lies in the upright original; nothing is clipped."""
+        """Where a box of the sent image lies in the upright original; nothing is clipped."""
         return (*self.to_original_point(box[:2]), *self.to_original_point(box[2:]))
 
 
-def sent_picture(
+def sent_image(
     file: Path,
     *,
     family: str | None,
     min_pixels: int | None = None,
     max_pixels: int | None = None,
     sha256: str | None = None,
-) -> SentPicture:
-    """Reads a picture and resizes it as the model's own processor would."""
+) -> SentImage:
+    """Reads an image and resizes it as the model's own processor would."""
     image = upright_rgb(file, sha256)
     size = fitted(image.size, family=family, min_pixels=min_pixels, max_pixels=max_pixels)
     # Resampled as the families' own processors do.
     sent = image if size == image.size else image.resize(size, Image.Resampling.BICUBIC)
-    return SentPicture(sent, image.size)
+    return SentImage(sent, image.size)
 
 
 def sent_reference(
@@ -97,11 +97,11 @@ def sent_reference(
     family: str | None,
     min_pixels: int | None = None,
     max_pixels: int | None = None,
-) -> SentPicture:
-    """`sent_picture` for a picture in a message, whose bytes must have its digest."""
+) -> SentImage:
+    """`sent_image` for an image in a message, whose bytes must have its digest."""
     if reference.file is None:
-        raise PictureError(f"picture {reference.sha256!r} has no file: run `collect` to fetch it")
-    return sent_picture(
+        raise ImageError(f"image {reference.sha256!r} has no file: run `collect` to fetch it")
+    return sent_image(
         reference.file,
         family=family,
         min_pixels=min_pixels,
@@ -112,7 +112,7 @@ def sent_reference(
 
 def _check_shape(size: Size, sent: Size) -> None:
     if max(sent) > HIGHEST_ASPECT_RATIO * min(sent):
-        raise PictureError(
+        raise ImageError(
             f"{_shown(size)} has one side more than {HIGHEST_ASPECT_RATIO} times the other: crop it"
         )
 
@@ -131,4 +131,4 @@ def _resized(size: Size, budget: Budget) -> Size:
 
 
 def _shown(size: Size) -> str:
-    return f"a picture of {size[0]} x {size[1]} pixels"
+    return f"an image of {size[0]} x {size[1]} pixels"

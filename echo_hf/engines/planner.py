@@ -9,28 +9,28 @@ from echo_hf.engines.base import ImageRef, Message, Request, Text
 
 CHARACTERS_PER_TOKEN = 4
 WIDE_CHARACTERS_PER_TOKEN = 1
-TOKENS_PER_PICTURE = 1280
+TOKENS_PER_IMAGE = 1280
 
 
 def plan_order(requests: Sequence[Request]) -> list[int]:
     """Numbers of the requests in the order to send them."""
     by_object: dict[int, int] = {}
     by_message: dict[Message, int] = {}
-    by_pictures: dict[tuple[int, tuple[str, ...]], int] = {}
+    by_images: dict[tuple[int, tuple[str, ...]], int] = {}
 
     def place(request: Request) -> tuple[int, int]:
         first = request.messages[0]
         prefix = by_object.get(id(first))
         if prefix is None:  # equal instructions are mostly one object, and slow to compare
             prefix = by_object[id(first)] = by_message.setdefault(first, len(by_message))
-        return prefix, by_pictures.setdefault((prefix, _pictures(request)), len(by_pictures))
+        return prefix, by_images.setdefault((prefix, _images(request)), len(by_images))
 
     places = [place(request) for request in requests]
     return sorted(range(len(requests)), key=places.__getitem__)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RequestPlan:
     """What a stage is about to ask."""
 
     requests: int = 0
@@ -38,7 +38,7 @@ class Plan:
     repeated: int = 0
     prompt_tokens: int = 0
     shared_tokens: int = 0
-    pictures: int = 0
+    images: int = 0
     usd_per_million_prompt_tokens: float | None = None
     instructions: frozenset[Message] = field(default=frozenset(), repr=False, compare=False)
 
@@ -52,7 +52,7 @@ class Plan:
         said = (
             f"{self.calls:>9,} calls to make, {self.stored:,} answered before; about "
             f"{self.prompt_tokens:,} prompt tokens ({self.shared_tokens:,} shared), "
-            f"{self.pictures:,} pictures{cost}"
+            f"{self.images:,} images{cost}"
         )
         return said if self.calls else ""
 
@@ -64,9 +64,11 @@ class Plan:
         return self.prompt_tokens * self.usd_per_million_prompt_tokens / 1e6
 
 
-def extended(plan: Plan, asked: Iterable[Request], stored: int, repeated: int = 0) -> Plan:
+def extended(
+    plan: RequestPlan, requests: Iterable[Request], stored: int, repeated: int = 0
+) -> RequestPlan:
     """The plan with further requests."""
-    for request in asked:
+    for request in requests:
         instructions = frozenset(request.messages[:1])
         known = instructions <= plan.instructions
         tokens, shareable = _tokens(request)
@@ -75,7 +77,7 @@ def extended(plan: Plan, asked: Iterable[Request], stored: int, repeated: int = 
             requests=plan.requests + 1,
             prompt_tokens=plan.prompt_tokens + tokens,
             shared_tokens=plan.shared_tokens + (shareable if known else 0),
-            pictures=plan.pictures + len(_pictures(request)),
+            images=plan.images + len(_images(request)),
             instructions=plan.instructions
             if known or not shareable
             else plan.instructions | instructions,
@@ -94,7 +96,7 @@ def estimate_tokens(text: str) -> int:
     return -(-(len(text) - wide) // CHARACTERS_PER_TOKEN) + wide // WIDE_CHARACTERS_PER_TOKEN
 
 
-def _pictures(request: Request) -> tuple[str, ...]:
+def _images(request: Request) -> tuple[str, ...]:
     parts = (part for message in request.messages for part in message.parts)
     return tuple(part.sha256 for part in parts if isinstance(part, ImageRef))
 
@@ -105,4 +107,4 @@ def _tokens(request: Request) -> tuple[int, int]:
         for message in request.messages
     ]
     shared = by_message[0] if request.messages[0].role == "system" else 0
-    return sum(by_message) + TOKENS_PER_PICTURE * len(_pictures(request)), shared
+    return sum(by_message) + TOKENS_PER_IMAGE * len(_images(request)), shared

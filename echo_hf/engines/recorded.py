@@ -17,7 +17,7 @@ from echo_hf.errors import EngineError, unknown
 
 KIND = "recorded"
 BUNDLED = "quickstart"
-WAYS = f"expected {{kind: {KIND}, path: answers.jsonl}}, or source: {BUNDLED} in place of path"
+WAYS = f"expected {{kind: {KIND}, path: answers.jsonl}}, or source: {BUNDLED} instead of path"
 
 
 class RecordedAnswer(Section):

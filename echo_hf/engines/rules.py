@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from echo_hf.engines.base import ABSTAINED, Completion, Request, register
 from echo_hf.errors import EngineError
-from echo_hf.images.decode import BadPictureError, open_picture
+from echo_hf.images.decode import BadImageError, open_image
 
 Inputs = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -452,9 +452,9 @@ def screenshots(inputs: Inputs) -> Answer | None:
 def _panels(file: Path) -> list[tuple[int, int, int, int]] | None:
     """Boxes of two images that a gutter parts from top to bottom; null where it is not sure."""
     try:
-        with open_picture(file) as opened:
+        with open_image(file) as opened:
             pixels = np.asarray(ImageOps.exif_transpose(opened).convert("RGB"))
-    except BadPictureError:
+    except BadImageError:
         return None
     flat = np.ptp(pixels, axis=0).max(axis=-1) <= FLAT
     if not flat.any():

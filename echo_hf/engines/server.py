@@ -210,11 +210,11 @@ class ServerOptions(BaseModel):
 Checked = TypeVar("Checked", bound=ServerOptions)
 
 
-def checked_as(kind: type[Checked], given: Mapping[str, Any], place: str) -> Checked:
+def checked_as(kind: type[Checked], raw: Mapping[str, Any], place: str) -> Checked:
     """Checks the options of a config."""
-    _without_secrets(given, place)
+    _without_secrets(raw, place)
     try:
-        options = kind.model_validate(dict(given))
+        options = kind.model_validate(dict(raw))
     except ValidationError as error:
         raise EngineError(first_error(error, place, kind)) from None
     options.server.check()
@@ -238,6 +238,6 @@ def check_variable(name: object) -> None:
     """Refuses what names no environment variable, unseen: it may be the key itself."""
     if isinstance(name, str) and not VARIABLE.fullmatch(name):
         raise EngineError(
-            "api_key_env is no name of an environment variable: expected letters, digits and _, "
+            "api_key_env is not a name of an environment variable: expected letters, digits and _, "
             "such as OPENAI_API_KEY"
         )

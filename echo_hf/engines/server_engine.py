@@ -88,9 +88,9 @@ def read_document(reply: Reply, options: ServerOptions, otherwise: str) -> Docum
     try:
         document = json.loads(reply.text)
     except (ValueError, RecursionError) as error:
-        return failed(f"the response is no whole JSON document: {error}")
+        return failed(f"the response is not a whole JSON document: {error}")
     if not isinstance(document, Mapping):
-        return failed(f"{otherwise}: it is no object")
+        return failed(f"{otherwise}: it is not an object")
     if said := document.get("error"):
         return completion_of(error_in(reply, said), options)
     return document
@@ -137,9 +137,7 @@ class Caller:
 
     def _given_up(self, error: RequestError) -> str:
         if not self._is_reached:
-            told = (
-                f"{error}: start the server, or mend base_url; the same command goes on from here"
-            )
+            told = f"{error}: start the server, or fix base_url; the same command resumes from here"
             raise EngineError(self._shown(told)) from None
         longest = self.engine.retries.longest_wait_s
         if error.wait_s is None or error.wait_s <= longest:
@@ -245,7 +243,7 @@ class ServerEngine(ABC):
 
     @abstractmethod
     def prepared(self, request: Request) -> Any:
-        """What of a request is the same in all attempts; pictures are read and encoded in it."""
+        """What of a request is the same in all attempts; images are read and encoded in it."""
 
     @abstractmethod
     async def put(self, request: Request, prepared: Any, send: Send) -> Reply:

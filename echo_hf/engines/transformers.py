@@ -14,11 +14,11 @@ from weakref import WeakSet
 
 from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, register
 from echo_hf.engines.checkpoint import Checkpoint, budget_of, find_checkpoint
-from echo_hf.engines.pixels import SentPicture, sent_reference
+from echo_hf.engines.pixels import SentImage, sent_reference
 from echo_hf.engines.transformers_model import (
     SCHEMA_WORDS,
     LoadedModel,
-    Question,
+    PreparedRequest,
     checked,
     free,
     is_out_of_memory,
@@ -36,8 +36,8 @@ TOO_LARGE = Completion(
     "error",
 )
 
-Numbered = tuple[int, Question]
-Ask = Callable[[Sequence[Question]], list[Completion]]
+Numbered = tuple[int, PreparedRequest]
+Ask = Callable[[Sequence[PreparedRequest]], list[Completion]]
 Item = TypeVar("Item")
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def failure(error: BaseException) -> Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class BatchFailure:
     """Why a batch has no answers; the error itself would keep what was computed in memory."""
 
     completion: Completion
@@ -83,27 +83,27 @@ class Batches:
             while rest:
                 batch = rest[: self.size]
                 said = self._tried(batch)
-                if isinstance(said, Fault) and said.too_large and len(batch) > 1:
+                if isinstance(said, BatchFailure) and said.too_large and len(batch) > 1:
                     self._halve(len(batch))
                     continue
                 del rest[: len(batch)]
                 answers = said if isinstance(said, list) else self._one_by_one(batch, said)
                 yield from zip((number for number, _ in batch), answers, strict=True)
 
-    def _one_by_one(self, batch: list[Numbered], fault: Fault) -> Iterator[Completion]:
+    def _one_by_one(self, batch: list[Numbered], fault: BatchFailure) -> Iterator[Completion]:
         if len(batch) == 1:
             yield fault.completion
             return
         for one in batch:
             said = self._tried([one])
-            yield said.completion if isinstance(said, Fault) else said[0]
+            yield said.completion if isinstance(said, BatchFailure) else said[0]
 
-    def _tried(self, batch: list[Numbered]) -> list[Completion] | Fault:
+    def _tried(self, batch: list[Numbered]) -> list[Completion] | BatchFailure:
         try:
             return self.ask([question for _, question in batch])
         except Exception as error:
             too_large = self.is_too_large(error)
-            fault = Fault(TOO_LARGE if too_large else failure(error), too_large)
+            fault = BatchFailure(TOO_LARGE if too_large else failure(error), too_large)
         self.recover()
         return fault
 
@@ -178,7 +178,7 @@ class TransformersEngine:
                     yield number, failure(error)
             yield from batches.answered(ready)
 
-    def _read(self, reference: ImageRef) -> SentPicture:
+    def _read(self, reference: ImageRef) -> SentImage:
         return sent_reference(
             reference,
             family=self._family,

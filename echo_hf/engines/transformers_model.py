@@ -21,12 +21,12 @@ from echo_hf.engines.base import (
     check_installed,
 )
 from echo_hf.engines.checkpoint import Checkpoint, Count, ModelOptions, checked_as
-from echo_hf.engines.pixels import SentPicture
+from echo_hf.engines.pixels import SentImage
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.errors import EngineError
 
 Render = Callable[[list[dict[str, Any]]], str]
-Read = Callable[[ImageRef], SentPicture]
+Read = Callable[[ImageRef], SentImage]
 # Part of the engine's signature: who changes these words gets new answers.
 SCHEMA_WORDS = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 REGEX_WORDS = "Answer with text that this regular expression matches whole, and nothing else:"
@@ -34,7 +34,7 @@ SEED_BITS = 63
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class PreparedRequest:
     """A request that a model can be given as it is."""
 
     request: Request
@@ -66,7 +66,7 @@ class Question:
         return int.from_bytes(digest.digest()[:8]) >> (64 - SEED_BITS)
 
 
-def question(request: Request, render: Render, read: Read) -> Question:
+def question(request: Request, render: Render, read: Read) -> PreparedRequest:
     """Makes a request ready."""
     messages = instructed(request)
     images = tuple(
@@ -79,7 +79,7 @@ def question(request: Request, render: Render, read: Read) -> Question:
         {"role": message.role, "content": [_content(part) for part in message.parts]}
         for message in messages
     ]
-    return Question(request, render(chat), images)
+    return PreparedRequest(request, render(chat), images)
 
 
 def instructed(request: Request) -> tuple[Message, ...]:
@@ -104,7 +104,9 @@ def _content(part: Text | ImageRef) -> dict[str, str]:
     return {"type": "text", "text": part.text}
 
 
-def drawn(seeds: Sequence[int], temperature: float, top_p: float, device: Any) -> list[Any]:
+def sampling_processors(
+    seeds: Sequence[int], temperature: float, top_p: float, device: Any
+) -> list[Any]:
     """How the tokens of a batch are drawn."""
     if temperature == 0:
         return []
@@ -149,7 +151,7 @@ class Grammar:
         )
         self._compiler = xgrammar.GrammarCompiler(known)
 
-    def enforced(self, questions: Sequence[Question]) -> list[Any]:
+    def enforced(self, questions: Sequence[PreparedRequest]) -> list[Any]:
         """What holds these questions' answers to their schemas."""
         if not any(one.has_form for one in questions):
             return []
@@ -305,7 +307,7 @@ class LoadedModel:
         )
         return str(text)
 
-    def answers(self, questions: Sequence[Question]) -> list[Completion]:
+    def answers(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
         """Asks a batch."""
         import torch
 
@@ -325,7 +327,7 @@ class LoadedModel:
         rows = written[:, inputs["input_ids"].shape[1] :].tolist()
         return [self._completion(*one) for one in zip(rows, lengths, strict=True)]
 
-    def _inputs(self, questions: Sequence[Question]) -> Any:
+    def _inputs(self, questions: Sequence[PreparedRequest]) -> Any:
         images = [list(one.images) for one in questions]
         # Those that are fitted to the family's rule need no second resize.
         arguments = {"images_kwargs": {"do_resize": False}} if self.fitted and images[0] else {}
@@ -338,10 +340,10 @@ class LoadedModel:
         )
         return inputs.to(self.model.device, dtype=self.model.dtype)
 
-    def _processors(self, questions: Sequence[Question]) -> list[Any]:
+    def _processors(self, questions: Sequence[PreparedRequest]) -> list[Any]:
         options = self.options
         seeds = [one.seed(options.seed + one.request.repeat) for one in questions]
-        draws = drawn(seeds, options.temperature, options.top_p, self.model.device)
+        draws = sampling_processors(seeds, options.temperature, options.top_p, self.model.device)
         return [*(self._grammar.enforced(questions) if self.structured else ()), *draws]
 
     def _completion(self, tokens: list[int], asked: int) -> Completion:

@@ -16,11 +16,11 @@ from typing import Any, Self
 
 from echo_hf.engines.base import Completion, ImageRef, Request, check_installed, register
 from echo_hf.engines.checkpoint import Checkpoint, budget_of, find_checkpoint
-from echo_hf.engines.pixels import SentPicture, sent_reference
+from echo_hf.engines.pixels import SentImage, sent_reference
 from echo_hf.engines.vllm_model import (
     STRUCTURED_BACKEND,
     Loaded,
-    Window,
+    RequestWindow,
     checked,
     conversation,
     free,
@@ -31,23 +31,23 @@ from echo_hf.engines.vllm_model import (
 )
 from echo_hf.errors import EngineError
 
-Read = Callable[[ImageRef], SentPicture]
+Read = Callable[[ImageRef], SentImage]
 Numbered = tuple[int, Request]
 Key = tuple[str, Path | None]
 
 READERS = 4
 REQUESTS_AHEAD = 8
-PICTURES_AHEAD = 16
-MOST_KEPT = 2 * PICTURES_AHEAD
+IMAGES_AHEAD = 16
+MOST_KEPT = 2 * IMAGES_AHEAD
 
 
 @dataclass
-class PicturesAhead:
-    """Reads the pictures of the next few requests, and keeps those of the last few."""
+class ImagesAhead:
+    """Reads the images of the next few requests, and keeps those of the last few."""
 
     read: Read
     _readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(READERS))
-    _known: OrderedDict[Key, Future[SentPicture]] = field(default_factory=OrderedDict)
+    _known: OrderedDict[Key, Future[SentImage]] = field(default_factory=OrderedDict)
 
     def announced(self, requests: Iterable[Numbered]) -> Iterator[Numbered]:
         """The same requests, taken a few earlier than they are needed."""
@@ -56,18 +56,18 @@ class PicturesAhead:
         for numbered in requests:
             waiting.append((numbered, self._announce(numbered[1])))
             ahead += waiting[-1][1]
-            while len(waiting) > REQUESTS_AHEAD or (ahead > PICTURES_AHEAD and len(waiting) > 1):
-                first, pictures = waiting.popleft()
-                ahead -= pictures
+            while len(waiting) > REQUESTS_AHEAD or (ahead > IMAGES_AHEAD and len(waiting) > 1):
+                first, images = waiting.popleft()
+                ahead -= images
                 yield first
         for numbered, _ in waiting:
             yield numbered
 
-    def get(self, reference: ImageRef) -> SentPicture:
-        """What is sent of a picture."""
+    def get(self, reference: ImageRef) -> SentImage:
+        """What is sent of an image."""
         return self._reading(reference).result()
 
-    def __enter__(self) -> PicturesAhead:
+    def __enter__(self) -> ImagesAhead:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,7 +81,7 @@ class PicturesAhead:
             self._reading(reference)
         return len(references)
 
-    def _reading(self, reference: ImageRef) -> Future[SentPicture]:
+    def _reading(self, reference: ImageRef) -> Future[SentImage]:
         key = reference.sha256, reference.file
         if key not in self._known:
             self._known[key] = self._readers.submit(self.read, reference)
@@ -156,14 +156,14 @@ class VllmEngine:
         if self._loaded is None:
             self._loaded = load(self.options, self._checkpoint)
         llm = self._loaded.llm
-        with PicturesAhead(self._read_picture) as pictures:
-            send = partial(self._send, llm, pictures)
-            window = Window(llm.llm_engine, send, window_size(self.options.max_num_seqs))
-            yield from window.stream(pictures.announced(enumerate(chain([first], requests))))
+        with ImagesAhead(self._read_image) as images:
+            send = partial(self._send, llm, images)
+            window = RequestWindow(llm.llm_engine, send, window_size(self.options.max_num_seqs))
+            yield from window.stream(images.announced(enumerate(chain([first], requests))))
 
-    def _send(self, llm: Any, pictures: PicturesAhead, request: Request) -> str:
+    def _send(self, llm: Any, images: ImagesAhead, request: Request) -> str:
         identifiers: list[str] = llm.enqueue_chat(
-            [conversation(request, pictures.get)],
+            [conversation(request, images.get)],
             [sampling(request, self.options)],
             use_tqdm=False,
             chat_template_kwargs=dict(self.options.chat_template_kwargs) or None,
@@ -177,7 +177,7 @@ class VllmEngine:
         return None if ended else answers
 
     @property
-    def _read_picture(self) -> Any:
+    def _read_image(self) -> Any:
         return partial(
             sent_reference,
             family=self._family,

@@ -33,7 +33,7 @@ from echo_hf.engines.checkpoint import (
     budget_of,
     checked_as,
 )
-from echo_hf.engines.pixels import SentPicture
+from echo_hf.engines.pixels import SentImage
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.engines.vllm_guard import Guard, children_guarded, end
 from echo_hf.errors import EngineError
@@ -54,7 +54,7 @@ class VllmOptions(ModelOptions):
         tensor_parallel_size: GPUs that share each layer.
         gpu_memory_utilization: Share of a GPU's memory to take.
         enforce_eager: Start sooner and answer more slowly: nothing is compiled.
-        limit_images: Most pictures of a request; 0 leaves the part that sees pictures out.
+        limit_images: Most images of a request; 0 leaves the part that sees images out.
         structured: Whether answers are held to the declared schema while they are written.
     """
 
@@ -198,16 +198,15 @@ def _processor_arguments(options: VllmOptions, checkpoint: Checkpoint) -> dict[s
     return {"size": {"shortest_edge": budget.min_pixels, "longest_edge": budget.max_pixels}}
 
 
-Picture = Callable[[ImageRef], SentPicture]
+ImageLoader = Callable[[ImageRef], SentImage]
 WHOLE = "stop"
 CUT = "length"
 
 
-def conversation(request: Request, picture: Picture) -> list[dict[str, Any]]:
+def conversation(request: Request, image: ImageLoader) -> list[dict[str, Any]]:
     """The messages of a request."""
     return [
-        {"role": message.role, "content": _content(message, picture)}
-        for message in request.messages
+        {"role": message.role, "content": _content(message, image)} for message in request.messages
     ]
 
 
@@ -244,19 +243,19 @@ def completion(output: Any) -> Completion:
     return Completion(None, f"vLLM ended the answer with {said.finish_reason!r}", "error", usage)
 
 
-def _content(message: Message, picture: Picture) -> str | list[dict[str, Any]]:
+def _content(message: Message, image: ImageLoader) -> str | list[dict[str, Any]]:
     if len(message.parts) == 1 and isinstance(message.parts[0], Text):
         return message.parts[0].text
     return [
-        {"type": "text", "text": part.text} if isinstance(part, Text) else _shown(part, picture)
+        {"type": "text", "text": part.text} if isinstance(part, Text) else _shown(part, image)
         for part in message.parts
     ]
 
 
-def _shown(part: ImageRef, picture: Picture) -> dict[str, Any]:
-    image = picture(part).image
+def _shown(part: ImageRef, load: ImageLoader) -> dict[str, Any]:
+    image = load(part).image
     width, height = image.size
-    # The same picture in another size is another content of vLLM's caches.
+    # The same image in another size is another content of vLLM's caches.
     uuid = f"{part.sha256}-{width}x{height}"
     return {"type": "image_pil", "image_pil": image, "uuid": uuid}
 
@@ -274,7 +273,7 @@ def window_size(max_num_seqs: int) -> int:
 
 
 @dataclass
-class Window:
+class RequestWindow:
     """The requests that vLLM is working on."""
 
     engine: Any
@@ -303,7 +302,7 @@ class Window:
     def _sent(self, number: int, request: Request) -> Completion | None:
         try:
             identifier = self.send(request)
-        except Exception as error:  # too long, too many pictures, a bad picture, half a character
+        except Exception as error:  # too long, too many images, a bad image, half a character
             if _is_dead(error):
                 raise self._stopped(error) from error
             return Completion(None, reason(error), "error")
@@ -331,7 +330,7 @@ class Window:
         self._in_flight.clear()  # nobody is left who could abort them
         return EngineError(
             f"vLLM stopped working, {reason(error)}: see what it wrote above; the same command "
-            "goes on from here"
+            "resumes from here"
         )
 
 

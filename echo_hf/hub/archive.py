@@ -26,12 +26,12 @@ from echo_hf.curate.provenance import (
     quotes_in,
     with_texts,
 )
-from echo_hf.errors import PictureError, SourceError, SpanError
+from echo_hf.errors import ImageError, SourceError, SpanError
 from echo_hf.hub.dehydrate import distance, size_in
-from echo_hf.hub.redistribution import pictures_in
-from echo_hf.images.decode import BadPictureError
+from echo_hf.hub.redistribution import images_in
+from echo_hf.images.decode import BadImageError
 from echo_hf.images.metadata import without_metadata
-from echo_hf.images.store import MOST_BYTES, PictureStore
+from echo_hf.images.store import MOST_BYTES, ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Match
 from echo_hf.samples.boxes import cut, upright
@@ -43,10 +43,10 @@ Post = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Archive:
-    """Posts and pictures at hand."""
+    """Posts and images at hand."""
 
     table: pa.Table
-    pictures: PictureStore
+    images: ImageStore
     fetched: Mapping[str, str] = field(default_factory=dict)
     cleaned: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -67,11 +67,11 @@ class Archive:
         return sources_of(post for url in urls if (post := self.post(url)))
 
     def has(self, digest: str) -> bool:
-        """Whether a picture is here."""
-        return self.pictures.path(digest).exists()
+        """Whether an image is here."""
+        return self.images.path(digest).exists()
 
     def copies(self, post_url: str | None, url: str | None) -> list[str]:
-        """Digests of the pictures that may be the one that a post showed at an address."""
+        """Digests of the images that may be the one that a post showed at an address."""
         post = self.post(post_url)
         shown = [one for one in (post["pictures"] or [] if post else []) if one["sha256"]]
         there = [one["sha256"] for one in shown if url is not None and one["url"] == url]
@@ -80,36 +80,36 @@ class Archive:
         return list(dict.fromkeys(filter(None, (self.cleaned.get(one, one) for one in named))))
 
     def without_metadata(self) -> Archive:
-        """The archive with each picture as a release has it from which metadata was removed."""
+        """The archive with each image as a release has it from which metadata was removed."""
         shown = {one["sha256"] for each in self.table["pictures"].to_pylist() for one in each or ()}
         new = {*shown, *self.fetched.values()} - {None, *self.cleaned}
-        cleaned = {digest: cleaned_image(digest, self.pictures).sha256 for digest in sorted(new)}
+        cleaned = {digest: cleaned_image(digest, self.images).sha256 for digest in sorted(new)}
         return replace(self, cleaned={**self.cleaned, **cleaned})
 
 
-def read_archive(posts: Sequence[Posts], pictures: PictureStore) -> Archive:
-    """Reads files of posts as a build does, with the pictures beside them."""
-    read = run_stage(Collect(pictures), read_records(posts)).dataset
+def read_archive(posts: Sequence[Posts], images: ImageStore) -> Archive:
+    """Reads files of posts as a build does, with the images beside them."""
+    read = run_stage(Collect(images), read_records(posts)).dataset
     if not len(read):
         names = ", ".join(repr(str(entry.path or entry.source)) for entry in posts)
         raise SourceError(f"{names} holds no post: expected the posts that the release was made of")
-    return Archive(run_stage(Merge(), read).dataset.with_format("arrow")[:], pictures)
+    return Archive(run_stage(Merge(), read).dataset.with_format("arrow")[:], images)
 
 
-def take_in(folder: Path, wanted: Collection[str], pictures: PictureStore, *, strips: bool) -> None:
+def take_in(folder: Path, wanted: Collection[str], images: ImageStore, *, strips: bool) -> None:
     """Puts those files of a folder into a store that are wanted, whatever they are called."""
     if not folder.is_dir():
-        raise SourceError(f"no folder {str(folder)!r}: expected one with pictures of the posts")
+        raise SourceError(f"no folder {str(folder)!r}: expected one with images of the posts")
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.stat().st_size <= MOST_BYTES:
             data = path.read_bytes()
             for one in (data, *(_without_metadata(data) if strips else ())):
                 if hashlib.sha256(one).hexdigest() in wanted:
-                    pictures.put(one)
+                    images.put(one)
 
 
 def _without_metadata(data: bytes) -> Iterator[bytes]:
-    with suppress(PictureError):  # no picture, or one that is wanted as it is or not at all
+    with suppress(ImageError):  # no image, or one that is wanted as it is or not at all
         yield without_metadata(data).data
 
 
@@ -117,7 +117,7 @@ Entry = Mapping[str, Any]
 
 
 class Rebuilt(NamedTuple):
-    """What came of one text or picture."""
+    """What came of one text or image."""
 
     value: str | None
     match: Match
@@ -128,7 +128,7 @@ def rebuilt_text(
     spans: Iterable[Any] | None,
     sha256: str | None,
     archive: Archive,
-    told: Sequence[Source] = (),
+    sources: Sequence[Source] = (),
 ) -> Rebuilt:
     """Puts a text together from the posts."""
     if spans is None or sha256 is None:
@@ -141,7 +141,7 @@ def rebuilt_text(
         lacking = next((url for url in urls if archive.post(url) is None), None)
         if lacking is not None:
             return Rebuilt(None, Match.MISSING, f"no post {lacking}")
-        text = text_of(pieces, [*told, *archive.sources(urls)])
+        text = text_of(pieces, [*sources, *archive.sources(urls)])
     except SpanError as error:
         return Rebuilt(None, Match.DIFFERENT, str(error))
     if text_digest(text) != sha256:
@@ -149,23 +149,23 @@ def rebuilt_text(
     return Rebuilt(text, Match.EXACT)
 
 
-def rebuilt_pictures(
+def rebuilt_images(
     entries: Sequence[Entry], archive: Archive, at_hand: Sequence[str] = ()
 ) -> list[Rebuilt]:
-    """Finds the pictures of a sample, and cuts out again what was cut out."""
+    """Finds the images of a sample, and cuts out again what was cut out."""
     found: dict[int, Rebuilt] = {}
     # Screenshots come before what is cut out of them.
     for number in sorted(range(len(entries)), key=lambda number: entries[number]["of"] is not None):
         entry = entries[number]
         shots = {entries[one]["sha256"]: shot for one, shot in found.items()}
         try:
-            found[number] = _picture(entry, entries, archive, at_hand, shots)
-        except (PictureError, SpanError) as error:
+            found[number] = _image(entry, entries, archive, at_hand, shots)
+        except (ImageError, SpanError) as error:
             found[number] = Rebuilt(None, Match.DIFFERENT, str(error))
     return [found[number] for number in range(len(entries))]
 
 
-def _picture(
+def _image(
     entry: Entry,
     entries: Sequence[Entry],
     archive: Archive,
@@ -186,22 +186,22 @@ def _picture(
 
 def _none(entry: Entry, has_others: bool, archive: Archive) -> Rebuilt:
     if has_others:
-        return Rebuilt(None, Match.DIFFERENT, f"{entry['post_url']} shows another picture")
+        return Rebuilt(None, Match.DIFFERENT, f"{entry['post_url']} shows another image")
     if archive.post(entry["post_url"]) is None:
         return Rebuilt(None, Match.MISSING, f"no post {entry['post_url']}")
-    return Rebuilt(None, Match.MISSING, f"no picture of {entry['post_url']} is at hand")
+    return Rebuilt(None, Match.MISSING, f"no image of {entry['post_url']} is available")
 
 
 def _nearest(signature: str | None, digests: Iterable[str], archive: Archive) -> Rebuilt | None:
-    """The copy that is nearest to the picture: the edited one may be beside it."""
+    """The copy that is nearest to the image: the edited one may be beside it."""
     if signature is None:
         return None
     near: dict[str, float] = {}
     for digest in digests:
-        with suppress(BadPictureError):  # what cannot be shown is nobody's copy
-            levels = distance(archive.pictures.path(digest), signature)
+        with suppress(BadImageError):  # what cannot be shown is nobody's copy
+            levels = distance(archive.images.path(digest), signature)
             near |= {} if levels is None else {digest: levels}
-    return Rebuilt(min(near, key=lambda one: near[one]), Match.SAME_PICTURE) if near else None
+    return Rebuilt(min(near, key=lambda one: near[one]), Match.SAME_IMAGE) if near else None
 
 
 def _crop(
@@ -210,17 +210,17 @@ def _crop(
     if shot is None or shot.value is None:
         match = Match.MISSING if shot is None else shot.match
         return Rebuilt(None, match, f"its screenshot {entry['of']} stays left out")
-    picture = upright(archive.pictures.open(shot.value))
+    image = upright(archive.images.open(shot.value))
     if shot.match is not Match.EXACT and shot_signature:
         size = size_in(shot_signature)
-        if size != picture.size:
+        if size != image.size:
             return Rebuilt(None, Match.DIFFERENT, f"its screenshot was of {size[0]} x {size[1]}")
     left, top, right, bottom = _box(entry["box"])
-    digest = archive.pictures.put(cut(picture, (left, top, right, bottom)))
+    digest = archive.images.put(cut(image, (left, top, right, bottom)))
     if digest == entry["sha256"]:
         return Rebuilt(digest, Match.EXACT)
     same = _nearest(entry["signature"], [digest], archive)
-    return same or Rebuilt(None, Match.DIFFERENT, "another picture stands in the box now")
+    return same or Rebuilt(None, Match.DIFFERENT, "another image stands in the box now")
 
 
 def _signature(digest: str, entries: Iterable[Entry]) -> str | None:
@@ -230,23 +230,23 @@ def _signature(digest: str, entries: Iterable[Entry]) -> str | None:
 def _box(box: Sequence[int | None] | None) -> list[int]:
     sides = [side for side in box or [] if side is not None]
     if len(sides) != 4:
-        raise PictureError(f"box {str(box)[:80]} has no four sides")
+        raise ImageError(f"box {str(box)[:80]} has no four sides")
     return sides
 
 
 Row = Mapping[str, Any]
 ORDER = list(Match)
 COLUMNS = {INPUT: "input_images", OUTPUT: "output_images"}
-PUT_BACK = frozenset({Match.EXACT, Match.SAME_PICTURE})
-NOT_NOTED = Rebuilt(None, Match.MISSING, "nobody noted which pictures it has")
+PUT_BACK = frozenset({Match.EXACT, Match.SAME_IMAGE})
+NOT_NOTED = Rebuilt(None, Match.MISSING, "nobody noted which images it has")
 
 
 @dataclass(frozen=True)
-class Part:
-    """One text or picture of a sample.
+class RestoredPart:
+    """One text or image of a sample.
 
     Attributes:
-        name: prompt, feedback.<n>, provenance.<n>, or the role of a picture and its number.
+        name: prompt, feedback.<n>, provenance.<n>, or the role of an image and its number.
         match: How it matches what was left out.
         detail: Why it stays left out.
     """
@@ -261,7 +261,7 @@ class SampleMatch:
     """What became of a sample."""
 
     id: str
-    parts: tuple[Part, ...]
+    parts: tuple[RestoredPart, ...]
 
     @property
     def match(self) -> Match:
@@ -272,10 +272,10 @@ class SampleMatch:
 def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
     """A dehydrated sample with all that can be put back."""
     words = _Words.of(row, archive)
-    pictures = _pictures(row, archive)
-    match = SampleMatch(str(row["id"]), tuple(_parts({**words.parts, **pictures})))
-    new = {**row, **words.columns(row), **_picture_columns(pictures)}
-    if new["prompt"] is not None and _are_whole(pictures, INPUT):
+    images = _images(row, archive)
+    match = SampleMatch(str(row["id"]), tuple(_parts({**words.parts, **images})))
+    new = {**row, **words.columns(row), **_image_columns(images)}
+    if new["prompt"] is not None and _are_whole(images, INPUT):
         new["sample_digest"] = sample_digest(new["prompt"], new["input_images"])
     if match.match in PUT_BACK:
         entries = [{**one, "signature": None} for one in new["picture_sources"]]
@@ -338,34 +338,36 @@ def _found(quotes: Sequence[Quote], texts: Sequence[Rebuilt]) -> dict[ValuePath,
     return {quote.path: text.value for quote, text in pairs if text.value is not None}
 
 
-def _pictures(row: Row, archive: Archive) -> dict[str, list[Rebuilt]]:
+def _images(row: Row, archive: Archive) -> dict[str, list[Rebuilt]]:
     entries = row["picture_sources"]
     if entries is None:
         return {"pictures": [NOT_NOTED]}
     shown: dict[str, list[Rebuilt]] = {INPUT: [], OUTPUT: [], SCREENSHOT: []}
-    found = rebuilt_pictures(entries, archive, pictures_in(row))
-    for entry, picture in zip(entries, found, strict=True):
+    found = rebuilt_images(entries, archive, images_in(row))
+    for entry, image in zip(entries, found, strict=True):
         known = entry["role"] in shown
-        one = picture if known else Rebuilt(None, Match.DIFFERENT, f"{entry['role']!r} is no role")
+        one = image if known else Rebuilt(None, Match.DIFFERENT, f"{entry['role']!r} is not a role")
         shown[entry["role"] if known else OUTPUT].append(one)
     return shown
 
 
-def _picture_columns(pictures: Mapping[str, Sequence[Rebuilt]]) -> dict[str, Any]:
+def _image_columns(images: Mapping[str, Sequence[Rebuilt]]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for role, column in COLUMNS.items():
-        if _are_whole(pictures, role):
-            columns[column] = [one.value for one in pictures[role]]
-    if _are_whole(pictures, SCREENSHOT):
-        columns["screenshot"] = next((one.value for one in pictures[SCREENSHOT]), None)
+        if _are_whole(images, role):
+            columns[column] = [one.value for one in images[role]]
+    if _are_whole(images, SCREENSHOT):
+        columns["screenshot"] = next((one.value for one in images[SCREENSHOT]), None)
     return columns
 
 
-def _are_whole(pictures: Mapping[str, Sequence[Rebuilt]], role: str) -> bool:
-    return role in pictures and all(one.value is not None for one in pictures[role])
+def _are_whole(images: Mapping[str, Sequence[Rebuilt]], role: str) -> bool:
+    return role in images and all(one.value is not None for one in images[role])
 
 
-def _parts(named: Mapping[str, Sequence[Rebuilt]]) -> Iterator[Part]:
+def _parts(named: Mapping[str, Sequence[Rebuilt]]) -> Iterator[RestoredPart]:
     for name, found in named.items():
         for number, one in enumerate(found):
-            yield Part(name if name == "prompt" else f"{name}.{number}", one.match, one.detail)
+            yield RestoredPart(
+                name if name == "prompt" else f"{name}.{number}", one.match, one.detail
+            )

@@ -65,19 +65,17 @@ EMPTY_NOTE = (
     "A config without rows has its file and columns, but datasets prepares no split without rows: "
     "load it with `streaming=True`.\n\n"
 )
-CLEANED = (
-    "Pictures have the pixels that were posted, in files without metadata (see Privacy below);"
-)
-NOT_CLEANED = "Posted pictures are the very bytes that were posted;"
+CLEANED = "Images have the pixels that were posted, in files without metadata (see Privacy below);"
+NOT_CLEANED = "Posted images are the very bytes that were posted;"
 MEANINGS = {str(reason): reason.meaning for reason in LeftOut}
 NO_CONTACT = " No other address is given for this release."
 NOT_COMPARED = "Not compared: this revision was written without an earlier one beside it."
 DEHYDRATED_NOTE = string.Template(
     "**Posts that are not repeated here.** The terms of some platforms forbid passing their posts "
-    "on. In $rows (`dehydrated` is true) the words and pictures of posts are left out; there are "
+    "on. In $rows (`dehydrated` is true) the words and images of posts are left out; there are "
     "addresses, what was found out about them, digests, places in the posts, and of each "
-    "picture a signature: its size, and means and contrasts of the colours in 16 x 16 blocks. That "
-    "is a thumbnail of 16 x 16 coloured squares, in which large shapes may be guessed. Who has the "
+    "image a signature: its size, and means and contrasts of the colors in 16 x 16 blocks. That "
+    "is a thumbnail of 16 x 16 colored squares, in which large shapes may be guessed. Who has the "
     "posts gets the rows back with\n\n"
     "```bash\necho-hf hydrate FOLDER --posts posts.jsonl --to HYDRATED\n```\n\n"
 )
@@ -208,7 +206,7 @@ def _about(facts: ReleaseFacts) -> str:
     return (
         f"What people asked of {escaped(target.name)}, an image model by "
         f"{escaped(target.developer)} released on {target.released.isoformat()}, when they posted "
-        "about it in public: their prompts, the pictures they gave it, the pictures it made, and "
+        "about it in public: their prompts, the images they gave it, the images it made, and "
         "what others said about the result. A benchmark drawn from use, to compare image models on."
     )
 
@@ -229,7 +227,7 @@ def _target(facts: ReleaseFacts) -> str:
 def _configs(manifest: Manifest, default: str) -> str:
     held = [name for name in CONFIGS if name in manifest.configs]
     rows = [_config_row(name, manifest.configs[name], name == default) for name in held]
-    return table(["Config", "What it holds", "Rows", "Pictures"], rows, numbers=2)
+    return table(["Config", "What it holds", "Rows", "Images"], rows, numbers=2)
 
 
 def _config_row(name: str, entry: ConfigEntry, is_default: bool) -> list[str]:

@@ -26,7 +26,7 @@ NOT_SCREENED = (
 )
 CLEANED = (
     "- What the files of images said beside their pixels is removed: EXIF but the orientation, "
-    "GPS, XMP, IPTC, comments, texts, thumbnails, signatures. Colour profiles stay. The counts of "
+    "GPS, XMP, IPTC, comments, texts, thumbnails, signatures. Color profiles stay. The counts of "
     "the `privacy` stage say what was found in posted ones."
 )
 NOT_CLEANED = (
@@ -54,8 +54,8 @@ GUARDS: Mapping[str, GuardCard] = {
         {
             "English text": (69, 11),
             "text in seven other languages": (43, 3),
-            "one picture": (41, 9),
-            "several pictures": (61, 9),
+            "one image": (41, 9),
+            "several images": (61, 9),
         },
     ),
 }
@@ -70,7 +70,7 @@ def safety_text(facts: ReleaseFacts) -> str:
         return f"{NO_GUARD}\n\n{_removed(facts)}"
     model = str(engine.get("model") or "an unnamed model")
     looked = (
-        f"The `safety` stage asked {escaped(model)} about the text and the pictures of each "
+        f"The `safety` stage asked {escaped(model)} about the text and the images of each "
         "sample, as the stage's counts above say. `safety` keeps every category that it named, "
         "removed or not; `has_nsfw` is true for the removed ones."
     )
@@ -96,7 +96,7 @@ def privacy_text(facts: ReleaseFacts) -> str:
             "prompt holds personal data. It is empty when nothing is open.",
             NOT_CLEANED if facts.metadata_stripper is None else CLEANED + _kept_uncleaned(facts),
             "- `post_urls` lead to the posts, and so to their authors: that is how a post is named "
-            "and found again when its author wants it removed. Faces in pictures are not masked.",
+            "and found again when its author wants it removed. Faces in images are not masked.",
         ]
     )
 
@@ -163,11 +163,11 @@ NO_MODELS = (
 )
 MADE = (
     "A prompt with `prompt_modified` was joined, completed or reworded by them, or read from a "
-    "picture; `quality`, `kind`, `task`, `verdict` and `keyword` are their opinions. The other "
+    "image; `quality`, `kind`, `task`, `verdict` and `keyword` are their opinions. The other "
     "prompts and the comments are people's own words, in pieces that they chose."
 )
 OF_MODELS = {
-    "outputs": "the pictures of `outputs` and the `text` beside them were made by the systems "
+    "outputs": "the images of `outputs` and the `text` beside them were made by the systems "
     "under test",
     "ratings": "the explanations in `ratings` were written by judges",
     "comparisons": "the choices in `comparisons`, and the reasons for them, are judges' own",
@@ -178,7 +178,7 @@ OF_MODELS = {
 
 # What is left to say of a config of which all texts are left out.
 OF_MODELS_IN_SILENCE = {
-    "outputs": "the pictures of `outputs` were made by the systems under test",
+    "outputs": "the images of `outputs` were made by the systems under test",
     "ratings": "the ratings were given by judges, whose explanations are left out",
     "comparisons": "the choices in `comparisons` are judges' own, whose reasons are left out",
     "applicability": "the answers in `applicability` were given by a model, whose reasons are left "
@@ -227,7 +227,7 @@ def _models(facts: ReleaseFacts) -> str:
 
 def _name(engine: Mapping[str, Any]) -> str:
     if abstains(engine):
-        return f"{escaped(engine['kind'])}, which is no model"
+        return f"{escaped(engine['kind'])}, which is not a model"
     named = engine.get("model") or "an unnamed model"
     return f"{escaped(named)} by {escaped(engine.get('kind') or 'an unnamed engine')}"
 
@@ -300,7 +300,7 @@ def made_by(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
 def _asked(origins: list[Mapping[str, Any]]) -> str:
     without = [abstains(origin.get("engine")) for origin in origins]
     if all(without):
-        return f"{STAND_IN} in place of a model"
+        return f"{STAND_IN} instead of a model"
     return f"a model, or {STAND_IN} in its place" if any(without) else "a model"
 
 
@@ -394,7 +394,7 @@ OPEN_REVIEWS = (
     "until that is done this dataset is not for publication."
 )
 NO_OPEN_REVIEWS = (
-    "No sample waits for a person: one does while a model says that a picture may show a minor, or "
+    "No sample waits for a person: one does while a model says that an image may show a minor, or "
     "while its prompt holds personal data, and nobody has decided about it."
 )
 UNSCREENED = (

@@ -36,22 +36,26 @@ MOST_MOVERS = 5
 HEADING = "## Changes since the last revision\n"
 
 
-def changes_text(found: ReleaseDiff) -> str:
+def changes_text(difference: ReleaseDiff) -> str:
     """What changed, in Markdown."""
     said = [
-        f"Samples, compared with {escaped(found.a)}: {len(found.added):,} added, "
-        f"{len(found.removed):,} removed, {len(found.changed):,} changed, {found.equal:,} equal.",
-        *_causes(found),
-        *_stages(found),
-        _drifts(found),
-        *(f"Scores on `{name}`: {found.scores.verdict(name)}." for name in found.scores.configs),
+        f"Samples, compared with {escaped(difference.a)}: {len(difference.added):,} added, "
+        f"{len(difference.removed):,} removed, {len(difference.changed):,} changed, "
+        f"{difference.equal:,} equal.",
+        *_causes(difference),
+        *_stages(difference),
+        _drifts(difference),
+        *(
+            f"Scores on `{name}`: {difference.scores.verdict(name)}."
+            for name in difference.scores.configs
+        ),
     ]
     return "\n\n".join(said)
 
 
-def with_changes(card: str, found: ReleaseDiff) -> str:
+def with_changes(card: str, difference: ReleaseDiff) -> str:
     """A card whose last section says what changed."""
-    return with_section(card, changes_text(found))
+    return with_section(card, changes_text(difference))
 
 
 def with_section(card: str, text: str) -> str:
@@ -235,7 +239,8 @@ def check_ours(there: Collection[str], repo_id: str) -> None:
     strange = sorted(set(there) - FIRST_FILES)
     if strange and MANIFEST not in there:
         raise HubError(
-            f"{repo_id!r} holds {strange[0]!r} and no {MANIFEST}: it is no repository of releases; "
+            f"{repo_id!r} holds {strange[0]!r} and no {MANIFEST}: it is not a repository of "
+            "releases; "
             "choose another name with --repo-id, or empty it first"
         )
 

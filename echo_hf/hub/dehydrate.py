@@ -17,12 +17,12 @@ import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf.curate.provenance import without_quotes
-from echo_hf.errors import PictureError, ReleaseError, SpanError
+from echo_hf.errors import ImageError, ReleaseError, SpanError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.redistribution import (
     Samples,
+    images_in,
     passed_on_rows,
-    pictures_in,
     restricted_platforms,
     samples_of,
 )
@@ -40,10 +40,10 @@ from echo_hf.images.similarity import (
     CHANNELS,
     BlockSignature,
     block_signature,
-    same_colours,
+    same_colors,
     same_shape,
 )
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import text_digest
 from echo_hf.tables import SAMPLES
@@ -54,26 +54,26 @@ MEANS = np.dtype("<f2")
 FORM = re.compile(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5}):([A-Za-z0-9+/]+={0,2})", re.ASCII)
 
 
-def picture_signature(picture: Path) -> str | None:
-    """The signature of a picture as a table holds it."""
+def image_signature(image: Path) -> str | None:
+    """The signature of an image as a table holds it."""
     try:
-        found = block_signature(picture)
-    except PictureError:
+        found = block_signature(image)
+    except ImageError:
         return None
     blocks = found.means.astype(MEANS).tobytes() + found.contrasts.tobytes()
     return f"{found.size[0]}x{found.size[1]}:{base64.b64encode(blocks).decode()}"
 
 
 def size_in(signature: str) -> tuple[int, int]:
-    """Width and height of the picture that a signature is of."""
+    """Width and height of the image that a signature is of."""
     return _read(signature).size
 
 
-def distance(picture: Path, signature: str) -> float | None:
-    """How far a picture is from the one that a signature is of."""
-    one, other = _read(signature), block_signature(picture)
+def distance(image: Path, signature: str) -> float | None:
+    """How far an image is from the one that a signature is of."""
+    one, other = _read(signature), block_signature(image)
     many = other.means[None], other.contrasts[None]
-    if not same_shape(one.size, other.size) or not same_colours(one.means, one.contrasts, *many)[0]:
+    if not same_shape(one.size, other.size) or not same_colors(one.means, one.contrasts, *many)[0]:
         return None
     return float(np.abs(one.means.astype(np.float32) - other.means.astype(np.float32)).mean())
 
@@ -82,11 +82,11 @@ def _read(signature: str) -> BlockSignature:
     found = FORM.fullmatch(signature)
     data = _decoded(found[3]) if found else b""
     if not found or len(data) != CELLS * (MEANS.itemsize + 1):
-        raise SpanError(f"{signature[:40]!r} is no signature of a picture")
+        raise SpanError(f"{signature[:40]!r} is not a signature of an image")
     means = np.frombuffer(data, MEANS, CELLS).astype(np.float16).reshape(SHAPE)
     contrasts = np.frombuffer(data, np.uint8, CELLS, CELLS * MEANS.itemsize).reshape(SHAPE)
     if not np.isfinite(means).all():
-        raise SpanError(f"{signature[:40]!r} is no signature of a picture: it has no colours")
+        raise SpanError(f"{signature[:40]!r} is not a signature of an image: it has no colors")
     return BlockSignature((int(found[1]), int(found[2])), means, contrasts)
 
 
@@ -147,12 +147,12 @@ def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None 
     to.resolve().parent.mkdir(parents=True, exist_ok=True)
     place = to.resolve()
     with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
-        store = PictureStore(Path(folder))
+        store = ImageStore(Path(folder))
         every = {name: _rows(rows) for name, rows in unpacked(release, store).items()}
         held = {name: every.pop(name) for name in SAMPLE_CONFIGS if name in every}
         beside, counts = _beside(every, samples_of(held, facts.rights))
         # A sample may be in two configs.
-        signature = functools.cache(lambda digest: picture_signature(store.path(digest)))
+        signature = functools.cache(lambda digest: image_signature(store.path(digest)))
         configs = {name: _passed_on(rows, signature, facts.rights) for name, rows in held.items()}
         facts = replace(facts, left_out=_counted(facts.left_out, counts))
         return write_release(to, _datasets({**configs, **beside}), store, facts)
@@ -178,9 +178,7 @@ def holds_content(row: Row) -> bool:
     """Whether a row of samples holds anything that somebody posted, whatever it says of itself."""
     comments = [one["feedback"] for one in row["community_feedback"] or []]
     is_said = any(text is not None for text in [row["prompt"], *comments])
-    return (
-        is_said or bool(pictures_in(row)) or without_quotes(row["provenance"]) != row["provenance"]
-    )
+    return is_said or bool(images_in(row)) or without_quotes(row["provenance"]) != row["provenance"]
 
 
 def check_apart(release: Path, to: Path) -> None:
@@ -208,7 +206,7 @@ def _passed_on(
     rows: Iterable[dict[str, Any]], signature: Signature, rights: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     return [
-        dehydrated(row, {digest: signature(digest) for digest in pictures_in(row)})
+        dehydrated(row, {digest: signature(digest) for digest in images_in(row)})
         if restricted_platforms(row, rights)
         else row
         for row in rows

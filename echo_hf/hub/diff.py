@@ -45,7 +45,7 @@ class Cause(StrEnum):
 
 
 MEANINGS: Mapping[Cause, str] = {
-    Cause.SOURCE: "the posts or pictures that it names are others, or nothing else is",
+    Cause.SOURCE: "the posts or images that it names are others, or nothing else is",
     Cause.MODEL: "a stage that made it has another engine, or the same with other settings",
     Cause.PROMPT: "a stage that made it has other instructions",
     Cause.CODE: "a stage that made it has other code, options or another shape of answers",
@@ -204,12 +204,12 @@ class ReleaseDiff:
 
 
 def diff(a: Path | str, b: Path | str) -> ReleaseDiff:
-    """Compares two releases, without reading a picture."""
+    """Compares two releases, without reading an image."""
     return compare(release_at(a), release_at(b))
 
 
 def compare(a: Release, b: Release) -> ReleaseDiff:
-    """Compares two opened releases, without reading a picture."""
+    """Compares two opened releases, without reading an image."""
     silent = dehydrated_ids(a.path, _files(a)) | dehydrated_ids(b.path, _files(b))
     old, new = (sample_views(one.path, _files(one), silent) for one in (a, b))
     origins = a.manifest.provenance, b.manifest.provenance

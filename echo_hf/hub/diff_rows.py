@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from echo_hf.errors import ReleaseError, SpanError
 from echo_hf.hub.dehydrate import dehydrated
 from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
-from echo_hf.hub.parquet import without_pictures
+from echo_hf.hub.parquet import without_images
 from echo_hf.tables import SAMPLES
 
 # Chinese characters and Japanese syllables: scripts that put no space between words.
@@ -70,7 +70,7 @@ DIGEST_BYTES = 8
 PROVENANCE = "provenance"
 FEEDBACK = "community_feedback"
 NAMED = "picture_sources"
-PICTURES = ("input_images", "output_images", "screenshot")
+IMAGES = ("input_images", "output_images", "screenshot")
 Row = Mapping[str, Any]
 
 
@@ -106,7 +106,7 @@ def dehydrated_ids(folder: Path, files: Mapping[str, Sequence[str]]) -> set[str]
 def sample_views(
     folder: Path, files: Mapping[str, Sequence[str]], silent: Collection[str] = ()
 ) -> dict[str, SampleView]:
-    """Reads the samples of a release, a row group at a time and without their pictures."""
+    """Reads the samples of a release, a row group at a time and without their images."""
     views: dict[str, SampleView] = {}
     shared: dict[Any, Any] = {}  # equal for many samples, kept once
     for config in SAMPLE_CONFIGS:
@@ -133,7 +133,7 @@ def _rows(path: Path, columns: list[str] | None = None) -> Iterator[Row]:
         with pq.ParquetFile(path) as file:
             if "id" not in file.schema_arrow.names:
                 raise ReleaseError(f"{str(path)!r} has no column 'id': expected samples")
-            leaves = columns or without_pictures(file.schema_arrow)
+            leaves = columns or without_images(file.schema_arrow)
             for group in range(file.num_row_groups):
                 yield from file.read_row_group(group, columns=leaves).to_pylist()
     except (OSError, pa.ArrowException) as error:
@@ -150,7 +150,7 @@ def _view(row: Row, shared: dict[Any, Any]) -> SampleView:
     return SampleView(
         names=shared.setdefault(names, names),
         digests=b"".join(_digest(row[name]) for name in names),
-        sources=_digest(sorted({*_posts(row), *_pictures(row)})),
+        sources=_digest(sorted({*_posts(row), *_images(row)})),
         provenance=shared.setdefault(provenance, provenance),
         sample_digest=row.get("sample_digest"),
         bigram=first_bigram(row.get("prompt") or ""),
@@ -164,14 +164,14 @@ def _posts(row: Row) -> list[str]:
     return [url for url in [*(row.get("post_urls") or []), *said] if url]
 
 
-def _pictures(row: Row) -> Iterator[str]:
+def _images(row: Row) -> Iterator[str]:
     if row.get("dehydrated"):
         yield from (one["sha256"] for one in row.get(NAMED) or [])
-    for column in PICTURES:
+    for column in IMAGES:
         value = row.get(column)
-        for picture in value if isinstance(value, list) else [value]:
-            if picture:
-                yield json.dumps(picture, sort_keys=True)
+        for image in value if isinstance(value, list) else [value]:
+            if image:
+                yield json.dumps(image, sort_keys=True)
 
 
 def _digest(value: Any) -> bytes:

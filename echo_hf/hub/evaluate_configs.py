@@ -18,11 +18,11 @@ from datasets import Features, Image, List
 from PIL import Image as PILImage
 
 from echo_hf.errors import ScoreError, TableError, unknown
-from echo_hf.images.decode import PictureSource
+from echo_hf.images.decode import ImageSource
 from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION
 from echo_hf.images.store import MOST_BYTES
 from echo_hf.metrics.result import MetricResult, check_extra
-from echo_hf.metrics.samples import Sample, samples_of
+from echo_hf.metrics.samples import MetricSample, samples_of
 from echo_hf.scores.columns import read_columns
 from echo_hf.scores.rating_table import OPTIONAL, REQUIRED
 from echo_hf.tables import RATINGS
@@ -88,13 +88,13 @@ RATING_ROWS = EvaluateColumns(
 )
 
 
-# Colours that no file holds, and what every loader makes of them.
+# Colors that no file holds, and what every loader makes of them.
 UNWRITABLE = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA"}
 PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
 
 
-def stored_picture(source: PictureSource | None, name: str) -> dict[str, Any] | None:
-    """A picture as `datasets` stores it: the bytes of a file, or its path."""
+def stored_image(source: ImageSource | None, name: str) -> dict[str, Any] | None:
+    """An image as `datasets` stores it: the bytes of a file, or its path."""
     if source is None:
         return None
     if isinstance(source, Path):
@@ -103,22 +103,22 @@ def stored_picture(source: PictureSource | None, name: str) -> dict[str, Any] | 
     return {"bytes": data, "path": None}
 
 
-def _encoded(picture: PILImage.Image, name: str) -> bytes:
+def _encoded(image: PILImage.Image, name: str) -> bytes:
     try:
-        return _its_file(picture) or _written(picture)
+        return _its_file(image) or _written(image)
     except Exception as error:  # a decoder raises whatever it trips over
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise ScoreError(
-            f"{name}: a picture of Pillow's that cannot be decoded ({said}): expected a picture, "
+            f"{name}: an image of Pillow's that cannot be decoded ({said}): expected an image, "
             "or the bytes or the path of its file, which is looked at when the metric is computed"
         ) from error
 
 
-def _its_file(picture: PILImage.Image) -> bytes | None:
-    """The file of a picture that was opened and not decoded, at its first frame."""
-    file: Any = getattr(picture, "fp", None)
+def _its_file(image: PILImage.Image) -> bytes | None:
+    """The file of an image that was opened and not decoded, at its first frame."""
+    file: Any = getattr(image, "fp", None)
     # An animation keeps its file open when it is decoded, so that only `_im` tells.
-    if file is None or picture._im is not None or picture.tell():
+    if file is None or image._im is not None or image.tell():
         return None
     before = file.tell()
     file.seek(0)
@@ -127,11 +127,11 @@ def _its_file(picture: PILImage.Image) -> bytes | None:
     return data
 
 
-def _written(picture: PILImage.Image) -> bytes:
-    shown = _writable(picture)
+def _written(image: PILImage.Image) -> bytes:
+    shown = _writable(image)
     png = {"format": "PNG", "compress_level": 1}
     options: dict[str, Any] = png if shown.mode in PNG_MODES else {"format": "TIFF"}
-    turned = picture.getexif().get(ORIENTATION)
+    turned = image.getexif().get(ORIENTATION)
     if turned is not None:
         options["exif"] = PILImage.Exif()
         options["exif"][ORIENTATION] = turned
@@ -140,12 +140,12 @@ def _written(picture: PILImage.Image) -> bytes:
     return sink.getvalue()
 
 
-def _writable(picture: PILImage.Image) -> PILImage.Image:
-    if picture.mode == "I":
-        values = np.asarray(picture)
+def _writable(image: PILImage.Image) -> PILImage.Image:
+    if image.mode == "I":
+        values = np.asarray(image)
         fits = values.min() >= 0 and values.max() <= LARGEST_16_BIT
-        return picture.convert("I;16") if fits else picture
-    return picture.convert(UNWRITABLE[picture.mode]) if picture.mode in UNWRITABLE else picture
+        return image.convert("I;16") if fits else image
+    return image.convert(UNWRITABLE[image.mode]) if image.mode in UNWRITABLE else image
 
 
 File = dict[str, Any] | None
@@ -156,7 +156,7 @@ Row = tuple[File, list[File]]
 MOST_SAMPLES, MOST_BATCH_BYTES = 8, 2**26
 
 
-def store_pictures(predictions: Any, references: Any) -> Iterator[Stored]:
+def store_images(predictions: Any, references: Any) -> Iterator[Stored]:
     """Outputs and inputs as `evaluate` stores them."""
     try:
         rows = map(_row, count(), samples_of(references, predictions))
@@ -179,15 +179,15 @@ def _part(rows: Iterator[Row]) -> list[Row]:
     return part
 
 
-def _row(number: int, sample: Sample) -> Row:
+def _row(number: int, sample: MetricSample) -> Row:
     """An output and its inputs as files."""
     return (
-        stored_picture(sample.output, f"predictions[{number}]"),
-        [stored_picture(one, f"references[{number}]") for one in sample.inputs],
+        stored_image(sample.output, f"predictions[{number}]"),
+        [stored_image(one, f"references[{number}]") for one in sample.inputs],
     )
 
 
-def read_pictures(*, predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
+def read_images(*, predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
     """Inputs and outputs, read from the store one at a time."""
     return _one_by_one(references), _one_by_one(predictions)
 
@@ -196,16 +196,16 @@ def _one_by_one(column: Iterable[Any]) -> Iterator[Any]:
     return (value.as_py() for value in column)
 
 
-PICTURES = EvaluateColumns(
+IMAGES = EvaluateColumns(
     # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over
     # the first broken one.
     Features({"predictions": Image(decode=False), "references": List(Image(decode=False))}),
     {
-        "predictions": "the system's output for each sample: a picture, or None for none",
-        "references": "the inputs of each sample: one picture, or a list of pictures",
+        "predictions": "the system's output for each sample: an image, or None for none",
+        "references": "the inputs of each sample: one image, or a list of images",
     },
-    store_pictures,
-    read_pictures,
+    store_images,
+    read_images,
     at_once=MOST_SAMPLES,
 )
 
@@ -237,17 +237,17 @@ class EvaluateConfig:
             f"Returns:\n    A dict that JSON can hold: {self.gives}.\n"
         )
 
-    def store(self, given: Mapping[str, Any]) -> Iterator[Stored]:
+    def store(self, values: Mapping[str, Any]) -> Iterator[Stored]:
         """Checks what was given, and brings it part by part to the form in which it is stored."""
         features = self.columns.features
-        for name, value in given.items():
+        for name, value in values.items():
             if name not in features and value is not None:
                 raise ScoreError(unknown("argument", name, features, self.name))
-        missing = [name for name in features if given.get(name) is None]
+        missing = [name for name in features if values.get(name) is None]
         if missing:
             meaning = self.columns.meaning[missing[0]]
             raise ScoreError(f"{self.name}: no {missing[0]}: expected {meaning}")
-        return self.columns.store(**{name: given[name] for name in features})
+        return self.columns.store(**{name: values[name] for name in features})
 
     def check_options(self, options: Iterable[str]) -> None:
         """Refuses parameters that the measure does not have."""
@@ -308,14 +308,14 @@ CONFIGS: Mapping[str, EvaluateConfig] = {
         EvaluateConfig(
             "color_shift",
             "metrics",
-            PICTURES,
-            "how far the mean colour of the outputs is from that of the inputs, in levels.",
+            IMAGES,
+            "how far the mean color of the outputs is from that of the inputs, in levels.",
             f"{OF_METRICS}, wasserstein, tint",
         ),
         EvaluateConfig(
             "face_identity",
             "metrics",
-            PICTURES,
+            IMAGES,
             "how alike the faces in outputs and inputs are.",
             f"{OF_METRICS}, matches",
             "face",
@@ -324,7 +324,7 @@ CONFIGS: Mapping[str, EvaluateConfig] = {
         EvaluateConfig(
             "structure_distance",
             "metrics",
-            PICTURES,
+            IMAGES,
             "how far the layout of an output is from that of its input.",
             f"{OF_METRICS}, per_input",
             "metrics",

@@ -91,7 +91,7 @@ class ReleaseConfig(NamedTuple):
 
 CONFIGS: Mapping[str, ReleaseConfig] = {
     "image_to_image": ReleaseConfig(
-        "benchmark samples that start from one or more pictures", SAMPLES
+        "benchmark samples that start from one or more images", SAMPLES
     ),
     "text_to_image": ReleaseConfig("benchmark samples that start from words alone", SAMPLES),
     "analysis": ReleaseConfig(
@@ -203,7 +203,7 @@ def _counted_values(names: Iterable[str | None]) -> dict[str, int]:
 
 Counts = Mapping[str, int | Mapping[str, int]]
 LICENSE_NOTE = (
-    "The posts and pictures belong to the people who published them, and this dataset passes on "
+    "The posts and images belong to the people who published them, and this dataset passes on "
     "no right to them. Use them for research, and name the posts (`post_urls`) that you show."
 )
 

@@ -19,11 +19,11 @@ from rich.text import Text
 
 from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
-from echo_hf.collect.fetch import FetchStats, fetch_pictures
+from echo_hf.collect.fetch import FetchStats, fetch_images
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.config.sections import Posts
-from echo_hf.errors import PictureError, ReleaseError
-from echo_hf.hub.archive import Archive, Part, SampleMatch, hydrated, read_archive, take_in
+from echo_hf.errors import ImageError, ReleaseError
+from echo_hf.hub.archive import Archive, RestoredPart, SampleMatch, hydrated, read_archive, take_in
 from echo_hf.hub.dehydrate import check_apart
 from echo_hf.hub.facts import SAMPLE_CONFIGS
 from echo_hf.hub.manifest import HYDRATION, Manifest, read_stats, row_digest
@@ -36,7 +36,7 @@ from echo_hf.hub.release import (
     write_release,
 )
 from echo_hf.images.metadata import VERSION
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut, Match
 from echo_hf.tables import SAMPLES
 
@@ -53,7 +53,7 @@ class Hydration:
     samples: tuple[SampleMatch, ...]
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many samples, texts and pictures match how, the best first."""
+        """How many samples, texts and images match how, the best first."""
         parts = [part for sample in self.samples for part in sample.parts]
         texts = [part for part in parts if part.name.partition(".")[0] in WORDS]
         return {
@@ -114,7 +114,7 @@ def _causes(samples: Iterable[SampleMatch]) -> Counter[str]:
     return Counter(f"{part.match}: {part.detail}" for part in _lacking(samples))
 
 
-def _lacking(samples: Iterable[SampleMatch]) -> Iterator[Part]:
+def _lacking(samples: Iterable[SampleMatch]) -> Iterator[RestoredPart]:
     yield from (part for sample in samples for part in sample.parts if part.detail)
 
 
@@ -132,23 +132,23 @@ def hydrate(
     to: Path,
     posts: Sequence[Posts],
     *,
-    pictures: Path | None = None,
+    images: Path | None = None,
     fetch: FetchPolicy | None = None,
     progress: HydrateProgress | None = None,
 ) -> Hydration:
-    """Writes a release with the posted words and pictures put back, as far as they are at hand."""
+    """Writes a release with the posted words and images put back, as far as they are at hand."""
     check_apart(release_path, to)
     verify_release(release_path)
     release = read_release(release_path)
     strips = _strips(release.manifest)
     with _workplace(to.resolve(), keep=fetch is not None) as folder:
-        store = PictureStore(folder / "pictures")
+        store = ImageStore(folder / "pictures")
         every = unpacked(release, store)
         configs = {name: _rows(every.pop(name)) for name in SAMPLE_CONFIGS if name in every}
         archive = _cleaned(read_archive(posts, store), strips=strips)
         lacking = [row for rows in configs.values() for row in rows if row["dehydrated"]]
-        if pictures is not None:
-            take_in(pictures, _wanted(lacking), store, strips=strips)
+        if images is not None:
+            take_in(images, _wanted(lacking), store, strips=strips)
         if fetch is not None:
             fetched = _fetched(lacking, archive, fetch, progress)
             archive = _cleaned(replace(archive, fetched=fetched), strips=strips)
@@ -213,14 +213,14 @@ def _fetched(
     rows: Iterable[Row], archive: Archive, policy: FetchPolicy, progress: HydrateProgress | None
 ) -> dict[str, str]:
     urls = {one["url"] for one in _entries(rows) if one["url"] and not _is_here(one, archive)}
-    results = fetch_pictures(sorted(urls), archive.pictures, policy=policy, progress=progress)
+    results = fetch_images(sorted(urls), archive.images, policy=policy, progress=progress)
     return {result.url: result.sha256 for result in results if result.sha256}
 
 
 def _is_here(entry: Mapping[str, Any], archive: Archive) -> bool:
     try:
         return archive.has(entry["sha256"])
-    except PictureError:  # said again, in its place, when the picture is looked for
+    except ImageError:  # said again, in its place, when the image is looked for
         return False
 
 

@@ -121,7 +121,7 @@ OTHERS = "not comparable: a win rate depends on who takes part, and systems or j
 
 
 @dataclass(frozen=True)
-class Line:
+class BoardRow:
     """One system on a board.
 
     Attributes:
@@ -129,7 +129,7 @@ class Line:
         value: Its figure, null where it has none.
         interval: Its interval at 95 %; null where it has none.
         coverage: Share of what could have counted.
-        n: How many samples, pairs or pictures count.
+        n: How many samples, pairs or images count.
         tier: 1 for the best; null where nothing tells tiers.
         missing: Why it has no figure, where that is known.
     """
@@ -155,7 +155,7 @@ class Board:
         note: What is left out and why; empty where nothing is.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[BoardRow, ...]
     judges: tuple[str, ...]
     flags: Mapping[str, tuple[str, ...]]
     samples: int | None
@@ -167,9 +167,11 @@ def splits_of(release: ScoredRelease) -> list[str]:
     return sorted({str(each["split"]) for each in release.figures})
 
 
-def metrics_of(release: ScoredRelease, split: str, protocol: str) -> dict[str, tuple[Line, ...]]:
+def metrics_of(
+    release: ScoredRelease, split: str, protocol: str
+) -> dict[str, tuple[BoardRow, ...]]:
     """The metrics beside the win rate."""
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[BoardRow]] = {}
     for figure in release.figures_of(split, protocol):
         if figure["metric"] != METRIC:
             found.setdefault(str(figure["metric"]), []).append(_line(figure))
@@ -211,7 +213,7 @@ def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: s
     if not any(rates.interval.values()):
         groups, note = (), NO_INTERVALS
     lines = tuple(
-        Line(
+        BoardRow(
             system,
             value,
             rates.interval[system],
@@ -275,10 +277,10 @@ def _tier_of(system: str, groups: tuple[tuple[str, ...], ...]) -> int | None:
     return next((at for at, names in enumerate(groups, 1) if system in names), None)
 
 
-def _line(figure: Figure, tier: int | None = None) -> Line:
+def _line(figure: Figure, tier: int | None = None) -> BoardRow:
     low, high = figure["low"], figure["high"]
     missing = figure["definition"].get("missing") if figure["value"] is None else None
-    return Line(
+    return BoardRow(
         str(figure["system"]),
         figure["value"],
         None if low is None or high is None else (low, high),
@@ -289,7 +291,7 @@ def _line(figure: Figure, tier: int | None = None) -> Line:
     )
 
 
-def _place(line: Line) -> tuple[bool, float, str]:
+def _place(line: BoardRow) -> tuple[bool, float, str]:
     return line.value is None, -(line.value or 0.0), line.system
 
 
@@ -419,7 +421,7 @@ def _win_rates(board: Board) -> str:
     return _page_table(heads, rows)
 
 
-def _metrics(metrics: Mapping[str, Sequence[Line]]) -> Iterator[str]:
+def _metrics(metrics: Mapping[str, Sequence[BoardRow]]) -> Iterator[str]:
     if metrics:
         yield "<h4>What people complain about</h4>"
     for metric, lines in metrics.items():
@@ -452,7 +454,7 @@ def _page_table(heads: Sequence[str], rows: Any) -> str:
     )
 
 
-def _bar(line: Line) -> str:
+def _bar(line: BoardRow) -> str:
     """A dot with its interval between 0 and 1."""
     if line.value is None or not math.isfinite(line.value):
         return ""
@@ -484,7 +486,7 @@ def _number(value: float | None) -> str:
     return NOTHING if value is None or not math.isfinite(value) else f"{value:.3f}"
 
 
-def _interval(line: Line) -> str:
+def _interval(line: BoardRow) -> str:
     ends = [_number(end) for end in line.interval or ()]
     return f"{ends[0]} to {ends[1]}" if ends and NOTHING not in ends else NOTHING
 

@@ -11,7 +11,7 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.manifest import CARD, MANIFEST, Manifest, read_manifest
-from echo_hf.hub.official import OfficialPictures, read_official
+from echo_hf.hub.official import OfficialImages, read_official
 from echo_hf.hub.release import Release, read_release, verify_release
 from echo_hf.hub.remote import KIND, MAIN, hub_errors
 
@@ -23,25 +23,25 @@ def load_benchmark(
     revision: str | None = None,
     cache_dir: str | Path | None = None,
     rows_cache: Path | None = None,
-    pictures: OfficialPictures | None = None,
+    images: OfficialImages | None = None,
     api: HfApi | None = None,
 ) -> Dataset:
     """Loads one config of a benchmark, checked against its manifest.
 
     Args:
         path_or_repo: Folder of a release, or a dataset repository, `NAMESPACE/NAME`; one in the
-            layout of the ECHO authors' dataset, which has no manifest and no pictures, as well.
+            layout of the ECHO authors' dataset, which has no manifest and no images, as well.
         config: Name of the config.
         revision: Tag, branch or commit of a repository; null for its main branch, as it was when
             it was last seen where the Hub is out of reach.
         cache_dir: Where downloads are kept; null for huggingface_hub's own cache.
         rows_cache: Where rows are copied to when they are read; null for the cache of datasets.
-        pictures: How the pictures of a dataset in the authors' layout are fetched, and where they
+        images: How the images of a dataset in the authors' layout are fetched, and where they
             are kept; null for the usual limits, and a folder in huggingface_hub's cache.
         api: The Hub's client; null for one with huggingface_hub's own address and token.
 
     Returns:
-        Its rows, with pictures decoded when they are looked at.
+        Its rows, with images decoded when they are looked at.
 
     Raises:
         HubError: There is no such repository or revision; or the Hub is out of reach, and the
@@ -50,14 +50,14 @@ def load_benchmark(
     """
     folder = _folder(path_or_repo, revision, [f"{config}/*"], cache_dir, api)
     if not (folder / MANIFEST).exists() and not _is_folder(path_or_repo, revision):
-        return read_official(folder, config, str(path_or_repo), pictures)
+        return read_official(folder, config, str(path_or_repo), images)
     try:
         verify_release(folder, config)
     except ReleaseError as error:
         if _is_folder(path_or_repo, revision):
             raise
         # The client believes what its cache holds: only deleting it brings the file again.
-        mend = f"delete {str(folder.parent.parent)!r} to download it anew"
+        mend = f"delete {str(folder.parent.parent)!r} to download it again"
         raise ReleaseError(f"{error}; this is a cache: {mend}") from error
     return read_release(folder, rows_cache).datasets[config]
 

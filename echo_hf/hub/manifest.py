@@ -31,7 +31,7 @@ READ = ("id", "author", "community_feedback", "safety", "review")
 
 
 @dataclass(frozen=True)
-class People:
+class ReleaseCounts:
     """Counts over the samples of a release, each once.
 
     Attributes:
@@ -45,14 +45,14 @@ class People:
     hashed_authors: bool = False
 
 
-def people_of(configs: Mapping[str, Dataset]) -> People:
+def people_of(configs: Mapping[str, Dataset]) -> ReleaseCounts:
     """Counts what concerns people."""
     waiting, unscreened, named = set(), set(), False
     for row in chain.from_iterable(map(_rows, configs.values())):
         waiting |= {row["id"]} if row["review"] else set()
         unscreened |= {row["id"]} if row["safety"] is None else set()
         named = named or _names_anyone(row)
-    return People(len(waiting), len(unscreened), named)
+    return ReleaseCounts(len(waiting), len(unscreened), named)
 
 
 def _rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
@@ -85,13 +85,13 @@ ReleasePath = Annotated[
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Part(BaseModel):
+class ManifestModel(BaseModel):
     """A part of the manifest: immutable, and closed to keys it does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class FileEntry(Part):
+class FileEntry(ManifestModel):
     """One file of the release.
 
     Attributes:
@@ -105,12 +105,12 @@ class FileEntry(Part):
     sha256: Sha256
 
 
-class ConfigEntry(Part):
+class ConfigEntry(ManifestModel):
     """One config of the release.
 
     Attributes:
         rows: How many rows it has.
-        pictures: How many pictures are embedded, repetitions counted.
+        images: How many images are embedded, repetitions counted.
         loaded_bytes: Its size as Arrow, as `load_dataset` keeps it.
         digest: `content_digest` of its rows.
         dehydrated: How many of its rows have posted content left out.
@@ -125,14 +125,14 @@ class ConfigEntry(Part):
     files: tuple[FileEntry, ...]
 
 
-class StageCounts(Part):
+class StageCounts(ManifestModel):
     """What one stage counted."""
 
     stage: str
     counts: Counts
 
 
-class StageOrigin(Part):
+class StageOrigin(ManifestModel):
     """What made a stage's result.
 
     Attributes:
@@ -147,7 +147,7 @@ class StageOrigin(Part):
     prompt: Sha256 | None = None
 
 
-class Statements(Part):
+class Statements(ManifestModel):
     """What the card says that neither the rows nor the run do; as for `ReleaseFacts`."""
 
     languages: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ class Statements(Part):
     metadata_stripper: int | None = None
 
 
-class Manifest(Part):
+class Manifest(ManifestModel):
     """What a release holds and what made it.
 
     Attributes:
@@ -216,7 +216,7 @@ class Manifest(Part):
 
 
 def make_manifest(
-    facts: ReleaseFacts, configs: Mapping[str, ConfigEntry], people: People | None = None
+    facts: ReleaseFacts, configs: Mapping[str, ConfigEntry], people: ReleaseCounts | None = None
 ) -> Manifest:
     """The manifest of a release whose card is not written yet."""
     counts = [StageCounts(stage=stage, counts=row) for stage, row in facts.funnel.items()]
@@ -227,7 +227,7 @@ def make_manifest(
         target=facts.target,
         protocol=facts.protocol,
         rules_built=facts.rules_built,
-        **dataclasses.asdict(people or People()),
+        **dataclasses.asdict(people or ReleaseCounts()),
         configs=configs,
         funnel=tuple(counts),
         provenance=origins,

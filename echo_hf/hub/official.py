@@ -19,12 +19,12 @@ from datasets import Dataset, Features, List, Value
 from datasets.utils import tqdm
 from huggingface_hub import DatasetCard, cached_assets_path
 
-from echo_hf.collect.fetch import FetchResult, fetch_pictures
+from echo_hf.collect.fetch import FetchResult, fetch_images
 from echo_hf.collect.network import Resolve, resolve
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.errors import PictureError, ReleaseError, unknown
+from echo_hf.errors import ImageError, ReleaseError, unknown
 from echo_hf.hub.manifest import CARD, SPLIT
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Notice, Reason, Unfetched
 from echo_hf.samples.boxes import cut, inner, upright
 from echo_hf.samples.sample import sample_digest
@@ -37,8 +37,8 @@ Boxes = list[list[float]]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One picture of a row, or why there is none."""
+class OfficialImage:
+    """One image of a row, or why there is none."""
 
     position: int
     digest: str | None
@@ -48,42 +48,42 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """The pictures that rows name."""
+class FetchedImages:
+    """The images that rows name."""
 
-    store: PictureStore
+    store: ImageStore
     found: Mapping[str, FetchResult]
 
-    def shown(self, media: Sequence[Any], boxes: Boxes | str | None) -> Iterator[Shown]:
-        """The pictures of a column."""
+    def shown(self, media: Sequence[Any], boxes: Boxes | str | None) -> Iterator[OfficialImage]:
+        """The images of a column."""
         for position, one in enumerate(media):
             whole = self.whole(position, one)
             if isinstance(boxes, str):
-                yield Shown(position, None, Notice.BAD_FIELD, f"boxes {boxes}")
+                yield OfficialImage(position, None, Notice.BAD_FIELD, f"boxes {boxes}")
             elif boxes and whole.digest is not None:
                 yield from self._parts(position, whole.digest, boxes)
             else:
                 yield from [whole] * max(1, len(boxes or ()))
 
-    def whole(self, position: int, one: Any) -> Shown:
-        """A picture as it was posted."""
-        if isinstance(one, Mapping):
+    def whole(self, position: int, media: Any) -> OfficialImage:
+        """An image as it was posted."""
+        if isinstance(media, Mapping):
             try:
-                return Shown(position, self.store.put(one.get("bytes") or b""))
-            except PictureError as error:
-                return Shown(position, None, Unfetched.UNDECODABLE, str(error))
-        result = self.found[one]
-        return Shown(position, result.sha256, result.reason, result.detail)
+                return OfficialImage(position, self.store.put(media.get("bytes") or b""))
+            except ImageError as error:
+                return OfficialImage(position, None, Unfetched.UNDECODABLE, str(error))
+        result = self.found[media]
+        return OfficialImage(position, result.sha256, result.reason, result.detail)
 
-    def _parts(self, position: int, digest: str, boxes: Boxes) -> Iterator[Shown]:
-        picture = upright(self.store.open(digest))
+    def _parts(self, position: int, digest: str, boxes: Boxes) -> Iterator[OfficialImage]:
+        image = upright(self.store.open(digest))
         for box in boxes:
-            inside = inset_box(box, picture.size)
+            inside = inset_box(box, image.size)
             if inside is None:
-                detail = f"box {box!r} in {picture.width} x {picture.height} pixels"
-                yield Shown(position, None, Notice.DEGENERATE_BOX, detail, has_place=False)
+                detail = f"box {box!r} in {image.width} x {image.height} pixels"
+                yield OfficialImage(position, None, Notice.DEGENERATE_BOX, detail, has_place=False)
             else:
-                yield Shown(position, self.store.put(cut(picture, inside)))
+                yield OfficialImage(position, self.store.put(cut(image, inside)))
 
 
 def boxes_of(value: Any) -> Boxes | str | None:
@@ -101,7 +101,7 @@ def boxes_of(value: Any) -> Boxes | str | None:
 
 
 def inset_box(box: Sequence[float], size: tuple[int, int]) -> tuple[int, int, int, int] | None:
-    """The part of a box that is shown: without its edge, and inside the picture."""
+    """The part of a box that is shown: without its edge, and inside the image."""
     left, top, right, bottom = (int(number) for number in box)
     left, top, right, bottom = inner((left, top, right, bottom), INSET)
     left, top = max(left, 0), max(top, 0)
@@ -113,22 +113,22 @@ def inset_box(box: Sequence[float], size: tuple[int, int]) -> tuple[int, int, in
 MEDIA = ("https://pbs.twimg.com/media/{token}?format=jpg", "https://pbs.twimg.com/media/{token}")
 
 
-def kept_pictures() -> PictureStore:
+def kept_images() -> ImageStore:
     """The store in the part of huggingface_hub's cache that is for what other libraries make."""
-    return PictureStore(cached_assets_path("echo-hf", subfolder="fetched") / "pictures")
+    return ImageStore(cached_assets_path("echo-hf", subfolder="fetched") / "pictures")
 
 
 @dataclass(frozen=True)
-class OfficialPictures:
-    """How pictures are fetched and where they are kept."""
+class OfficialImages:
+    """How images are fetched and where they are kept."""
 
-    store: PictureStore = field(default_factory=kept_pictures)
+    store: ImageStore = field(default_factory=kept_images)
     policy: FetchPolicy = field(default_factory=FetchPolicy)
     media: tuple[str, ...] = MEDIA
     resolve: Resolve = resolve
 
     def fetch(self, names: Iterable[str]) -> Mapping[str, FetchResult]:
-        """Fetches pictures that are not kept yet, with a progress bar."""
+        """Fetches images that are not kept yet, with a progress bar."""
         found: dict[str, FetchResult] = {}
         left = list(dict.fromkeys(names))
         for place in self.media:
@@ -141,8 +141,8 @@ class OfficialPictures:
     def _asked(self, addresses: list[str]) -> dict[str, FetchResult]:
         if not addresses:
             return {}
-        results = fetch_pictures(addresses, self.store, policy=self.policy, resolve=self.resolve)
-        shown = tqdm(results, total=len(addresses), desc="Fetching pictures", unit=" pictures")
+        results = fetch_images(addresses, self.store, policy=self.policy, resolve=self.resolve)
+        shown = tqdm(results, total=len(addresses), desc="Fetching images", unit=" images")
         return {result.url: result for result in shown}
 
 
@@ -161,23 +161,23 @@ COMMENT = tuple(SAMPLES.features["community_feedback"].feature)
 Row = dict[str, Any]
 
 
-def our_row(given: Mapping[str, Any], pictures: Pictures, provenance: str) -> Row:
+def our_row(official: Mapping[str, Any], images: FetchedImages, provenance: str) -> Row:
     """A row with all our columns."""
-    media = {column: given.get(column) for column in MEDIA_COLUMNS}
-    boxes = {column: boxes_of(given.get(name)) for column, name in BOX_COLUMNS.items()}
-    cuts = boxes if given.get("is_screenshot") else {}
+    media = {column: official.get(column) for column in MEDIA_COLUMNS}
+    boxes = {column: boxes_of(official.get(name)) for column, name in BOX_COLUMNS.items()}
+    cuts = boxes if official.get("is_screenshot") else {}
     shown = {
-        column: None if names is None else list(pictures.shown(names, cuts.get(column)))
+        column: None if names is None else list(images.shown(names, cuts.get(column)))
         for column, names in media.items()
     }
     return {
-        **given,
-        "post_urls": _addresses(given.get("post_id")),
-        "community_feedback": comments(given.get("community_feedback")),
-        "screenshot": _screenshot(given, pictures),
-        "sample_digest": _digest(given.get("prompt"), _digests(shown["input_images"])),
+        **official,
+        "post_urls": _addresses(official.get("post_id")),
+        "community_feedback": comments(official.get("community_feedback")),
+        "screenshot": _screenshot(official, images),
+        "sample_digest": _digest(official.get("prompt"), _digests(shown["input_images"])),
         "provenance": provenance,
-        **{column: _images(each, pictures.store) for column, each in shown.items()},
+        **{column: _images(each, images.store) for column, each in shown.items()},
         **{MEDIA_COLUMNS[column]: _names(names) for column, names in media.items()},
         **{BOX_COLUMNS[column]: None if isinstance(b, str) else b for column, b in boxes.items()},
         "missing_images": [
@@ -201,23 +201,23 @@ def comments(value: Any) -> list[Row] | None:
     ]
 
 
-def _digests(shown: Iterable[Shown] | None) -> list[str | None] | None:
+def _digests(shown: Iterable[OfficialImage] | None) -> list[str | None] | None:
     return None if shown is None else [each.digest for each in shown if each.has_place]
 
 
-def _images(shown: Iterable[Shown] | None, store: PictureStore) -> list[Row | None] | None:
+def _images(shown: Iterable[OfficialImage] | None, store: ImageStore) -> list[Row | None] | None:
     digests = _digests(shown)
     return None if digests is None else [_image(digest, store) for digest in digests]
 
 
-def _image(digest: str | None, store: PictureStore) -> Row | None:
+def _image(digest: str | None, store: ImageStore) -> Row | None:
     return None if digest is None else {"bytes": None, "path": str(store.path(digest))}
 
 
-def _screenshot(given: Mapping[str, Any], pictures: Pictures) -> Row | None:
+def _screenshot(given: Mapping[str, Any], images: FetchedImages) -> Row | None:
     if not (given.get("is_screenshot") and given.get("input_images")):
         return None
-    return _image(pictures.whole(0, given["input_images"][0]).digest, pictures.store)
+    return _image(images.whole(0, given["input_images"][0]).digest, images.store)
 
 
 def _names(media: Sequence[Any] | None) -> list[Any] | None:
@@ -226,7 +226,7 @@ def _names(media: Sequence[Any] | None) -> list[Any] | None:
     return [each.get("path") if isinstance(each, Mapping) else each for each in media]
 
 
-def _missing(column: str, shown: Iterable[Shown] | None, media: Any) -> list[Row]:
+def _missing(column: str, shown: Iterable[OfficialImage] | None, media: Any) -> list[Row]:
     names = _names(media) or []
     return [
         {
@@ -275,12 +275,12 @@ MISSING = {
 ADDED = {**dict.fromkeys(MEDIA_COLUMNS.values(), STRINGS), "missing_images": List(MISSING)}
 
 
-class MissingPicturesWarning(UserWarning):
-    """Some pictures of a dataset could not be had."""
+class MissingImagesWarning(UserWarning):
+    """Some images of a dataset could not be had."""
 
 
 def read_official(
-    folder: Path, config: str, repo_id: str, pictures: OfficialPictures | None = None
+    folder: Path, config: str, repo_id: str, images: OfficialImages | None = None
 ) -> Dataset:
     """Reads one config of a downloaded revision."""
     files = sorted((folder / config).glob("*.parquet"))
@@ -288,8 +288,8 @@ def read_official(
         raise ReleaseError(
             unknown("config", config, _named_configs(folder), f"dataset {repo_id!r}")
         )
-    pictures = pictures or OfficialPictures()
-    named = Pictures(pictures.store, pictures.fetch(_media(files)))
+    images = images or OfficialImages()
+    named = FetchedImages(images.store, images.fetch(_media(files)))
     provenance = json.dumps({"dataset": repo_id, "revision": folder.name})
     try:
         rows = [our_row(row, named, provenance) for row in _rows(files)]
@@ -317,7 +317,7 @@ def _rows(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
 
 
 def _media(files: Sequence[Path]) -> Iterator[str]:
-    """The names of all pictures that are named."""
+    """The names of all images that are named."""
     for file in files:
         types = pq.read_schema(file)
         named = [name for name in MEDIA_COLUMNS if name in types.names]
@@ -336,9 +336,9 @@ def _warn(rows: Sequence[Mapping[str, Any]], repo_id: str) -> None:
     if missing:
         reasons = ", ".join(f"{reason} {count}" for reason, count in missing.most_common())
         warnings.warn(
-            f"{missing.total()} pictures of {repo_id!r} could not be had ({reasons}): they are "
+            f"{missing.total()} images of {repo_id!r} could not be fetched ({reasons}): they are "
             "null, and missing_images says which and why",
-            MissingPicturesWarning,
+            MissingImagesWarning,
             stacklevel=4,
         )
 

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 from PIL import Image, UnidentifiedImageError
 
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.hub.manifest import SPLIT, canonical
-from echo_hf.images.store import FORMATS, PictureStore
+from echo_hf.images.store import FORMATS, ImageStore
 from echo_hf.tables import Table
 
 
@@ -49,14 +49,14 @@ def leaves(schema: pa.Schema) -> dict[str, pa.DataType]:
     return dict(leaf for field in schema for leaf in _leaves(field.name, field.type))
 
 
-def without_pictures(schema: pa.Schema) -> list[str]:
-    """The leaves of a release's rows but for the bytes of their pictures."""
+def without_images(schema: pa.Schema) -> list[str]:
+    """The leaves of a release's rows but for the bytes of their images."""
     return [path for path, kind in leaves(schema).items() if not pa.types.is_binary(kind)]
 
 
 def _column_options(schema: pa.Schema) -> dict[str, Any]:
-    # A picture is compressed already and no two are equal: a dictionary of them is a second copy.
-    plain = set(without_pictures(schema))
+    # An image is compressed already and no two are equal: a dictionary of them is a second copy.
+    plain = set(without_images(schema))
     return {
         "compression": {leaf: "zstd" if leaf in plain else "none" for leaf in leaves(schema)},
         "use_dictionary": sorted(plain),
@@ -86,7 +86,7 @@ SHARD_BYTES = 500_000_000
 # but for the last row in it.
 BATCH_BYTES = 32_000_000
 BATCH_ROWS = 100
-BATCH_ROWS_WITHOUT_PICTURES = 1000
+BATCH_ROWS_WITHOUT_IMAGES = 1000
 EXTENSIONS = {
     "AVIF": "avif",
     "BMP": "bmp",
@@ -106,17 +106,17 @@ class Batch:
     table: Table
     rows: list[dict[str, Any]] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
-    pictures: int = 0
+    images: int = 0
     dehydrated: int = 0
     size: int = 0
 
-    def add(self, row: dict[str, Any], store: PictureStore) -> None:
-        """Embeds the pictures of a row and takes it in."""
+    def add(self, row: dict[str, Any], store: ImageStore) -> None:
+        """Embeds the images of a row and takes it in."""
         shown, text = embedded(row, store, self.table), canonical(row)
-        sizes = [len(picture["bytes"]) for picture in _pictures(shown, self.table)]
+        sizes = [len(image["bytes"]) for image in _images(shown, self.table)]
         self.rows.append(shown)
         self.digests.append(hashlib.sha256(text).digest())
-        self.pictures += len(sizes)
+        self.images += len(sizes)
         self.dehydrated += bool(row.get("dehydrated"))
         self.size += len(text) + sum(sizes)
 
@@ -131,13 +131,13 @@ class Written:
 
     paths: list[Path] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
-    pictures: int = 0
+    images: int = 0
     dehydrated: int = 0
     loaded_bytes: int = 0
 
 
 def write_shards(
-    folder: Path, dataset: Dataset, table: Table, store: PictureStore, shard_bytes: int
+    folder: Path, dataset: Dataset, table: Table, store: ImageStore, shard_bytes: int
 ) -> Written:
     """Writes a config as `test-00000-of-0000N.parquet`, holding one batch in memory at a time."""
     written, schema = Written(), released_schema(table)
@@ -157,19 +157,19 @@ def write_shards(
     return written
 
 
-def embedded(row: dict[str, Any], store: PictureStore, table: Table) -> dict[str, Any]:
-    """A row with its pictures in place of their digests."""
+def embedded(row: dict[str, Any], store: ImageStore, table: Table) -> dict[str, Any]:
+    """A row with its images in place of their digests."""
     shown = dict(row)
-    for column in table.pictures:
+    for column in table.images:
         value = row[column]
         if isinstance(value, list):
-            shown[column] = [_picture(digest, store) for digest in value]
+            shown[column] = [_image(digest, store) for digest in value]
         else:
-            shown[column] = _picture(value, store)
+            shown[column] = _image(value, store)
     return shown
 
 
-def _batches(dataset: Dataset, table: Table, store: PictureStore, limit: int) -> Iterator[Batch]:
+def _batches(dataset: Dataset, table: Table, store: ImageStore, limit: int) -> Iterator[Batch]:
     batch = Batch(table)
     for row in _rows(dataset, table):
         batch.add(row, store)
@@ -187,7 +187,7 @@ def _rows(dataset: Dataset, table: Table) -> Iterator[dict[str, Any]]:
 
 
 def _most_rows(table: Table) -> int:
-    return BATCH_ROWS if table.pictures else BATCH_ROWS_WITHOUT_PICTURES
+    return BATCH_ROWS if table.images else BATCH_ROWS_WITHOUT_IMAGES
 
 
 def _numbered(batches: Iterator[Batch], shard_bytes: int) -> Iterator[tuple[int, Batch]]:
@@ -208,12 +208,12 @@ def _write(file: pq.ParquetWriter, batch: Batch, schema: pa.Schema, written: Wri
     table = pa.Table.from_pylist(batch.rows, schema=schema)
     file.write_table(table)
     written.digests.extend(batch.digests)
-    written.pictures += batch.pictures
+    written.images += batch.images
     written.dehydrated += batch.dehydrated
     written.loaded_bytes += table.nbytes
 
 
-def _picture(digest: str | None, store: PictureStore) -> dict[str, Any] | None:
+def _image(digest: str | None, store: ImageStore) -> dict[str, Any] | None:
     if digest is None:
         return None
     data = store.open(digest)
@@ -224,16 +224,16 @@ def _extension(digest: str, data: bytes) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it was decoded, and judged, when it was stored
-            with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
-                return EXTENSIONS[str(picture.format)]
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                return EXTENSIONS[str(image.format)]
     except UnidentifiedImageError:
-        raise PictureError(
-            f"picture {digest!r} has no known format, expected one of {', '.join(FORMATS)}: "
+        raise ImageError(
+            f"image {digest!r} has no known format, expected one of {', '.join(FORMATS)}: "
             "update Pillow, or take its sample out"
         ) from None
 
 
-def _pictures(shown: dict[str, Any], table: Table) -> Iterator[dict[str, Any]]:
-    for column in table.pictures:
+def _images(shown: dict[str, Any], table: Table) -> Iterator[dict[str, Any]]:
+    for column in table.images:
         value = shown[column]
         yield from filter(None, value if isinstance(value, list) else [value])

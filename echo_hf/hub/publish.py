@@ -125,7 +125,7 @@ def check_names(repo_id: str, tag: str) -> None:
     check_repository(repo_id)
     if not TAG.fullmatch(tag) or COMMIT.fullmatch(tag) or tag in BRANCHES or _is_no_ref(tag):
         raise HubError(
-            f"{tag!r} is no name of a tag: expected letters, digits, '.', '_' and '-', as in "
+            f"{tag!r} is not a name of a tag: expected letters, digits, '.', '_' and '-', as in "
             "'gpt-4o-2025-03'; neither a branch nor a commit"
         )
 
@@ -140,7 +140,7 @@ def check_repository(repo_id: str) -> None:
         is_name = "/" in repo_id
     if not is_name:
         raise HubError(
-            f"{repo_id!r} is no name of a repository: expected one like 'my-organization/echo'"
+            f"{repo_id!r} is not a name of a repository: expected one like 'my-organization/echo'"
         )
 
 
@@ -187,7 +187,7 @@ def passed_on(release: Release, say: Callable[[str], None] | None = None) -> Ite
         yield release
         return
     if say is not None:
-        say(f"leaving out posted words and pictures of {count} rows: no right to them is stated")
+        say(f"leaving out posted words and images of {count} rows: no right to them is stated")
     # Beside it, where there is room for a release: a system's own folder may be small.
     place = release.path.parent
     with tempfile.TemporaryDirectory(prefix=f".{release.path.name}.", dir=place) as folder:
@@ -262,7 +262,7 @@ def publish(
 ) -> Published:
     """Publishes a release, if the repository does not have it yet.
 
-    Words and pictures from platforms whose terms forbid passing them on are left out, unless the
+    Words and images from platforms whose terms forbid passing them on are left out, unless the
     release states a right to them (`rights:` in its config). What is there already stays as it is,
     whatever its card compares it with; under its tag, in the files and with the card of another
     version of the toolkit as well.

@@ -83,8 +83,8 @@ def samples_of(configs: Mapping[str, Iterable[Row]], rights: Mapping[str, str]) 
     )
 
 
-def pictures_in(row: Row) -> list[str]:
-    """The digests of the pictures that a row of samples holds."""
+def images_in(row: Row) -> list[str]:
+    """The digests of the images that a row of samples holds."""
     lists = [*(row["input_images"] or []), *(row["output_images"] or []), row["screenshot"]]
     return [digest for digest in lists if digest is not None]
 
@@ -107,7 +107,7 @@ def passed_on_rows(
         elif _is_free(row, samples):
             kept.append(dict(row))
         else:
-            kept.append(_without_pictures(without_words(table, row), samples))
+            kept.append(_without_images(without_words(table, row), samples))
             counts[LeftOut.SILENCED] += table in QUOTING
     return kept, +counts
 
@@ -125,8 +125,8 @@ def _is_free(row: Row, samples: Samples) -> bool:
     return row["sample_id"] in samples.free
 
 
-def _without_pictures(row: dict[str, Any], samples: Samples) -> dict[str, Any]:
-    """Without a posted picture that was given back, or an edit of one."""
+def _without_images(row: dict[str, Any], samples: Samples) -> dict[str, Any]:
+    """Without a posted image that was given back, or an edit of one."""
     if row.get("image") is None:
         return row
     is_drawn = row["sample_id"] in samples.of_words and row["image"] not in samples.posted
@@ -134,7 +134,7 @@ def _without_pictures(row: dict[str, Any], samples: Samples) -> dict[str, Any]:
 
 
 def _has_inputs(row: Row) -> bool:
-    """Whether it has, or may have: once it is dehydrated only its noted pictures tell."""
+    """Whether it has, or may have: once it is dehydrated only its noted images tell."""
     noted = row["picture_sources"]
     if row["input_images"] or noted is None:
         return True
@@ -143,4 +143,4 @@ def _has_inputs(row: Row) -> bool:
 
 def _posted(row: Row) -> list[str]:
     noted = [one["sha256"] for one in row["picture_sources"] or []]
-    return [*pictures_in(row), *filter(None, noted)]
+    return [*images_in(row), *filter(None, noted)]

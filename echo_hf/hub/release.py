@@ -39,7 +39,7 @@ from echo_hf.hub.manifest import (
     read_stats,
 )
 from echo_hf.hub.parquet import SHARD_BYTES, released_schema, write_shards
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
 from echo_hf.tables import Table
 
@@ -132,7 +132,7 @@ class ReleasedDatasets(Mapping[str, Dataset]):
             return Dataset.from_parquet(files, split=SPLIT, cache_dir=cache)
         except OSError as error:
             raise ReleaseError(
-                f"cannot read {files[0]!r} through {cache!r} ({error}): mend that, or choose a "
+                f"cannot read {files[0]!r} through {cache!r} ({error}): fix that, or choose a "
                 "place on another disk"
             ) from error
 
@@ -153,12 +153,12 @@ class Release:
 
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
-        """The datasets by config, pictures as `Image`; each is read when it is asked for."""
+        """The datasets by config, images as `Image`; each is read when it is asked for."""
         return ReleasedDatasets(self.path, self.manifest, self.cache)
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Rows, pictures and bytes of each config, and the counts of each stage.
+        """Rows, images and bytes of each config, and the counts of each stage.
 
         Where the release has its `stats.json` also what was measured in its samples, and what was
         left out.
@@ -172,7 +172,7 @@ class Release:
 def write_release(
     folder: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
     *,
     shard_bytes: int = SHARD_BYTES,
@@ -180,7 +180,7 @@ def write_release(
     """Writes a release; one that is there already stays until the new one is complete."""
     _check_configs(configs)
     with replaced_whole(folder.resolve(), NAMES) as partial:
-        _write(partial, configs, pictures, facts, shard_bytes)
+        _write(partial, configs, images, facts, shard_bytes)
     return read_release(folder)
 
 
@@ -214,12 +214,12 @@ def _check_configs(configs: Mapping[str, Dataset]) -> None:
 def _write(
     folder: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
     shard_bytes: int,
 ) -> None:
     entries = {
-        name: _write_config(folder, name, configs[name], pictures, shard_bytes)
+        name: _write_config(folder, name, configs[name], images, shard_bytes)
         for name in CONFIGS
         if name in configs
     }
@@ -243,14 +243,14 @@ def _seal(folder: Path, manifest: Manifest, facts: ReleaseFacts) -> None:
 
 
 def _write_config(
-    folder: Path, name: str, dataset: Dataset, pictures: PictureStore, shard_bytes: int
+    folder: Path, name: str, dataset: Dataset, images: ImageStore, shard_bytes: int
 ) -> ConfigEntry:
     (folder / name).mkdir()
     table = CONFIGS[name].table
-    written = write_shards(folder / name, dataset, table, pictures, shard_bytes)
+    written = write_shards(folder / name, dataset, table, images, shard_bytes)
     return ConfigEntry(
         rows=len(written.digests),
-        pictures=written.pictures,
+        pictures=written.images,
         loaded_bytes=written.loaded_bytes,
         digest=content_digest(written.digests),
         dehydrated=written.dehydrated,
@@ -282,22 +282,22 @@ DIGEST = re.compile("[0-9a-f]{64}")
 STRUCTS = ("community_feedback", "picture_sources")
 
 
-def unpacked(release: Release, pictures: PictureStore) -> dict[str, Dataset]:
-    """The rows of a release as a run has them, one row group in memory at a time with pictures."""
+def unpacked(release: Release, images: ImageStore) -> dict[str, Dataset]:
+    """The rows of a release as a run has them, one row group in memory at a time with images."""
     return {
-        name: _dataset(release.path, entry, _table(release, name), pictures)
+        name: _dataset(release.path, entry, _table(release, name), images)
         for name, entry in release.manifest.configs.items()
     }
 
 
 def rows_of(release: Release, config: str) -> Iterator[dict[str, Any]]:
-    """The rows of a config, without reading its pictures."""
+    """The rows of a config, without reading its images."""
     table = _table(release, config)
     for entry in release.manifest.configs[config].files:
         path = release.path / entry.path
-        for group in _groups(path, table, with_pictures=False):
+        for group in _groups(path, table, with_images=False):
             for row in group:
-                for name in table.pictures:
+                for name in table.images:
                     named = [_named_digest(one["path"]) for one in _listed(row[name])]
                     row[name] = named if isinstance(row[name], list) else next(iter(named), None)
                 yield row
@@ -309,27 +309,27 @@ def _table(release: Release, config: str) -> Table:
     return CONFIGS[config].table
 
 
-def _dataset(folder: Path, entry: ConfigEntry, table: Table, pictures: PictureStore) -> Dataset:
-    rows = list(_rows(folder, entry, table, pictures))
+def _dataset(folder: Path, entry: ConfigEntry, table: Table, images: ImageStore) -> Dataset:
+    rows = list(_rows(folder, entry, table, images))
     return Dataset(pa.Table.from_pylist(rows, table.features.arrow_schema))
 
 
 def _rows(
-    folder: Path, entry: ConfigEntry, table: Table, pictures: PictureStore
+    folder: Path, entry: ConfigEntry, table: Table, images: ImageStore
 ) -> Iterator[dict[str, Any]]:
     for listed in entry.files:
         path = folder / listed.path
         for group in _groups(path, table):
-            yield from (_with_digests(row, path, table, pictures) for row in group)
+            yield from (_with_digests(row, path, table, images) for row in group)
 
 
 def _groups(
-    path: Path, table: Table, *, with_pictures: bool = True
+    path: Path, table: Table, *, with_images: bool = True
 ) -> Iterator[list[dict[str, Any]]]:
     try:
         with pq.ParquetFile(path) as file:
             _check_columns(path, file.schema_arrow, released_schema(table))
-            columns = None if with_pictures else _without_bytes(file, table)
+            columns = None if with_images else _without_bytes(file, table)
             for number in range(file.num_row_groups):
                 yield file.read_row_group(number, columns=columns).to_pylist()
     except pa.ArrowException as error:
@@ -340,9 +340,9 @@ def _groups(
 
 
 def _without_bytes(file: pq.ParquetFile, table: Table) -> list[str]:
-    """The places of all values but the bytes of pictures."""
+    """The places of all values but the bytes of images."""
     places = [file.schema.column(number).path for number in range(len(file.schema))]
-    shown = {f"{name}." for name in table.pictures}
+    shown = {f"{name}." for name in table.images}
     return [
         place
         for place in places
@@ -368,16 +368,16 @@ def _check_columns(path: Path, schema: pa.Schema, ours: pa.Schema) -> None:
 
 
 def _with_digests(
-    row: dict[str, Any], path: Path, table: Table, pictures: PictureStore
+    row: dict[str, Any], path: Path, table: Table, images: ImageStore
 ) -> dict[str, Any]:
-    shown = [picture for name in table.pictures for picture in _listed(row[name])]
+    shown = [image for name in table.images for image in _listed(row[name])]
     if any(None in (row.get(name) or []) for name in STRUCTS) or not all(map(_has_bytes, shown)):
         raise ReleaseError(
-            f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where a picture, or what "
+            f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where an image, or what "
             "is told of one, is expected: download the release again"
         )
-    for name in table.pictures:
-        digests = [pictures.put(one["bytes"]) for one in _listed(row[name])]
+    for name in table.images:
+        digests = [images.put(one["bytes"]) for one in _listed(row[name])]
         row[name] = digests if isinstance(row[name], list) else next(iter(digests), None)
     return row
 
@@ -386,5 +386,5 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _has_bytes(picture: Any) -> bool:
-    return picture is not None and picture["bytes"] is not None
+def _has_bytes(image: Any) -> bool:
+    return image is not None and image["bytes"] is not None

@@ -25,7 +25,7 @@ from echo_hf.errors import HubError
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
 SIGN_IN = "run `hf auth login`, or set HF_TOKEN"
 NO_TOKEN = f"there is no token: {SIGN_IN} to a token that may write ({TOKENS_PAGE})"
-AGAIN = "the same command goes on from here"
+AGAIN = "the same command resumes from here"
 LONGEST = 240
 KNOWN = (HfHubHTTPError, LocalTokenNotFoundError, LocalEntryNotFoundError, OfflineModeIsEnabled)
 

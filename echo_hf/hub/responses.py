@@ -163,7 +163,7 @@ MayQuote = Callable[[Sequence[str]], bool]
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestFacts:
     """A request, as far as its answer's row tells of it."""
 
     key: bytes
@@ -210,7 +210,7 @@ class _Chosen:
     taken: int = 0
     left_out: Counter[LeftOut] = field(default_factory=Counter)
 
-    def rows(self, asked: Sequence[Asked]) -> list[dict[str, Any]]:
+    def rows(self, asked: Sequence[RequestFacts]) -> list[dict[str, Any]]:
         known = self.store.get([one.key for one in asked])
         rows = [
             _row(one, known[one.key])
@@ -220,7 +220,7 @@ class _Chosen:
         self.taken += len(rows)
         return rows
 
-    def _may_go(self, asked: Asked, completion: Completion) -> bool:
+    def _may_go(self, asked: RequestFacts, completion: Completion) -> bool:
         if self.may_quote(asked.sources):
             self.left_out[LeftOut.MAY_QUOTE] += 1
         elif not is_recordable(completion):
@@ -239,18 +239,18 @@ def _collect(asked: sqlite3.Connection, requests: Iterable[tuple[bytes, Request]
     asked.execute("commit")
 
 
-def _in_order(asked: sqlite3.Connection) -> Iterator[Asked]:
+def _in_order(asked: sqlite3.Connection) -> Iterator[RequestFacts]:
     for key, task in asked.execute("select key, task from asked order by key"):
         urls = asked.execute("select url from sources where key = ? order by url", (key,))
-        yield Asked(key, task, tuple(url for (url,) in urls))
+        yield RequestFacts(key, task, tuple(url for (url,) in urls))
 
 
-def _batches(asked: Iterator[Asked]) -> Iterator[list[Asked]]:
+def _batches(asked: Iterator[RequestFacts]) -> Iterator[list[RequestFacts]]:
     while some := list(islice(asked, TABLE_BATCH_ROWS)):
         yield some
 
 
-def _row(asked: Asked, completion: Completion) -> dict[str, Any]:
+def _row(asked: RequestFacts, completion: Completion) -> dict[str, Any]:
     usage = completion.usage
     return {
         "request_key": asked.key.hex(),

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeInt, Va
 from echo_hf.curate.privacy import cleaned_image
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, SCORE_CONFIGS
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
 from echo_hf.tables import OUTPUTS, RESULTS, Table, arrow_rows
 
@@ -112,13 +112,13 @@ def run_tables(root: Path, samples: Mapping[str, Dataset], cache: Path) -> RunTa
 
 
 def cleaned_outputs(
-    configs: Mapping[str, Dataset], pictures: PictureStore
+    configs: Mapping[str, Dataset], images: ImageStore
 ) -> tuple[dict[str, Dataset], int]:
     """The rows of a release without metadata in the images that systems drew."""
     if OUTPUTS.name not in configs:
         return dict(configs), 0
     drawn = arrow_rows(configs[OUTPUTS.name])["image"].to_pylist()
-    new = {one: cleaned_image(one, pictures).sha256 for one in sorted({*drawn} - {None})}
+    new = {one: cleaned_image(one, images).sha256 for one in sorted({*drawn} - {None})}
     cleaned = {name: _renamed(rows, new) for name, rows in configs.items()}
     return cleaned, sum(one is not None and new[one] is None for one in drawn)
 

@@ -34,12 +34,12 @@ def lab_of_light(light: Floats) -> Floats:
 
 
 def lab_of(levels: ArrayLike) -> Floats:
-    """Colours of sRGB as CIELAB."""
+    """Colors of sRGB as CIELAB."""
     return lab_of_light(light_of(levels))
 
 
 def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
-    """How different two colours look: CIEDE2000 (CIE 142-2001), with all weights 1."""
+    """How different two colors look: CIEDE2000 (CIE 142-2001), with all weights 1."""
     (l_1, a_1, b_1), (l_2, a_2, b_2) = (
         np.moveaxis(np.asarray(one, np.float64), -1, 0) for one in (first, second)
     )

@@ -13,9 +13,9 @@ from typing import Literal
 
 from PIL import Image, ImageFile
 
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.images.store import FORMATS, MOST_BYTES, MOST_PIXELS
-from echo_hf.reasons import BadPicture
+from echo_hf.reasons import BadImage
 
 FIRST_BYTES = 1024
 SIGNATURES = {
@@ -42,17 +42,17 @@ def format_of(data: bytes) -> str | None:
     return next((name for start, name in SIGNATURES.items() if data.startswith(start)), None)
 
 
-def kind_of_other(data: bytes) -> BadPicture:
+def kind_of_other(data: bytes) -> BadImage:
     """What bytes are that are in none of the formats."""
     # Without the zeros that text in UTF-16 is full of.
     start = data[:FIRST_BYTES].replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
     if not start.startswith(b"<"):
-        return BadPicture.NOT_A_PICTURE
+        return BadImage.NOT_AN_IMAGE
     page = min((start.find(mark) for mark in PAGE_MARKS if mark in start), default=-1)
     drawing = start.find(b"<svg")
     if drawing >= 0 and not 0 <= page < drawing:
-        return BadPicture.SVG
-    return BadPicture.HTML if page >= 0 else BadPicture.NOT_A_PICTURE
+        return BadImage.SVG
+    return BadImage.HTML if page >= 0 else BadImage.NOT_AN_IMAGE
 
 
 def is_cut(data: bytes) -> bool:
@@ -98,7 +98,7 @@ ENDS_EARLY: dict[str, Callable[[bytes], bool]] = {
 
 
 class PillowGuard:
-    """A context manager for threads that decode: strict about half pictures, silent otherwise."""
+    """A context manager for threads that decode: strict about half images, silent otherwise."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -137,95 +137,95 @@ decoding = PillowGuard()
 
 SHORTEST_SIDE = 2
 
-PictureSource = bytes | Path | Image.Image
+ImageSource = bytes | Path | Image.Image
 
 
-class BadPictureError(PictureError):
-    """A picture cannot be shown, and why."""
+class BadImageError(ImageError):
+    """An image cannot be shown, and why."""
 
-    def __init__(self, reason: BadPicture, detail: str, name: str = "picture") -> None:
+    def __init__(self, reason: BadImage, detail: str, name: str = "image") -> None:
         super().__init__(f"{name}: {reason.meaning} ({detail})")
         self.reason = reason
         self.detail = detail
         self.name = name
 
-    def __reduce__(self) -> tuple[type[BadPictureError], tuple[BadPicture, str, str]]:
+    def __reduce__(self) -> tuple[type[BadImageError], tuple[BadImage, str, str]]:
         return type(self), (self.reason, self.detail, self.name)
 
 
 @contextmanager
-def open_picture(source: PictureSource, *, most_pixels: int = MOST_PIXELS) -> Iterator[Image.Image]:
-    """Opens a picture; what its decoder trips over inside the block is a `BadPictureError` too."""
-    name = _named(source) if isinstance(source, Path) else "picture"
+def open_image(source: ImageSource, *, most_pixels: int = MOST_PIXELS) -> Iterator[Image.Image]:
+    """Opens an image; what its decoder trips over inside the block is a `BadImageError` too."""
+    name = _named(source) if isinstance(source, Path) else "image"
     data = b"" if isinstance(source, Image.Image) else _read(source)
     try:
         with decoding:
             yield from _opened(source, data, most_pixels)
-    except BadPictureError as error:
-        raise BadPictureError(error.reason, error.detail, name) from error.__cause__
+    except BadImageError as error:
+        raise BadImageError(error.reason, error.detail, name) from error.__cause__
     except MemoryError:
-        raise  # says nothing about the picture
+        raise  # says nothing about the image
     except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
         reason = _why(error, data)
-        raise BadPictureError(reason, _detail(reason, error, data), name) from error
+        raise BadImageError(reason, _detail(reason, error, data), name) from error
 
 
 def _read(source: bytes | Path) -> bytes:
     if isinstance(source, bytes):
         return source[: MOST_BYTES + 1]
     if not isinstance(source, Path):
-        raise TypeError(f"{type(source).__name__!r} is no picture: expected bytes, Path or Image")
+        raise TypeError(f"{type(source).__name__!r} is not an image: expected bytes, Path or Image")
     try:
         found = source.stat()
         if not stat.S_ISREG(found.st_mode):  # to read a pipe is to wait for ever
-            raise BadPictureError(BadPicture.NO_FILE, "not a regular file", _named(source))
+            raise BadImageError(BadImage.NO_FILE, "not a regular file", _named(source))
         with source.open("rb") as file:
             return file.read(MOST_BYTES + 1)
     except OSError as error:
         detail = error.strerror or type(error).__name__
-        raise BadPictureError(BadPicture.NO_FILE, detail, _named(source)) from None
+        raise BadImageError(BadImage.NO_FILE, detail, _named(source)) from None
 
 
 def _named(source: Path) -> str:
-    return f"picture {source.name!r}"
+    return f"image {source.name!r}"
 
 
-def _opened(source: PictureSource, data: bytes, most_pixels: int) -> Iterator[Image.Image]:
+def _opened(source: ImageSource, data: bytes, most_pixels: int) -> Iterator[Image.Image]:
     if isinstance(source, Image.Image):
         _check_size(source, most_pixels)
         yield source
         return
     if len(data) > MOST_BYTES:
-        raise BadPictureError(BadPicture.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
+        raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
     if format_of(data) is None:
-        raise BadPictureError(kind_of_other(data), _beginning(data))
-    with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
-        _check_size(picture, most_pixels)
-        yield picture
+        raise BadImageError(kind_of_other(data), _beginning(data))
+    with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+        _check_size(image, most_pixels)
+        yield image
 
 
-def _check_size(picture: Image.Image, most_pixels: int) -> None:
-    width, height = picture.size
+def _check_size(image: Image.Image, most_pixels: int) -> None:
+    width, height = image.size
     if width * height > most_pixels:
-        raise BadPictureError(
-            BadPicture.TOO_MANY_PIXELS, f"{width} x {height}, expected at most {most_pixels} pixels"
+        raise BadImageError(
+            BadImage.TOO_MANY_PIXELS, f"{width} x {height}, expected at most {most_pixels} pixels"
         )
     if min(width, height) < SHORTEST_SIDE:
-        raise BadPictureError(
-            BadPicture.TOO_SMALL, f"{width} x {height}, expected {SHORTEST_SIDE} pixels a side"
+        raise BadImageError(
+            BadImage.TOO_SMALL, f"{width} x {height}, expected {SHORTEST_SIDE} pixels a side"
         )
 
 
-def _why(error: Exception, data: bytes) -> BadPicture:
+def _why(error: Exception, data: bytes) -> BadImage:
     if isinstance(error, Image.DecompressionBombError):
-        return BadPicture.TOO_MANY_PIXELS
+        return BadImage.TOO_MANY_PIXELS
     if "truncated" in str(error).lower() or is_cut(data):
-        return BadPicture.TRUNCATED
-    return BadPicture.DAMAGED
+        return BadImage.TRUNCATED
+    return BadImage.DAMAGED
 
 
-def _detail(reason: BadPicture, error: Exception, data: bytes) -> str:
-    if reason is BadPicture.TRUNCATED and data:
+def _detail(reason: BadImage, error: Exception, data: bytes) -> str:
+    if reason is BadImage.TRUNCATED and data:
         return f"{len(data)} bytes: fetch it again"
     # Pillow names the object in memory when it cannot tell what the bytes are.
     said = "" if "<_io." in str(error) else " ".join(str(error).split())

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageCms
 
-from echo_hf.errors import PictureError
-from echo_hf.images.decode import BadPictureError, PictureSource, open_picture
+from echo_hf.errors import ImageError
+from echo_hf.images.decode import BadImageError, ImageSource, open_image
 from echo_hf.images.store import MOST_BYTES, MOST_PIXELS
-from echo_hf.reasons import BadPicture, PictureNotice
+from echo_hf.reasons import BadImage, ImageNotice
 
 MODES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}
 LATTICE_SIDE = 17
@@ -24,18 +24,18 @@ INTENT = ImageCms.Intent.RELATIVE_COLORIMETRIC
 FLAGS = ImageCms.Flags.BLACKPOINTCOMPENSATION
 
 
-def to_srgb(picture: Image.Image, profile: bytes) -> tuple[Image.Image, PictureNotice | None]:
-    """A picture's colours in sRGB."""
+def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, ImageNotice | None]:
+    """An image's colors in sRGB."""
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        if MODES.get(source.profile.xcolor_space.strip()) != picture.mode:
-            return picture.convert("RGB"), PictureNotice.OTHER_PROFILE
-        transform = _transform(source, picture.mode)
-        if _is_plain(transform, picture.mode):
-            return picture.convert("RGB"), None
-        return _applied(transform, picture), None
+        if MODES.get(source.profile.xcolor_space.strip()) != image.mode:
+            return image.convert("RGB"), ImageNotice.OTHER_PROFILE
+        transform = _transform(source, image.mode)
+        if _is_plain(transform, image.mode):
+            return image.convert("RGB"), None
+        return _applied(transform, image), None
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-        return picture.convert("RGB"), PictureNotice.BAD_PROFILE
+        return image.convert("RGB"), ImageNotice.BAD_PROFILE
 
 
 def _transform(source: ImageCms.ImageCmsProfile, mode: str) -> ImageCms.ImageCmsTransform:
@@ -55,10 +55,10 @@ def _is_plain(transform: ImageCms.ImageCmsTransform, mode: str) -> bool:
     return bool(np.abs(before - after).max() <= ROUNDING)
 
 
-def _applied(transform: ImageCms.ImageCmsTransform, picture: Image.Image) -> Image.Image:
-    shown: Any = ImageCms.applyTransform(picture, transform)
+def _applied(transform: ImageCms.ImageCmsTransform, image: Image.Image) -> Image.Image:
+    shown: Any = ImageCms.applyTransform(image, transform)
     if not isinstance(shown, Image.Image):
-        raise TypeError("the transform gave no picture")
+        raise TypeError("the transform gave no image")
     return shown
 
 
@@ -87,136 +87,134 @@ PHOTOMETRIC, BITS_A_SAMPLE, WHITE_IS_ZERO = 262, 258, 0
 SRGB_GAMMA = 1 / 2.2
 SRGB_PRIMARIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
 TOLERANCE = 0.005
-# Pillow hands out a PNG's transparent colour as the file has it, and its pixels in 8 bits.
+# Pillow hands out a PNG's transparent color as the file has it, and its pixels in 8 bits.
 KEY_STEPS = {"L;2": 85, "L;4": 17}
 HIGH_BYTE = "RGB;16B"
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LoadedPicture:
-    """A picture as it is measured, and what was noticed on the way."""
+class LoadedImage:
+    """An image as it is measured, and what was noticed on the way."""
 
     image: Image.Image
-    notices: frozenset[PictureNotice]
+    notices: frozenset[ImageNotice]
 
 
 def load_rgb(
-    source: PictureSource,
+    source: ImageSource,
     *,
-    colour_management: bool = True,
-    background: Colour = WHITE,
+    color_management: bool = True,
+    background: Color = WHITE,
     most_pixels: int = MOST_PIXELS,
 ) -> Image.Image:
-    """Loads a picture the one way in which all pictures are loaded."""
-    loaded = load_picture(
+    """Loads an image the one way in which all images are loaded."""
+    loaded = load_image(
         source,
-        colour_management=colour_management,
+        color_management=color_management,
         background=background,
         most_pixels=most_pixels,
     )
     return loaded.image
 
 
-def load_picture(
-    source: PictureSource,
+def load_image(
+    source: ImageSource,
     *,
-    colour_management: bool = True,
-    background: Colour = WHITE,
+    color_management: bool = True,
+    background: Color = WHITE,
     most_pixels: int = MOST_PIXELS,
-) -> LoadedPicture:
+) -> LoadedImage:
     """`load_rgb`, with what was noticed on the way."""
-    notices: set[PictureNotice] = set()
-    with open_picture(source, most_pixels=most_pixels) as picture:
-        stored = _stored_as(picture)
-        if getattr(picture, "is_animated", False):
-            notices.add(PictureNotice.ANIMATED)
-        picture.load()
-        colours, alpha = _separated(picture, stored, notices)
-        shown = _in_srgb(picture, colours, colour_management, notices)
+    notices: set[ImageNotice] = set()
+    with open_image(source, most_pixels=most_pixels) as image:
+        stored = _stored_as(image)
+        if getattr(image, "is_animated", False):
+            notices.add(ImageNotice.ANIMATED)
+        image.load()
+        colors, alpha = _separated(image, stored, notices)
+        shown = _in_srgb(image, colors, color_management, notices)
         if alpha is not None and alpha.getextrema()[0] != 255:
-            notices.add(PictureNotice.TRANSPARENT)
+            notices.add(ImageNotice.TRANSPARENT)
             shown = _over(background, shown, alpha)
-        shown = _turned(picture, shown, notices)
+        shown = _turned(image, shown, notices)
     shown.info.clear()
-    return LoadedPicture(shown, frozenset(notices))
+    return LoadedImage(shown, frozenset(notices))
 
 
-def _stored_as(picture: Image.Image) -> str:
-    tiles = getattr(picture, "tile", None)
+def _stored_as(image: Image.Image) -> str:
+    tiles = getattr(image, "tile", None)
     stored = tiles[0].args if tiles else ""
     return stored if isinstance(stored, str) else ""
 
 
 def _separated(
-    picture: Image.Image, stored: str, notices: set[PictureNotice]
+    image: Image.Image, stored: str, notices: set[ImageNotice]
 ) -> tuple[Image.Image, Image.Image | None]:
-    """Colours in mode L, RGB, CMYK, or another that Pillow converts; and opacity, if any."""
-    mode = picture.mode
+    """Colors in mode L, RGB, CMYK, or another that Pillow converts; and opacity, if any."""
+    mode = image.mode
     if mode in ("I", "F") or mode.startswith("I;16"):
-        notices.add(PictureNotice.SIXTEEN_BITS)
-        return _eight_bits(picture), _keyed(picture, stored)
+        notices.add(ImageNotice.SIXTEEN_BITS)
+        return _eight_bits(image), _keyed(image, stored)
     if ";16" in stored:
-        notices.add(PictureNotice.SIXTEEN_BITS)
+        notices.add(ImageNotice.SIXTEEN_BITS)
     if mode in ("P", "PA"):
-        full = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
-    elif mode in ("La", "RGBa"):  # colours multiplied by their opacity
-        full = picture.convert("RGBA" if mode == "RGBa" else "LA")
+        full = image.convert("RGBA" if image.has_transparency_data else "RGB")
+    elif mode in ("La", "RGBa"):  # colors multiplied by their opacity
+        full = image.convert("RGBA" if mode == "RGBa" else "LA")
     else:
-        full = picture.convert("L") if mode == "1" else picture
+        full = image.convert("L") if mode == "1" else image
     if full.mode in ("RGBA", "LA"):
         *_, alpha = full.split()
         return full.convert("RGB" if full.mode == "RGBA" else "L"), alpha
-    return full, _keyed(picture, stored) if mode in ("1", "L", "RGB") else None
+    return full, _keyed(image, stored) if mode in ("1", "L", "RGB") else None
 
 
-def _eight_bits(picture: Image.Image) -> Image.Image:
-    tags: Any = getattr(picture, "tag_v2", {})
-    values = np.asarray(picture)
-    if picture.mode == "F" or (picture.mode == "I" and tags.get(BITS_A_SAMPLE)):
-        raise BadPictureError(BadPicture.UNKNOWN_RANGE, f"pixels of mode {picture.mode!r}")
+def _eight_bits(image: Image.Image) -> Image.Image:
+    tags: Any = getattr(image, "tag_v2", {})
+    values = np.asarray(image)
+    if image.mode == "F" or (image.mode == "I" and tags.get(BITS_A_SAMPLE)):
+        raise BadImageError(BadImage.UNKNOWN_RANGE, f"pixels of mode {image.mode!r}")
     # What is left of mode I holds 16 bits in 32: some programs read PNG files so.
     if values.min() < 0 or values.max() > LARGEST_16_BIT:
-        raise BadPictureError(
-            BadPicture.UNKNOWN_RANGE, f"values from {values.min()} to {values.max()}"
-        )
+        raise BadImageError(BadImage.UNKNOWN_RANGE, f"values from {values.min()} to {values.max()}")
     if tags.get(PHOTOMETRIC) == WHITE_IS_ZERO:
         values = LARGEST_16_BIT - values
     rounded = (values.astype(np.uint32) * 255 + LARGEST_16_BIT // 2) // LARGEST_16_BIT
     return Image.fromarray(rounded.astype(np.uint8))
 
 
-def _keyed(picture: Image.Image, stored: str) -> Image.Image | None:
-    """Opacity of a picture in which one colour stands for transparent."""
-    key = picture.info.get("transparency")
+def _keyed(image: Image.Image, stored: str) -> Image.Image | None:
+    """Opacity of an image in which one color stands for transparent."""
+    key = image.info.get("transparency")
     if key is None:
         return None
     scaled = np.asarray(key) * KEY_STEPS.get(stored, 1)
     if stored == HIGH_BYTE:
         scaled = scaled >> 8
-    values = np.asarray(picture.convert("L") if picture.mode == "1" else picture)
+    values = np.asarray(image.convert("L") if image.mode == "1" else image)
     hidden = (values.reshape(*values.shape[:2], -1) == scaled.reshape(-1)).all(-1)
     return Image.fromarray(np.where(hidden, 0, 255).astype(np.uint8))
 
 
 def _in_srgb(
-    picture: Image.Image, colours: Image.Image, managed: bool, notices: set[PictureNotice]
+    image: Image.Image, colors: Image.Image, managed: bool, notices: set[ImageNotice]
 ) -> Image.Image:
-    profile = picture.info.get("icc_profile")
+    profile = image.info.get("icc_profile")
     if not profile:
-        if _states_other_colours(picture.info):
-            notices.add(PictureNotice.GAMMA_IGNORED)
-        return colours.convert("RGB")
+        if _states_other_colors(image.info):
+            notices.add(ImageNotice.GAMMA_IGNORED)
+        return colors.convert("RGB")
     if not managed:
-        return colours.convert("RGB")
-    shown, notice = to_srgb(colours, profile)
+        return colors.convert("RGB")
+    shown, notice = to_srgb(colors, profile)
     if notice:
         notices.add(notice)
     return shown
 
 
-def _states_other_colours(info: dict[Any, Any]) -> bool:
+def _states_other_colors(info: dict[Any, Any]) -> bool:
     if "srgb" in info:
         return False
     gamma = info.get("gamma", SRGB_GAMMA)
@@ -225,40 +223,39 @@ def _states_other_colours(info: dict[Any, Any]) -> bool:
     return not np.allclose(stated, usual, rtol=0, atol=TOLERANCE)
 
 
-def _over(background: Colour, shown: Image.Image, alpha: Image.Image) -> Image.Image:
+def _over(background: Color, shown: Image.Image, alpha: Image.Image) -> Image.Image:
     canvas = Image.new("RGB", shown.size, background)
     canvas.paste(shown, mask=alpha)
     return canvas
 
 
-def _turned(picture: Image.Image, shown: Image.Image, notices: set[PictureNotice]) -> Image.Image:
+def _turned(image: Image.Image, shown: Image.Image, notices: set[ImageNotice]) -> Image.Image:
     try:
-        turn = TURNS.get(picture.getexif().get(ORIENTATION, 1))
+        turn = TURNS.get(image.getexif().get(ORIENTATION, 1))
     except Exception:  # the camera's notes are as hostile as the rest
-        notices.add(PictureNotice.BAD_ORIENTATION)
+        notices.add(ImageNotice.BAD_ORIENTATION)
         turn = None
     return shown if turn is None else shown.transpose(turn)
 
 
 def upright_rgb(file: Path, sha256: str | None = None) -> Image.Image:
-    """Decodes a picture by `load_rgb`; the bytes on disk stay as they are."""
+    """Decodes an image by `load_rgb`; the bytes on disk stay as they are."""
     data = _read(file)
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
-        raise PictureError(f"picture {sha256!r} has changed on disk: run `collect` again")
+        raise ImageError(f"image {sha256!r} has changed on disk: run `collect` again")
     try:
         return load_rgb(data)
-    except BadPictureError as error:
-        name = f"picture {file.name!r}"
-        raise BadPictureError(error.reason, error.detail, name) from None
+    except BadImageError as error:
+        name = f"image {file.name!r}"
+        raise BadImageError(error.reason, error.detail, name) from None
 
 
 def _read(file: Path) -> bytes:
     try:
         if file.stat().st_size > MOST_BYTES:
-            raise PictureError(f"picture {file.name!r} has more than {MOST_BYTES} bytes")
+            raise ImageError(f"image {file.name!r} has more than {MOST_BYTES} bytes")
         return file.read_bytes()
     except OSError as error:
-        raise PictureError(
-            f"picture {file.name!r} cannot be read, {error.strerror}: run `collect` again to fetch "
-            "it"
+        raise ImageError(
+            f"image {file.name!r} cannot be read, {error.strerror}: run `collect` again to fetch it"
         ) from None

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from echo_hf.errors import PictureError
-from echo_hf.images.decode import format_of, open_picture
+from echo_hf.errors import ImageError
+from echo_hf.images.decode import format_of, open_image
 from echo_hf.images.loader import ORIENTATION, load_rgb
 
 VERSION = 1
@@ -58,7 +58,7 @@ class Cleaned(NamedTuple):
     kinds: tuple[Kind, ...]
 
 
-class Part(NamedTuple):
+class FileSection(NamedTuple):
     """A stretch of a file; null for a kind that stays."""
 
     data: bytes
@@ -66,20 +66,20 @@ class Part(NamedTuple):
 
 
 def without_metadata(data: bytes) -> Cleaned:
-    """Removes the metadata of an image file; its pixels, colours and orientation stay."""
+    """Removes the metadata of an image file; its pixels, colors and orientation stay."""
     clean = CLEANERS.get(format_of(data) or "")
     if clean is None:
-        raise PictureError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, AVIF, GIF or BMP file")
+        raise ImageError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, AVIF, GIF or BMP file")
     orientation, has_gps = _camera_notes(data)
     try:
         cleaned, kinds = clean(data, orientation)
     except (LookupError, ValueError, struct.error, _DamagedError) as error:
-        raise PictureError(f"its parts contradict its format ({error}): save it anew") from None
+        raise ImageError(f"its parts contradict its format ({error}): save it again") from None
     if not kinds:
         return Cleaned(data, ())
     # Bytes may contradict each other so that a decoder takes them in another way without the rest.
     if load_rgb(cleaned).tobytes() != load_rgb(data).tobytes():
-        raise PictureError("it would look different without its metadata: save it anew")
+        raise ImageError("it would look different without its metadata: save it again")
     if (has_gps and Kind.EXIF in kinds) or (Kind.XMP in kinds and b"exif:GPS" in data):
         kinds |= {Kind.GPS}
     return Cleaned(cleaned, tuple(sorted(kinds)))
@@ -90,7 +90,7 @@ class _DamagedError(Exception):
 
 
 def _camera_notes(data: bytes) -> tuple[int, bool]:
-    with open_picture(data) as image:
+    with open_image(data) as image:
         try:
             notes = image.getexif()
             orientation = notes.get(ORIENTATION, 1)
@@ -105,10 +105,12 @@ def _exif(orientation: int) -> bytes:
     return struct.pack("<2sHIH", b"II", 42, 8, 1) + entry + bytes(4)
 
 
-def _rewritten(parts: list[Part], exif: bytes, at: int) -> tuple[bytes, set[Kind]]:
+def _rewritten(parts: list[FileSection], exif: bytes, at: int) -> tuple[bytes, set[Kind]]:
     """The parts that stay, with the orientation at a place of the list where it stood elsewhere."""
     kinds = {part.kind for part in parts if part.kind is not None}
-    kept = [Part(exif, None)] if exif and kinds and Part(exif, None) not in parts else []
+    kept = (
+        [FileSection(exif, None)] if exif and kinds and FileSection(exif, None) not in parts else []
+    )
     shown = [*parts[:at], *kept, *parts[at:]]
     return b"".join(part.data for part in shown if part.kind is None), kinds
 
@@ -122,26 +124,28 @@ def _jpeg(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
     return _rewritten(parts, exif, 2 if parts[1].data[1:2] == b"\xe0" else 1)
 
 
-def _jpeg_parts(data: bytes, exif: bytes) -> Iterator[Part]:
-    yield Part(data[:2], None)
+def _jpeg_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
+    yield FileSection(data[:2], None)
     at, in_scan = 2, False
     while found := JPEG_MARKER.search(data, at):
         if found.start() > at:
-            yield Part(data[at : found.start()], None if in_scan else Kind.OTHER)
+            yield FileSection(data[at : found.start()], None if in_scan else Kind.OTHER)
         marker, body = data[found.end() - 1], found.end()
         if marker == END:
-            yield Part(data[found.start() : body], None)
+            yield FileSection(data[found.start() : body], None)
             if body < len(data):
-                yield Part(data[body:], Kind.OTHER)
+                yield FileSection(data[body:], Kind.OTHER)
             return
         (length,) = struct.unpack_from(">H", data, body)
         at = body + length
         if marker == START or length < 2 or at > len(data):
             raise _DamagedError(f"marker {marker:#x} at byte {found.start()}")
         segment = data[found.start() : at]
-        yield Part(segment, None if segment == exif else _jpeg_kind(marker, data[body + 2 : at]))
+        yield FileSection(
+            segment, None if segment == exif else _jpeg_kind(marker, data[body + 2 : at])
+        )
         in_scan = marker == SCAN
-    yield Part(data[at:], None if in_scan else Kind.OTHER)
+    yield FileSection(data[at:], None if in_scan else Kind.OTHER)
 
 
 def _jpeg_kind(marker: int, body: bytes) -> Kind | None:
@@ -174,8 +178,8 @@ def _png_chunk(name: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
-def _png_parts(data: bytes, exif: bytes) -> Iterator[Part]:
-    yield Part(data[:8], None)
+def _png_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
+    yield FileSection(data[:8], None)
     at, name = 8, b""
     while name != b"IEND":
         length, name = struct.unpack_from(">I4s", data, at)
@@ -183,9 +187,9 @@ def _png_parts(data: bytes, exif: bytes) -> Iterator[Part]:
         at += length + 12
         if at > len(data) or (name not in PNG_CHUNKS and name[:1].isupper()):
             raise _DamagedError(f"chunk {name!r}")
-        yield Part(chunk, None if chunk == exif else _png_kind(name, chunk[8:]))
+        yield FileSection(chunk, None if chunk == exif else _png_kind(name, chunk[8:]))
     if at < len(data):
-        yield Part(data[at:], Kind.OTHER)
+        yield FileSection(data[at:], Kind.OTHER)
 
 
 def _png_kind(name: bytes, body: bytes) -> Kind | None:
@@ -212,7 +216,7 @@ def _riff_chunk(name: bytes, body: bytes) -> bytes:
     return name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
 
 
-def _webp_parts(data: bytes, exif: bytes) -> Iterator[Part]:
+def _webp_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
     end = 8 + struct.unpack_from("<I", data, 4)[0]
     at = 12
     for name, chunk in _riff_chunks(data, at, end):
@@ -224,9 +228,9 @@ def _webp_parts(data: bytes, exif: bytes) -> Iterator[Part]:
             raise _DamagedError("a frame of something else")
         known = {b"EXIF": Kind.EXIF, b"XMP ": Kind.XMP}
         kept = name in WEBP_CHUNKS or chunk == exif
-        yield Part(chunk, None if kept else known.get(name, Kind.OTHER))
+        yield FileSection(chunk, None if kept else known.get(name, Kind.OTHER))
     if at < len(data):
-        yield Part(data[at:], Kind.OTHER)
+        yield FileSection(data[at:], Kind.OTHER)
 
 
 def _riff_chunks(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]]:
@@ -244,9 +248,9 @@ def _gif(data: bytes, orientation: int) -> tuple[bytes, set[Kind]]:
     return _rewritten(list(_gif_parts(data)), b"", 0)
 
 
-def _gif_parts(data: bytes) -> Iterator[Part]:
+def _gif_parts(data: bytes) -> Iterator[FileSection]:
     at = 13 + _color_table(data[10])
-    yield Part(data[:at], None)
+    yield FileSection(data[:at], None)
     while data[at] != 0x3B:
         start = at
         if data[at] == 0x2C:
@@ -260,10 +264,10 @@ def _gif_parts(data: bytes) -> Iterator[Part]:
         while data[at]:
             at += data[at] + 1
         at += 1
-        yield Part(data[start:at], kind)
-    yield Part(data[at : at + 1], None)
+        yield FileSection(data[start:at], kind)
+    yield FileSection(data[at : at + 1], None)
     if at + 1 < len(data):
-        yield Part(data[at + 1 :], Kind.OTHER)
+        yield FileSection(data[at + 1 :], Kind.OTHER)
 
 
 def _color_table(flags: int) -> int:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.images.decode import PictureSource
-from echo_hf.images.loader import load_picture, load_rgb
-from echo_hf.reasons import PictureNotice
+from echo_hf.images.decode import ImageSource
+from echo_hf.images.loader import load_image, load_rgb
+from echo_hf.reasons import ImageNotice
 
 SIDE = 256
 BLOCKS = 16
-# Brightness, two colour differences and opacity, as JPEG and video have them.
+# Brightness, two color differences and opacity, as JPEG and video have them.
 CHANNELS = 4
 FROM_RGB = np.array(
     [[0.299, -0.168736, 0.5], [0.587, -0.331264, -0.418688], [0.114, 0.5, -0.081312]], np.float32
@@ -36,19 +36,19 @@ Contrasts = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSignature:
-    """What of a picture the first look compares."""
+    """What of an image the first look compares."""
 
     size: Size
     means: Means
     contrasts: Contrasts
 
 
-def block_signature(source: PictureSource) -> BlockSignature:
-    """Computes a picture's signature."""
-    on_white = load_picture(source)
+def block_signature(source: ImageSource) -> BlockSignature:
+    """Computes an image's signature."""
+    on_white = load_image(source)
     pixels = _small(on_white.image)
     opacity = np.full((SIDE, SIDE, 1), 255, np.float32)
-    if PictureNotice.TRANSPARENT in on_white.notices:
+    if ImageNotice.TRANSPARENT in on_white.notices:
         # White shines through where black does not, in all channels alike.
         opacity -= (pixels - _small(load_rgb(source, background=BLACK)))[..., :1]
     blocks = _in_blocks(np.concatenate([pixels @ FROM_RGB, opacity], -1), SIDE // BLOCKS)
@@ -67,10 +67,10 @@ def same_shape(one: Size, other: Size) -> bool:
     return abs(large[0] * small[1] - large[1] * small[0]) <= sum(large)
 
 
-def same_colours(
+def same_colors(
     means: Means, contrasts: Contrasts, many_means: Means, many_contrasts: Contrasts
 ) -> NDArray[np.bool_]:
-    """Which of many signatures have the colours of one."""
+    """Which of many signatures have the colors of one."""
     apart = many_means.astype(np.float32) - means
     edges = (many_contrasts.astype(np.float32) + contrasts) / 2
     blocks = (np.abs(apart) <= FLAT + EDGES * edges).all((-3, -2, -1))
@@ -82,7 +82,7 @@ def same_colours(
 
 
 def same_details(one: Image.Image, other: Image.Image) -> bool:
-    """Whether two pictures of one shape have the same details, as far as packing leaves them."""
+    """Whether two images of one shape have the same details, as far as packing leaves them."""
     smaller = min(one.size, other.size)
     shrunk = min(1.0, LARGEST_DETAIL_SIDE / max(smaller))
     size = max(1, round(smaller[0] * shrunk)), max(1, round(smaller[1] * shrunk))
@@ -110,7 +110,7 @@ def _in_blocks(pixels: Numbers, side: int) -> Numbers:
 
 
 CELLS = 4
-# How much may differ grows with contrast: among pictures with little of it, less is near.
+# How much may differ grows with contrast: among images with little of it, less is near.
 BANDS = (1.0, 2.0, 4.0, 8.0)
 ROUNDING = 1e-3
 
@@ -122,14 +122,14 @@ class SignatureIndex:
         from scipy.spatial import cKDTree
 
         self._places = _cells(means)
-        # The most that edges allow anywhere in the picture.
+        # The most that edges allow anywhere in the image.
         self._slack = (_cells(contrasts) * np.tile(EDGES, CELLS * CELLS)).max(-1, initial=0.0)
         bands = np.digitize(self._slack, BANDS)
         self._members = [np.flatnonzero(bands == band) for band in np.unique(bands)]
         self._trees = [cKDTree(self._places[members]) for members in self._members]
 
     def near(self, number: int) -> list[int]:
-        """Those that may have the same colours."""
+        """Those that may have the same colors."""
         found: set[int] = set()
         for members, tree in zip(self._members, self._trees, strict=True):
             reach = FLAT + (self._slack[number] + self._slack[members].max()) / 2 + ROUNDING
@@ -139,7 +139,7 @@ class SignatureIndex:
 
 
 def _cells(blocks: Means | Contrasts) -> NDArray[np.float64]:
-    """Means over the cells of each picture, cell by cell and channel by channel in one row."""
+    """Means over the cells of each image, cell by cell and channel by channel in one row."""
     side = BLOCKS // CELLS
     split = blocks.reshape(len(blocks), CELLS, side, CELLS, side, -1)
     means: NDArray[np.float64] = split.mean((2, 4), dtype=np.float64)

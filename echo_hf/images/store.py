@@ -14,25 +14,25 @@ from PIL import Image, UnidentifiedImageError
 from echo_hf._infra.atomic import replaced_file
 from echo_hf.config.collection import MOST_BYTES as MOST_BYTES
 from echo_hf.config.collection import MOST_PIXELS as MOST_PIXELS
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 
 # An MPO, two JPEGs in one file, is opened as the JPEG that it begins with.
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 
 
 @dataclass(frozen=True)
-class PictureStore:
-    """A folder of pictures named by their digests."""
+class ImageStore:
+    """A folder of images named by their digests."""
 
     root: Path
 
     def put(self, data: bytes) -> str:
-        """Keeps a picture: when this returns it survives a machine that loses its power."""
+        """Keeps an image: when this returns it survives a machine that loses its power."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         # What lies here whole has been decoded once.
         if not path.exists() or path.stat().st_size != len(data):
-            check_picture(data)
+            check_image(data)
             path.parent.mkdir(parents=True, exist_ok=True)
             with replaced_file(path) as partial, partial.open("wb") as file:
                 file.write(data)
@@ -44,24 +44,24 @@ class PictureStore:
         return digest
 
     def open(self, digest: str) -> bytes:
-        """The bytes of a picture."""
+        """The bytes of an image."""
         try:
             data = self.path(digest).read_bytes()
         except FileNotFoundError:
-            raise PictureError(
-                f"no picture {digest!r} in {str(self.root)!r}: run `collect` again to fetch it"
+            raise ImageError(
+                f"no image {digest!r} in {str(self.root)!r}: run `collect` again to fetch it"
             ) from None
         if hashlib.sha256(data).hexdigest() != digest:
-            raise PictureError(
-                f"picture {digest!r} in {str(self.root)!r} has changed: delete the file and run "
+            raise ImageError(
+                f"image {digest!r} in {str(self.root)!r} has changed: delete the file and run "
                 "`collect` again"
             )
         return data
 
     def path(self, digest: str) -> Path:
-        """Where a picture lies, whether or not it is there."""
+        """Where an image lies, whether or not it is there."""
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-            raise PictureError(f"{digest!r} is no sha256: expected 64 hexadecimal characters")
+            raise ImageError(f"{digest!r} is not a sha256: expected 64 hexadecimal characters")
         return self.root / digest[:2] / digest
 
 
@@ -75,31 +75,31 @@ def _sync(folder: Path) -> None:
         os.close(number)
 
 
-def check_picture(data: bytes) -> tuple[int, int]:
-    """Decodes a picture once, to know that it can be."""
+def check_image(data: bytes) -> tuple[int, int]:
+    """Decodes an image once, to know that it can be."""
     if len(data) > MOST_BYTES:
-        raise PictureError(f"{len(data)} bytes, expected at most {MOST_BYTES}")
+        raise ImageError(f"{len(data)} bytes, expected at most {MOST_BYTES}")
     try:
         return _decoded(data)
-    except PictureError:
+    except ImageError:
         raise
     except UnidentifiedImageError:
         known = ", ".join(FORMATS)
-        raise PictureError(
-            f"{data[:16]!r}... is no readable picture, expected one of {known}"
+        raise ImageError(
+            f"{data[:16]!r}... is not a readable image, expected one of {known}"
         ) from None
     except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
         said = " ".join(str(error).split()) or type(error).__name__
-        raise PictureError(f"cannot be decoded: {said}") from error
+        raise ImageError(f"cannot be decoded: {said}") from error
 
 
 def _decoded(data: bytes) -> tuple[int, int]:
     with warnings.catch_warnings():
         # Pillow warns at fewer pixels than are allowed here, and about harmless oddities.
         warnings.simplefilter("ignore")
-        with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
-            width, height = picture.size
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            width, height = image.size
             if width * height > MOST_PIXELS:
-                raise PictureError(f"{width} x {height}, expected at most {MOST_PIXELS} pixels")
-            picture.load()
+                raise ImageError(f"{width} x {height}, expected at most {MOST_PIXELS} pixels")
+            image.load()
     return width, height

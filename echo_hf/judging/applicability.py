@@ -36,7 +36,7 @@ TO_CLASSIFY = Table(
         "split": Column(STRING, "config of the benchmark that it is in"),
         "post_urls": Column(STRINGS, "posts that it was made from"),
         "prompt": Column(STRING, "the instruction"),
-        "inputs": Column(STRINGS, "digests of its input pictures"),
+        "inputs": Column(STRINGS, "digests of its input images"),
     },
 )
 
@@ -49,7 +49,7 @@ def to_classify(tasks: Iterable[Task]) -> Dataset:
             "split": task.split,
             "post_urls": list(task.sources),
             "prompt": task.prompt,
-            "inputs": [picture.sha256 for picture in task.inputs],
+            "inputs": [image.sha256 for image in task.inputs],
         }
         for task in tasks
     ]
@@ -81,7 +81,7 @@ class Fitting(ModelStage):
         return TEXT if split == WORDS_ALONE else OF_INPUTS
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each sample whose pictures can be shown."""
+        """One call for each sample whose images can be shown."""
         systems = {
             split: Message("system", (Text(applicability_prompt(self.metrics_of(split)).text),))
             for split in table["split"].unique().to_pylist()
@@ -104,15 +104,15 @@ class Fitting(ModelStage):
         return {name: kept[name].to_pylist().count(True) for name in METRICS}
 
     def _asked(self, system: Message, row: Row) -> list[Request]:
-        pictures = [self.shown[digest] for digest in row["inputs"] if digest in self.shown]
-        if len(pictures) < len(row["inputs"]):
+        images = [self.shown[digest] for digest in row["inputs"] if digest in self.shown]
+        if len(images) < len(row["inputs"]):
             return []
         metrics = self.metrics_of(row["split"])
-        task = {"task": row["split"], "prompt": row["prompt"], "inputs": len(pictures)}
+        task = {"task": row["split"], "prompt": row["prompt"], "inputs": len(images)}
         return [
             Request(
                 self.name,
-                (system, Message("user", (Text(as_data("task", task)), *pictures))),
+                (system, Message("user", (Text(as_data("task", task)), *images))),
                 applicability_answer(metrics),
                 self.options.max_tokens,
                 {**task, "metrics": metrics},

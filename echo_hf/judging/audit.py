@@ -21,14 +21,14 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import JudgeConfig
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit_file import AUDIT_FILE, read_audits, write_audit
 from echo_hf.judging.judge import chosen_judges, rated_outputs
 from echo_hf.judging.outputs import TEXT, ToRate, has_text, row_to_rate, rows_to_rate
-from echo_hf.judging.questions import Shown, check_scale, rating_question
+from echo_hf.judging.questions import SentImages, check_scale, rating_question
 from echo_hf.judging.rate import Scale
 from echo_hf.judging.run_tables import read_table
-from echo_hf.judging.session import Answered, Judged, Question, asked, asking_in
+from echo_hf.judging.session import Answered, JudgeTask, JudgingResult, ask_judges, asking_in
 from echo_hf.judging.stage import OVERALL
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
@@ -56,14 +56,14 @@ class Honeypot(StrEnum):
 
 
 @dataclass(frozen=True)
-class Drawn:
+class AuditSample:
     """A sample of an audit."""
 
     task: Task
     image: str
 
 
-def drawn_samples(outputs: ToRate, fits: Callable[[Task], bool], samples: int) -> list[Drawn]:
+def drawn_samples(outputs: ToRate, fits: Callable[[Task], bool], samples: int) -> list[AuditSample]:
     """Draws samples by their digests, from each split in turn, and one output of each."""
     by_split: dict[str, list[Task]] = {}
     for task in sorted(outputs.tasks, key=lambda task: _place(task.sample_id)):
@@ -71,12 +71,12 @@ def drawn_samples(outputs: ToRate, fits: Callable[[Task], bool], samples: int) -
             by_split.setdefault(task.split, []).append(task)
     in_turn = chain.from_iterable(zip_longest(*(by_split[name] for name in sorted(by_split))))
     chosen = [task for task in in_turn if task is not None][:samples]
-    return [Drawn(task, _one_of(task, outputs.outputs[task.sample_id])) for task in chosen]
+    return [AuditSample(task, _one_of(task, outputs.outputs[task.sample_id])) for task in chosen]
 
 
-def honeypots(drawn: Sequence[Drawn], pictures: PictureStore, *, inputs: bool) -> Iterator[Row]:
+def honeypots(drawn: Sequence[AuditSample], images: ImageStore, *, inputs: bool) -> Iterator[Row]:
     """What a judge is shown."""
-    blank, others = pictures.put(blank_picture()), _of_others(drawn)
+    blank, others = images.put(blank_image()), _of_others(drawn)
     for one in drawn:
         of_real = {Honeypot.REAL: one.image, Honeypot.RENAMED: one.image, Honeypot.BLANK: blank}
         of_others = {Honeypot.SHUFFLED: others[one.task.sample_id]}
@@ -89,16 +89,16 @@ def honeypots(drawn: Sequence[Drawn], pictures: PictureStore, *, inputs: bool) -
             yield row_to_rate(one.task, {"system": system.value, "image": image}, repeat)
 
 
-def blank_picture() -> bytes:
+def blank_image() -> bytes:
     """A plain grey square of 1024 pixels, as PNG."""
     sink = io.BytesIO()
     Image.new("RGB", BLANK_SIZE, GREY).save(sink, "PNG")
     return sink.getvalue()
 
 
-def _of_others(drawn: Iterable[Drawn]) -> dict[str, str]:
+def _of_others(drawn: Iterable[AuditSample]) -> dict[str, str]:
     """By sample the output of the next one of its split, the first after the last."""
-    by_split: dict[str, list[Drawn]] = {}
+    by_split: dict[str, list[AuditSample]] = {}
     for one in drawn:
         by_split.setdefault(one.task.split, []).append(one)
     return {
@@ -181,7 +181,7 @@ def checks_of(rows: Sequence[Row], scale: Scale) -> dict[str, Check]:
 
 
 def noise_of(ratings: ByHoneypot) -> Noise:
-    """How far the two ratings of the same picture differ."""
+    """How far the two ratings of the same image differ."""
     found = _differences(ratings)
     if not found:
         return Noise(0, None, None, None)
@@ -256,7 +256,7 @@ SAMPLES = 20
 class Audited:
     """What became of an audit."""
 
-    asked: Judged
+    asked: JudgingResult
     judges: Mapping[str, Mapping[str, Any]]
 
 
@@ -279,14 +279,14 @@ def audit(
     outputs = rated_outputs(config, folder)
     engines = {one.name: one.engine for one in chosen}
     with asking_in(folder, engines, budget_usd, watch) as asking:
-        shown = Shown(folder.pictures)
+        shown = SentImages(folder.images)
         questions = [_question(config, one, outputs, samples, folder, shown) for one in chosen]
         if dry_run:
             plans = tuple(map(asking.plan, questions))
-            return Audited(Judged(None, plans, left_out=outputs.left_out), {})
+            return Audited(JudgingResult(None, plans, left_out=outputs.left_out), {})
         write = partial(_write, folder, {one.name: one for one in chosen})
         names = {name for one in questions for name in one.rows["sample_id"]}
-        done = asked(asking, questions, outputs.left_out, write, names)
+        done = ask_judges(asking, questions, outputs.left_out, write, names)
     audits = read_audits(folder.root)
     return Audited(done, {one.name: audits[one.name] for one in chosen if one.name in audits})
 
@@ -297,8 +297,8 @@ def _question(
     outputs: ToRate,
     samples: int,
     folder: RunFolder,
-    shown: Shown,
-) -> Question:
+    shown: SentImages,
+) -> JudgeTask:
     check_scale(judge, config.protocol)
     rubric = _rubric(judge)
     fits = has_text(judge, read_table(folder.root, APPLICABILITY))
@@ -308,7 +308,7 @@ def _question(
             f"judge {judge.name!r} has no outputs to be audited on in {str(folder.root)!r}: run "
             "`echo-hf generate` first"
         )
-    rows = rows_to_rate(honeypots(drawn, folder.pictures, inputs=rubric != TEXT))
+    rows = rows_to_rate(honeypots(drawn, folder.images, inputs=rubric != TEXT))
     return rating_question(judge, rubric, config.protocol, rows, shown)
 
 

@@ -39,7 +39,8 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
     except (OSError, ValidationError) as error:
         said = " ".join(str(error).split())[:200]
         raise RunError(
-            f"{str(path)!r} is no audit of judges ({said}): run `echo-hf audit` again, or move it "
+            f"{str(path)!r} is not an audit of judges ({said}): run `echo-hf audit` again, or "
+            "move it "
             "away"
         ) from None
     return {name: one.model_dump(mode="json") for name, one in found.judges.items()}

@@ -12,7 +12,7 @@ from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import percent, plain, rounded, rounded_interval
 from echo_hf.judging.agreement import RunAgreement
 from echo_hf.judging.score_board import NOTHING, judge_names
-from echo_hf.scores.agreement import PROCEDURES, Agreement, Taus, Verdict
+from echo_hf.scores.agreement import PROCEDURES, Agreement, HumanRanking, Taus
 from echo_hf.scores.friedman import PairTest
 from echo_hf.scores.rank_correlation import TauB
 from echo_hf.scores.rating_table import RUBRIC
@@ -27,13 +27,13 @@ NAMES = {
 }
 
 
-def show_agreement(console: Console, found: RunAgreement) -> None:
+def show_agreement(console: Console, agreement: RunAgreement) -> None:
     """Prints what people say of the systems, and how far judges agree with them."""
-    for name, counts in sorted(found.left_out.items()):
+    for name, counts in sorted(agreement.left_out.items()):
         for reason, count in sorted(counts.items()):
             line = f"{count:,} rows of {name} do not count, {reason}: {reason.meaning}"
             say(console, line, "yellow")
-    merged = found.merged
+    merged = agreement.merged
     say(console, counted(merged))
     show_table(console, "mean rank by people, 1 is best", rank_table(merged.people))
     say(console, friedman_line(merged))
@@ -47,26 +47,26 @@ def show_agreement(console: Console, found: RunAgreement) -> None:
         say(console, said, "yellow")
     show_table(console, "agreement with people, Kendall's tau-b", tau_table(merged))
     for name in judge_names(
-        sorted(found.failed.keys() & merged.judges.with_consensus), found.failed
+        sorted(agreement.failed.keys() & merged.judges.with_consensus), agreement.failed
     ):
         say(console, name, "yellow")
     for line in pearson_lines(merged):
         say(console, line)
-    say(console, f"agreement: {found.path}")
+    say(console, f"agreement: {agreement.path}")
 
 
-def counted(found: Agreement) -> str:
+def counted(agreement: Agreement) -> str:
     """What was compared, in one line."""
-    counts, people = found.counts, found.people.mean_rank_by_rater
+    counts, people = agreement.counts, agreement.people.mean_rank_by_rater
     refused = f", {counts.refused} times impossible" if counts.refused else ""
     partial = f", {counts.partial} of them incomplete" if counts.partial else ""
     return (
         f"{len(people)} people ranked {counts.samples} samples: {counts.rankings} rankings"
-        f"{partial}{refused} ({found.protocol})"
+        f"{partial}{refused} ({agreement.protocol})"
     )
 
 
-def rank_table(people: Verdict) -> Table:
+def rank_table(people: HumanRanking) -> Table:
     """Mean ranks, in the order of the consensus over all samples."""
     raters = people.mean_rank_by_rater
     table = plain_table("system", "consensus", "95 %", *raters)
@@ -82,29 +82,30 @@ def rank_table(people: Verdict) -> Table:
     return table
 
 
-def friedman_line(found: Agreement) -> str:
+def friedman_line(agreement: Agreement) -> str:
     """Whether the systems differ at all, in one line."""
-    test, tests = found.people.friedman, found.people.tests[_test(found)]
+    test, tests = agreement.people.friedman, agreement.people.tests[_test(agreement)]
     if test.p_value is None:
         return "Friedman's test: nothing to test, as no block is in an order"
     return (
         f"Friedman's test: chi-square {rounded(test.statistic, 1)}, {test.degrees} degrees of "
-        f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; {len(differing(found))} of "
+        f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; "
+        f"{len(differing(agreement))} of "
         f"{len(tests)} pairs differ; Kendall's W within samples "
-        f"{rounded(found.people.kendalls_w.value)}"
+        f"{rounded(agreement.people.kendalls_w.value)}"
     )
 
 
-def differing(found: Agreement) -> list[PairTest]:
+def differing(agreement: Agreement) -> list[PairTest]:
     """The pairs of systems that differ by the protocol's test, after its correction."""
-    adjusted = PROCEDURES[found.protocol].adjusted
-    tests = found.people.tests[_test(found)]
+    adjusted = PROCEDURES[agreement.protocol].adjusted
+    tests = agreement.people.tests[_test(agreement)]
     return [one for one in tests if getattr(one, adjusted) < ALPHA]
 
 
-def pair_table(found: Agreement, pairs: Sequence[PairTest]) -> Table:
+def pair_table(agreement: Agreement, pairs: Sequence[PairTest]) -> Table:
     """Pairs of systems with their test."""
-    adjusted = PROCEDURES[found.protocol].adjusted
+    adjusted = PROCEDURES[agreement.protocol].adjusted
     table = plain_table("better", "worse", "z", "p", NAMES[adjusted], left=("better", "worse"))
     for one in pairs:
         shown = [f"{one.z:.3f}", _p_value(one.p_value), _p_value(getattr(one, adjusted))]
@@ -112,9 +113,9 @@ def pair_table(found: Agreement, pairs: Sequence[PairTest]) -> Table:
     return table
 
 
-def tau_table(found: Agreement) -> Table:
+def tau_table(agreement: Agreement) -> Table:
     """Agreement of each judge with the consensus and with each person, and of people themselves."""
-    judges, raters = found.judges, found.people.mean_rank_by_rater
+    judges, raters = agreement.judges, agreement.people.mean_rank_by_rater
     table = plain_table("", "consensus", "95 %", "p", "of people's", *raters)
     for judge, tau in judges.with_consensus.items():
         share = judges.share_of_ceiling[judge].share
@@ -128,12 +129,12 @@ def tau_table(found: Agreement) -> Table:
     return table
 
 
-def pearson_lines(found: Agreement) -> list[str]:
+def pearson_lines(agreement: Agreement) -> list[str]:
     """How far judges' ratings rise and fall together, a line for each two."""
     return [
         f"{plain(judge)} and {plain(other)}: "
         f"Pearson's r {rounded(one.r)} over {one.outputs:,} outputs"
-        for judge, row in found.judges.pearson.items()
+        for judge, row in agreement.judges.pearson.items()
         for other, one in row.items()
     ]
 

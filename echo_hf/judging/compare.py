@@ -15,7 +15,7 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import BaseModel
 
-from echo_hf.config.judges import JudgeConfig, PairwiseConfig, Pictures
+from echo_hf.config.judges import ImageSize, JudgeConfig, PairwiseConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.judging.outputs import ToRate
 from echo_hf.judging.rate import ChoiceAnswer
@@ -67,7 +67,7 @@ TO_COMPARE = Table(
         "sample_digest": Column(STRING, "`sample_digest` of the sample"),
         "post_urls": Column(STRINGS, "posts that the sample was made from"),
         "prompt": Column(STRING, "the instruction"),
-        "inputs": Column(STRINGS, "digests of its input pictures"),
+        "inputs": Column(STRINGS, "digests of its input images"),
         "output_a": Column(STRING, "digest of the output of the first system"),
         "output_b": Column(STRING, "digest of the output of the second system"),
     },
@@ -106,7 +106,7 @@ def _shared(task: Task, a: OutputRow, b: OutputRow) -> OutputRow:
         "sample_digest": task.sample_digest,
         "post_urls": list(task.sources),
         "prompt": task.prompt,
-        "inputs": [picture.sha256 for picture in task.inputs],
+        "inputs": [image.sha256 for image in task.inputs],
         "output_a": a["image"],
         "output_b": b["image"],
     }
@@ -123,7 +123,7 @@ class Compare(JudgingStage):
     answer: ClassVar[type[BaseModel]] = ChoiceAnswer
 
     judge: JudgeConfig = dataclasses.field(metadata={"digest": False})
-    how: Pictures
+    how: ImageSize
     shown: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
 
     @property
@@ -138,10 +138,10 @@ class Compare(JudgingStage):
 
     def _asked(self, system: Message, row: Row) -> list[Request]:
         seen = [*row["inputs"], *_in_order(row)]
-        pictures = [self.shown[digest] for digest in seen if digest in self.shown]
-        if len(pictures) < len(seen):
+        images = [self.shown[digest] for digest in seen if digest in self.shown]
+        if len(images) < len(seen):
             return []
-        *inputs, first, second = pictures
+        *inputs, first, second = images
         task = {"prompt": row["prompt"], "inputs": len(inputs)}
         parts: list[Text | ImageRef] = [Text(as_data("task", task)), *inputs]
         parts += [Text("<first>"), first, Text("</first>")]

@@ -14,11 +14,16 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import JudgeConfig, Rubric, shipped_judges
 from echo_hf.errors import ConfigError, RunError, unknown
 from echo_hf.judging.outputs import ToRate, outputs_to_rate
-from echo_hf.judging.questions import Shown, fitting_question, pairwise_questions, rating_questions
+from echo_hf.judging.questions import (
+    SentImages,
+    fitting_question,
+    pairwise_questions,
+    rating_questions,
+)
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import (
-    Judged,
-    asked,
+    JudgingResult,
+    ask_judges,
     asking_in,
     write_applicability,
     write_comparisons,
@@ -76,7 +81,7 @@ def judge(
     dry_run: bool = False,
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
-) -> Judged:
+) -> JudgingResult:
     """Has judges rate the outputs of a run; what one has answered is not asked again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     chosen, wanted = chosen_judges(config, judges), chosen_rubrics(rubrics)
@@ -85,13 +90,15 @@ def judge(
     to_rate = rated_outputs(config, folder, limit)
     engines = {one.name: one.engine for one in chosen}
     with asking_in(folder, engines, budget_usd, watch) as asking:
-        fits, shown = read_table(folder.root, APPLICABILITY), Shown(folder.pictures)
+        fits, shown = read_table(folder.root, APPLICABILITY), SentImages(folder.images)
         questions = list(rating_questions(config, chosen, wanted, to_rate, fits, shown))
         if dry_run:
-            return Judged(None, tuple(map(asking.plan, questions)), left_out=to_rate.left_out)
+            return JudgingResult(
+                None, tuple(map(asking.plan, questions)), left_out=to_rate.left_out
+            )
         write = partial(write_ratings, folder.root)
         samples = {task.sample_id for task in to_rate.tasks}
-        return asked(asking, questions, to_rate.left_out, write, samples)
+        return ask_judges(asking, questions, to_rate.left_out, write, samples)
 
 
 def applicability(
@@ -102,7 +109,7 @@ def applicability(
     dry_run: bool = False,
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
-) -> Judged:
+) -> JudgingResult:
     """Has a model say which specialised metrics fit the samples of a benchmark."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     if config.applicability is None:
@@ -112,15 +119,15 @@ def applicability(
         )
     folder = evaluation_folder(config, runs)
     tasks = _tasks(config, folder, limit)
-    question = fitting_question(config.applicability, tasks.tasks, Shown(folder.pictures))
+    question = fitting_question(config.applicability, tasks.tasks, SentImages(folder.images))
     left_out: dict[Reason, int] = dict(tasks.left_out.items())
     engines = {question.who: config.applicability.engine}
     with asking_in(folder, engines, budget_usd, watch) as asking:
         if dry_run:
-            return Judged(None, (asking.plan(question),), left_out=left_out)
+            return JudgingResult(None, (asking.plan(question),), left_out=left_out)
         samples = {task.sample_id for task in tasks.tasks}
         write = partial(write_applicability, folder.root)
-        return asked(asking, [question], left_out, write, samples)
+        return ask_judges(asking, [question], left_out, write, samples)
 
 
 def rated_outputs(config: Evaluated, folder: RunFolder, limit: int | None = None) -> ToRate:
@@ -129,7 +136,7 @@ def rated_outputs(config: Evaluated, folder: RunFolder, limit: int | None = None
 
 
 def _tasks(config: Evaluated, folder: RunFolder, limit: int | None = None) -> Tasks:
-    return benchmark_of(config, folder).tasks(folder.pictures, limit)
+    return benchmark_of(config, folder).tasks(folder.images, limit)
 
 
 def _outputs(folder: RunFolder) -> pa.Table:
@@ -151,16 +158,18 @@ def pairwise(
     dry_run: bool = False,
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
-) -> Judged:
+) -> JudgingResult:
     """Has judges choose between two outputs of a sample; what one has said is not asked again."""
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
     chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
     outputs = rated_outputs(config, folder, limit)
     engines = {one.name: one.engine for one in chosen}
     with asking_in(folder, engines, budget_usd, watch) as asking:
-        questions = list(pairwise_questions(config, chosen, outputs, Shown(folder.pictures)))
+        questions = list(pairwise_questions(config, chosen, outputs, SentImages(folder.images)))
         if dry_run:
-            return Judged(None, tuple(map(asking.plan, questions)), left_out=outputs.left_out)
+            return JudgingResult(
+                None, tuple(map(asking.plan, questions)), left_out=outputs.left_out
+            )
         write = partial(write_comparisons, folder.root)
         samples = {task.sample_id for task in outputs.tasks}
-        return asked(asking, questions, outputs.left_out, write, samples)
+        return ask_judges(asking, questions, outputs.left_out, write, samples)

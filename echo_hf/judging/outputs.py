@@ -14,13 +14,13 @@ import pyarrow as pa
 from datasets import Dataset
 from PIL import Image
 
-from echo_hf.config.judges import JudgeConfig, Pictures
+from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.hub.run_tables import left_out_reasons
-from echo_hf.images.decode import BadPictureError, open_picture
-from echo_hf.images.store import PictureStore
-from echo_hf.reasons import BadPicture, NotJudged, Outcome, Reason
+from echo_hf.images.decode import BadImageError, open_image
+from echo_hf.images.store import ImageStore
+from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks
 from echo_hf.tables import INTEGER, STRING, STRINGS, Column, Table
@@ -40,7 +40,7 @@ TO_RATE = Table(
         "sample_digest": Column(STRING, "`sample_digest` of the sample"),
         "post_urls": Column(STRINGS, "posts that the sample was made from"),
         "prompt": Column(STRING, "the instruction"),
-        "inputs": Column(STRINGS, "digests of its input pictures"),
+        "inputs": Column(STRINGS, "digests of its input images"),
         "output": Column(STRING, "digest of the output"),
     },
 )
@@ -77,7 +77,7 @@ def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = Non
         if reason is not None:
             left_out[reason] += 1
         elif row["outcome"] != Outcome.OK or row["image"] is None:
-            left_out[NotJudged.WITHOUT_PICTURE] += 1
+            left_out[NotJudged.WITHOUT_IMAGE] += 1
         else:
             by_sample.setdefault(row["sample_id"], []).append(row)
     return ToRate(by_sample, tuple(_first(benchmark.tasks, limit)), left_out)
@@ -122,7 +122,7 @@ def row_to_rate(task: Task, output: Row, repeat: int) -> Row:
         "sample_digest": task.sample_digest,
         "post_urls": list(task.sources),
         "prompt": task.prompt,
-        "inputs": [picture.sha256 for picture in task.inputs],
+        "inputs": [image.sha256 for image in task.inputs],
         "output": output["image"],
     }
 
@@ -131,27 +131,25 @@ SHORT_SIDE = 512
 QUALITY = 85
 LONGEST_SIDE = 65_500  # of a JPEG
 THREADS = 4
-# A colour for each two by two pixels, which is what OpenCV writes.
+# A color for each two by two pixels, which is what OpenCV writes.
 SUBSAMPLING = "4:2:0"
 
 Size = tuple[int, int]
 
 
-def shown_pictures(
-    pictures: PictureStore, digests: Iterable[str], how: Pictures
-) -> dict[str, ImageRef]:
-    """What judges are shown in the place of pictures."""
+def shown_images(images: ImageStore, digests: Iterable[str], how: ImageSize) -> dict[str, ImageRef]:
+    """What judges are shown in the place of images."""
     wanted = dict.fromkeys(digests)
 
     def shown(digest: str) -> ImageRef | None:
-        file = pictures.path(digest)
+        file = images.path(digest)
         if how == "model_budget":
             return ImageRef(digest, file) if file.is_file() else None
         try:
-            small = pictures.put(as_published(file))
-        except PictureError:
+            small = images.put(as_published(file))
+        except ImageError:
             return None
-        return ImageRef(small, pictures.path(small))
+        return ImageRef(small, images.path(small))
 
     with ThreadPoolExecutor(THREADS) as threads:
         made: Mapping[str, ImageRef | None] = dict(
@@ -160,20 +158,20 @@ def shown_pictures(
     return {digest: reference for digest, reference in made.items() if reference is not None}
 
 
-def as_published(picture: bytes | Path) -> bytes:
-    """A picture as the released code sends it to a judge."""
-    with open_picture(picture) as opened:
+def as_published(image: bytes | Path) -> bytes:
+    """An image as the released code sends it to a judge."""
+    with open_image(image) as opened:
         size = published_size(opened.size)
         if max(size) > LONGEST_SIDE:
-            raise BadPictureError(
-                BadPicture.TOO_MANY_PIXELS, f"{size[0]} x {size[1]} with a short side of 512"
+            raise BadImageError(
+                BadImage.TOO_MANY_PIXELS, f"{size[0]} x {size[1]} with a short side of 512"
             )
         small = opened.resize(size).convert("RGB")
     return _jpeg(small)
 
 
 def published_size(size: Size) -> Size:
-    """Width and height of a picture as the released code sends it."""
+    """Width and height of an image as the released code sends it."""
     factor = SHORT_SIDE / min(size)
     return int(size[0] * factor), int(size[1] * factor)
 

@@ -9,15 +9,15 @@ import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig, Pictures
+from echo_hf.config.judges import ApplicabilityConfig, ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import Compare, to_compare
-from echo_hf.judging.outputs import TEXT, ToRate, has_text, shown_pictures
+from echo_hf.judging.outputs import TEXT, ToRate, has_text, shown_images
 from echo_hf.judging.rate import PUBLISHED_SCALE, Protocol, Rate
-from echo_hf.judging.session import Question
+from echo_hf.judging.session import JudgeTask
 from echo_hf.judging.stage import rubric_prompt
 from echo_hf.systems.base import Task
 
@@ -26,17 +26,17 @@ PAIRWISE = "pairwise"
 
 
 @dataclass
-class Shown:
-    """Pictures as they are sent, each made once for all judges."""
+class SentImages:
+    """Images as they are sent, each made once for all judges."""
 
-    pictures: PictureStore
-    _known: dict[Pictures, dict[str, ImageRef]] = field(default_factory=dict)
+    images: ImageStore
+    _known: dict[ImageSize, dict[str, ImageRef]] = field(default_factory=dict)
 
-    def of(self, digests: Iterable[str], how: Pictures) -> dict[str, ImageRef]:
-        """By digest what is sent; these pictures and those of earlier calls."""
+    def of(self, digests: Iterable[str], how: ImageSize) -> dict[str, ImageRef]:
+        """By digest what is sent; these images and those of earlier calls."""
         known = self._known.setdefault(how, {})
         new = [digest for digest in dict.fromkeys(digests) if digest not in known]
-        known.update(shown_pictures(self.pictures, new, how))
+        known.update(shown_images(self.images, new, how))
         return known
 
 
@@ -46,8 +46,8 @@ def rating_questions(
     rubrics: Sequence[str],
     to_rate: ToRate,
     applicability: pa.Table | None,
-    shown: Shown,
-) -> Iterator[Question]:
+    shown: SentImages,
+) -> Iterator[JudgeTask]:
     """A question for each judge and each of its rubrics, in the order of the config."""
     for judge in judges:
         check_scale(judge, config.protocol)
@@ -58,21 +58,23 @@ def rating_questions(
 
 
 def pairwise_questions(
-    config: Evaluated, judges: Sequence[JudgeConfig], outputs: ToRate, shown: Shown
-) -> Iterator[Question]:
+    config: Evaluated, judges: Sequence[JudgeConfig], outputs: ToRate, shown: SentImages
+) -> Iterator[JudgeTask]:
     """A question for each judge about its share of the pairs, in the order of the config."""
     for judge in judges:
         rows, how = to_compare(judge, outputs), judge.pictures or _usual(config.protocol)
         inputs = [digest for row in rows["inputs"] for digest in row]
-        pictures = shown.of([*inputs, *rows["output_a"], *rows["output_b"]], how)
-        yield Question(judge.name, PAIRWISE, Compare(judge=judge, how=how, shown=pictures), rows)
+        images = shown.of([*inputs, *rows["output_a"], *rows["output_b"]], how)
+        yield JudgeTask(judge.name, PAIRWISE, Compare(judge=judge, how=how, shown=images), rows)
 
 
-def fitting_question(options: ApplicabilityConfig, tasks: Sequence[Task], shown: Shown) -> Question:
+def fitting_question(
+    options: ApplicabilityConfig, tasks: Sequence[Task], shown: SentImages
+) -> JudgeTask:
     """The question about applicability."""
-    digests = (picture.sha256 for task in tasks for picture in task.inputs)
+    digests = (image.sha256 for task in tasks for image in task.inputs)
     stage = Fitting(options, shown.of(digests, "model_budget"))
-    return Question(APPLICABILITY, APPLICABILITY, stage, to_classify(tasks))
+    return JudgeTask(APPLICABILITY, APPLICABILITY, stage, to_classify(tasks))
 
 
 def check_scale(judge: JudgeConfig, protocol: Protocol) -> None:
@@ -93,22 +95,22 @@ def _every(task: Task) -> bool:
 
 
 def rating_question(
-    judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: Shown
-) -> Question:
-    """The question about some pictures as outputs."""
+    judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: SentImages
+) -> JudgeTask:
+    """The question about some images as outputs."""
     how = judge.pictures or _usual(protocol)
     inputs = [] if rubric == TEXT else [one for row in rows["inputs"] for one in row]
-    pictures = shown.of([*inputs, *rows["output"]], how)
+    images = shown.of([*inputs, *rows["output"]], how)
     stage = Rate(
         judge=judge,
         rubric=rubric,
         instructions=rubric_prompt(judge, rubric),
         protocol=protocol,
         how=how,
-        shown=pictures,
+        shown=images,
     )
-    return Question(judge.name, rubric, stage, rows)
+    return JudgeTask(judge.name, rubric, stage, rows)
 
 
-def _usual(protocol: Protocol) -> Pictures:
+def _usual(protocol: Protocol) -> ImageSize:
     return "published" if protocol == "published" else "model_budget"

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from echo_hf.config.judges import JudgeConfig, Pictures
+from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.judging.outputs import TEXT, TO_RATE
 from echo_hf.judging.stage import STAGE, JudgingStage, Row, not_said
@@ -137,7 +137,7 @@ class Rate(JudgingStage):
     rubric: str
     instructions: Prompt = dataclasses.field(metadata={"digest": False})
     protocol: Protocol
-    how: Pictures
+    how: ImageSize
     shown: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
 
     @property
@@ -159,10 +159,10 @@ class Rate(JudgingStage):
 
     def _asked(self, system: Message, row: Row) -> list[Request]:
         seen = self._seen(row)
-        pictures = [self.shown[digest] for digest in seen if digest in self.shown]
-        if len(pictures) < len(seen):
+        images = [self.shown[digest] for digest in seen if digest in self.shown]
+        if len(images) < len(seen):
             return []
-        *inputs, output = pictures
+        *inputs, output = images
         # What all outputs of a sample share comes first, and is computed once.
         shared: list[Text | ImageRef] = [Text(as_data("task", self._task(row))), *inputs]
         parts = (*shared, Text("<output>"), output, Text("</output>"))

@@ -48,7 +48,7 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
         raise RunError(
-            f"{str(path)!r} is no table of {table.name} ({said}): make it again, or move it away"
+            f"{str(path)!r} is not a table of {table.name} ({said}): make it again, or move it away"
         ) from None
     missing = [name for name in NEEDED.get(table.name, table.key) if name not in rows.column_names]
     if missing:
@@ -65,7 +65,7 @@ def _column(rows: pa.Table, field: pa.Field, path: Path) -> pa.ChunkedArray | pa
     try:
         is_text = pa.types.is_string(column.type) != pa.types.is_string(field.type)
         if is_text and not pa.types.is_null(column.type):
-            raise pa.ArrowInvalid("text is no number, and a number no text")
+            raise pa.ArrowInvalid("text is not a number, and a number no text")
         return column.cast(field.type)
     except (pa.ArrowException, ValueError):
         raise RunError(
@@ -76,7 +76,7 @@ def _column(rows: pa.Table, field: pa.Field, path: Path) -> pa.ChunkedArray | pa
 
 SCORED = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS)
 RUBRICS = ("overall", "text_rendering", "reference")
-# Of tables of judgements: where the verdict stands, and for each system which picture it is about.
+# Of tables of judgements: where the verdict stands, and for each system which image it is about.
 VERDICTS: Mapping[str, str] = {"ratings": "rating", "comparisons": "winner"}
 SHOWN: Mapping[str, Mapping[str, str]] = {
     "ratings": {"system": "output_sha256"},
@@ -114,7 +114,7 @@ def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
             f"there is nothing to score in {str(folder.root)!r}: run `echo-hf generate`, or put "
             "outputs.parquet and ratings.parquet there"
         )
-    every = benchmark.tasks(folder.pictures).tasks
+    every = benchmark.tasks(folder.images).tasks
     digests = {task.sample_id: task.sample_digest for task in every}
     reasons: dict[str, list[Reason | None]] = {
         name: list(left_out_reasons(_with_digests(rows, digests), digests))
@@ -152,7 +152,7 @@ def _mark_unscored(
     outputs: pa.Table | None,
     reasons: list[Reason | None],
 ) -> None:
-    """Marks verdicts by unknown rubrics, and about pictures that are gone or others by now."""
+    """Marks verdicts by unknown rubrics, and about images that are gone or others by now."""
     rows = [] if judged is None else judged.to_pylist()
     made = None
     if outputs is not None:
@@ -179,7 +179,7 @@ def _unseen(output: Row | None, shown: str | None) -> Reason | None:
     if output is None:
         return IgnoredRating.NO_OUTPUT
     if output["outcome"] != Outcome.OK:
-        return IgnoredRating.NO_PICTURE
+        return IgnoredRating.NO_IMAGE
     now = output["image"]
     return LeftOut.OTHER_OUTPUT if None not in (shown, now) and shown != now else None
 
@@ -248,7 +248,9 @@ def _csv_lines(path: Path) -> Records:
 
 def _row(record: Any, place: str, strict: bool) -> HumanRow:
     if not isinstance(record, Mapping):
-        raise TableError(f"{place}: {record!r} is no object: expected {', '.join(HUMAN.columns)}")
+        raise TableError(
+            f"{place}: {record!r} is not an object: expected {', '.join(HUMAN.columns)}"
+        )
     try:
         return HumanRow.model_validate(record, strict=strict)
     except ValidationError as error:

@@ -17,9 +17,9 @@ from echo_hf._infra.atomic import write_json
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import MissingExtraError, PictureError, ScoreError, WeightsError, unknown
+from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError, unknown
 from echo_hf.hub.run_tables import RESULTS_FILE, Result
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit_file import Failures, flagged, read_failures
 from echo_hf.judging.run_tables import RunTables, read_run, systems_in
 from echo_hf.metrics import text_rendering
@@ -195,7 +195,7 @@ FITS_NONE = "it fits no sample of this split"
 
 
 class Accumulator(TypingProtocol):
-    """A metric whose pictures come in batches, such as `echo_hf.metrics.ColorShift`."""
+    """A metric whose images come in batches, such as `echo_hf.metrics.ColorShift`."""
 
     def add(self, inputs: Any, outputs: Any) -> None:
         """Takes some more samples."""
@@ -212,11 +212,11 @@ def measured(
     tasks: Sequence[Task],
     outputs: pa.Table | None,
     applicability: pa.Table | None,
-    pictures: PictureStore,
+    images: ImageStore,
     *,
     n_boot: int,
 ) -> Iterator[Measured]:
-    """Measures all systems by all picture metrics; inputs are looked at once for all systems."""
+    """Measures all systems by all image metrics; inputs are looked at once for all systems."""
     rows = [] if outputs is None else outputs.to_pylist()
     made = {(row["system"], row["sample_id"]): row for row in rows}
     edits = [task for task in tasks if task.inputs]
@@ -226,13 +226,13 @@ def measured(
             result, missing = None, None if about.fitting else FITS_NONE
             if missing is None:
                 drawn = (made.get((system, task.sample_id)) for task in about.fitting)
-                result, said = _computed(accumulator, about, drawn, pictures, n_boot)
+                result, said = _computed(accumulator, about, drawn, images, n_boot)
                 missing = None if said is None else _without_places(said, config)
             yield Measured(metric, system, about, result, missing)
 
 
 def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Accumulator]]:
-    """The picture metrics, each as what makes a new accumulator with the config's options."""
+    """The image metrics, each as what makes a new accumulator with the config's options."""
     protocol, options = config.protocol, config.metrics
     similarities, faces = metrics.SimilarityCache(), metrics.FaceCache()
     return {
@@ -256,12 +256,12 @@ def _computed(
     accumulator: Callable[[], Accumulator],
     about: Applicable,
     drawn: Iterator[Mapping[str, Any] | None],
-    pictures: PictureStore,
+    images: ImageStore,
     n_boot: int,
 ) -> tuple[MetricResult | None, str | None]:
-    # One at a time: the pictures of a benchmark do not fit into memory.
-    inputs = (_inputs(task, pictures) for task in about.fitting)
-    outputs = (_output(row, pictures) for row in drawn)
+    # One at a time: the images of a benchmark do not fit into memory.
+    inputs = (_inputs(task, images) for task in about.fitting)
+    outputs = (_output(row, images) for row in drawn)
     try:
         metric = accumulator()
         metric.add(inputs, outputs)
@@ -277,21 +277,21 @@ def _without_places(said: str, config: Evaluated) -> str:
     return said
 
 
-def _inputs(task: Task, pictures: PictureStore) -> list[bytes | None]:
-    return [_bytes(picture.sha256, pictures) for picture in task.inputs]
+def _inputs(task: Task, images: ImageStore) -> list[bytes | None]:
+    return [_bytes(image.sha256, images) for image in task.inputs]
 
 
-def _output(row: Mapping[str, Any] | None, pictures: PictureStore) -> bytes | None:
+def _output(row: Mapping[str, Any] | None, images: ImageStore) -> bytes | None:
     if row is None or row["outcome"] != Outcome.OK or row["image"] is None:
         return None
-    return _bytes(row["image"], pictures)
+    return _bytes(row["image"], images)
 
 
-def _bytes(digest: str, pictures: PictureStore) -> bytes | None:
+def _bytes(digest: str, images: ImageStore) -> bytes | None:
     """The very bytes that a digest names; null where they are not there any more."""
     try:
-        return pictures.open(digest)
-    except PictureError:
+        return images.open(digest)
+    except ImageError:
         return None
 
 
@@ -425,8 +425,8 @@ def _split(
     if chosen is not None and chosen.num_rows:
         pairwise = pairwise_agreement(chosen, overall, n_boot=n_boot)
     if tables.outputs is not None and any(task.inputs for task in tasks):
-        pictures = folder.pictures
-        found += measured(config, systems, tasks, outputs, asked, pictures, n_boot=n_boot)
+        images = folder.images
+        found += measured(config, systems, tasks, outputs, asked, images, n_boot=n_boot)
     if tasks and (name == FROM_WORDS or text_ratings(ratings).num_rows):
         protocol = config.protocol
         found += text_measured(

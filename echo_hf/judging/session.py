@@ -19,7 +19,7 @@ from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.auto import Engines
 from echo_hf.engines.base import Engine, abstains, check_installed
-from echo_hf.engines.planner import Plan
+from echo_hf.engines.planner import RequestPlan
 from echo_hf.errors import EngineError, JudgeError, RunError
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.stage import STAGE
@@ -39,7 +39,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
-class Question:
+class JudgeTask:
     """What one judge is asked."""
 
     who: str
@@ -59,7 +59,7 @@ class Planned:
 
     who: str
     rubric: str
-    plan: Plan
+    plan: RequestPlan
     cost_usd: float | None
 
 
@@ -96,8 +96,9 @@ class Asking:
         engine = self.engines.use(who)
         if not engine.stored or abstains(engine.signature()):
             raise JudgeError(
-                f"judge {who!r}: engine {self.engines.choices[who].kind!r} is no model, or keeps "
-                "no answers: name one with a model that sees pictures"
+                f"judge {who!r}: engine {self.engines.choices[who].kind!r} is not a model, or "
+                "keeps "
+                "no answers: name one with a model that sees images"
             )
         if self.budget_usd is not None and not _has_price(engine):
             raise JudgeError(
@@ -110,13 +111,13 @@ class Asking:
         """Says what to install for a judge, which a plan can do without."""
         check_installed(self.engines.choices[who].kind, f"judge {who!r}")
 
-    def plan(self, question: Question) -> Planned:
+    def plan(self, question: JudgeTask) -> Planned:
         """What a judge would be asked; nobody is asked."""
         engine = self.engine(question.who)
         planned = plan(question.stage, question.rows, engine, self.store)
         return Planned(question.who, question.rubric, planned, _cost_usd(planned, engine))
 
-    def ask(self, question: Question) -> Answered:
+    def ask(self, question: JudgeTask) -> Answered:
         """Asks a judge what is not stored, and reads all that is."""
         engine = self.engine(question.who)
         asked = plan(question.stage, question.rows, engine, self.store)
@@ -124,7 +125,7 @@ class Asking:
         filled, stopped = self._filled(question, engine)
         return self._read(question, engine, filled, stopped)
 
-    def _filled(self, question: Question, engine: Engine) -> tuple[FillStats, str | None]:
+    def _filled(self, question: JudgeTask, engine: Engine) -> tuple[FillStats, str | None]:
         so_far = FillStats()
 
         def progress(stats: FillStats) -> None:
@@ -152,7 +153,7 @@ class Asking:
         return self.budget_usd is not None and spent >= self.budget_usd
 
     def _read(
-        self, question: Question, engine: Engine, filled: FillStats, stopped: str | None
+        self, question: JudgeTask, engine: Engine, filled: FillStats, stopped: str | None
     ) -> Answered:
         stage = question.stage
         result = run_stage(stage, question.rows, engine=engine, store=self.store, offline=True)
@@ -193,7 +194,7 @@ def _spent_usd(stats: FillStats, engine: Engine) -> float:
     return (stats.usage.prompt * prompt + stats.usage.completion * completion) / MILLION
 
 
-def _cost_usd(planned: Plan, engine: Engine) -> float | None:
+def _cost_usd(planned: RequestPlan, engine: Engine) -> float | None:
     _, completion = _prices(engine)
     if planned.cost_usd is None or completion is None:
         return None
@@ -204,7 +205,7 @@ LOCK = ".judge.lock"
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgingResult:
     """What became of a run of judges.
 
     Attributes:
@@ -244,13 +245,13 @@ def asking_in(
         yield asking
 
 
-def asked(
+def ask_judges(
     asking: Asking,
-    questions: Sequence[Question],
+    questions: Sequence[JudgeTask],
     left_out: Mapping[Reason, int],
     write: Callable[[Answered, Collection[str]], Path],
     samples: Collection[str],
-) -> Judged:
+) -> JudgingResult:
     """Asks all questions, and writes down what was answered to each as soon as it is done."""
     for question in questions:
         asking.check_installed(question.who)  # before anything is spent
@@ -262,7 +263,7 @@ def asked(
     if stopped:
         raise JudgeError("; ".join(stopped))
     costs = [one.fill.cost_usd for one in answered if one.fill.cost_usd is not None]
-    return Judged(
+    return JudgingResult(
         path,
         answered=tuple(answered),
         left_out=left_out,
@@ -274,24 +275,24 @@ def asked(
 Row = Mapping[str, Any]
 
 
-def write_ratings(root: Path, answered: Answered, asked: Collection[str]) -> Path:
+def write_ratings(root: Path, answered: Answered, judges: Collection[str]) -> Path:
     """Writes what a judge has said by a rubric into the run's table of ratings."""
 
     def stays(row: Row) -> bool:
         if (row["judge"], row["rubric"]) != (answered.who, answered.rubric):
             return True
-        return row["sample_id"] not in asked and _digest(row) == answered.digest
+        return row["sample_id"] not in judges and _digest(row) == answered.digest
 
     return _write(root, RATINGS, answered.rows, stays)
 
 
-def write_comparisons(root: Path, answered: Answered, asked: Collection[str]) -> Path:
+def write_comparisons(root: Path, answered: Answered, judges: Collection[str]) -> Path:
     """Writes what a judge has chosen into the run's table of comparisons."""
 
     def stays(row: Row) -> bool:
         if row["judge"] != answered.who:
             return True
-        return row["sample_id"] not in asked and _digest(row) == answered.digest
+        return row["sample_id"] not in judges and _digest(row) == answered.digest
 
     return _write(root, COMPARISONS, answered.rows, stays)
 

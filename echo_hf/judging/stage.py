@@ -44,10 +44,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class JudgingStage(ModelStage):
-    """Judges pictures, one row at a time."""
+    """Judges images, one row at a time."""
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each row whose pictures can be shown."""
+        """One call for each row whose images can be shown."""
         system = Message("system", (Text(self.prompt.text),))
         rows = zip(keys_of(table, self.inputs).to_pylist(), self.input_rows(table), strict=True)
         return [of_row(key, self._asked(system, row)) for key, row in rows]
@@ -69,7 +69,7 @@ class JudgingStage(ModelStage):
 
     @abstractmethod
     def _asked(self, system: Message, row: Row) -> list[Request]:
-        """The call of a row; none where a picture of it cannot be shown."""
+        """The call of a row; none where an image of it cannot be shown."""
 
     @abstractmethod
     def _made_by(self) -> dict[str, Any]:
@@ -84,9 +84,9 @@ class JudgingStage(ModelStage):
         """What an answer comes to."""
 
 
-def not_said(given: Failure | Unrated) -> dict[str, Any]:
+def not_said(failure: Failure | Unrated) -> dict[str, Any]:
     """The outcome of a row without an answer."""
-    return {"outcome": given.value if isinstance(given, Unrated) else given.reason.value}
+    return {"outcome": failure.value if isinstance(failure, Unrated) else failure.reason.value}
 
 
 FOLDER = "judging"

@@ -1,4 +1,4 @@
-"""The specialised metrics (ECHO section 5.2), each a function from pictures to numbers."""
+"""The specialised metrics (ECHO section 5.2), each a function from images to numbers."""
 
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.face_identity import FaceIdentity, FaceIdentityResult, face_identity

@@ -1,4 +1,4 @@
-"""What histograms of levels say about colours; each function takes many of them at once."""
+"""What histograms of levels say about colors; each function takes many of them at once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FIRST_LEVEL, LAST_LEVEL = 5, 250
 _EVERY_LEVEL = np.arange(LEVELS)
 
 
-def histograms(picture: Image.Image) -> Integers:
+def histograms(image: Image.Image) -> Integers:
     """How many pixels have each level."""
-    return np.array(picture.histogram(), np.int64).reshape(CHANNELS, LEVELS)
+    return np.array(image.histogram(), np.int64).reshape(CHANNELS, LEVELS)
 
 
 def pooled(several: Sequence[Integers]) -> Integers:
-    """The histograms of several pictures as if they were one; each pixel counts once."""
+    """The histograms of several images as if they were one; each pixel counts once."""
     return sum(several, np.zeros((CHANNELS, LEVELS), np.int64))
 
 
@@ -41,13 +41,13 @@ def mean_levels(pixels: ArrayLike) -> Floats:
 
 
 def color_distance(first: ArrayLike, second: ArrayLike) -> Floats:
-    """How far apart two mean colours are: the Euclidean distance of their levels."""
+    """How far apart two mean colors are: the Euclidean distance of their levels."""
     found: Floats = np.linalg.norm(np.asarray(second, float) - np.asarray(first, float), axis=-1)
     return found
 
 
 def wasserstein(first: Integers, second: Integers) -> Floats:
-    """How far the levels of one picture's pixels have to be moved to become the other's."""
+    """How far the levels of one image's pixels have to be moved to become the other's."""
     one, two = (np.cumsum(counts, axis=-1) for counts in (first, second))
     apart: Floats = np.abs(one / one[..., -1:] - two / two[..., -1:]).sum(-1)
     return apart

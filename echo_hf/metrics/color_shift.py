@@ -24,7 +24,7 @@ from echo_hf.metrics.color_histograms import (
     pooled,
     wasserstein,
 )
-from echo_hf.metrics.image_features import Seen, notices_of, reasons_of, seen
+from echo_hf.metrics.image_features import SampleFeatures, notices_of, reasons_of, seen
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
@@ -65,7 +65,7 @@ SIDES = 2
 
 
 class Pooled(NamedTuple):
-    """The colour shift of pooled pictures."""
+    """The color shift of pooled images."""
 
     shift: float | None
     interval: Interval | None
@@ -73,7 +73,7 @@ class Pooled(NamedTuple):
 
 
 def pool(pairs: Sequence[Integers], *, n_boot: int, seed: int) -> Pooled:
-    """Pools samples and compares the mean colours of both sides."""
+    """Pools samples and compares the mean colors of both sides."""
     pixels = np.zeros((len(pairs), SIDES, CHANNELS, 2), np.int64)
     for at, pair in enumerate(pairs):
         pixels[at] = kept_pixels(pair)
@@ -119,7 +119,7 @@ class Tint:
 
 
 def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-    """The tint of each pair of mean colours."""
+    """The tint of each pair of mean colors."""
     before, after = lab_of(inputs), lab_of(outputs)
     return np.concatenate([after - before, ciede2000(before, after)[..., None]], axis=-1)
 
@@ -149,9 +149,9 @@ RULES: Mapping[Protocol, _Rule] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ColorShiftResult(MetricResult):
-    """The colour shift of one system, and beside it what it does not tell.
+    """The color shift of one system, and beside it what it does not tell.
 
-    `value` pools all pictures, so that opposite shifts of two samples cancel out; `per_sample`
+    `value` pools all images, so that opposite shifts of two samples cancel out; `per_sample`
     is the same formula for each sample alone, 10 to 50 times as large, whose mean is another
     number. A sample in which a channel has no level from 5 to 250 counts in `value` and in `n`,
     and has the reason `no_levels` in place of a number of its own.
@@ -159,7 +159,7 @@ class ColorShiftResult(MetricResult):
     Attributes:
         wasserstein: Mean over samples of the 1-Wasserstein distance of a pair's levels, in levels
             of 0 to 255: the average difference of two histograms, which sees contrast, too.
-        tint: Mean over samples of where the colours move to, in CIELAB.
+        tint: Mean over samples of where the colors move to, in CIELAB.
     """
 
     wasserstein: ByChannel
@@ -167,9 +167,9 @@ class ColorShiftResult(MetricResult):
 
 
 class ColorShift:
-    """The colour shift of pictures that come in batches, or are counted in several processes.
+    """The color shift of images that come in batches, or are counted in several processes.
 
-    It keeps histograms, 12 KB a sample, and no picture: results of several parts merge to the
+    It keeps histograms, 12 KB a sample, and no image: results of several parts merge to the
     result of the whole, to the last bit.
 
     Args:
@@ -196,7 +196,7 @@ class ColorShift:
         check_protocol(protocol)
         self._protocol: Protocol = protocol
         self._threads = threads
-        self._samples: list[Seen[Integers]] = []
+        self._samples: list[SampleFeatures[Integers]] = []
 
     def __len__(self) -> int:
         """How many samples were added."""
@@ -206,11 +206,11 @@ class ColorShift:
         """Counts the levels of some more samples.
 
         Args:
-            inputs: For each sample a picture or a list of pictures, as for `color_shift`.
-            outputs: For each sample a picture, or null.
+            inputs: For each sample an image or a list of images, as for `color_shift`.
+            outputs: For each sample an image, or null.
 
         Raises:
-            ScoreError: The two differ in length, or an element is no picture; none of the samples
+            ScoreError: The two differ in length, or an element is no image; none of the samples
                 is added then.
         """
         published = self._protocol == "published"
@@ -238,7 +238,7 @@ class ColorShift:
         self._samples += other._samples
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> ColorShiftResult:
-        """The colour shift of all samples that were added.
+        """The color shift of all samples that were added.
 
         Args:
             n_boot: Draws of the bootstrap over samples; 0 for none.
@@ -278,26 +278,26 @@ def color_shift(
     seed: int = 0,
     threads: int | None = None,
 ) -> ColorShiftResult:
-    """How far the mean colour of a system's outputs is from that of its inputs (ECHO section 5.2).
+    """How far the mean color of a system's outputs is from that of its inputs (ECHO section 5.2).
 
     The pixels of all inputs are taken together, and those of all outputs; levels below 5 and
     above 250 are left out; what remains has a mean red, green and blue on either side, and the
-    colour shift is the Euclidean distance of the two. Lower is better. `published`: as the
+    color shift is the Euclidean distance of the two. Lower is better. `published`: as the
     released code computes it, from the first input of every sample, whether or not its output
-    counts, with pictures converted to RGB and no more; but sheets of one colour and placeholders
+    counts, with images converted to RGB and no more; but sheets of one color and placeholders
     are left out here, too. `corrected`: from all inputs of the samples whose output counts, with
-    pictures loaded by `echo_hf.load_rgb`, so that profiles, 16 bits and transparency do not pass
+    images loaded by `echo_hf.load_rgb`, so that profiles, 16 bits and transparency do not pass
     for a shift.
 
     It is the difference of two averages, not an average of differences: opposite shifts cancel
-    out, larger pictures count for more, and no direction is seen. `wasserstein` and `tint` of the
+    out, larger images count for more, and no direction is seen. `wasserstein` and `tint` of the
     result answer these; they are means over samples on scales of their own.
 
     Args:
-        inputs: For each sample a picture, a list of pictures, or null: pictures of Pillow's,
+        inputs: For each sample an image, a list of images, or null: images of Pillow's,
             paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
             Dataset.
-        outputs: For each sample a picture in one of these forms, or null when there is none.
+        outputs: For each sample an image in one of these forms, or null when there is none.
         protocol: `corrected` or `published`.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
@@ -305,11 +305,11 @@ def color_shift(
 
     Returns:
         `value` and `interval` in levels, from 0 to 425. A sample without an output, with a
-        picture that cannot be decoded or is of one colour, or with an output that another task
+        image that cannot be decoded or is of one color, or with an output that another task
         has, too, has no number but a reason.
 
     Raises:
-        ScoreError: The two differ in length, an element is no picture, or a choice is none of
+        ScoreError: The two differ in length, an element is no image, or a choice is none of
             those there are.
 
     Example:
@@ -327,11 +327,13 @@ def color_shift(
     return counted.compute(n_boot=n_boot, seed=seed)
 
 
-def _with_pooled_inputs(sample: Seen[Integers]) -> Seen[Integers]:
+def _with_pooled_inputs(sample: SampleFeatures[Integers]) -> SampleFeatures[Integers]:
     return replace(sample, inputs=(pooled(sample.inputs),)) if sample.inputs else sample
 
 
-def _pair(sample: Seen[Integers], reason: Unmeasured | None, protocol: Protocol) -> Integers:
+def _pair(
+    sample: SampleFeatures[Integers], reason: Unmeasured | None, protocol: Protocol
+) -> Integers:
     """What is pooled of a sample: array [input or output, channel, level]."""
     nothing = pooled(())
     before, *_ = sample.inputs or (nothing,)

@@ -23,7 +23,7 @@ from echo_hf.metrics.face_reader import (
     Faces,
     best_match,
 )
-from echo_hf.metrics.image_features import Seen, notices_of, reasons_of, seen
+from echo_hf.metrics.image_features import SampleFeatures, notices_of, reasons_of, seen
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
@@ -43,7 +43,7 @@ from echo_hf.metrics.samples import (
 from echo_hf.reasons import MetricReason
 
 Found = FaceMatch | Unmeasured
-# The shortest and the longest side of a picture that the released code takes, in pixels.
+# The shortest and the longest side of an image that the released code takes, in pixels.
 PUBLISHED_SIDES = (10, 10_000)
 
 
@@ -73,22 +73,22 @@ RULES: Mapping[Protocol, FaceRule] = {
 
 
 class Levels(NamedTuple):
-    """A picture as it is fed to the networks."""
+    """An image as it is fed to the networks."""
 
     levels: NDArray[np.uint8]
     digest: bytes
 
 
-def levels_of(picture: Image.Image, protocol: Protocol) -> Levels:
-    """A picture's levels in the order of channels of the protocol."""
-    levels = np.asarray(picture)
+def levels_of(image: Image.Image, protocol: Protocol) -> Levels:
+    """An image's levels in the order of channels of the protocol."""
+    levels = np.asarray(image)
     fed = np.ascontiguousarray(levels if protocol == "published" else levels[..., ::-1])
     return Levels(fed, xxh3_128(f"{fed.shape}".encode() + fed.tobytes()).digest())
 
 
 def compared(
-    sample: Seen[Levels], reader: FaceReader, cache: FaceCache, protocol: Protocol
-) -> Seen[Found]:
+    sample: SampleFeatures[Levels], reader: FaceReader, cache: FaceCache, protocol: Protocol
+) -> SampleFeatures[Found]:
     """Finds the faces of a sample, and the two that are most alike."""
     if sample.output is None or sample.unmeasured:
         return sample.measured(None)
@@ -99,17 +99,17 @@ def compared(
     return sample.measured(best_match(inputs, reader.faces(sample.output.levels)))
 
 
-def score_of(found: Found, protocol: Protocol) -> float | Unmeasured:
+def score_of(match: Found, protocol: Protocol) -> float | Unmeasured:
     """The number of a sample."""
-    if isinstance(found, Unmeasured):
-        return found
-    if protocol == "published" and found.cosine <= 0:
-        return Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=f"cosine {found.cosine:.4f}")
-    return found.cosine
+    if isinstance(match, Unmeasured):
+        return match
+    if protocol == "published" and match.cosine <= 0:
+        return Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=f"cosine {match.cosine:.4f}")
+    return match.cosine
 
 
-def _dropped(sample: Seen[Levels]) -> Unmeasured | None:
-    """Why the released code makes no number of a sample that has all its pictures."""
+def _dropped(sample: SampleFeatures[Levels]) -> Unmeasured | None:
+    """Why the released code makes no number of a sample that has all its images."""
     if len(sample.inputs) > 1:
         return Unmeasured(MetricReason.SEVERAL_INPUTS, detail=f"{len(sample.inputs)} inputs")
     return _outside(one.levels.shape[:2] for one in (*sample.inputs, sample.output) if one)
@@ -124,11 +124,11 @@ def _outside(shapes: Iterable[tuple[int, ...]]) -> Unmeasured | None:
     return None
 
 
-def _kept_faces(picture: Levels, reader: FaceReader, cache: FaceCache) -> Faces:
-    key = (reader.key, picture.digest)
+def _kept_faces(image: Levels, reader: FaceReader, cache: FaceCache) -> Faces:
+    key = (reader.key, image.digest)
     faces = cache.find(key)
     if faces is None:
-        faces = reader.faces(picture.levels)
+        faces = reader.faces(image.levels)
         cache.keep(key, faces)
     return faces
 
@@ -149,7 +149,7 @@ class FaceIdentityResult(MetricResult):
 
 
 def result_of(
-    samples: Sequence[Seen[Found]],
+    samples: Sequence[SampleFeatures[Found]],
     rule: Callable[[Found], float | Unmeasured],
     definition: Mapping[str, Any],
     *,
@@ -179,11 +179,11 @@ def result_of(
 
 
 class FaceIdentity:
-    """The face identity of pictures that come in batches, or are compared in several processes.
+    """The face identity of images that come in batches, or are compared in several processes.
 
     Of each sample two boxes and a cosine are kept; embeddings, by which people can be recognized,
-    are not, except in the cache of inputs. Pictures are decoded in several threads; the networks
-    run in the thread that adds, one picture at a time, and use all processors by themselves.
+    are not, except in the cache of inputs. Images are decoded in several threads; the networks
+    run in the thread that adds, one image at a time, and use all processors by themselves.
 
     Args:
         protocol: As for `face_identity`, and so are all that follow.
@@ -219,7 +219,7 @@ class FaceIdentity:
         self._threads = threads
         self._reader: FaceReader | None = None
         self._networks: Mapping[str, Any] | None = None
-        self._samples: list[Seen[Found]] = []
+        self._samples: list[SampleFeatures[Found]] = []
 
     def __len__(self) -> int:
         """How many samples were added."""
@@ -233,13 +233,13 @@ class FaceIdentity:
         """Compares the faces of some more samples.
 
         Args:
-            inputs: For each sample a picture or a list of pictures, as for `face_identity`.
-            outputs: For each sample a picture, or null.
+            inputs: For each sample an image or a list of images, as for `face_identity`.
+            outputs: For each sample an image, or null.
 
         Raises:
             MissingExtraError: insightface or onnxruntime is not installed.
             ScoreError: There is no such pack or it cannot be used, the two differ in length, or
-                an element is no picture; none of the samples is added then.
+                an element is no image; none of the samples is added then.
         """
         samples = samples_of(inputs, outputs)
         reader = self._loaded()
@@ -341,15 +341,15 @@ def face_identity(
     cosine of a face in any input and a face in the output. Higher is better. `published`: as the
     released code computes it, with red and blue swapped on the way into the networks; samples of
     several inputs, and those whose cosine is not above 0, are dropped from the mean; sheets of
-    one colour and placeholders are left out here, too. `corrected`: pictures loaded by
+    one color and placeholders are left out here, too. `corrected`: images loaded by
     `echo_hf.load_rgb`, channels in the order in which the networks were trained, all inputs, and
     cosines as they are.
 
     Args:
-        inputs: For each sample a picture, a list of pictures, or null: pictures of Pillow's,
+        inputs: For each sample an image, a list of images, or null: images of Pillow's,
             paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
             Dataset.
-        outputs: For each sample a picture in one of these forms, or null when there is none.
+        outputs: For each sample an image in one of these forms, or null when there is none.
         protocol: `corrected` or `published`.
         pack: The networks: a folder of ONNX files, or a name on the Hub, of which the two files
             of AuraFace (278 MB) are fetched at first use, and are in its client's cache from then
@@ -357,7 +357,7 @@ def face_identity(
         revision: Branch, tag or commit of a pack on the Hub; null for the main branch, which may
             move. To pin the weights, give the commit that the result states as
             `definition["commit"]`.
-        det_size: Pixels a side of what the detector sees; pictures are fitted into it.
+        det_size: Pixels a side of what the detector sees; images are fitted into it.
         det_thresh: The score from which on something is a face.
         providers: Where the networks run, as onnxruntime names it; null for CUDA where
             onnxruntime has it, and else the processor.
@@ -369,13 +369,13 @@ def face_identity(
 
     Returns:
         `value` and `interval` from -1 to 1. A sample without an output or a face on either side,
-        with a picture that cannot be decoded or is of one colour, or with an output that another
+        with an image that cannot be decoded or is of one color, or with an output that another
         task has, too, has no number but a reason.
 
     Raises:
         MissingExtraError: insightface or onnxruntime is not installed.
         ScoreError: There is no such pack or it cannot be used, the two differ in length, an
-            element is no picture, or a choice is none of those there are.
+            element is no image, or a choice is none of those there are.
 
     Example:
         The cosine of two faces that were found, as the result has one for each sample:

@@ -19,7 +19,7 @@ from echo_hf.engines.checkpoint import is_hub_name
 from echo_hf.errors import ScoreError, WeightsError, unknown
 from echo_hf.images.decode import decoding
 from echo_hf.metrics.image_features import InputCache
-from echo_hf.metrics.result import Unmeasured, check_extra, said
+from echo_hf.metrics.result import Unmeasured, check_extra, error_line
 from echo_hf.reasons import MetricReason
 
 Box = tuple[float, float, float, float]
@@ -27,7 +27,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Faces:
-    """The faces of one picture."""
+    """The faces of one image."""
 
     boxes: NDArray[np.float32]
     embeddings: NDArray[np.float32]
@@ -136,7 +136,7 @@ def _on_hub(pack: str, revision: str | None) -> FacePack:
     except Exception as error:  # the Hub's client passes on what its own libraries raise
         raise WeightsError(
             f"no pack {pack!r} at revision {revision or 'main'!r}: neither a folder, nor in the "
-            f"cache, nor on the Hub ({said(error)}): check the name, or go online once"
+            f"cache, nor on the Hub ({error_line(error)}): check the name, or go online once"
         ) from error
     missing = [name for name in FILES if not (found / name).is_file()]
     if missing:
@@ -160,7 +160,7 @@ class FaceOptions:
     Attributes:
         pack: A folder, or a name on the Hub.
         revision: Branch, tag or commit on the Hub; null for the main branch.
-        det_size: Pixels a side of what the detector sees; the picture is fitted into it.
+        det_size: Pixels a side of what the detector sees; the image is fitted into it.
         det_thresh: The score from which on something is a face.
         providers: Where the networks run, as onnxruntime names it; null for CUDA where
             onnxruntime has it, and else the processor.
@@ -199,21 +199,22 @@ class FaceReader:
             raise
         except Exception as error:  # assertions, onnxruntime's own errors, a missing libGL
             raise ScoreError(
-                f"pack {pack.name!r} cannot be used ({said(error)}): expected a detector and a "
+                f"pack {pack.name!r} cannot be used ({error_line(error)}): expected a detector "
+                "and a "
                 "recognizer of faces, in ONNX files that insightface 2 can run"
             ) from error
         self.key = json.dumps(self.definition, sort_keys=True)
         self._turn = Lock()
 
     def faces(self, levels: NDArray[np.uint8]) -> Faces:
-        """Finds the faces of a picture."""
+        """Finds the faces of an image."""
         try:
             with self._turn:
                 found = _quietly(self._app.get, levels)
         except MemoryError:
-            raise  # says nothing about the picture
+            raise  # says nothing about the image
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
-            return _faces([], said(error))
+            return _faces([], error_line(error))
         return _faces(found)
 
 
@@ -318,7 +319,7 @@ class FaceCache(InputCache[FaceReader, Faces]):
     no pixel. What no longer fits is looked at anew.
 
     Args:
-        most_bytes: How much is kept of inputs at most; 64 MiB are some 24 000 pictures of one face.
+        most_bytes: How much is kept of inputs at most; 64 MiB are some 24 000 images of one face.
 
     Raises:
         ScoreError: `most_bytes` is no number of bytes.

@@ -15,10 +15,10 @@ from typing import Generic, NamedTuple, TypeVar
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.images.decode import BadPictureError, PictureSource
+from echo_hf.images.decode import BadImageError, ImageSource
 from echo_hf.metrics.result import Unmeasured
-from echo_hf.metrics.samples import Load, Sample, is_flat, load_once, placeholders
-from echo_hf.reasons import MetricReason, PictureNotice
+from echo_hf.metrics.samples import Load, MetricSample, is_flat, load_once, placeholders
+from echo_hf.reasons import ImageNotice, MetricReason
 
 AHEAD = 2
 
@@ -52,22 +52,22 @@ def _done(work: Callable[[Item], Found], items: Iterable[Item], threads: int) ->
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
-Look = Callable[[Image.Image], Value]
+FeatureReader = Callable[[Image.Image], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[Value]):
+class SampleFeatures(Generic[Value]):
     """What a metric keeps of one sample."""
 
     inputs: tuple[Value, ...] = ()
     output: Value | None = None
     unmeasured: Unmeasured | None = None
     digests: tuple[str, str] = ("", "")
-    notices: tuple[PictureNotice, ...] = ()
+    notices: tuple[ImageNotice, ...] = ()
 
-    def measured(self, output: Other | None) -> Seen[Other]:
-        """The sample with what was made of its pictures in their place."""
-        return Seen((), output, self.unmeasured, self.digests, self.notices)
+    def measured(self, output: Other | None) -> SampleFeatures[Other]:
+        """The sample with what was made of its images in their place."""
+        return SampleFeatures((), output, self.unmeasured, self.digests, self.notices)
 
 
 class _Faults(NamedTuple):
@@ -87,39 +87,39 @@ _OF_OUTPUT = _Faults(
 
 @dataclass(frozen=True, slots=True)
 class _Side(Generic[Value]):
-    """What is kept of one picture, or of all inputs of a sample."""
+    """What is kept of one image, or of all inputs of a sample."""
 
     values: tuple[Value, ...] = ()
     digest: str = ""
-    notices: tuple[PictureNotice, ...] = ()
+    notices: tuple[ImageNotice, ...] = ()
     unmeasured: Unmeasured | None = None
 
 
 def seen(
-    samples: Iterable[Sample],
-    look: Look[Value],
+    samples: Iterable[MetricSample],
+    look: FeatureReader[Value],
     *,
     load: Load,
     threads: int | None = None,
     lone_inputs: bool = False,
-) -> Iterator[Seen[Value]]:
-    """Looks at the pictures of samples, a few samples ahead of what is asked for."""
+) -> Iterator[SampleFeatures[Value]]:
+    """Looks at the images of samples, a few samples ahead of what is asked for."""
     work = partial(_seen, look=look, load=load, lone_inputs=lone_inputs)
     return in_order(work, samples, threads=threads)
 
 
 def seen_outputs(
-    outputs: Iterable[tuple[str, PictureSource | None]],
-    look: Look[Value],
+    outputs: Iterable[tuple[str, ImageSource | None]],
+    look: FeatureReader[Value],
     *,
     load: Load,
     threads: int | None = None,
-) -> Iterator[Seen[Value]]:
+) -> Iterator[SampleFeatures[Value]]:
     """Looks at the outputs of samples that are measured without their inputs."""
     return in_order(partial(_seen_output, look=look, load=load), outputs, threads=threads)
 
 
-def reasons_of(samples: Sequence[Seen[Value]]) -> list[Unmeasured | None]:
+def reasons_of(samples: Sequence[SampleFeatures[Value]]) -> list[Unmeasured | None]:
     """Why samples have no number, with the outputs that several tasks share."""
     repeated = placeholders([sample.digests for sample in samples])
     placeholder = Unmeasured(MetricReason.PLACEHOLDER)
@@ -129,18 +129,20 @@ def reasons_of(samples: Sequence[Seen[Value]]) -> list[Unmeasured | None]:
     ]
 
 
-def notices_of(samples: Iterable[Seen[Value]]) -> dict[PictureNotice, int]:
-    """How many pictures had something that had to be decided on loading."""
+def notices_of(samples: Iterable[SampleFeatures[Value]]) -> dict[ImageNotice, int]:
+    """How many images had something that had to be decided on loading."""
     found = Counter(notice for sample in samples for notice in sample.notices)
     return dict(sorted(found.items()))
 
 
-def _seen(sample: Sample, look: Look[Value], load: Load, lone_inputs: bool) -> Seen[Value]:
+def _seen(
+    sample: MetricSample, look: FeatureReader[Value], load: Load, lone_inputs: bool
+) -> SampleFeatures[Value]:
     output = _side((sample.output,), look, load, _OF_OUTPUT)
     if output.unmeasured and not lone_inputs:
-        return Seen(unmeasured=output.unmeasured)
+        return SampleFeatures(unmeasured=output.unmeasured)
     inputs = _side(sample.inputs, look, load, _OF_INPUT)
-    return Seen(
+    return SampleFeatures(
         inputs.values,
         output.values[0] if output.values else None,
         output.unmeasured or inputs.unmeasured,
@@ -150,16 +152,16 @@ def _seen(sample: Sample, look: Look[Value], load: Load, lone_inputs: bool) -> S
 
 
 def _seen_output(
-    sample: tuple[str, PictureSource | None], look: Look[Value], load: Load
-) -> Seen[Value]:
+    sample: tuple[str, ImageSource | None], look: FeatureReader[Value], load: Load
+) -> SampleFeatures[Value]:
     origin, source = sample
     output = _side((source,), look, load, _OF_OUTPUT)
     value = output.values[0] if output.values else None
-    return Seen((), value, output.unmeasured, (origin, output.digest), output.notices)
+    return SampleFeatures((), value, output.unmeasured, (origin, output.digest), output.notices)
 
 
 def _side(
-    sources: tuple[PictureSource | None, ...], look: Look[Value], load: Load, faults: _Faults
+    sources: tuple[ImageSource | None, ...], look: FeatureReader[Value], load: Load, faults: _Faults
 ) -> _Side[Value]:
     if not sources:
         return _Side(unmeasured=Unmeasured(faults.missing))
@@ -177,13 +179,13 @@ def _side(
 
 
 def _one(
-    source: PictureSource | None, look: Look[Value], load: Load, faults: _Faults, name: str
+    source: ImageSource | None, look: FeatureReader[Value], load: Load, faults: _Faults, name: str
 ) -> _Side[Value]:
     if source is None:
         return _Side(unmeasured=Unmeasured(faults.missing, detail=name))
     try:
         loaded, digest = load_once(source, load)
-    except BadPictureError as error:
+    except BadImageError as error:
         detail = f"{name}: {error.reason.meaning} ({error.detail})"
         return _Side(unmeasured=Unmeasured(faults.bad, error.reason, detail))
     if is_flat(loaded.image):

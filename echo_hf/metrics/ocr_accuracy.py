@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from echo_hf.errors import ScoreError
-from echo_hf.images.loader import load_picture
-from echo_hf.metrics.image_features import Seen, notices_of, reasons_of, seen_outputs
+from echo_hf.images.loader import load_image
+from echo_hf.metrics.image_features import SampleFeatures, notices_of, reasons_of, seen_outputs
 from echo_hf.metrics.ocr_scores import Least, OcrScore, Reading, Rule, score
 from echo_hf.metrics.result import (
     Estimate,
@@ -29,7 +29,7 @@ from echo_hf.metrics.text_reader import (
     check_vocabulary,
     vocabulary_of,
 )
-from echo_hf.reasons import MetricReason, PictureNotice
+from echo_hf.reasons import ImageNotice, MetricReason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class OcrAccuracyResult(MetricResult):
 
 def result_of(
     scores: Sequence[OcrScore | Unmeasured],
-    notices: Mapping[PictureNotice, int],
+    notices: Mapping[ImageNotice, int],
     definition: Mapping[str, Any],
     *,
     n_boot: int,
@@ -113,9 +113,9 @@ class _Settings(NamedTuple):
 
 
 class OcrAccuracy:
-    """The OCR accuracy of pictures that come in batches, or are read in several processes.
+    """The OCR accuracy of images that come in batches, or are read in several processes.
 
-    It keeps what was read, and no picture. Pictures are decoded in several threads; the networks
+    It keeps what was read, and no image. Images are decoded in several threads; the networks
     run in the thread that adds, since they keep state from one step to the next.
 
     Args:
@@ -145,7 +145,7 @@ class OcrAccuracy:
         self._reader: TextReader | None = None
         self._networks: Mapping[str, Any] | None = None
         self._signs: frozenset[str] | None = None
-        self._samples: list[Seen[Lines]] = []
+        self._samples: list[SampleFeatures[Lines]] = []
         self._prompts: list[str] = []
 
     def __len__(self) -> int:
@@ -161,17 +161,17 @@ class OcrAccuracy:
 
         Args:
             prompts: For each sample the prompt.
-            outputs: For each sample a picture, as for `ocr_accuracy`, or null.
+            outputs: For each sample an image, as for `ocr_accuracy`, or null.
 
         Raises:
             MissingExtraError: rapidocr, onnxruntime or pyspellchecker is not installed.
-            ScoreError: The two differ in length, an entry is no prompt or no picture; none of the
+            ScoreError: The two differ in length, an entry is no prompt or no image; none of the
                 samples is added then.
         """
         texts, sources = prompted(prompts, outputs)
         check_vocabulary(self._settings.vocabulary)
         reader = self._loaded()
-        looked = seen_outputs(sources, blue_first, load=load_picture, threads=self._threads)
+        looked = seen_outputs(sources, blue_first, load=load_image, threads=self._threads)
         self._samples += [
             one.measured(None if one.output is None else reader.read(one.output)) for one in looked
         ]
@@ -284,7 +284,7 @@ def ocr_accuracy(
 
     Args:
         prompts: For each sample the prompt.
-        outputs: For each sample a picture of Pillow's, a path, bytes of a file, or a dict with
+        outputs: For each sample an image of Pillow's, a path, bytes of a file, or a dict with
             `bytes` or `path`; null when there is none. A list, or a column of a Dataset.
         vocabulary: The words that there are; null for English, by pyspellchecker's list.
         min_words: Fewer words give no share but a reason: of two words, none says little.
@@ -298,15 +298,15 @@ def ocr_accuracy(
         `value`, `exact` and `in_vocabulary` from 0 to 1. Short strings have much in common with
         any text: `exact` says how many were read without a fault. Where the prompt quotes text
         and none was read, the accuracy is 0. A sample without an output, with one that cannot be
-        decoded or is of one colour, or that another prompt has, too, has no number but a reason.
+        decoded or is of one color, or that another prompt has, too, has no number but a reason.
 
     Raises:
         MissingExtraError: rapidocr, onnxruntime or pyspellchecker is not installed.
-        ScoreError: The two differ in length, an entry is no prompt or no picture, or a choice is
+        ScoreError: The two differ in length, an entry is no prompt or no image, or a choice is
             none of those that are possible.
 
     Example:
-        What was read in a picture, as the result's `readings` tell it, without reading one:
+        What was read in an image, as the result's `readings` tell it, without reading one:
 
         >>> from echo_hf.metrics.ocr_scores import match_quotes
         >>> (match,) = match_quotes('a sign that says "Open late"', ["OPEN", "LAKE", "24 h"])

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.metrics.result import Unmeasured
-from echo_hf.metrics.text_reader import Lines, Vocabulary, folded, mostly_latin, signs_of, words_of
+from echo_hf.metrics.text_reader import (
+    Lines,
+    Vocabulary,
+    mostly_latin,
+    normalized_text,
+    signs_of,
+    words_of,
+)
 from echo_hf.reasons import MetricReason
 
 # What opens is followed by what may close it. A mark inside others belongs to their text.
@@ -58,7 +65,7 @@ def quoted(prompt: str) -> tuple[str, ...]:
     found: dict[str, str] = {}
     for text in map(str.strip, _between_marks(prompt)):
         if any(letter.isalnum() for letter in text):
-            found.setdefault(folded(text), text)
+            found.setdefault(normalized_text(text), text)
     return tuple(found.values())
 
 
@@ -89,7 +96,7 @@ def _between_marks(prompt: str) -> Iterator[str]:
             start = end + 1
 
 
-class Window(NamedTuple):
+class TextWindow(NamedTuple):
     """A part of a text."""
 
     distance: int
@@ -97,7 +104,7 @@ class Window(NamedTuple):
     end: int
 
 
-def best_window(wanted: str, text: str) -> Window:
+def best_window(wanted: str, text: str) -> TextWindow:
     """The window of a text with the smallest edit distance to a string."""
     letters = _codes(text)
     ends = _distances(_codes(wanted), letters, anywhere=True)
@@ -105,7 +112,7 @@ def best_window(wanted: str, text: str) -> Window:
     distance = int(ends[end])
     starts = _distances(_codes(wanted)[::-1], letters[:end][::-1], anywhere=False)
     longest = int(np.flatnonzero(starts == distance)[-1])
-    return Window(distance, end - longest, end)
+    return TextWindow(distance, end - longest, end)
 
 
 def _distances(
@@ -174,7 +181,7 @@ def match_quotes(
     prompt: str, lines: Sequence[str], signs: AbstractSet[str] | None = None
 ) -> tuple[QuoteMatch, ...]:
     """Looks for the strings that a prompt quotes in what was read."""
-    text = "".join(map(folded, lines))
+    text = "".join(map(normalized_text, lines))
     return tuple(_matched(wanted, text, signs) for wanted in quoted(prompt))
 
 
@@ -218,7 +225,7 @@ def _by_quotes(reading: Reading) -> OcrScore:
 
 
 def _matched(wanted: str, text: str, signs: AbstractSet[str] | None) -> QuoteMatch:
-    plain = folded(wanted)
+    plain = normalized_text(wanted)
     window = best_window(plain, text)
     found = text[window.start : window.end]
     unknown = set() if signs is None else signs_of(wanted) - signs

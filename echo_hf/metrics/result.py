@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from echo_hf.errors import MissingExtraError
-from echo_hf.reasons import BadPicture, MetricReason, PictureNotice
+from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 from echo_hf.scores.bootstrap import KIND, LEVEL, Interval, drawn_weights, percentiles
 
 
@@ -22,12 +22,12 @@ class Unmeasured:
 
     Attributes:
         reason: The kind of reason.
-        cause: Why a picture cannot be shown; null for the other reasons.
-        detail: Which picture it is, and what a person needs to see the cause.
+        cause: Why an image cannot be shown; null for the other reasons.
+        detail: Which image it is, and what a person needs to see the cause.
     """
 
     reason: MetricReason
-    cause: BadPicture | None = None
+    cause: BadImage | None = None
     detail: str = ""
 
 
@@ -59,7 +59,7 @@ class MetricResult:
         n: How many samples the value is made of.
         coverage: Share of the samples that the value is made of; null when there are no samples.
         reasons: For each sample why it has no number; null for one that has.
-        notices: How many pictures had something that had to be decided on loading, by what it was.
+        notices: How many images had something that had to be decided on loading, by what it was.
         definition: Everything that decides the numbers: protocol, parameters, versions.
     """
 
@@ -70,7 +70,7 @@ class MetricResult:
     coverage: float | None
     reasons: tuple[Unmeasured | None, ...]
     definition: Mapping[str, Any]
-    notices: Mapping[PictureNotice, int] = field(default_factory=dict)
+    notices: Mapping[ImageNotice, int] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[MetricReason, int]:
@@ -143,7 +143,7 @@ def check_extra(metric: str, extra: str, packages: Iterable[str]) -> None:
         raise MissingExtraError(metric, extra)
 
 
-def said(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """What went wrong in somebody else's code, in one line."""
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}"[:LONGEST].rstrip(": ")

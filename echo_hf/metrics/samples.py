@@ -16,27 +16,27 @@ from PIL import Image, features
 from xxhash import xxh3_128
 
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.images.decode import PictureSource, open_picture
-from echo_hf.images.loader import LoadedPicture, load_picture
+from echo_hf.images.decode import ImageSource, open_image
+from echo_hf.images.loader import LoadedImage, load_image
 from echo_hf.metrics.result import versions_of
 
-PICTURES = "a picture of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
-ONE_PICTURE = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
+IMAGES = "an image of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
+ONE_IMAGE = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MetricSample:
     """One sample as a metric takes it."""
 
-    inputs: tuple[PictureSource | None, ...]
-    output: PictureSource | None
+    inputs: tuple[ImageSource | None, ...]
+    output: ImageSource | None
 
 
-def samples_of(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[Sample]:
+def samples_of(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
     """Pairs inputs with outputs, one sample at a time."""
     sides = {"inputs": inputs, "outputs": outputs}
     for name, side in sides.items():
-        if isinstance(side, ONE_PICTURE) or not isinstance(side, Iterable):
+        if isinstance(side, ONE_IMAGE) or not isinstance(side, Iterable):
             raise ScoreError(
                 f"{name}: {type(side).__name__!r} is not one entry for each sample: expected a "
                 "list, or a column of a dataset"
@@ -55,7 +55,7 @@ def _check_lengths(inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
             )
 
 
-def _paired(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[Sample]:
+def _paired(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
     ended = object()
     pairs = zip_longest(_stored(inputs), _stored(outputs), fillvalue=ended)
     for number, (given, made) in enumerate(pairs):
@@ -63,16 +63,16 @@ def _paired(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[Sample]:
             fewer = "inputs" if given is ended else "outputs"
             raise ScoreError(f"{fewer} end after {number} samples: expected one for each sample")
         found = tuple(_source(one, f"inputs[{number}]") for one in _listed(given))
-        yield Sample(found, _source(made, f"outputs[{number}]"))
+        yield MetricSample(found, _source(made, f"outputs[{number}]"))
 
 
 def _listed(given: Any) -> Sequence[Any]:
-    several = isinstance(given, Sequence) and not isinstance(given, ONE_PICTURE)
+    several = isinstance(given, Sequence) and not isinstance(given, ONE_IMAGE)
     return given if several else [given]
 
 
-def _source(given: Any, place: str) -> PictureSource | None:
-    """A picture as the loader takes it, null where there is none."""
+def _source(given: Any, place: str) -> ImageSource | None:
+    """An image as the loader takes it, null where there is none."""
     if isinstance(given, Mapping):
         _check_keys(given, place)
         data, path = given.get("bytes"), given.get("path")
@@ -83,21 +83,21 @@ def _source(given: Any, place: str) -> PictureSource | None:
         return bytes(given)
     if isinstance(given, str | os.PathLike):
         return Path(os.fsdecode(given))
-    raise ScoreError(f"{place}: {type(given).__name__!r} is no picture: expected {PICTURES}")
+    raise ScoreError(f"{place}: {type(given).__name__!r} is not an image: expected {IMAGES}")
 
 
 def _check_keys(given: Mapping[Any, Any], place: str) -> None:
-    """A whole row is no missing picture."""
+    """A whole row is no missing image."""
     if "bytes" not in given and "path" not in given:
         keys = reprlib.repr(list(given))
         raise ScoreError(
-            f"{place}: a dict with the keys {keys} is no picture: expected {PICTURES}; of a row, "
-            "give the column that holds the picture"
+            f"{place}: a dict with the keys {keys} is not an image: expected {IMAGES}; of a row, "
+            "give the column that holds the image"
         )
 
 
 def _stored(values: Iterable[Any]) -> Iterable[Any]:
-    """A column of a Dataset with its pictures as files; whatever else is given, as it is."""
+    """A column of a Dataset with its images as files; whatever else is given, as it is."""
     if type(values).__module__ != "datasets.arrow_dataset":  # which takes long to import
         return values
     from datasets import Dataset
@@ -112,7 +112,7 @@ def _stored(values: Iterable[Any]) -> Iterable[Any]:
 
 def prompted(
     prompts: Iterable[str], outputs: Iterable[Any]
-) -> tuple[list[str], Iterator[tuple[str, PictureSource | None]]]:
+) -> tuple[list[str], Iterator[tuple[str, ImageSource | None]]]:
     """Pairs prompts with outputs."""
     texts = _texts(prompts)
     _check_prompt_lengths(texts, outputs)
@@ -121,7 +121,7 @@ def prompted(
 
 
 def _texts(prompts: Iterable[str]) -> list[str]:
-    if isinstance(prompts, ONE_PICTURE) or not isinstance(prompts, Iterable):
+    if isinstance(prompts, ONE_IMAGE) or not isinstance(prompts, Iterable):
         raise ScoreError(
             f"prompts: {type(prompts).__name__!r} is not one entry for each sample: expected a "
             "list, or a column of a dataset"
@@ -129,12 +129,12 @@ def _texts(prompts: Iterable[str]) -> list[str]:
     texts = list(prompts)
     for number, text in enumerate(texts):
         if not isinstance(text, str):
-            raise ScoreError(f"prompts[{number}]: {type(text).__name__!r} is no text")
+            raise ScoreError(f"prompts[{number}]: {type(text).__name__!r} is not text")
     return texts
 
 
 def _check_prompt_lengths(texts: Sequence[str], outputs: Iterable[Any]) -> None:
-    if isinstance(outputs, ONE_PICTURE) or not isinstance(outputs, Sequence):
+    if isinstance(outputs, ONE_IMAGE) or not isinstance(outputs, Sequence):
         return
     if len(outputs) != len(texts):
         raise ScoreError(
@@ -148,20 +148,20 @@ def _digest(text: str) -> str:
 
 
 Protocol = Literal["published", "corrected"]
-Load = Callable[[PictureSource], LoadedPicture]
+Load = Callable[[ImageSource], LoadedImage]
 
 CODECS = ("libjpeg_turbo", "webp", "avif", "libtiff", "littlecms2")
-# Few locks for many pictures: two of them may share one, which costs time and nothing else.
+# Few locks for many images: two of them may share one, which costs time and nothing else.
 _LOCKS = tuple(Lock() for _ in range(64))
 
 
-def plain_rgb(source: PictureSource) -> LoadedPicture:
-    """A picture's numbers as red, green and blue, as Pillow converts them and nothing more."""
-    with open_picture(source) as picture:
-        return LoadedPicture(picture.convert("RGB"), frozenset())
+def plain_rgb(source: ImageSource) -> LoadedImage:
+    """An image's numbers as red, green and blue, as Pillow converts them and nothing more."""
+    with open_image(source) as image:
+        return LoadedImage(image.convert("RGB"), frozenset())
 
 
-LOADERS: Mapping[Protocol, Load] = {"published": plain_rgb, "corrected": load_picture}
+LOADERS: Mapping[Protocol, Load] = {"published": plain_rgb, "corrected": load_image}
 
 
 def check_protocol(protocol: Protocol) -> None:
@@ -170,41 +170,41 @@ def check_protocol(protocol: Protocol) -> None:
         raise ScoreError(unknown("protocol", protocol, LOADERS))
 
 
-def load_once(source: PictureSource, load: Load) -> tuple[LoadedPicture, str]:
-    """Loads a picture that other threads may be loading, too."""
+def load_once(source: ImageSource, load: Load) -> tuple[LoadedImage, str]:
+    """Loads an image that other threads may be loading, too."""
     with _its_lock(source):
         loaded = load(source)
     return loaded, _image_digest(source, loaded.image)
 
 
 def decoders() -> dict[str, str | None]:
-    """Versions of the libraries that decide what levels a decoded picture has."""
+    """Versions of the libraries that decide what levels a decoded image has."""
     return {**versions_of("pillow"), **{name: features.version(name) for name in CODECS}}
 
 
-def _its_lock(source: PictureSource) -> AbstractContextManager[object]:
+def _its_lock(source: ImageSource) -> AbstractContextManager[object]:
     if isinstance(source, Image.Image):
         return _LOCKS[id(source) // 16 % len(_LOCKS)]
     return nullcontext()
 
 
-def _image_digest(source: PictureSource, shown: Image.Image) -> str:
+def _image_digest(source: ImageSource, shown: Image.Image) -> str:
     # Equal ones are to be found, not forgeries: a sha256 takes a tenth of the time of decoding.
     if isinstance(source, Image.Image):
         return xxh3_128(f"{shown.size}".encode() + shown.tobytes()).hexdigest()
     return xxh3_128(source.read_bytes() if isinstance(source, Path) else source).hexdigest()
 
 
-# The levels of a channel that a sheet of one colour may differ by, and people cannot see.
+# The levels of a channel that a sheet of one color may differ by, and people cannot see.
 FLAT_LEVELS = 2
 _LATTICE = (8, 8)
 
 
-def is_flat(picture: Image.Image) -> bool:
-    """Whether a picture is a sheet of one colour, up to what people cannot see."""
-    # Some of its pixels tell of most pictures that they are not.
-    some = picture.resize(_LATTICE, Image.Resampling.NEAREST)
-    return _range(some) <= FLAT_LEVELS and _range(picture) <= FLAT_LEVELS
+def is_flat(image: Image.Image) -> bool:
+    """Whether an image is a sheet of one color, up to what people cannot see."""
+    # Some of its pixels tell of most images that they are not.
+    some = image.resize(_LATTICE, Image.Resampling.NEAREST)
+    return _range(some) <= FLAT_LEVELS and _range(image) <= FLAT_LEVELS
 
 
 def placeholders(digests: Sequence[tuple[str, str]]) -> frozenset[int]:
@@ -216,6 +216,6 @@ def placeholders(digests: Sequence[tuple[str, str]]) -> frozenset[int]:
     return frozenset(at for at, (_, output) in enumerate(digests) if output in repeated)
 
 
-def _range(picture: Image.Image) -> int:
-    ends = [band.getextrema() for band in picture.split()]
+def _range(image: Image.Image) -> int:
+    ends = [band.getextrema() for band in image.split()]
     return max(int(high) - int(low) for low, high in ends)  # type: ignore[arg-type]

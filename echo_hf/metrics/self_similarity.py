@@ -25,15 +25,15 @@ RESAMPLING = Image.Resampling.BILINEAR
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Squashed:
-    """A picture as a ViT is given it."""
+    """An image as a ViT is given it."""
 
     pixels: Levels
     digest: bytes
 
 
-def squashed(picture: Image.Image, size: int) -> Squashed:
-    """Makes a picture a square, whatever its shape was, in 8 bits."""
-    pixels = np.asarray(picture.resize((size, size), RESAMPLING))
+def resized(image: Image.Image, size: int) -> Squashed:
+    """Makes an image a square, whatever its shape was, in 8 bits."""
+    pixels = np.asarray(image.resize((size, size), RESAMPLING))
     return Squashed(pixels, sha256(pixels.tobytes()).digest())
 
 
@@ -86,24 +86,24 @@ HIGHEST = 255
 SHORTEST_KEY = 1e-8
 
 
-def self_similarities(vit: LoadedVit, layer: int, pictures: Levels) -> Similarity:
-    """Cosines of the keys of every two places of each picture."""
+def self_similarities(vit: LoadedVit, layer: int, images: Levels) -> Similarity:
+    """Cosines of the keys of every two places of each image."""
     import torch
 
     # No short cuts of GPUs, which round to 10 bits where nobody has asked for it: neither those of
     # mixed precision nor those that the convolutions of cuDNN take by default.
     mixed = torch.autocast(vit.device.partition(":")[0], enabled=False)
     with torch.inference_mode(), without_cudnn, mixed:
-        keys = _keys(vit, layer, _normalised(pictures, vit.device))
+        keys = _keys(vit, layer, _normalised(images, vit.device))
         units = _directions(keys)
         found: Similarity = (units @ units.mT).cpu().numpy()
     return found
 
 
-def _normalised(pictures: Levels, device: str) -> torch.Tensor:
+def _normalised(images: Levels, device: str) -> torch.Tensor:
     import torch
 
-    levels = torch.tensor(pictures, device=device).permute(0, 3, 1, 2)
+    levels = torch.tensor(images, device=device).permute(0, 3, 1, 2)
     # Named, since numbers of Python are otherwise of the type that a program has set as its own.
     mean, spread = (
         torch.tensor(one, device=device, dtype=torch.float32).view(-1, 1, 1)
@@ -166,7 +166,7 @@ class SimilarityCache(InputCache[LoadedVit, Similarity]):
 
 
 class SelfSimilarities:
-    """The self-similarities of pictures, from a ViT that is loaded when it is first needed."""
+    """The self-similarities of images, from a ViT that is loaded when it is first needed."""
 
     def __init__(
         self, options: VitOptions, *, batch_size: int, cache: SimilarityCache | None
@@ -197,12 +197,12 @@ class SelfSimilarities:
     def of(
         self, inputs: Iterable[Squashed], outputs: Iterable[Squashed]
     ) -> Mapping[bytes, Similarity]:
-        """The self-similarities of pictures, equal ones being looked at once."""
+        """The self-similarities of images, equal ones being looked at once."""
         vit = self.load()
         own = {one.digest: one for one in inputs}
-        pictures = {**own, **{one.digest: one for one in outputs}}
-        found = self._kept(vit.key, pictures)
-        new = [one for one in pictures.values() if one.digest not in found]
+        images = {**own, **{one.digest: one for one in outputs}}
+        found = self._kept(vit.key, images)
+        new = [one for one in images.values() if one.digest not in found]
         for first in range(0, len(new), self._batch_size):
             found.update(self._looked_at(vit, new[first : first + self._batch_size]))
         if self._cache is not None:
@@ -216,10 +216,10 @@ class SelfSimilarities:
             return load_vit(options)
         return self._cache.networks.get(options, lambda: load_vit(options))
 
-    def _kept(self, key: str, pictures: Iterable[bytes]) -> dict[bytes, Similarity]:
+    def _kept(self, key: str, images: Iterable[bytes]) -> dict[bytes, Similarity]:
         if self._cache is None:
             return {}
-        looked_up = ((digest, self._cache.find((key, digest))) for digest in pictures)
+        looked_up = ((digest, self._cache.find((key, digest))) for digest in images)
         return {digest: kept for digest, kept in looked_up if kept is not None}
 
     def _looked_at(self, vit: LoadedVit, batch: list[Squashed]) -> dict[bytes, Similarity]:

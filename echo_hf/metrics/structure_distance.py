@@ -14,7 +14,7 @@ import numpy as np
 
 from echo_hf.config.evaluation import Reduction
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.metrics.image_features import Seen, notices_of, reasons_of, seen
+from echo_hf.metrics.image_features import SampleFeatures, notices_of, reasons_of, seen
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
@@ -39,7 +39,7 @@ from echo_hf.metrics.self_similarity import (
     Similarity,
     SimilarityCache,
     Squashed,
-    squashed,
+    resized,
 )
 from echo_hf.metrics.vit_loading import VitOptions
 from echo_hf.reasons import MetricReason
@@ -60,7 +60,7 @@ class StructureDistanceResult(MetricResult):
 
 
 def result_of(
-    samples: Sequence[Seen[float]],
+    samples: Sequence[SampleFeatures[float]],
     rule: Callable[[Sequence[float], Unmeasured | None], Reduced],
     definition: Mapping[str, Any],
     *,
@@ -124,14 +124,18 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
     return float(np.square(one - other).mean(dtype=np.float64))
 
 
-def distanced(sample: Seen[Squashed], found: Mapping[bytes, Similarity]) -> Seen[float]:
-    """A sample with distances in place of its pictures."""
+def distanced(
+    sample: SampleFeatures[Squashed], similarities: Mapping[bytes, Similarity]
+) -> SampleFeatures[float]:
+    """A sample with distances in place of its images."""
     distances: tuple[float, ...] = ()
     if sample.unmeasured is None and sample.output is not None:
-        made = found[sample.output.digest]
-        distances = tuple(squared_difference(found[one.digest], made) for one in sample.inputs)
+        made = similarities[sample.output.digest]
+        distances = tuple(
+            squared_difference(similarities[one.digest], made) for one in sample.inputs
+        )
     unmeasured = sample.unmeasured or failed_of(distances)
-    return Seen(distances, None, unmeasured, sample.digests, sample.notices)
+    return SampleFeatures(distances, None, unmeasured, sample.digests, sample.notices)
 
 
 def failed_of(distances: Sequence[float]) -> Unmeasured | None:
@@ -160,11 +164,11 @@ LAYER, SIZE, BATCH_SIZE = 11, 224, 8
 
 
 class StructureDistance:
-    """The structure distance of pictures that come in batches, or in several processes.
+    """The structure distance of images that come in batches, or in several processes.
 
-    It keeps a few numbers a sample and no picture; what it keeps of inputs for the next system
+    It keeps a few numbers a sample and no image; what it keeps of inputs for the next system
     stands in `cache`, within the bound that is stated there. Parts merge to the whole up to the
-    rounding of float32, since a picture's sums depend on the batch that it is in. A copy for
+    rounding of float32, since an image's sums depend on the batch that it is in. A copy for
     another process has no weights, and an empty cache.
 
     Its arguments are those of `structure_distance`; what concerns the draws is for `compute`.
@@ -193,7 +197,7 @@ class StructureDistance:
         self._size, self._batch_size, self._threads = size, batch_size, threads
         options = VitOptions(str(model), revision, layer, size, device)
         self._similarities = SelfSimilarities(options, batch_size=batch_size, cache=cache)
-        self._samples: list[Seen[float]] = []
+        self._samples: list[SampleFeatures[float]] = []
 
     def __len__(self) -> int:
         """How many samples were added."""
@@ -201,24 +205,24 @@ class StructureDistance:
 
     @property
     def forwards(self) -> int:
-        """How many pictures the ViT has looked at."""
+        """How many images the ViT has looked at."""
         return self._similarities.forwards
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
-        """Measures some more samples; pictures are loaded in threads while the ViT runs.
+        """Measures some more samples; images are loaded in threads while the ViT runs.
 
         Args:
-            inputs: For each sample a picture or a list of pictures, as for `structure_distance`.
-            outputs: For each sample a picture, or null.
+            inputs: For each sample an image or a list of images, as for `structure_distance`.
+            outputs: For each sample an image, or null.
 
         Raises:
             MissingExtraError: torch or transformers is not installed.
-            ScoreError: The two differ in length, an element is no picture, or the model cannot be
+            ScoreError: The two differ in length, an element is no image, or the model cannot be
                 loaded; none of the samples is added then.
         """
         samples = samples_of(inputs, outputs)
         self._similarities.load()
-        look = partial(squashed, size=self._size)
+        look = partial(resized, size=self._size)
         looked = seen(samples, look, load=LOADERS[self._protocol], threads=self._threads)
         batches = _batches(looked, self._batch_size)
         self._samples += [one for batch in batches for one in self._measured(batch)]
@@ -260,10 +264,10 @@ class StructureDistance:
         rule = partial(reduced, protocol=self._protocol, reduction=self._reduction)
         return result_of(self._samples, rule, definition, n_boot=n_boot, seed=seed)
 
-    def _measured(self, batch: Sequence[Seen[Squashed]]) -> list[Seen[float]]:
+    def _measured(self, batch: Sequence[SampleFeatures[Squashed]]) -> list[SampleFeatures[float]]:
         whole = [one for one in batch if one.unmeasured is None]
         found = self._similarities.of(
-            (picture for one in whole for picture in one.inputs),
+            (image for one in whole for image in one.inputs),
             (one.output for one in whole if one.output is not None),
         )
         return [distanced(one, found) for one in batch]
@@ -305,22 +309,22 @@ def structure_distance(
 ) -> StructureDistanceResult:
     """How far the layout of a system's outputs is from that of its inputs (ECHO section 5.2).
 
-    A ViT makes a key of every place of a picture; the cosines of every two keys say which places
-    look alike, and hence where things are, whatever their colours. The distance of two pictures is
+    A ViT makes a key of every place of an image; the cosines of every two keys say which places
+    look alike, and hence where things are, whatever their colors. The distance of two images is
     the mean squared difference of these cosines, the structure distance is its mean over samples,
-    and lower is better. Pictures are squashed to a square first, so that a changed aspect is not
+    and lower is better. Images are squashed to a square first, so that a changed aspect is not
     seen as such.
 
-    `published`: as the released code computes it, with pictures converted to RGB and no more, the
+    `published`: as the released code computes it, with images converted to RGB and no more, the
     largest distance where a sample has several inputs, and without samples whose distance is 0,
-    which it takes for missing outputs. `corrected`: with pictures loaded by `echo_hf.load_rgb`,
+    which it takes for missing outputs. `corrected`: with images loaded by `echo_hf.load_rgb`,
     and the smallest distance, since an output need keep the layout of one of its inputs only.
 
     Args:
-        inputs: For each sample a picture, a list of pictures, or null: pictures of Pillow's,
+        inputs: For each sample an image, a list of images, or null: images of Pillow's,
             paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
             Dataset.
-        outputs: For each sample a picture in one of these forms, or null when there is none.
+        outputs: For each sample an image in one of these forms, or null when there is none.
         protocol: `corrected` or `published`.
         model: A ViT: its name on the Hub, or its folder. Its weights are fetched from the Hub at
             first use, and are in its client's cache from then on. No code that comes with it is
@@ -334,23 +338,23 @@ def structure_distance(
             numbers of different sizes are on different scales.
         reduction: Which of the distances from several inputs counts: `min`, `max` or `mean`; null
             for that of the protocol.
-        batch_size: How many pictures the ViT is given at once, at most.
+        batch_size: How many images the ViT is given at once, at most.
         device: Where it runs, as torch names it; null for a GPU when there is one. The result
             states which.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
-        threads: How many threads load pictures; as many as there are processors when null.
+        threads: How many threads load images; as many as there are processors when null.
         cache: Keeps the ViT and what it sees in inputs for the next call, so that several systems
             cost one loading and a look at each input; nothing is kept when null.
 
     Returns:
-        `value` and `interval` from 0 to 4. A sample without an output, with a picture that cannot
-        be decoded or is of one colour, or with an output that another task has, too, has no number
+        `value` and `interval` from 0 to 4. A sample without an output, with an image that cannot
+        be decoded or is of one color, or with an output that another task has, too, has no number
         but a reason.
 
     Raises:
         MissingExtraError: torch or transformers is not installed.
-        ScoreError: The two differ in length, an element is no picture, a choice is none of those
+        ScoreError: The two differ in length, an element is no image, a choice is none of those
             there are, or the model is none, is no ViT, or does not have such a block or size.
 
     Example:
@@ -385,6 +389,8 @@ def structure_distance(
     return measured.compute(n_boot=n_boot, seed=seed)
 
 
-def _batches(samples: Iterator[Seen[Squashed]], batch_size: int) -> Iterator[list[Seen[Squashed]]]:
+def _batches(
+    samples: Iterator[SampleFeatures[Squashed]], batch_size: int
+) -> Iterator[list[SampleFeatures[Squashed]]]:
     while batch := list(islice(samples, batch_size)):
         yield batch

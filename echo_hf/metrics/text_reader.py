@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.result import check_extra, said, versions_of
+from echo_hf.metrics.result import check_extra, error_line, versions_of
 
 PACKAGE, SPELLING_EXTRA = "pyspellchecker", "ocr"
 MODULE = "spellchecker"
@@ -100,7 +100,7 @@ MARKS = str.maketrans(
 )
 
 
-def folded(text: str) -> str:
+def normalized_text(text: str) -> str:
     """A text without what does not tell whether it is written right."""
     marked = text.translate(MARKS)
     # As Unicode defines caseless matching of compatible characters (3.13, D146).
@@ -133,8 +133,8 @@ MOST_TIMES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of text in a picture.
+class TextLine:
+    """A line of text in an image.
 
     Attributes:
         text: What was read.
@@ -147,9 +147,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """All that was read in a picture."""
+    """All that was read in an image."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     failed: str = ""
 
 
@@ -163,29 +163,30 @@ class TextReader:
             self.signs = _signs(self._engine)
         except Exception as error:  # a missing file or libGL, onnxruntime's own errors
             raise ScoreError(
-                f"the text reader cannot be used ({said(error)}): expected rapidocr 3.10 with its "
+                f"the text reader cannot be used ({error_line(error)}): expected rapidocr 3.10 "
+                "with its "
                 'networks, as pip install "echo-hf[ocr]" installs it'
             ) from error
         self.definition = _definition(files)
 
     def read(self, levels: NDArray[np.uint8]) -> Lines:
-        """Reads a picture."""
+        """Reads an image."""
         height, width = levels.shape[:2]
         if max(height, width) > MOST_TIMES * min(height, width):
             return Lines((), f"{width} x {height} pixels, expected at most 1 to {MOST_TIMES}")
         try:
             found = self._engine(levels)
         except MemoryError:
-            raise  # says nothing about the picture
+            raise  # says nothing about the image
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
-            return Lines((), said(error))
+            return Lines((), error_line(error))
         pairs = zip(getattr(found, "txts", None) or (), found.scores or (), strict=True)
-        return Lines(tuple(Line(str(text), float(sure)) for text, sure in pairs))
+        return Lines(tuple(TextLine(str(text), float(sure)) for text, sure in pairs))
 
 
-def blue_first(picture: Image.Image) -> NDArray[np.uint8]:
-    """A picture as the networks take it."""
-    return np.ascontiguousarray(np.asarray(picture)[..., ::-1])
+def blue_first(image: Image.Image) -> NDArray[np.uint8]:
+    """An image as the networks take it."""
+    return np.ascontiguousarray(np.asarray(image)[..., ::-1])
 
 
 def _loaded() -> tuple[Any, Mapping[str, Path]]:

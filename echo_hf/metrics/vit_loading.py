@@ -17,7 +17,7 @@ CHANNELS = 3
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a picture is divided."""
+    """How an image is divided."""
 
     size: int
     patch: int
@@ -40,7 +40,7 @@ class Grid:
 
 
 def grid_of(config: Any, model: str, layer: int, size: int) -> Grid:
-    """How a ViT divides pictures of a size."""
+    """How a ViT divides images of a size."""
     named = f"model {model!r}"
     if config.model_type != "vit" or config.num_channels != CHANNELS:
         raise ScoreError(

@@ -13,7 +13,7 @@ from datasets import Dataset
 from pydantic import BaseModel
 
 from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usage
-from echo_hf.engines.planner import Plan, extended, plan_order
+from echo_hf.engines.planner import RequestPlan, extended, plan_order
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import MOST_TRIES, Record, Store, request_keys
 from echo_hf.pipeline.answers import Answers, Failure, StoredAnswers, answers_of, parse
@@ -146,10 +146,10 @@ def fill(
     return stats
 
 
-def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> Plan:
+def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> RequestPlan:
     """What `fill` would ask: a pass over the rows that calls no model."""
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
-    planned, signature = Plan(usd_per_million_prompt_tokens=price), engine.signature()
+    planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
     stage = stage.answered_by(answers_of(engine, store))
     seen: set[bytes] = set()
     for requests in request_segments(stage, dataset):
@@ -266,7 +266,7 @@ class _Window:
             said = (completion.error or completion.finish_reason)[:LONGEST_ERROR]
             raise EngineError(
                 f"engine {type(self.engine).__name__!r} gave {MOST_ERRORS} equal errors in a row "
-                f"and no answer, {said!r}: mend that, the same command goes on from here"
+                f"and no answer, {said!r}: fix that, the same command resumes from here"
             )
 
 

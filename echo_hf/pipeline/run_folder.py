@@ -18,7 +18,7 @@ from datasets import Dataset
 from echo_hf._infra.atomic import held, replaced_whole, restore
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.result import StageResult
 
@@ -52,9 +52,9 @@ class RunFolder:
     root: Path
 
     @property
-    def pictures(self) -> PictureStore:
-        """The pictures of its posts."""
-        return PictureStore(self.root / "pictures")
+    def images(self) -> ImageStore:
+        """The images of its posts."""
+        return ImageStore(self.root / "pictures")
 
     @property
     def cache(self) -> Path:

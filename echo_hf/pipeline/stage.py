@@ -27,7 +27,7 @@ from echo_hf.tables import Table
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
-    from echo_hf.images.store import PictureStore
+    from echo_hf.images.store import ImageStore
     from echo_hf.pipeline.progress import ProgressListener
     from echo_hf.pipeline.result import StageStats
 
@@ -92,9 +92,9 @@ class Stage(ABC):
         """Computes the output rows of a batch, control columns included."""
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage as a config sets it up; one without parameters is the same in all."""
-        del config, pictures
+        del config, images
         return cls()
 
     def in_run(self, root: Path) -> Self:
@@ -277,7 +277,7 @@ def parents_of(keys: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, keys)
 
 
-def kept(columns: pa.Table, parents: pa.Array) -> pa.Table:
+def kept_rows(columns: pa.Table, parents: pa.Array) -> pa.Table:
     """Output rows that go on.
 
     Args:
@@ -295,7 +295,7 @@ def kept(columns: pa.Table, parents: pa.Array) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class RowIssue:
     """What became of one or more input rows that do not, or not only, go on.
 
     Attributes:
@@ -313,7 +313,7 @@ class Remark:
     request: str | None = None
 
 
-def remarks(outputs: Table, said: Iterable[Remark]) -> pa.Table:
+def row_issues(outputs: Table, issues: Iterable[RowIssue]) -> pa.Table:
     """Output rows that carry only control columns."""
     rows = [
         {
@@ -323,7 +323,7 @@ def remarks(outputs: Table, said: Iterable[Remark]) -> pa.Table:
             "_detail": remark.detail,
             "_request": remark.request,
         }
-        for remark in said
+        for remark in issues
     ]
     control = pa.Table.from_pylist(rows, schema=CONTROL_SCHEMA)
     nulls = [pa.nulls(len(rows), field.type) for field in outputs.schema]
@@ -362,7 +362,7 @@ class StageRows:
     def __init__(self, outputs: Table) -> None:
         self._outputs = outputs
         self._kept: list[tuple[int, list[str], Mapping[str, Any]]] = []
-        self._said: list[tuple[int, Remark]] = []
+        self._said: list[tuple[int, RowIssue]] = []
 
     def keep(self, row: int, key: str, values: Mapping[str, Any]) -> None:
         """Adds a row that goes on.
@@ -386,11 +386,13 @@ class StageRows:
             reason: Why.
             detail: What a person needs to see the cause.
         """
-        self._said.append((row, Remark(status, [key], reason, detail)))
+        self._said.append((row, RowIssue(status, [key], reason, detail)))
 
     def failed(self, row: int, key: str, failure: Failure) -> None:
         """Puts an input row into quarantine, for a call that gave no answer."""
-        remark = Remark(Status.QUARANTINED, [key], failure.reason, failure.detail, failure.request)
+        remark = RowIssue(
+            Status.QUARANTINED, [key], failure.reason, failure.detail, failure.request
+        )
         self._said.append((row, remark))
 
     def table(self) -> pa.Table:
@@ -398,6 +400,6 @@ class StageRows:
         values = [values for *_, values in self._kept]
         columns = pa.Table.from_pylist(values, schema=self._outputs.schema)
         parents = pa.array([parents for _, parents, _ in self._kept], pa.list_(pa.string()))
-        said = remarks(self._outputs, [remark for _, remark in self._said])
+        said = row_issues(self._outputs, [remark for _, remark in self._said])
         rows = ([row for row, *_ in self._kept], [row for row, _ in self._said])
-        return ordered(list(zip(rows, (kept(columns, parents), said), strict=True)))
+        return ordered(list(zip(rows, (kept_rows(columns, parents), said), strict=True)))

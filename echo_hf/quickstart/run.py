@@ -111,7 +111,7 @@ def _made(screen: Screen, runs: Path) -> dict[str, Any]:
         )
         for config in BENCHMARKS
     }
-    held = f"{plural(written.samples, 'sample')}, {plural(written.pictures, 'picture')}"
+    held = f"{plural(written.samples, 'sample')}, {plural(written.images, 'picture')}"
     made = {"headlines": screen.headlines(), "loaded": loaded, "report": held}
     record = {**made, "of": _state(folder.root)}
     (folder.root / RECORD).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
@@ -171,7 +171,7 @@ def _short(path: Path) -> Path:
 
 
 def telling_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """The thread that shows most of what happens: prompt, pictures and feedback across posts."""
+    """The thread that shows most of what happens: prompt, images and feedback across posts."""
     threads = pq.ParquetFile(run / "stages" / "threads" / "kept.parquet").read().to_pylist()
     samples = pq.ParquetFile(run / "stages" / "privacy" / "kept.parquet").read().to_pylist()
     home = {post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]}
@@ -215,8 +215,8 @@ def _tree(thread: Mapping[str, Any]) -> Tree:
 def _post(post: Mapping[str, Any]) -> Text:
     if post["missing"]:
         return Text(f"({post['missing'].replace('_', ' ')})", "dim italic")
-    pictures = len(post["pictures"])
-    shown = f" [{pictures} picture{'s' if pictures > 1 else ''}]" if pictures else ""
+    images = len(post["pictures"])
+    shown = f" [{images} image{'s' if images > 1 else ''}]" if images else ""
     author = Text(plain(post["author"], 24) + ": ", "bold")
     return author.append(plain(post["text"]), "not bold").append(shown, "cyan not bold")
 

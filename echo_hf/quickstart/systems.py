@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.quickstart.run import JUDGE
 from echo_hf.quickstart.truth import (
@@ -30,13 +30,13 @@ def rated(folder: RunFolder) -> None:
     samples = pq.read_table(folder.stage("splits") / "kept.parquet")
     drawn = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
     benchmark = samples.filter(pa.array(drawn))
-    outputs, ratings = outputs_and_ratings(benchmark, folder.pictures)
+    outputs, ratings = outputs_and_ratings(benchmark, folder.images)
     pq.write_table(outputs, folder.root / "outputs.parquet")
     pq.write_table(ratings, folder.root / "ratings.parquet")
     pq.write_table(written_applicability(benchmark), folder.root / "applicability.parquet")
 
 
-def outputs_and_ratings(samples: pa.Table, pictures: PictureStore) -> tuple[pa.Table, pa.Table]:
+def outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table, pa.Table]:
     """What the stand-ins make of samples, and how close it is to the images that are meant."""
     folder, truths = corpus() / "systems", read_truths()
     drawn = {row["truth"]: row for row in json_lines(folder / "pictures.jsonl")}
@@ -56,7 +56,7 @@ def outputs_and_ratings(samples: pa.Table, pictures: PictureStore) -> tuple[pa.T
                 ratings.append({**row, **rated, "outcome": "unsupported"})
                 continue
             file = drawn[truth][system]
-            image = pictures.put((corpus() / file).read_bytes())
+            image = images.put((corpus() / file).read_bytes())
             provenance = json.dumps({"made_by": MADE_BY, "picture": file})
             outputs.append({**row, "image": image, "outcome": "ok", "provenance": provenance})
             rating = {name: close[truth, file][name] for name in ("rating", "explanation")}

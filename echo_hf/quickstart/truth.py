@@ -13,19 +13,19 @@ import pyarrow as pa
 
 from echo_hf.tables import APPLICABILITY
 
-NO_TRUTH = "no_truth"  # a reason: no picture is drawn for what a sample asks
+NO_TRUTH = "no_truth"  # a reason: no image is drawn for what a sample asks
 
 
 @dataclass(frozen=True)
 class Truths:
-    """The meant pictures of the bundled posts."""
+    """The meant images of the bundled posts."""
 
-    pictures: Mapping[tuple[str, str], str]
+    images: Mapping[tuple[str, str], str]
 
     def of(self, sample: Mapping[str, Any]) -> str | None:
-        """The picture that a sample asks for."""
+        """The image that a sample asks for."""
         prompt = without_spaces(sample["prompt"])
-        found = (self.pictures.get((url, prompt)) for url in sample["post_urls"] or [])
+        found = (self.images.get((url, prompt)) for url in sample["post_urls"] or [])
         return next((path for path in found if path), None)
 
 
@@ -35,7 +35,7 @@ def corpus() -> Path:
 
 
 def read_truths() -> Truths:
-    """Reads which pictures are meant."""
+    """Reads which images are meant."""
     rows = json_lines(corpus() / "truth.jsonl")
     return Truths(
         {(row["post_url"], without_spaces(row["prompt"])): row["picture"] for row in rows}
@@ -53,11 +53,11 @@ def json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 FILE = "applicability.jsonl"
-PICTURE_METRICS = ("face_identity", "color_shift", "structure_distance")
+IMAGE_METRICS = ("face_identity", "color_shift", "structure_distance")
 
 
 def written_applicability(samples: pa.Table) -> pa.Table:
-    """Which metrics fit the samples of the bundled posts that start from a picture."""
+    """Which metrics fit the samples of the bundled posts that start from an image."""
     said = {row["post_url"]: row for row in json_lines(corpus() / FILE)}
     rows = samples.select(["id", "post_urls"]).to_pylist()
     return pa.Table.from_pylist(list(_rows(rows, said)), APPLICABILITY.schema)
@@ -69,6 +69,6 @@ def _rows(
     for sample in samples:
         known = next((said[url] for url in sample["post_urls"] if url in said), None)
         if known is not None:
-            flags = {name: known[name] for name in PICTURE_METRICS}
+            flags = {name: known[name] for name in IMAGE_METRICS}
             rationale = known["rationale"]
             yield {"sample_id": sample["id"], **flags, "rationale": rationale, "outcome": "ok"}

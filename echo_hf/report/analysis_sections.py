@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from echo_hf.report.analysis.result import (
     Activity,
+    AnalysisPart,
     EmbeddingMap,
     Estimate,
     Example,
@@ -15,7 +16,6 @@ from echo_hf.report.analysis.result import (
     Failures,
     FunnelStep,
     Interaction,
-    Part,
     SetDiversity,
     SetDuplicates,
     SetLanguages,
@@ -43,7 +43,7 @@ from echo_hf.report.parts import (
     Column,
     Row,
     breakable,
-    folded,
+    collapsible,
     heat_cell,
     name_of,
     note,
@@ -86,18 +86,18 @@ def _ratio(one: Estimate | None) -> str:
     return "–" if one is None or one.value is None else f"{number(one.value, 2)}x"
 
 
-def diversity(found: tuple[SetDiversity, ...]) -> Markup:
+def diversity(sets: tuple[SetDiversity, ...]) -> Markup:
     """Different first bigrams of each prompt set, at one size."""
-    at = found[0].at if found else 0
+    at = sets[0].at if sets else 0
     caption = f"Different first bigrams in {count(at)} prompts drawn at random"
-    rows = [(one.name, one.expected, _ratio(one.ratio)) for one in found]
+    rows = [(one.name, one.expected, _ratio(one.ratio)) for one in sets]
     remark = "Ratio: the benchmark's number through that of the set, at the size of the smaller."
     return joined(estimate_table(caption, "Ratio", rows), note(remark))
 
 
-def perplexity(found: tuple[SetPerplexity, ...]) -> Markup:
+def perplexity(sets: tuple[SetPerplexity, ...]) -> Markup:
     """How much a language model is surprised by the prompts of each set."""
-    rows = [(one.name, one.token_level, _ratio(one.ratio)) for one in found]
+    rows = [(one.name, one.token_level, _ratio(one.ratio)) for one in sets]
     caption = "Perplexity, lower is more like other text"
     remark = "Ratio: the perplexity of the set through that of the benchmark."
     return joined(estimate_table(caption, "Ratio", rows), note(remark))
@@ -108,7 +108,7 @@ def _plain(caption: str, heads: Sequence[str], rows: Iterable[Row]) -> Markup:
     return table(caption, columns, [rows])
 
 
-def lengths(found: tuple[SetLengths, ...]) -> Markup:
+def lengths(sets: tuple[SetLengths, ...]) -> Markup:
     """Words and characters of the prompts of each set."""
     rows = [
         [
@@ -118,32 +118,32 @@ def lengths(found: tuple[SetLengths, ...]) -> Markup:
                 for q in (one.words, one.characters)
             ),
         ]
-        for one in found
+        for one in sets
     ]
     return _plain("Median and quartiles of prompts", ("Prompts", "Words", "Characters"), rows)
 
 
-def near_duplicates(found: tuple[SetDuplicates, ...]) -> Markup:
+def near_duplicates(sets: tuple[SetDuplicates, ...]) -> Markup:
     """How many prompts of each set are nearly the same as another."""
     rows = [
         [name_of(one.name), count(one.in_clusters), share(one.share), count(one.clusters)]
-        for one in found
+        for one in sets
     ]
     heads = ("Prompts", "Nearly the same as another", "Share", "Groups")
     return _plain("Prompts that are nearly the same", heads, rows)
 
 
-def languages(found: tuple[SetLanguages, ...]) -> Markup:
+def languages(sets: tuple[SetLanguages, ...]) -> Markup:
     """Languages of the prompts of each set."""
-    rows = [[name_of(one.name), listed(one.prompts)] for one in found]
+    rows = [[name_of(one.name), listed(one.prompts)] for one in sets]
     columns = (Column("Prompts", "name"), Column("Languages", "text"))
     return table("Languages of prompts", columns, [rows])
 
 
-def embedding_map(found: EmbeddingMap) -> Markup:
+def embedding_map(points: EmbeddingMap) -> Markup:
     """The prompts of all sets in a plane, and those that are farthest from every other set."""
     groups: dict[str, list[tuple[float, float]]] = {}
-    for one in found.points:
+    for one in points.points:
         groups.setdefault(one.prompt_set, []).append((one.x, one.y))
     ordered = dict(reversed(groups.items()))  # the benchmark on top
     keys = [
@@ -153,13 +153,13 @@ def embedding_map(found: EmbeddingMap) -> Markup:
     label = "prompts of each set in the plane of the two main directions of their embeddings"
     rows = [
         [name_of(one.prompt), number(one.distance, 2), name_of(one.nearest_prompt)]
-        for one in found.most_novel[:MOST_ROWS]
+        for one in points.most_novel[:MOST_ROWS]
     ]
     columns = (Column("Prompt", "text"), Column("Distance"), Column("Nearest", "text"))
     novel = table("Prompts that are farthest from every reference", columns, [rows])
     return joined(
         element("figure", scatter(ordered, label), element("ul", keys, class_="keys")),
-        folded("The most novel prompts", novel) if rows else None,
+        collapsible("The most novel prompts", novel) if rows else None,
     )
 
 
@@ -198,7 +198,7 @@ def _cards(*cards: Markup) -> Markup:
     return element("div", listed, class_="cards")
 
 
-def _shown(title: str, part: Part[Found], draw: Callable[[Found], Markup]) -> Markup:
+def _shown(title: str, part: AnalysisPart[Found], draw: Callable[[Found], Markup]) -> Markup:
     heading = element("h3", title)
     if part.found is None:
         return joined(heading, note("Not analyzed: ", part.detail or str(part.reason)))
@@ -276,7 +276,7 @@ def _failures(found: Failures) -> Markup:
     return joined(
         table("Comments by what failed", columns, [rows]),
         note(f"{more}Verdicts: {listed(found.verdicts)}."),
-        folded("In people's words", [_examples(one) for one in shown if one.examples]),
+        collapsible("In people's words", [_examples(one) for one in shown if one.examples]),
     )
 
 
@@ -297,7 +297,7 @@ def _quoted(example: Example) -> Markup:
 
 
 def _cloud(found: WordCloud) -> Markup:
-    # As a picture it can run nothing, whatever the file holds.
+    # As an image it can run nothing, whatever the file holds.
     data = base64.b64encode(found.svg.encode("utf-8", "replace")).decode()
     source = f"data:image/svg+xml;base64,{data}"
     label = f"word cloud of {plural(found.words, 'keyword')}, listed in the table above"

@@ -23,8 +23,8 @@ from echo_hf.report.parts import (
     Row,
     Said,
     breakable,
+    collapsible,
     failed_note,
-    folded,
     heat_cell,
     judge_name,
     name_of,
@@ -35,12 +35,12 @@ from echo_hf.report.parts import (
     titled,
 )
 from echo_hf.report.results import Failed, Metric, Pairwise, Rates, Split, WinRates
-from echo_hf.report.run_data import RunData, Sample, spread
+from echo_hf.report.run_data import ReportSample, RunData, spread
 from echo_hf.report.thumbnails import Thumbnails
 from echo_hf.scores.rating_table import RUBRIC
 
 
-def robustness(rates: Rates, found: WinRates) -> Markup:
+def robustness(rates: Rates, win_rates: WinRates) -> Markup:
     """The places of each system under every rule, and the bounds of its win rate."""
     places = Scale(0.5, len(rates.win_rate) + 0.5, tuple(range(1, len(rates.win_rate) + 1)))
     columns = (
@@ -50,17 +50,18 @@ def robustness(rates: Rates, found: WinRates) -> Markup:
         Column(axis(UNIT), "plot", "bounds of the win rate, drawn", optional=True),
         Column("Bounds"),
     )
-    rows = [_robust_row(system, found, places) for system in rates.order]
-    flips = found.sensitivity.flips
+    rows = [_robust_row(system, win_rates, places) for system in rates.order]
+    flips = win_rates.sensitivity.flips
     pairs = len(rates.win_rate) * (len(rates.win_rate) - 1) // 2
     return joined(
         table("How much hangs on the rule, and on what is missing", columns, [rows]),
         note(
-            f"Places: best and worst over {plural(len(found.sensitivity.boards), 'rule')} of "
+            f"Places: best and worst over {plural(len(win_rates.sensitivity.boards), 'rule')} of "
             "voting, ties and averaging. ",
             f"Pairs that two rules put in opposite orders: {_named(flips)}. ",
             "Bounds: the win rate if all that is missing were lost, and if all were won; "
-            f"{len(found.bounds.certain)} of {pairs} pairs keep their order whatever is missing.",
+            f"{len(win_rates.bounds.certain)} of {pairs} pairs keep their order whatever is "
+            "missing.",
         ),
     )
 
@@ -91,7 +92,7 @@ def _named(pairs: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{one} and {other}" for one, other in pairs) or "none"
 
 
-def side_by_side(found: Pairwise, failures: Failed) -> Markup:
+def side_by_side(pairwise: Pairwise, failures: Failed) -> Markup:
     """How steady judges are who see two outputs at once."""
     columns = [
         Column(head, "name" if not at else "number")
@@ -106,7 +107,7 @@ def side_by_side(found: Pairwise, failures: Failed) -> Markup:
             *(number(part.value, 2) for part in (one.consistent, one.follows_position)),
             number(one.agreement.value, 2),
         ]
-        for judge, one in found.judges.items()
+        for judge, one in pairwise.judges.items()
     ]
     return table("Two outputs side by side, in both orders", columns, [rows])
 
@@ -139,7 +140,7 @@ def _split(data: RunData, name: str) -> Markup:
             element("div", judge_table(rates, data)),
             class_="beside",
         ),
-        folded("How sure is the order?", _how_sure(split, rates, data)),
+        collapsible("How sure is the order?", _how_sure(split, rates, data)),
     )
 
 
@@ -151,18 +152,18 @@ def _how_sure(split: Split, rates: Rates, data: RunData) -> Markup:
     )
 
 
-def tiers_of(rates: Rates, found: WinRates) -> list[list[str]]:
+def tiers_of(rates: Rates, win_rates: WinRates) -> list[list[str]]:
     """Systems in tiers, the best first, and those without a rate at the end."""
     every = list(rates.order)
     if not any(rates.interval.values()):
         return [every]
-    tiers = [[system for system in tier if system in every] for tier in found.tiers.tiers]
+    tiers = [[system for system in tier if system in every] for tier in win_rates.tiers.tiers]
     named = {system for tier in tiers for system in tier}
     others = [system for system in every if system not in named]
     return [tier for tier in (*tiers, others) if tier]
 
 
-def main_table(rates: Rates, found: WinRates) -> Markup:
+def main_table(rates: Rates, win_rates: WinRates) -> Markup:
     """Win rates with their intervals, in tiers."""
     known = any(rates.interval.values())
     columns = (
@@ -175,7 +176,7 @@ def main_table(rates: Rates, found: WinRates) -> Markup:
     )
     groups = [
         [_system_row(system, rates, str(at) if known else NOTHING) for system in tier]
-        for at, tier in enumerate(tiers_of(rates, found), 1)
+        for at, tier in enumerate(tiers_of(rates, win_rates), 1)
     ]
     return table("Win rate by system", columns, groups, "board")
 
@@ -276,7 +277,7 @@ def _highlights_split(data: RunData, split: str, thumbnails: Thumbnails) -> Mark
     return joined(element("h3", titled(split)), _strips(data, chosen, thumbnails, said))
 
 
-def widest(data: RunData, split: str, shown: int = SHOWN) -> list[Sample]:
+def widest(data: RunData, split: str, shown: int = SHOWN) -> list[ReportSample]:
     """The samples of a split whose ratings lie furthest apart."""
     apart = [
         (spread(data.ratings.get(sample.id, ()), RUBRIC), -at, sample)
@@ -298,7 +299,9 @@ def _drifts(data: RunData, split: str, thumbnails: Thumbnails) -> Iterator[Marku
             yield joined(title, _strips(data, [chosen], thumbnails, said))
 
 
-def _furthest(data: RunData, split: str, found: dict[tuple[str, str], float]) -> Sample | None:
+def _furthest(
+    data: RunData, split: str, found: dict[tuple[str, str], float]
+) -> ReportSample | None:
     by_sample: dict[str, list[float]] = {}
     for (sample, _), value in found.items():
         by_sample.setdefault(sample, []).append(value)
@@ -314,7 +317,7 @@ def _values(one: Metric) -> Iterator[tuple[str, float]]:
             yield sample, value
 
 
-def _ratings(data: RunData, sample: Sample) -> Iterator[tuple[tuple[str, str], str]]:
+def _ratings(data: RunData, sample: ReportSample) -> Iterator[tuple[tuple[str, str], str]]:
     by_system: dict[str, list[float]] = {}
     for one in data.ratings.get(sample.id, ()):
         if one.rubric == RUBRIC and one.value is not None:
@@ -323,7 +326,9 @@ def _ratings(data: RunData, sample: Sample) -> Iterator[tuple[tuple[str, str], s
         yield (sample.id, system), f"rated {number(sum(values) / len(values), 1)}"
 
 
-def _strips(data: RunData, samples: Sequence[Sample], thumbnails: Thumbnails, said: Said) -> Markup:
+def _strips(
+    data: RunData, samples: Sequence[ReportSample], thumbnails: Thumbnails, said: Said
+) -> Markup:
     rows = [strip(one, data.systems, data.outputs, thumbnails, said) for one in samples]
     several = len(data.results.judges) > 1
     mean = (

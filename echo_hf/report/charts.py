@@ -87,7 +87,7 @@ FINE = 1000  # units of the width of a drawn outline
 
 
 def plot(*marks: Markup, scale: Scale, at: float | None = None) -> Markup:
-    """A row's picture."""
+    """A row's image."""
     grid = [_upright(scale, tick, "grid") for tick in scale.ticks]
     if at is not None:
         grid.append(_upright(scale, at, "reference"))
@@ -187,7 +187,7 @@ def highest(channels: Sequence[Sequence[float]]) -> float:
 
 
 def histogram(channels: Sequence[Sequence[float]], top: float) -> Markup:
-    """A colour histogram."""
+    """A color histogram."""
     areas = [
         element("path", d=_area(grouped(channel), top), class_=f"channel {name}")
         for name, channel in zip(CHANNELS, channels, strict=True)

@@ -27,7 +27,7 @@ Child = str | int | None | Iterable["Child"]
 Attribute = str | int | float | bool | None
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Somebody's text without what no page can show, or what changes the text around it."""
     return UNSHOWN.sub(REPLACEMENT, text.replace("\r\n", "\n"))
 
@@ -87,7 +87,7 @@ def _child(child: Child) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(shown(text), quote=True)
+    return html.escape(printable(text), quote=True)
 
 
 NOTHING = "–"

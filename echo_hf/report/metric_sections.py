@@ -38,8 +38,8 @@ from echo_hf.report.markup import (
 from echo_hf.report.parts import (
     Column,
     Row,
+    collapsible,
     failed_note,
-    folded,
     judge_name,
     name_of,
     note,
@@ -49,7 +49,7 @@ from echo_hf.report.parts import (
 )
 from echo_hf.report.results import Metric, judges_of
 from echo_hf.report.run_data import RunData
-from echo_hf.report.thumbnails import MeanColours, Thumbnail, Thumbnails
+from echo_hf.report.thumbnails import MeanColors, Thumbnail, Thumbnails
 
 FEWEST = 12  # fewer numbers are dots: a curve would claim more than they say
 ABOUT = (
@@ -140,26 +140,26 @@ def _counts(rows: Sequence[Metric]) -> Markup | None:
 
 SLICE = "xMidYMid slice"
 INPUTS = ""  # in the place of a system's name
-COLOURS_ABOUT = (
-    "Top: how often each level of red, green and blue is in a system's outputs, each picture "
-    "counted alike. Bottom: the mean colour laid over one of the inputs, to see what it does."
+COLORS_ABOUT = (
+    "Top: how often each level of red, green and blue is in a system's outputs, each image "
+    "counted alike. Bottom: the mean color laid over one of the inputs, to see what it does."
 )
-Colours = Mapping[tuple[str, str], MeanColours]
+Colors = Mapping[tuple[str, str], MeanColors]
 
 
-def colours(data: RunData, found: Colours, thumbnails: Thumbnails) -> Markup | None:
-    """Mean colours of the splits that have inputs."""
-    splits = [split for split in data.splits if (split, INPUTS) in found]
-    shown = [_colours_split(data, split, found, thumbnails) for split in splits]
-    return section("colours", "Colours", shown, lead=COLOURS_ABOUT) if shown else None
+def colors(data: RunData, colors: Colors, thumbnails: Thumbnails) -> Markup | None:
+    """Mean colors of the splits that have inputs."""
+    splits = [split for split in data.splits if (split, INPUTS) in colors]
+    shown = [_colors_split(data, split, colors, thumbnails) for split in splits]
+    return section("colors", "Colors", shown, lead=COLORS_ABOUT) if shown else None
 
 
-def _colours_split(data: RunData, split: str, found: Colours, thumbnails: Thumbnails) -> Markup:
+def _colors_split(data: RunData, split: str, found: Colors, thumbnails: Thumbnails) -> Markup:
     names = [name for name in (INPUTS, *data.systems) if (split, name) in found]
     top = max(highest(found[split, name].shares.tolist()) for name in names)
     inputs = (digest for sample in data.of_split(split) for digest in sample.inputs)
-    picture = next((thumbnails[one] for one in inputs if one in thumbnails), None)
-    cards = [_card(name, found[split, name], top, picture) for name in names]
+    image = next((thumbnails[one] for one in inputs if one in thumbnails), None)
+    cards = [_card(name, found[split, name], top, image) for name in names]
     return joined(
         element("h3", titled(split)),
         element("div", cards, class_="swatches"),
@@ -167,34 +167,34 @@ def _colours_split(data: RunData, split: str, found: Colours, thumbnails: Thumbn
     )
 
 
-def _card(name: str, found: MeanColours, top: float, picture: Thumbnail | None) -> Markup:
+def _card(name: str, found: MeanColors, top: float, image: Thumbnail | None) -> Markup:
     said = ", ".join(number(level, 0) for level in found.mean)
     who = element("b", "Inputs") if name == INPUTS else name_of(name)
     return element(
         "figure",
         histogram(found.shares.tolist(), top),
-        _overlay(found.hexadecimal, picture),
+        _overlay(found.hexadecimal, image),
         element(
             "figcaption",
             who,
-            element("span", f"mean {said} · {plural(found.pictures, 'picture')}", class_="small"),
+            element("span", f"mean {said} · {plural(found.images, 'image')}", class_="small"),
         ),
         class_="swatch",
     )
 
 
-def _overlay(colour: str, picture: Thumbnail | None) -> Markup:
+def _overlay(color: str, thumbnail: Thumbnail | None) -> Markup:
     box = {"viewBox": "0 0 160 90", "preserveAspectRatio": SLICE}
     size = {"width": 160, "height": 90}
-    image = picture and element("image", href=picture.source, **size, preserveAspectRatio=SLICE)
+    image = thumbnail and element("image", href=thumbnail.source, **size, preserveAspectRatio=SLICE)
     return element(
         "svg",
         image or None,
-        element("rect", **size, fill=colour, fill_opacity="0.62" if picture else "1"),
+        element("rect", **size, fill=color, fill_opacity="0.62" if thumbnail else "1"),
         **box,
         class_="overlay",
         role="img",
-        aria_label=f"mean colour {colour} over a picture",
+        aria_label=f"mean color {color} over an image",
     )
 
 
@@ -211,9 +211,9 @@ def provenance(data: RunData) -> Markup:
         coverage_table(data),
         _left_out(data),
         _judges(data),
-        folded("Definitions of all figures", _definitions(data)),
-        folded("Systems and judges as configured", _json(data.settings)),
-        folded("Benchmark", _json(data.results.benchmark.model_dump())),
+        collapsible("Definitions of all figures", _definitions(data)),
+        collapsible("Systems and judges as configured", _json(data.settings)),
+        collapsible("Benchmark", _json(data.results.benchmark.model_dump())),
         lead=PROVENANCE_ABOUT,
     )
 
@@ -224,8 +224,8 @@ def coverage_table(data: RunData) -> Markup:
     outcomes = sorted({outcome for _, outcome in ended}, key=lambda one: (one != "ok", one))
     columns = (
         Column("System", "name"),
-        Column(axis(UNIT), "plot", "share of samples with a picture, drawn"),
-        Column("Pictures"),
+        Column(axis(UNIT), "plot", "share of samples with an image, drawn"),
+        Column("Images"),
         *(Column(outcome, optional=True) for outcome in outcomes if outcome != "ok"),
         Column("not tried", optional=True),
     )

@@ -64,7 +64,7 @@ def _select(label: str, name: str, options: Iterable[tuple[str, str]]) -> Markup
 
 
 ASSETS = files("echo_hf.report") / "assets"
-# Pictures lie beside the page, which a browser may read from a disk or a server.
+# Images lie beside the page, which a browser may read from a disk or a server.
 POLICY = (
     "default-src 'none'; img-src 'self' file: data:; style-src 'sha256-{style}'; "
     "script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'; "
@@ -175,7 +175,7 @@ def _facts(data: RunData) -> Iterator[tuple[str, Child]]:
 
 
 def _outputs(data: RunData) -> str:
-    made = sum(one.picture is not None for one in data.outputs.values())
+    made = sum(one.image is not None for one in data.outputs.values())
     wanted = len(data.samples) * len(data.systems)
     return f"{count(made)} of {count(wanted)} ({share(made / wanted if wanted else None)})"
 

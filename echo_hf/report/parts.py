@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from echo_hf.reasons import Outcome
 from echo_hf.report.markup import Child, Markup, element, joined
-from echo_hf.report.run_data import Output, Sample
+from echo_hf.report.run_data import Output, ReportSample
 from echo_hf.report.thumbnails import Thumbnail, Thumbnails
 
 NAMES = {
     "image_to_image": "Image to image",
     "text_to_image": "Text to image",
     "analysis": "Analysis",
-    "color_shift": "Colour shift",
+    "color_shift": "Color shift",
     "face_identity": "Face identity",
     "structure_distance": "Structure distance",
     "text_rendering": "Text rendering",
@@ -51,7 +51,7 @@ def warning(*children: Child) -> Markup:
     return element("p", *children, class_="warning", role="note")
 
 
-def folded(title: Child, *children: Child) -> Markup:
+def collapsible(title: Child, *children: Child) -> Markup:
     """Content that opens when its title is chosen."""
     return element("details", element("summary", title), *children)
 
@@ -100,8 +100,8 @@ def failed_note(judges: Sequence[str], failures: Mapping[str, Sequence[str]]) ->
     )
 
 
-def picture(thumbnail: Thumbnail, text: str) -> Markup:
-    """A small copy of a picture, loaded when it comes into view."""
+def image(thumbnail: Thumbnail, text: str) -> Markup:
+    """A small copy of an image, loaded when it comes into view."""
     return element(
         "img",
         src=thumbnail.source,
@@ -176,7 +176,7 @@ def _cell(column: Column, cell: Child) -> Markup:
 
 
 def heat_cell(value: float | None, part: float | None, text: str, title: str) -> Markup:
-    """A cell coloured by its number.
+    """A cell colored by its number.
 
     Example:
         >>> heat_cell(0.9, 0.9, "0.90", "a beats b")
@@ -193,7 +193,7 @@ Said = Mapping[tuple[str, str], str]
 
 
 def strip(
-    sample: Sample,
+    sample: ReportSample,
     systems: Sequence[str],
     outputs: Mapping[tuple[str, str], Output],
     thumbnails: Thumbnails,
@@ -211,29 +211,29 @@ def strip(
 
 
 def cell(output: Output | None, text: str, label: Child, thumbnails: Thumbnails) -> Markup:
-    """What a system made of a sample: its picture, or a card that says why there is none."""
-    shown = thumbnails.get(output.picture or "") if output else None
-    body = picture(shown, text) if shown else _error_card(output)
+    """What a system made of a sample: its image, or a card that says why there is none."""
+    shown = thumbnails.get(output.image or "") if output else None
+    body = image(shown, text) if shown else _error_card(output)
     return element("li", element("figure", body, element("figcaption", label)))
 
 
 def _error_card(output: Output | None) -> Markup:
     outcome = NOT_TRIED if output is None else output.outcome
-    if output is not None and output.picture:
+    if output is not None and output.image:
         outcome = "cannot be shown"
     elif outcome == Outcome.OK:
-        outcome = "no picture"
+        outcome = "no image"
     reason = output.reason if output else None
     return element(
         "div", element("b", outcome), element("span", reason) if reason else None, class_="missing"
     )
 
 
-def _inputs(sample: Sample, thumbnails: Thumbnails) -> Iterator[Markup]:
+def _inputs(sample: ReportSample, thumbnails: Thumbnails) -> Iterator[Markup]:
     for at, digest in enumerate(sample.inputs, 1):
         text = f"input {at}" if len(sample.inputs) > 1 else "input"
         shown = thumbnails.get(digest)
-        body = picture(shown, text) if shown else _error_card(Output(digest, ""))
+        body = image(shown, text) if shown else _error_card(Output(digest, ""))
         caption = element("figcaption", text)
         yield element("li", element("figure", body, caption), class_="given")
 

@@ -21,14 +21,14 @@ from echo_hf.report.agreement_section import agreement
 from echo_hf.report.analysis_sections import analysis
 from echo_hf.report.board_sections import board, highlights, tasks, tiers_of
 from echo_hf.report.charts import printed_bars, printed_boxes
-from echo_hf.report.markup import NOTHING, Markup, count, interval, is_web, number, share, shown
-from echo_hf.report.metric_sections import INPUTS, colours, metrics, provenance
+from echo_hf.report.markup import NOTHING, Markup, count, interval, is_web, number, printable, share
+from echo_hf.report.metric_sections import INPUTS, colors, metrics, provenance
 from echo_hf.report.page import gallery, header, page
 from echo_hf.report.parts import titled
 from echo_hf.report.results import Rates, judges_of
-from echo_hf.report.run_data import Output, Rating, RunData, Sample, read_run_data
+from echo_hf.report.run_data import Output, Rating, ReportSample, RunData, read_run_data
 from echo_hf.report.thumbnails import FOLDER as THUMBNAILS
-from echo_hf.report.thumbnails import ColourSum, Looked, MeanColours, Thumbnails, looked_at
+from echo_hf.report.thumbnails import ColorSum, Looked, MeanColors, Thumbnails, looked_at
 
 
 def figures(data: RunData) -> dict[str, str]:
@@ -77,7 +77,9 @@ def eval_results(data: RunData) -> str | None:
     dataset, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
     if not at:
         return None
-    every = {shown(system): _entries(data, system, dataset, revision) for system in data.systems}
+    every = {
+        printable(system): _entries(data, system, dataset, revision) for system in data.systems
+    }
     found = {system: entries for system, entries in every.items() if entries}
     if not found:
         return None
@@ -94,7 +96,7 @@ def _entries(data: RunData, system: str, dataset: str, revision: str) -> list[di
             task_id=split,
             value=round(value, 4),
             dataset_revision=revision if COMMIT.fullmatch(revision) else None,
-            notes=shown(_notes(data, rates, system, revision)),
+            notes=printable(_notes(data, rates, system, revision)),
         )
         for split, rates in rated
         if rates and (value := rates.win_rate.get(system)) is not None
@@ -157,7 +159,7 @@ def _judge(data: RunData, judge: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return escaped(shown(text))
+    return escaped(printable(text))
 
 
 # What would end the script element that holds the data, or a line of a script.
@@ -192,8 +194,8 @@ class Numbered:
 
 def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str]) -> str:
     """All samples as the gallery's script reads them."""
-    texts, pictures = Numbered(), Numbered()
-    row = _Rows(data, texts, pictures, problems)
+    texts, images = Numbered(), Numbered()
+    row = _Rows(data, texts, images, problems)
     samples = [row.sample(one) for one in data.samples]
     found = {
         "systems": data.systems,
@@ -206,7 +208,7 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
         },
         "samples": samples,
         "texts": texts.all,
-        "pictures": [_picture(digest, thumbnails) for digest in pictures.all],
+        "pictures": [_image(digest, thumbnails) for digest in images.all],
     }
     text = json.dumps(_shown(found), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(UNSAFE)
@@ -215,13 +217,13 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
 def _shown(value: Any) -> Any:
     """The same data with every text as a page can show it."""
     if isinstance(value, str):
-        return shown(value)
+        return printable(value)
     if isinstance(value, Mapping):
-        return {shown(name): _shown(one) for name, one in value.items()}
+        return {printable(name): _shown(one) for name, one in value.items()}
     return [_shown(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _picture(digest: str, thumbnails: Thumbnails) -> list[str | int] | None:
+def _image(digest: str, thumbnails: Thumbnails) -> list[str | int] | None:
     found = thumbnails.get(digest)
     return [found.source, found.width, found.height] if found else None
 
@@ -230,38 +232,44 @@ class _Rows:
     """Makes rows of the gallery's data."""
 
     def __init__(
-        self, data: RunData, texts: Numbered, pictures: Numbered, problems: Mapping[str, str]
+        self, data: RunData, texts: Numbered, images: Numbered, problems: Mapping[str, str]
     ) -> None:
-        self._data, self._texts, self._pictures, self._problems = data, texts, pictures, problems
+        self._data, self._texts, self._images, self._problems = data, texts, images, problems
         self._systems = {system: at for at, system in enumerate(data.systems)}
 
-    def sample(self, one: Sample) -> dict[str, Any]:
-        outputs = [self._output(one, system) for system in self._data.systems]
-        ratings = [self._rating(rating) for rating in self._data.ratings.get(one.id, ())]
+    def sample(self, sample: ReportSample) -> dict[str, Any]:
+        outputs = [self._output(sample, system) for system in self._data.systems]
+        ratings = [self._rating(rating) for rating in self._data.ratings.get(sample.id, ())]
         filled: dict[str, Any] = {
-            "task": one.task,
-            "inputs": [self._pictures.number(digest) for digest in one.inputs],
-            "posted": [self._pictures.number(digest) for digest in one.posted],
-            "urls": [url for url in one.urls if is_web(url)],
-            "feedback": [[said.text, said.verdict, said.keyword] for said in one.feedback],
-            "flags": one.flags,
+            "task": sample.task,
+            "inputs": [self._images.number(digest) for digest in sample.inputs],
+            "posted": [self._images.number(digest) for digest in sample.posted],
+            "urls": [url for url in sample.urls if is_web(url)],
+            "feedback": [[said.text, said.verdict, said.keyword] for said in sample.feedback],
+            "flags": sample.flags,
             "ratings": ratings,
         }
         known = {name: value for name, value in filled.items() if value}
-        return {"id": one.id, "split": one.split, "prompt": one.prompt, "outputs": outputs, **known}
+        return {
+            "id": sample.id,
+            "split": sample.split,
+            "prompt": sample.prompt,
+            "outputs": outputs,
+            **known,
+        }
 
-    def _output(self, sample: Sample, system: str) -> list[Any] | None:
-        """Picture, outcome, reason, text; null where it was not tried."""
+    def _output(self, sample: ReportSample, system: str) -> list[Any] | None:
+        """Image, outcome, reason, text; null where it was not tried."""
         found = self._data.outputs.get((sample.id, system))
         if found is None:
             return None
-        row = [self._pictures.number(found.picture), *self._ended(found)]
+        row = [self._images.number(found.image), *self._ended(found)]
         while row and row[-1] is None:
             row.pop()
         return row
 
     def _ended(self, found: Output) -> list[Any]:
-        problem = self._problems.get(found.picture or "")
+        problem = self._problems.get(found.image or "")
         outcome = None if found.outcome == "ok" else found.outcome
         reason = problem or found.reason
         return [(problem and "cannot be shown") or outcome, reason, self._texts.number(found.text)]
@@ -296,17 +304,17 @@ class Report:
 
     path: Path
     samples: int
-    pictures: int
+    images: int
     problems: Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """What a report shows of pictures."""
+class ReportImages:
+    """What a report shows of images."""
 
     thumbnails: Thumbnails
     problems: Mapping[str, str]
-    colours: Mapping[tuple[str, str], MeanColours]
+    colors: Mapping[tuple[str, str], MeanColors]
 
 
 def report(
@@ -314,7 +322,7 @@ def report(
 ) -> Report:
     """Writes the report of a run: `report/` in its folder, in place of the one before."""
     data = read_run_data(config, runs)
-    root = data.pictures.root.parent
+    root = data.images.root.parent
     busy = RunError(
         f"another process writes the report of {str(root)!r}: wait for it, and run `echo-hf "
         "report` again"
@@ -342,11 +350,11 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
     return Report(folder / PAGE, len(data.samples), len(seen.thumbnails), seen.problems)
 
 
-def _page(data: RunData, seen: Pictures) -> str:
+def _page(data: RunData, seen: ReportImages) -> str:
     sections = [
         board(data),
         metrics(data),
-        colours(data, seen.colours, seen.thumbnails),
+        colors(data, seen.colors, seen.thumbnails),
         highlights(data, seen.thumbnails),
         agreement(data),
         tasks(data),
@@ -359,22 +367,22 @@ def _page(data: RunData, seen: Pictures) -> str:
     return page(f"{data.name}: ECHO report", header(data), there, samples)
 
 
-def _seen(data: RunData, folder: Path | None) -> Pictures:
-    """Decodes every picture once."""
+def _seen(data: RunData, folder: Path | None) -> ReportImages:
+    """Decodes every image once."""
     wanted = _wanted(data)
-    sums: dict[tuple[str, str], ColourSum] = {}
+    sums: dict[tuple[str, str], ColorSum] = {}
     thumbnails, problems = {}, {}
-    for one in looked_at(data.digests, data.pictures, folder, wanted):
+    for one in looked_at(data.digests, data.images, folder, wanted):
         if one.thumbnail is None:
             problems[one.digest] = one.problem or "unknown"
         else:
             thumbnails[one.digest] = one.thumbnail
         _count(one, wanted.get(one.digest, ()), sums)
-    return Pictures(thumbnails, problems, {key: one.mean() for key, one in sums.items()})
+    return ReportImages(thumbnails, problems, {key: one.mean() for key, one in sums.items()})
 
 
 def _wanted(data: RunData) -> dict[str, list[tuple[str, str]]]:
-    """Which mean colours a picture counts in: those of splits with inputs."""
+    """Which mean colors an image counts in: those of splits with inputs."""
     wanted: dict[str, list[tuple[str, str]]] = {}
     for sample in data.samples:
         if not sample.inputs:
@@ -383,14 +391,14 @@ def _wanted(data: RunData) -> dict[str, list[tuple[str, str]]]:
             wanted.setdefault(digest, []).append((sample.split, INPUTS))
         for system in data.systems:
             output = data.outputs.get((sample.id, system))
-            if output is not None and output.picture:
-                wanted.setdefault(output.picture, []).append((sample.split, system))
+            if output is not None and output.image:
+                wanted.setdefault(output.image, []).append((sample.split, system))
     return wanted
 
 
 def _count(
-    one: Looked, keys: list[tuple[str, str]] | tuple[()], sums: dict[tuple[str, str], ColourSum]
+    one: Looked, keys: list[tuple[str, str]] | tuple[()], sums: dict[tuple[str, str], ColorSum]
 ) -> None:
     for key in keys:
         if one.counts is not None:
-            sums.setdefault(key, ColourSum()).add(one.counts)
+            sums.setdefault(key, ColorSum()).add(one.counts)

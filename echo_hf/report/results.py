@@ -19,13 +19,13 @@ Read = TypeVar("Read", bound=BaseModel)
 NAME = r"^\w{1,80}$"  # of a metric: it becomes the name of a file
 
 
-class Part(BaseModel):
+class ResultsModel(BaseModel):
     """A part of a file of figures: immutable, finite, and open to keys that are not shown."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
 
-class Rates(Part):
+class Rates(ResultsModel):
     """Win rates of one protocol; as `echo_hf.scores.win_rate.WinRate`."""
 
     win_rate: BySystem
@@ -47,14 +47,14 @@ class Rates(Part):
         return tuple(name for name, _ in ranked)
 
 
-class Tiers(Part):
+class Tiers(ResultsModel):
     """Groups of systems that do not differ, the best first."""
 
     tiers: tuple[tuple[str, ...], ...]
     definition: Mapping[str, Any]
 
 
-class Board(Part):
+class Board(ResultsModel):
     """The order of systems under one rule."""
 
     vote: str
@@ -64,7 +64,7 @@ class Board(Part):
     ranks: Mapping[str, int | None]
 
 
-class Sensitivity(Part):
+class Sensitivity(ResultsModel):
     """How much the order of systems hangs on the rule."""
 
     boards: tuple[Board, ...]
@@ -72,14 +72,14 @@ class Sensitivity(Part):
     flips: tuple[tuple[str, str], ...]
 
 
-class Bounds(Part):
+class Bounds(ResultsModel):
     """What the win rates could be if what is missing were known."""
 
     bounds: Mapping[str, Interval | None]
     certain: tuple[tuple[str, str], ...]
 
 
-class WinRates(Part):
+class WinRates(ResultsModel):
     """The win rates of a split, with what lies beside them."""
 
     published: Rates
@@ -89,14 +89,14 @@ class WinRates(Part):
     bounds: Bounds
 
 
-class Estimate(Part):
+class Estimate(ResultsModel):
     """A mean with its interval."""
 
     value: float | None = None
     interval: Interval | None = None
 
 
-class Measurement(Part):
+class Measurement(ResultsModel):
     """A metric of a system: its value, and the number of each sample."""
 
     value: float | None = None
@@ -109,7 +109,7 @@ class Measurement(Part):
     tint: Mapping[str, Estimate] = {}
 
 
-class Metric(Part):
+class Metric(ResultsModel):
     """A metric of a system, measured or not."""
 
     metric: Annotated[str, Field(pattern=NAME)]
@@ -125,7 +125,7 @@ def judges_of(rows: Iterable[Metric]) -> list[str]:
     return sorted({judge for one in rows if one.result for judge in one.result.per_judge})
 
 
-class Share(Part):
+class Share(ResultsModel):
     """A share of cases with its interval."""
 
     value: float | None = None
@@ -133,7 +133,7 @@ class Share(Part):
     reason: str | None = None
 
 
-class JudgePairs(Part):
+class JudgePairs(ResultsModel):
     """What a judge said of two outputs side by side."""
 
     pairs: int
@@ -143,13 +143,13 @@ class JudgePairs(Part):
     agreement: Share
 
 
-class Pairwise(Part):
+class Pairwise(ResultsModel):
     """What judges said of two outputs side by side."""
 
     judges: Mapping[str, JudgePairs]
 
 
-class Split(Part):
+class Split(ResultsModel):
     """The figures of a split."""
 
     samples: int
@@ -158,7 +158,7 @@ class Split(Part):
     pairwise: Pairwise | None = None
 
 
-class Identity(Part):
+class Identity(ResultsModel):
     """Which benchmark the figures are of."""
 
     name: str | None = None
@@ -166,7 +166,7 @@ class Identity(Part):
     digests: Mapping[str, str] | None = None
 
 
-class Results(Part):
+class Results(ResultsModel):
     """The figures of a run.
 
     Attributes:
@@ -214,7 +214,7 @@ def read_figures(path: Path, model: type[Read], verb: str) -> Read | None:
     raise RunError(f"cannot read {str(path)!r} ({said}): run `echo-hf {verb}` again")
 
 
-class Tau(Part):
+class Tau(ResultsModel):
     """Kendall's tau-b of two rankings, mean over samples."""
 
     tau: float | None = None
@@ -223,13 +223,13 @@ class Tau(Part):
     samples: int = 0
 
 
-class CeilingShare(Part):
+class CeilingShare(ResultsModel):
     """A judge's agreement with people as a share of people's own."""
 
     share: float | None = None
 
 
-class PearsonR(Part):
+class PearsonR(ResultsModel):
     """Pearson's correlation of two judges' ratings."""
 
     r: float | None = None
@@ -240,7 +240,7 @@ Taus = Mapping[str, Mapping[str, Tau]]
 MeanRanks = Mapping[str, Estimate]
 
 
-class Judged(Part):
+class JudgeComparison(ResultsModel):
     """How far judges agree with people, and people with each other."""
 
     with_consensus: Mapping[str, Tau]
@@ -252,13 +252,13 @@ class Judged(Part):
     pearson: Mapping[str, Mapping[str, PearsonR]]
 
 
-class Consensus(Part):
+class Consensus(ResultsModel):
     """The order nearest to all rankings."""
 
     ranking: tuple[str, ...]
 
 
-class Friedman(Part):
+class Friedman(ResultsModel):
     """Whether the systems differ at all."""
 
     statistic: float | None = None
@@ -267,7 +267,7 @@ class Friedman(Part):
     blocks: int = 0
 
 
-class PairTest(Part):
+class PairTest(ResultsModel):
     """Whether two systems differ."""
 
     better: str
@@ -278,7 +278,7 @@ class PairTest(Part):
     bonferroni: float
 
 
-class People(Part):
+class HumanResults(ResultsModel):
     """What people say of the systems."""
 
     consensus: Consensus
@@ -289,7 +289,7 @@ class People(Part):
     tests: Mapping[str, tuple[PairTest, ...]]
 
 
-class Counted(Part):
+class Counted(ResultsModel):
     """What there was to compare."""
 
     samples: int
@@ -298,17 +298,17 @@ class Counted(Part):
     refused: int = 0
 
 
-class Compared(Part):
+class Compared(ResultsModel):
     """Judges and people compared, over the samples of all splits or of one."""
 
-    people: People
-    judges: Judged
+    people: HumanResults
+    judges: JudgeComparison
     counts: Counted
     protocol: Literal["published", "corrected"]
     definition: Mapping[str, Any] = {}
 
 
-class AgreementFile(Part):
+class AgreementFile(ResultsModel):
     """How far a run's judges agree with people, and which of them had failed their audits."""
 
     merged: Compared

@@ -14,10 +14,10 @@ import pyarrow as pa
 from echo_hf.config.evaluation import Evaluated, Evaluation
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
-from echo_hf.errors import PictureError, ReleaseError, RunError
+from echo_hf.errors import ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.run_tables import RESULTS_FILE
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.agreement import AGREEMENT_FILE
 from echo_hf.judging.audit_file import read_audits
 from echo_hf.judging.run_tables import read_run
@@ -32,7 +32,7 @@ SHOWN = ("id", "task", "review", "has_nsfw", "community_feedback", "output_image
 
 
 @dataclass(frozen=True)
-class Feedback:
+class ReportFeedback:
     """What somebody said of a result."""
 
     text: str
@@ -41,7 +41,7 @@ class Feedback:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ReportSample:
     """One sample."""
 
     id: str
@@ -51,7 +51,7 @@ class Sample:
     inputs: tuple[str, ...] = ()
     posted: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
-    feedback: tuple[Feedback, ...] = ()
+    feedback: tuple[ReportFeedback, ...] = ()
     flags: tuple[str, ...] = ()
 
 
@@ -59,7 +59,7 @@ class Sample:
 class Output:
     """What a system made of a sample."""
 
-    picture: str | None
+    image: str | None
     outcome: str
     reason: str | None = None
     text: str | None = None
@@ -109,29 +109,29 @@ def ratings_of(rows: pa.Table | None) -> dict[str, tuple[Rating, ...]]:
 
 
 def samples_of(
-    benchmark: Benchmark, tasks: Mapping[str, Iterable[Task]], pictures: PictureStore
-) -> tuple[Sample, ...]:
+    benchmark: Benchmark, tasks: Mapping[str, Iterable[Task]], images: ImageStore
+) -> tuple[ReportSample, ...]:
     """The samples of all splits."""
-    found = (_of_split(benchmark, list(some), pictures) for some in tasks.values())
+    found = (_of_split(benchmark, list(some), images) for some in tasks.values())
     return tuple(sample for some in found for sample in some)
 
 
 def _of_split(
-    benchmark: Benchmark, tasks: Sequence[Task], pictures: PictureStore
-) -> Iterator[Sample]:
+    benchmark: Benchmark, tasks: Sequence[Task], images: ImageStore
+) -> Iterator[ReportSample]:
     rows = _rows(benchmark, tasks[0].split) if tasks else ()
     known = {task.sample_id: task for task in tasks}
     for row in rows:
         task = known.get(row["id"])
         if task is None:  # it cannot be given to a system: words or an input are not there
             continue
-        yield Sample(
+        yield ReportSample(
             id=task.sample_id,
             split=task.split,
             prompt=task.prompt,
             task=row.get("task"),
             inputs=tuple(one.sha256 for one in task.inputs),
-            posted=tuple(_posted(row.get("output_images") or (), pictures)),
+            posted=tuple(_posted(row.get("output_images") or (), images)),
             urls=task.sources,
             feedback=tuple(_feedback(row.get("community_feedback") or ())),
             flags=(*(row.get("review") or ()), *(["nsfw"] if row.get("has_nsfw") else [])),
@@ -145,22 +145,22 @@ def _rows(benchmark: Benchmark, split: str) -> Iterator[dict[str, Any]]:
         yield from table.to_pylist()
 
 
-def _posted(images: Iterable[Mapping[str, Any] | None], pictures: PictureStore) -> Iterator[str]:
+def _posted(images: Iterable[Mapping[str, Any] | None], store: ImageStore) -> Iterator[str]:
     for image in images:
         if image is None:
             continue
         data = image["bytes"]
         data = Path(image["path"]).read_bytes() if data is None else data
         try:
-            yield pictures.put(data)
-        except PictureError:
+            yield store.put(data)
+        except ImageError:
             yield hashlib.sha256(data).hexdigest()  # shown as one that cannot be
 
 
-def _feedback(rows: Iterable[Mapping[str, Any]]) -> Iterator[Feedback]:
+def _feedback(rows: Iterable[Mapping[str, Any]]) -> Iterator[ReportFeedback]:
     for row in rows:
         if row["feedback"]:
-            yield Feedback(row["feedback"], row.get("verdict"), row.get("keyword"))
+            yield ReportFeedback(row["feedback"], row.get("verdict"), row.get("keyword"))
 
 
 def _place(one: Rating) -> tuple[str, str, str, int]:
@@ -179,11 +179,11 @@ class RunData:
     agreement: AgreementFile | None
     failures: Failed
     analysis: Analysis | None
-    samples: tuple[Sample, ...]
+    samples: tuple[ReportSample, ...]
     outputs: Mapping[tuple[str, str], Output]
     ratings: Mapping[str, tuple[Rating, ...]]
     systems: tuple[str, ...]
-    pictures: PictureStore
+    images: ImageStore
     settings: Mapping[str, Any]
 
     @property
@@ -192,17 +192,17 @@ class RunData:
         held = {sample.split for sample in self.samples}
         return tuple(name for name in self.results.details if name in held)
 
-    def of_split(self, split: str) -> Iterator[Sample]:
+    def of_split(self, split: str) -> Iterator[ReportSample]:
         """The samples of a split."""
         return (sample for sample in self.samples if sample.split == split)
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Every picture that the report shows, each once."""
+        """Every image that the report shows, each once."""
         shown = dict[str, None]()
         for sample in self.samples:
             shown |= dict.fromkeys((*sample.inputs, *sample.posted))
-        shown |= dict.fromkeys(one.picture for one in self.outputs.values() if one.picture)
+        shown |= dict.fromkeys(one.image for one in self.outputs.values() if one.image)
         return tuple(shown)
 
 
@@ -221,7 +221,7 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
     outputs, ratings = outputs_of(tables.outputs), ratings_of(tables.ratings)
     agreement = read_figures(folder.root / AGREEMENT_FILE, AgreementFile, "agree")
     identity = Identity.model_validate(benchmark.identity())
-    samples = samples_of(benchmark, tables.tasks, folder.pictures)
+    samples = samples_of(benchmark, tables.tasks, folder.images)
     unscored = {sample.split for sample in samples} - set(results.details)
     known = results.benchmark.on_hub or results.benchmark.name or config.name
     return RunData(
@@ -237,7 +237,7 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
         outputs=outputs,
         ratings=ratings,
         systems=systems_of(results, outputs),
-        pictures=folder.pictures,
+        images=folder.images,
         settings=config.model_dump(mode="json", include={"systems", "judges", "applicability"}),
     )
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def show_report(console: Console, written: Report) -> None:
-    """Prints where a report lies, and which pictures it could not show."""
-    for reason, pictures in sorted(Counter(written.problems.values()).items()):
-        say(console, f"{plural(pictures, 'picture')} cannot be shown: {reason}", "yellow")
-    held = f"{plural(written.samples, 'sample')}, {plural(written.pictures, 'picture')}"
+    """Prints where a report lies, and which images it could not show."""
+    for reason, images in sorted(Counter(written.problems.values()).items()):
+        say(console, f"{plural(images, 'image')} cannot be shown: {reason}", "yellow")
+    held = f"{plural(written.samples, 'sample')}, {plural(written.images, 'image')}"
     say(console, f"report: {written.path} ({held})")
 
 

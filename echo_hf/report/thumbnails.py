@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from echo_hf.errors import PictureError
-from echo_hf.images.decode import BadPictureError
+from echo_hf.errors import ImageError
+from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_rgb
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.metrics.color_histograms import CHANNELS, LEVELS, Floats, Integers, histograms
 from echo_hf.metrics.image_features import in_order
 
@@ -27,7 +27,7 @@ NAME_LENGTH = 20  # 80 bits of the digest
 
 @dataclass(frozen=True)
 class Thumbnail:
-    """A small copy of a picture."""
+    """A small copy of an image."""
 
     digest: str
     source: str
@@ -37,7 +37,7 @@ class Thumbnail:
 
 @dataclass(frozen=True)
 class Looked:
-    """What came of decoding a picture."""
+    """What came of decoding an image."""
 
     digest: str
     thumbnail: Thumbnail | None
@@ -46,30 +46,28 @@ class Looked:
 
 
 def looked_at(
-    digests: Iterable[str], pictures: PictureStore, folder: Path | None, counted: Container[str]
+    digests: Iterable[str], images: ImageStore, folder: Path | None, counted: Container[str]
 ) -> Iterator[Looked]:
-    """Decodes pictures, in several threads, and holds only a few of them at a time."""
+    """Decodes images, in several threads, and holds only a few of them at a time."""
     if folder is not None:
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    yield from in_order(
-        lambda digest: _looked(digest, pictures, folder, digest in counted), digests
-    )
+    yield from in_order(lambda digest: _looked(digest, images, folder, digest in counted), digests)
 
 
-def _looked(digest: str, pictures: PictureStore, folder: Path | None, counted: bool) -> Looked:
+def _looked(digest: str, images: ImageStore, folder: Path | None, counted: bool) -> Looked:
     try:
-        picture = load_rgb(pictures.open(digest))
-    except BadPictureError as error:
+        image = load_rgb(images.open(digest))
+    except BadImageError as error:
         return Looked(digest, None, None, str(error.reason))
-    except PictureError:
+    except ImageError:
         return Looked(digest, None, None, "the run does not hold it")
-    counts = histograms(picture) if counted else None
-    return Looked(digest, _kept(digest, reduced(picture), folder), counts)
+    counts = histograms(image) if counted else None
+    return Looked(digest, _kept(digest, reduced(image), folder), counts)
 
 
-def reduced(picture: Image.Image, longest: int = LONGEST_SIDE) -> Image.Image:
-    """A picture no larger than asked, in its own shape: whole blocks of pixels are averaged."""
-    return picture.reduce(math.ceil(max(picture.size) / longest))
+def reduced(image: Image.Image, longest: int = LONGEST_SIDE) -> Image.Image:
+    """An image no larger than asked, in its own shape: whole blocks of pixels are averaged."""
+    return image.reduce(math.ceil(max(image.size) / longest))
 
 
 def _kept(digest: str, small: Image.Image, folder: Path | None) -> Thumbnail:
@@ -87,10 +85,10 @@ Thumbnails = Mapping[str, Thumbnail]
 
 
 @dataclass(frozen=True)
-class MeanColours:
-    """The mean of some pictures' histograms."""
+class MeanColors:
+    """The mean of some images' histograms."""
 
-    pictures: int
+    images: int
     shares: Floats
 
     @property
@@ -101,17 +99,17 @@ class MeanColours:
 
     @property
     def hexadecimal(self) -> str:
-        """The mean colour as a page names it."""
+        """The mean color as a page names it."""
         return "#" + "".join(f"{round(level):02x}" for level in self.mean)
 
 
-class ColourSum:
-    """Histograms of pictures that come one by one; each picture counts once, whatever its size.
+class ColorSum:
+    """Histograms of images that come one by one; each image counts once, whatever its size.
 
     Example:
         >>> from PIL import Image
         >>> from echo_hf.metrics.color_histograms import histograms
-        >>> found = ColourSum()
+        >>> found = ColorSum()
         >>> found.add(histograms(Image.new("RGB", (1, 1), (255, 0, 10))))
         >>> found.add(histograms(Image.new("RGB", (8, 8), (0, 0, 30))))
         >>> found.mean().mean, found.mean().hexadecimal
@@ -120,13 +118,13 @@ class ColourSum:
 
     def __init__(self) -> None:
         self._sum: Floats = np.zeros((CHANNELS, LEVELS))
-        self._pictures = 0
+        self._images = 0
 
     def add(self, counts: Integers) -> None:
-        """Adds a picture."""
+        """Adds an image."""
         self._sum += counts / counts.sum(axis=-1, keepdims=True)
-        self._pictures += 1
+        self._images += 1
 
-    def mean(self) -> MeanColours:
+    def mean(self) -> MeanColors:
         """The mean of all that were added; of none, zeros."""
-        return MeanColours(self._pictures, self._sum / max(self._pictures, 1))
+        return MeanColors(self._images, self._sum / max(self._images, 1))

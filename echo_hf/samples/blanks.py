@@ -19,7 +19,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What a template leaves open. Words that describe pictures themselves, such as "background" or
+# What a template leaves open. Words that describe images themselves, such as "background" or
 # "photo", are left out: in parentheses they explain.
 SLOTS = words(
     """object subject word words name names city country place location animal character person
@@ -56,11 +56,11 @@ HAN_SLOT = re.compile(
     "|もの|物|被写体|言葉|単語|名前|都市|国|場所|キャラクター|キャラ|色|スタイル|テキスト|タイトル|ブランド|商品|食べ物"
     "|果物|職業)(?:名称?|名)?[0-9一二三１２３A-DＡ-Ｄ]?"
 )
-PICTURE = r"(?:images?|photos?|pictures?|pics?|img|photographs?|selfies?|screenshots?|file)"
+IMAGE = r"(?:images?|photos?|pictures?|pics?|img|photographs?|selfies?|screenshots?|file)"
 GIVEN = r"(?:attach(?:ed|ment)?|upload(?:ed)?|reference|ref|input|original|source|provided|your|my)"
-PICTURE_GIVEN = re.compile(
-    rf"{GIVEN}\s(?:\w{{1,12}}\s)?{PICTURE}\b|^(?:the\s|this\s)?{PICTURE}(?:\s?[1-9])?$"
-    rf"|{PICTURE}\s(?:attached|uploaded|provided|here)\b|^{GIVEN}$"
+IMAGE_GIVEN = re.compile(
+    rf"{GIVEN}\s(?:\w{{1,12}}\s)?{IMAGE}\b|^(?:the\s|this\s)?{IMAGE}(?:\s?[1-9])?$"
+    rf"|{IMAGE}\s(?:attached|uploaded|provided|here)\b|^{GIVEN}$"
     r"|(?:参考|參考|上传|上傳|附件|原始|输入|提供)的?(?:图|圖|照|相片)|^(?:图片|圖片|照片|附图|附圖|原图|画像|写真)[1-9]?$"
     r"|(?:添付|参考|元|入力)の?(?:画像|写真)"
 )
@@ -90,17 +90,17 @@ def is_slot(inner: str) -> bool:
     return len(words) <= MOST_SLOT_WORDS and all(word in SLOTS | FILLERS for word in words)
 
 
-def stands_for_a_picture(inner: str) -> bool:
-    """Whether what stands in brackets is a picture that goes with the prompt, not words.
+def stands_for_an_image(inner: str) -> bool:
+    """Whether what stands in brackets is an image that goes with the prompt, not words.
 
     Example:
-        >>> stands_for_a_picture("attached image"), stands_for_a_picture("参考图片")
+        >>> stands_for_an_image("attached image"), stands_for_an_image("参考图片")
         (True, True)
-        >>> stands_for_a_picture("image / emoji"), stands_for_a_picture("picture frame")
+        >>> stands_for_an_image("image / emoji"), stands_for_an_image("picture frame")
         (False, False)
     """
     inner = inner.strip().lower()
-    return ALTERNATIVE.search(inner) is None and PICTURE_GIVEN.search(inner) is not None
+    return ALTERNATIVE.search(inner) is None and IMAGE_GIVEN.search(inner) is not None
 
 
 INSIDE = "{1,196}"
@@ -315,7 +315,7 @@ def _enclosed(piece: Candidate) -> bool:
     inner = piece.inner
     return (
         _says_something(inner)
-        and not stands_for_a_picture(inner)
+        and not stands_for_an_image(inner)
         and not _is_tag(piece)
         and not _holds_others(piece)
     )
@@ -387,7 +387,7 @@ VARIABLE = re.compile(r"[A-Z]{2,20}(?:_[A-Z0-9]{1,20}){1,5}")
 UNDERSCORES = re.compile(r"_{2,60}|＿{2,60}")
 
 
-class Place(NamedTuple):
+class PromptPlace(NamedTuple):
     """Where a piece of a prompt stands, from its first character to the one after its last."""
 
     start: int
@@ -414,7 +414,7 @@ def placeholders(prompt: str) -> list[str]:
     return [place.of(prompt) for place in places(prompt)]
 
 
-def places(prompt: str) -> list[Place]:
+def places(prompt: str) -> list[PromptPlace]:
     """Where a prompt has blanks, in order; none inside another."""
     return list(_places(prompt))
 
@@ -466,7 +466,7 @@ def _value(attribute: re.Match[str]) -> str:
     return str(next(filter(None, attribute.groups())))
 
 
-def _places(prompt: str) -> Iterator[Place]:
+def _places(prompt: str) -> Iterator[PromptPlace]:
     closed = frozenset(name.lower() for name in CLOSING_TAG.findall(prompt))
     headings = frozenset(mark for mark in ENCLOSED if _only_heads(prompt, mark))
     at = 0
@@ -475,7 +475,7 @@ def _places(prompt: str) -> Iterator[Place]:
         if MARK.fullmatch(piece.text):  # ours, and nobody's blank
             at = match.end()
         elif is_blank(piece) and piece.text[0] not in headings and not _has_colon(piece):
-            yield Place(*match.span())
+            yield PromptPlace(*match.span())
             at = match.end()
         else:
             at = match.start() + 1
@@ -502,13 +502,13 @@ def _has_text(heading: re.Match[str], mark: str) -> bool:
 
 
 def _found(
-    prompt: str, values: Mapping[str, Sequence[str]], blanks: Sequence[Place]
-) -> Iterator[Place]:
+    prompt: str, values: Mapping[str, Sequence[str]], blanks: Sequence[PromptPlace]
+) -> Iterator[PromptPlace]:
     found = [blank for blank in blanks if blank.of(prompt) in values]
     within = {at for blank in blanks for at in range(*blank)}
     named = sorted((one for one in values if _is_named_blank(one)), key=len, reverse=True)
     matches = re.finditer("|".join(map(_whole, named)), prompt) if named else ()
-    found += [Place(*one.span()) for one in matches if within.isdisjoint(range(*one.span()))]
+    found += [PromptPlace(*one.span()) for one in matches if within.isdisjoint(range(*one.span()))]
     yield from sorted(found)
 
 
@@ -526,8 +526,8 @@ def _whole(piece: str) -> str:
 
 
 def _placed(
-    prompt: str, found: Sequence[Place], values: Mapping[str, Sequence[str]]
-) -> Iterator[tuple[Place, str]]:
+    prompt: str, found: Sequence[PromptPlace], values: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[PromptPlace, str]]:
     done = Counter[str]()
     for place in found:
         given = values[place.of(prompt)]
@@ -538,7 +538,7 @@ def _placed(
         done[place.of(prompt)] += 1
 
 
-def _joined(prompt: str, placed: Sequence[tuple[Place, str]]) -> str:
+def _joined(prompt: str, placed: Sequence[tuple[PromptPlace, str]]) -> str:
     pieces, at = [], 0
     for place, value in placed:
         pieces += [prompt[at : place.start], value]
@@ -547,7 +547,7 @@ def _joined(prompt: str, placed: Sequence[tuple[Place, str]]) -> str:
 
 
 def _left(
-    prompt: str, blanks: Sequence[Place], placed: Sequence[tuple[Place, str]]
+    prompt: str, blanks: Sequence[PromptPlace], placed: Sequence[tuple[PromptPlace, str]]
 ) -> Iterator[str]:
     filled = {at for place, _ in placed for at in range(*place)}
     return (blank.of(prompt) for blank in blanks if filled.isdisjoint(range(*blank)))

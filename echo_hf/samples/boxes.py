@@ -17,7 +17,7 @@ from PIL import Image, ImageOps
 from echo_hf.engines.base import abstains
 from echo_hf.engines.checkpoint import FAMILIES, family_of
 from echo_hf.engines.pixels import fitted
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.images.store import FORMATS, MOST_PIXELS
 from echo_hf.reasons import Notice
 
@@ -44,7 +44,7 @@ OF_FAMILIES: Mapping[str, Convention] = MappingProxyType(
         "qwen3_vl": Convention.REL_1000,
     }
 )
-# Families whose pictures are resized by no rule that is known here, by the names of their models.
+# Families whose images are resized by no rule that is known here, by the names of their models.
 OF_NAMES = (
     (re.compile(r"gemini"), Convention.REL_1000_YX),
     (re.compile(r"glm-?\d(?:\.\d)?v"), Convention.REL_1000),
@@ -78,7 +78,7 @@ def convention_of(family: str | None, model: str = "") -> Convention | None:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How a model names places in one picture."""
+    """How a model names places in one image."""
 
     convention: Convention
     original: Size
@@ -101,7 +101,7 @@ class Frame:
         return f"The picture is {width} pixels wide and {height} pixels high. {asked}"
 
     def to_original(self, numbers: Sequence[float]) -> Box:
-        """Where a box lies in the upright picture; nothing is clipped."""
+        """Where a box lies in the upright image; nothing is clipped."""
         left, top, right, bottom = self._across_first(numbers)
         (across, down), (width, height) = self.extent, self.original
         # The product first: a corner maps to the corner, without a rounding error.
@@ -116,8 +116,8 @@ class Frame:
         """What in an answer cannot have been meant as this convention has it."""
         every = list(boxes)
         if every and self.convention is not Convention.REL_1 and max(map(max, every)) <= 1:
-            return shown(every[0])
-        return next((shown(numbers) for numbers in every if self._is_past(numbers)), None)
+            return box_text(every[0])
+        return next((box_text(numbers) for numbers in every if self._is_past(numbers)), None)
 
     def _is_past(self, numbers: Sequence[float]) -> bool:
         slack = BEYOND if self.convention is Convention.ABS_RESIZED else 0
@@ -133,7 +133,7 @@ class Frame:
         return one, two, three, four
 
 
-def shown(numbers: Iterable[float]) -> str:
+def box_text(numbers: Iterable[float]) -> str:
     """Numbers of a box as people read them."""
     return f"[{', '.join(f'{number:g}' for number in numbers)}]"
 
@@ -144,7 +144,7 @@ Finding = tuple[Notice, str]
 
 SMALLEST_SHARE = 0.002  # of the screenshot
 LARGEST_SHARE = 0.95
-SAME = 0.9  # intersection over union of two boxes around one picture
+SAME = 0.9  # intersection over union of two boxes around one image
 MOST_SHARED = 0.1  # of the smaller of two boxes
 CLAMPED = 0.5  # pixels that are no more than rounding
 # What keeps a screenshot from being cut; the other findings are mended.
@@ -156,7 +156,7 @@ FLAGS = frozenset(
         Notice.WHOLE_BOX,
         Notice.OVERLAPPING_BOXES,
         Notice.NO_BOX,
-        Notice.BROKEN_PICTURE,
+        Notice.BROKEN_IMAGE,
     }
 )
 
@@ -171,7 +171,7 @@ class Boxes:
 
     @property
     def usable(self) -> bool:
-        """Whether pictures may be cut by them."""
+        """Whether images may be cut by them."""
         return all(notice not in FLAGS for notice, _ in self.findings)
 
 
@@ -184,7 +184,7 @@ def checked_boxes(inputs: Sequence[Numbers], outputs: Sequence[Numbers], frame: 
         return boxes
     for name, given, kept in (("input", inputs, boxes.inputs), ("output", outputs, boxes.outputs)):
         for number, numbers in enumerate(given, 1):
-            box = _in_picture(numbers, frame, f"{name} {number}", boxes.findings)
+            box = _in_image(numbers, frame, f"{name} {number}", boxes.findings)
             if box is not None:
                 kept.append(box)
         kept[:] = _each_once(reading_order(kept), name, boxes.findings)
@@ -221,11 +221,9 @@ def area(box: Pixels) -> int:
     return max(box[2] - box[0], 0) * max(box[3] - box[1], 0)
 
 
-def _in_picture(
-    numbers: Numbers, frame: Frame, name: str, findings: list[Finding]
-) -> Pixels | None:
+def _in_image(numbers: Numbers, frame: Frame, name: str, findings: list[Finding]) -> Pixels | None:
     box, (width, height) = frame.to_original(numbers), frame.original
-    told = f"{name}: {shown(numbers)}"
+    told = f"{name}: {box_text(numbers)}"
     held = [min(max(at, 0.0), end) for at, end in zip(box, (width, height) * 2, strict=True)]
     left, top, right, bottom = map(round, held)
     if right <= left or bottom <= top:
@@ -246,7 +244,7 @@ def _each_once(boxes: list[Pixels], name: str, findings: list[Finding]) -> Itera
     taken: list[Pixels] = []
     for box in boxes:
         if any(intersection_over_union(box, one) >= SAME for one in taken):
-            findings.append((Notice.DUPLICATE_BOX, f"{name}: {shown(box)}"))
+            findings.append((Notice.DUPLICATE_BOX, f"{name}: {box_text(box)}"))
         else:
             taken.append(box)
             yield box
@@ -257,7 +255,7 @@ def _overlaps(boxes: Boxes) -> Iterator[Finding]:
     for number, one in enumerate(every):
         for other in every[number + 1 :]:
             if intersection(one, other) > MOST_SHARED * min(area(one), area(other)):
-                yield Notice.OVERLAPPING_BOXES, f"{shown(one)} and {shown(other)}"
+                yield Notice.OVERLAPPING_BOXES, f"{box_text(one)} and {box_text(other)}"
 
 
 AUTO: Literal["auto"] = "auto"
@@ -266,7 +264,7 @@ ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
 
 @dataclass(frozen=True)
 class EngineFrames:
-    """How one engine sends pictures and names places in them."""
+    """How one engine sends images and names places in them."""
 
     convention: Convention
     family: str | None = None
@@ -276,7 +274,7 @@ class EngineFrames:
     is_blind: bool = False
 
     def frame(self, size: Size) -> Frame:
-        """How places are named in a picture."""
+        """How places are named in an image."""
         if self.convention is not Convention.ABS_RESIZED:
             return Frame(self.convention, size, size)
         budget = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
@@ -286,8 +284,8 @@ class EngineFrames:
 def engine_frames(
     signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
 ) -> EngineFrames:
-    """How the engine with this signature sends pictures and names places in them."""
-    if abstains(signature):  # it is sent no picture: places are those of the file
+    """How the engine with this signature sends images and names places in them."""
+    if abstains(signature):  # it is sent no image: places are those of the file
         return EngineFrames(Convention.ABS_RESIZED)
     model = str(signature.get("model") or "")
     family = family or family_of(model)
@@ -322,38 +320,38 @@ ORIENTATION, ON_ITS_SIDE = 0x0112, frozenset({5, 6, 7, 8})
 
 
 def upright_size(data: bytes) -> tuple[int, int]:
-    """Width and height of a picture as people see it, mostly without decoding it."""
-    with _opened(data) as picture:
-        if picture.getexif().get(ORIENTATION) not in ON_ITS_SIDE:
-            return picture.size
+    """Width and height of an image as people see it, mostly without decoding it."""
+    with _opened(data) as image:
+        if image.getexif().get(ORIENTATION) not in ON_ITS_SIDE:
+            return image.size
         # Pillow turns those of some formats on decoding, and then tells their size turned.
-        return ImageOps.exif_transpose(picture).size
+        return ImageOps.exif_transpose(image).size
 
 
 def upright(data: bytes) -> Image.Image:
-    """A picture as people see it, in its own colours."""
-    with _opened(data) as picture:
-        if picture.mode in UNDEFINED_MODES:
-            raise PictureError(f"pixels of mode {picture.mode!r}: expected 8 or 16 bits a channel")
-        shown = ImageOps.exif_transpose(picture)
+    """An image as people see it, in its own colors."""
+    with _opened(data) as image:
+        if image.mode in UNDEFINED_MODES:
+            raise ImageError(f"pixels of mode {image.mode!r}: expected 8 or 16 bits a channel")
+        shown = ImageOps.exif_transpose(image)
         if shown.mode in KEPT_MODES:
             return shown
-        # The profile of another kind of colours says nothing about these.
+        # The profile of another kind of colors says nothing about these.
         turned = shown.convert("RGB")
         turned.info.pop("icc_profile", None)
         return turned
 
 
-def cut(picture: Image.Image, box: Pixels, inset: int = 0) -> bytes:
-    """Cuts a part out of a picture."""
+def cut(image: Image.Image, box: Pixels, inset: int = 0) -> bytes:
+    """Cuts a part out of an image."""
     left, top, right, bottom = inner(box, inset)
-    if not (0 <= left < right <= picture.width and 0 <= top < bottom <= picture.height):
-        raise PictureError(
-            f"box {list(box)!r} with an inset of {inset} leaves nothing of a picture of "
-            f"{picture.width} x {picture.height} pixels: expected a box inside it"
+    if not (0 <= left < right <= image.width and 0 <= top < bottom <= image.height):
+        raise ImageError(
+            f"box {list(box)!r} with an inset of {inset} leaves nothing of an image of "
+            f"{image.width} x {image.height} pixels: expected a box inside it"
         )
-    part = picture.crop((left, top, right, bottom))
-    # A profile and a transparent colour are part of how it looks; the rest is nobody's business.
+    part = image.crop((left, top, right, bottom))
+    # A profile and a transparent color are part of how it looks; the rest is nobody's business.
     part.info = {
         name: part.info[name] for name in ("icc_profile", "transparency") if name in part.info
     }
@@ -374,12 +372,12 @@ def _opened(data: bytes) -> Iterator[Image.Image]:
         with warnings.catch_warnings():
             # Pillow warns at fewer pixels than are allowed here, and about harmless oddities.
             warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
-                if picture.width * picture.height > MOST_PIXELS:
-                    raise PictureError(f"more than {MOST_PIXELS} pixels")
-                yield picture
-    except PictureError:
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                if image.width * image.height > MOST_PIXELS:
+                    raise ImageError(f"more than {MOST_PIXELS} pixels")
+                yield image
+    except ImageError:
         raise
     except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
         said = " ".join(str(error).split()) or type(error).__name__
-        raise PictureError(f"cannot be decoded: {said}") from error
+        raise ImageError(f"cannot be decoded: {said}") from error

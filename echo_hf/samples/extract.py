@@ -27,7 +27,7 @@ from echo_hf.samples.thread_parts import ExtractAnswer, Quality, SampleAnswer, p
 from echo_hf.tables import THREADS, Table
 
 if TYPE_CHECKING:
-    from echo_hf.images.store import PictureStore
+    from echo_hf.images.store import ImageStore
     from echo_hf.pipeline.result import StageStats
 
 
@@ -50,7 +50,7 @@ class Draft:
     quality: Quality
     posts: list[int] = field(default_factory=list)
     owned: list[int] = field(default_factory=list)
-    pictures: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
     feedback: dict[int, str] = field(default_factory=dict)
 
 
@@ -82,9 +82,9 @@ class Drafts:
             self._listen(draft, sample, shown)
 
     def finish(self) -> list[Draft]:
-        """The samples in the order they were found, with the pictures that came without words."""
+        """The samples in the order they were found, with the images that came without words."""
         self._adopt_wordless()
-        self._share_out_pictures()
+        self._share_out_images()
         for draft in self._drafts:
             if MARK.search(draft.prompt):
                 self._find(Notice.SHORTENED_PROMPT, self.posts[draft.primary]["url"])
@@ -113,15 +113,15 @@ class Drafts:
                 above.posts.append(number)
             nearest.append(self._owner.get(number, above))
 
-    def _share_out_pictures(self) -> None:
+    def _share_out_images(self) -> None:
         has: dict[str, Draft] = {}
         for draft in self._drafts:
             shown = (one["sha256"] for n in draft.owned for one in self.posts[n]["pictures"] or [])
             digests = [digest for digest in dict.fromkeys(shown) if digest]
-            draft.pictures = [one for one in digests if has.setdefault(one, draft) is draft]
+            draft.images = [one for one in digests if has.setdefault(one, draft) is draft]
             for digest in digests:
                 if has[digest] is not draft:
-                    self._find(Notice.PICTURE_USED_TWICE, digest)
+                    self._find(Notice.IMAGE_USED_TWICE, digest)
 
     def _give(self, draft: Draft, numbers: Sequence[int]) -> None:
         for number in numbers:
@@ -205,9 +205,9 @@ class Extract(ModelStage):
     context_characters: int = 24_000
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target."""
-        del pictures
+        del images
         return cls(config.target, config.stages.extract.context_characters)
 
     @classmethod
@@ -290,7 +290,7 @@ class Extract(ModelStage):
                 "prompt_modified": not written.holds(draft.prompt),
                 "quality": draft.quality,
                 "community_feedback": _feedback(posts, draft),
-                "output_images": draft.pictures,
+                "output_images": draft.images,
                 "context": context_of(posts, draft.posts, draft.feedback),
                 "sample_digest": sample_digest(draft.prompt, ()),
                 "provenance": json.dumps({"extract": made_by}, sort_keys=True, default=str),

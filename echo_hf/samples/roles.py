@@ -15,7 +15,7 @@ from echo_hf._infra.text import MARK
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import ImageRef, Message, Request, Text, abstains
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, as_data, load_prompt
@@ -24,13 +24,13 @@ from echo_hf.samples.blanks import completed, placeholders
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.samples.shown_images import (
     FilledBlank,
-    Part,
+    RequestPart,
     RolesAnswer,
     RolesSample,
     Sample,
-    lost_pictures,
+    images_of,
+    lost_images,
     parts_of,
-    pictures_of,
 )
 from echo_hf.samples.tasks import (
     Fillings,
@@ -64,7 +64,7 @@ class Assigned:
     _screenshots: set[str] = field(default_factory=set)
     _minors: set[str] = field(default_factory=set)
 
-    def add(self, answer: RolesAnswer, part: Part) -> None:
+    def add(self, answer: RolesAnswer, part: RequestPart) -> None:
         """Takes over the answer about one part of the sample."""
         for sample in answer.samples:
             self._tasks.append(self._task(sample, part))
@@ -73,11 +73,11 @@ class Assigned:
 
     @property
     def may_show_minor(self) -> frozenset[str]:
-        """Digests of the pictures among which, it was said, somebody may be a minor."""
+        """Digests of the images among which, it was said, somebody may be a minor."""
         return frozenset(self._minors)
 
     def finish(self) -> list[Task]:
-        """The tasks: first those that are no completion, each kind by its first picture."""
+        """The tasks: first those that are no completion, each kind by its first image."""
         tasks = sorted(self._tasks, key=self._sources)
         self._keep_roles_apart(tasks)
         completions, rest = self._completions(tasks)
@@ -85,10 +85,10 @@ class Assigned:
         seen = joined((task.screenshot, task) for task in rest if task.screenshot)
         # Beside its completions a template is no task of its own; a conversation is.
         plain = seen if completions else told_and_seen(told, seen)
-        self._keep_once(plain, {one for task in completions for one in task.pictures})
-        shown = [task for task in plain if task.pictures]
+        self._keep_once(plain, {one for task in completions for one in task.images})
+        shown = [task for task in plain if task.images]
         tasks = [*self._in_order(shown), *self._in_order(completions)]
-        self._name_the_rest(tasks, {one for task in told for one in task.pictures})
+        self._name_the_rest(tasks, {one for task in told for one in task.images})
         return tasks
 
     @cached_property
@@ -105,21 +105,21 @@ class Assigned:
     def _sources(self, task: Task) -> tuple[Any, ...]:
         every, outputs, inputs = (
             sorted(map(self._rank.__getitem__, some))
-            for some in (task.pictures, task.outputs, task.inputs)
+            for some in (task.images, task.outputs, task.inputs)
         )
         return every[:1] or [len(self.order)], outputs, inputs, task.screenshot or ""
 
-    def _task(self, sample: RolesSample, part: Part) -> Task:
-        pictures = [one.sha256 for one in part.pictures]
+    def _task(self, sample: RolesSample, part: RequestPart) -> Task:
+        images = [one.sha256 for one in part.images]
         named = [one for one in (sample.conversation, sample.collage) if one is not None]
-        screenshots = self._known(named, pictures)
+        screenshots = self._known(named, images)
         self._screenshots.update(screenshots)
         prompt, fillings = self._completed(sample.prompt_fill_blank)
         return Task(
             prompt,
             fillings,
-            self._known(sample.inputs, pictures),
-            self._known(sample.outputs, pictures),
+            self._known(sample.inputs, images),
+            self._known(sample.outputs, images),
             self._posts(sample.posts, part),
             next(iter(screenshots), None),
         )
@@ -133,13 +133,13 @@ class Assigned:
             return self.prompt, ()
         return done.prompt, done.filled
 
-    def _known(self, numbers: Iterable[int], pictures: Sequence[str]) -> list[str]:
+    def _known(self, numbers: Iterable[int], images: Sequence[str]) -> list[str]:
         for number in (some := list(dict.fromkeys(numbers))):
-            if not 1 <= number <= len(pictures):
-                self._find(Notice.UNKNOWN_NUMBER, f"picture {number}")
-        return [pictures[number - 1] for number in some if 1 <= number <= len(pictures)]
+            if not 1 <= number <= len(images):
+                self._find(Notice.UNKNOWN_NUMBER, f"image {number}")
+        return [images[number - 1] for number in some if 1 <= number <= len(images)]
 
-    def _posts(self, numbers: Iterable[int], part: Part) -> list[int]:
+    def _posts(self, numbers: Iterable[int], part: RequestPart) -> list[int]:
         own = []
         for number in dict.fromkeys(numbers):
             if number >= len(part.posts):
@@ -166,7 +166,7 @@ class Assigned:
             self._leave(task, taken)
             taken.update(task.shown_by)
             if not task.shown_by:
-                self._find(Notice.COMPLETION_WITHOUT_PICTURE, task.prompt[:80])
+                self._find(Notice.COMPLETION_WITHOUT_IMAGE, task.prompt[:80])
                 rest.append(Task(self.prompt, inputs=task.inputs, posts=task.posts))
         for task in rest:
             task.screenshot = None if task.screenshot in taken else task.screenshot
@@ -175,27 +175,27 @@ class Assigned:
     def _keep_once(self, tasks: Iterable[Task], taken: set[str]) -> None:
         for task in tasks:
             self._leave(task, taken)
-            self._drop(task.inputs, taken, Notice.PICTURE_USED_TWICE)
-            taken.update(task.pictures)
+            self._drop(task.inputs, taken, Notice.IMAGE_USED_TWICE)
+            taken.update(task.images)
 
     def _leave(self, task: Task, taken: Collection[str]) -> None:
-        self._drop(task.outputs, taken, Notice.PICTURE_USED_TWICE)
+        self._drop(task.outputs, taken, Notice.IMAGE_USED_TWICE)
         if task.screenshot is not None and task.screenshot in taken:
-            self._find(Notice.PICTURE_USED_TWICE, task.screenshot)
+            self._find(Notice.IMAGE_USED_TWICE, task.screenshot)
             task.screenshot = None
 
     def _name_the_rest(self, tasks: Sequence[Task], of_template: Collection[str]) -> None:
-        used = {one for task in tasks for one in task.pictures}
+        used = {one for task in tasks for one in task.images}
         for digest in (one for one in self.order if one not in used):
             # Where a template stays as it is, all that was said to be its own is used.
             left = digest in of_template
             self._find(Notice.NOT_COMPLETED if left else Notice.NEITHER, digest)
 
     def _drop(
-        self, pictures: list[str], which: Collection[str], notice: Notice | None = None
+        self, images: list[str], which: Collection[str], notice: Notice | None = None
     ) -> None:
-        for digest in [one for one in pictures if one in which]:
-            pictures.remove(digest)
+        for digest in [one for one in images if one in which]:
+            images.remove(digest)
             if notice:
                 self._find(notice, digest)
 
@@ -204,11 +204,11 @@ class Assigned:
             self.findings.append((notice, detail))
 
 
-def _named(sample: RolesSample, part: Part) -> set[str]:
+def _named(sample: RolesSample, part: RequestPart) -> set[str]:
     numbers = {*sample.inputs, *sample.outputs, sample.conversation, sample.collage}
-    named = {one.sha256 for number, one in enumerate(part.pictures, 1) if number in numbers}
-    # Which pictures are meant is not known where none is named: then it may be any of them.
-    return named or {one.sha256 for one in part.pictures}
+    named = {one.sha256 for number, one in enumerate(part.images, 1) if number in numbers}
+    # Which images are meant is not known where none is named: then it may be any of them.
+    return named or {one.sha256 for one in part.images}
 
 
 MOST_TOKENS = 4096
@@ -217,17 +217,17 @@ NOT_ASKED = "Trash"
 
 @dataclass(frozen=True)
 class Roles(ModelStage):
-    """Says what the pictures of a sample are: what went in, what came out, what is a screenshot.
+    """Says what the images of a sample are: what went in, what came out, what is a screenshot.
 
-    A template becomes one sample for each completion that a picture shows; a prompt that people
-    tried on pictures of their own, one for each. A template that stays one is for analysis. Trash
-    is not looked into, and a sample without pictures needs no answer. (Section 3.3, figure D.4; one
-    call a sample, several where it has very many pictures.)
+    A template becomes one sample for each completion that an image shows; a prompt that people
+    tried on images of their own, one for each. A template that stays one is for analysis. Trash
+    is not looked into, and a sample without images needs no answer. (Section 3.3, figure D.4; one
+    call a sample, several where it has very many images.)
 
     Attributes:
         target: The model that people talk about.
-        pictures: Where the bytes of the pictures are.
-        most_pictures: Most pictures of one request.
+        images: Where the bytes of the images are.
+        most_pictures: Most images of one request.
     """
 
     name: ClassVar[str] = "roles"
@@ -237,13 +237,13 @@ class Roles(ModelStage):
     answer: ClassVar[type[BaseModel]] = RolesAnswer
 
     target: Target
-    pictures: PictureStore = field(metadata={"digest": False})
+    images: ImageStore = field(metadata={"digest": False})
     most_pictures: int = 16
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
-        """The stage for the config's target, looking at these pictures."""
-        return cls(config.target, pictures, config.stages.roles.most_pictures)
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
+        """The stage for the config's target, looking at these images."""
+        return cls(config.target, images, config.stages.roles.most_pictures)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -251,7 +251,7 @@ class Roles(ModelStage):
         one = stats["roles"]
         tally = one.tally
         return (
-            f"{tally.get('with_inputs', 0):,} of {one.kept:,} samples have input pictures; "
+            f"{tally.get('with_inputs', 0):,} of {one.kept:,} samples have input images; "
             f"{tally.get('filled', 0):,} completions of templates, "
             f"{tally.get('screenshots', 0):,} screenshots"
         )
@@ -262,7 +262,7 @@ class Roles(ModelStage):
         return load_prompt("roles", self.target)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each sample with pictures, or for each part of one with very many."""
+        """One call for each sample with images, or for each part of one with very many."""
         system = Message("system", (Text(self.prompt.text),))
         return [
             of_row(
@@ -289,7 +289,7 @@ class Roles(ModelStage):
         return rows.table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many samples have input pictures, completed a template, or show a screenshot."""
+        """How many samples have input images, completed a template, or show a screenshot."""
         inputs = pc.greater(pc.list_value_length(kept["input_images"]), 0)
         counted = {
             "with_inputs": inputs,
@@ -299,15 +299,15 @@ class Roles(ModelStage):
         sums = {name: pc.sum(column.cast(pa.int64())).as_py() for name, column in counted.items()}
         return {name: count or 0 for name, count in sums.items()}
 
-    def _parts(self, sample: Sample) -> list[Part]:
+    def _parts(self, sample: Sample) -> list[RequestPart]:
         return [] if sample["quality"] == NOT_ASKED else parts_of(sample, self.most_pictures)
 
-    def _request(self, system: Message, sample: Sample, part: Part) -> Request:
+    def _request(self, system: Message, sample: Sample, part: RequestPart) -> Request:
         shown = part.as_data(sample, placeholders(sample["prompt"]))
         pieces: list[Text | ImageRef] = [Text(as_data("sample", shown))]
-        files = [self.pictures.path(one.sha256) for one in part.pictures]
-        for number, (picture, file) in enumerate(zip(part.pictures, files, strict=True), 1):
-            pieces += [Text(f"Picture {number}:"), ImageRef(picture.sha256, file)]
+        files = [self.images.path(one.sha256) for one in part.images]
+        for number, (image, file) in enumerate(zip(part.images, files, strict=True), 1):
+            pieces += [Text(f"Picture {number}:"), ImageRef(image.sha256, file)]
         seen = [{**one, "file": file} for one, file in zip(shown["pictures"], files, strict=True)]
         return Request(
             self.name,
@@ -326,7 +326,7 @@ class Roles(ModelStage):
         answers: list[BaseModel | Failure],
         made_by: Mapping[str, Any],
     ) -> None:
-        digests = [one.sha256 for one in pictures_of(sample)]
+        digests = [one.sha256 for one in images_of(sample)]
         assigned = Assigned(sample["prompt"], digests, abstains(made_by["engine"]))
         for part, answer in zip(self._parts(sample), answers, strict=True):
             if isinstance(answer, RolesAnswer):
@@ -344,9 +344,9 @@ class Roles(ModelStage):
     def _keep(
         self, rows: StageRows, row: int, sample: Sample, made: Sequence[Mapping[str, Any]]
     ) -> None:
-        lost = list(lost_pictures(sample))
+        lost = list(lost_images(sample))
         for name in lost if sample["quality"] != NOT_ASKED else ():
-            rows.say(row, sample["id"], Status.NOTED, Notice.PICTURE_NOT_THERE, name)
+            rows.say(row, sample["id"], Status.NOTED, Notice.IMAGE_NOT_THERE, name)
         for values in made:
             quality = at_most_analysis(values["quality"]) if lost else values["quality"]
             rows.keep(row, sample["id"], {**values, "quality": quality})

@@ -11,7 +11,7 @@ from typing import Any
 from datasets import List, Value
 
 from echo_hf.samples.spans import paragraph
-from echo_hf.tables import LINKED_PICTURES, SAMPLES, Column, Table
+from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, Table
 
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 LENGTH = 22
@@ -62,7 +62,7 @@ SAMPLES_IN_CONTEXT = Table(
                     "author": Value("string"),
                     "text": Value("string"),
                     "missing": Value("string"),
-                    "pictures": LINKED_PICTURES,
+                    "pictures": LINKED_IMAGES,
                 }
             ),
             "the posts of the sample and of its feedback, and those above them, depth first; "

@@ -17,8 +17,8 @@ from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.checkpoint import family_of
-from echo_hf.errors import PictureError
-from echo_hf.images.store import PictureStore
+from echo_hf.errors import ImageError
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows
 from echo_hf.prompts import Prompt, as_data, load_prompt
@@ -31,10 +31,10 @@ from echo_hf.samples.boxes import (
     Finding,
     Frame,
     Pixels,
+    box_text,
     checked_boxes,
     cut,
     engine_frames,
-    shown,
     upright,
     upright_size,
 )
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 MOST_BOXES = 32
-LARGEST = 100_000  # no picture has a longer side
+LARGEST = 100_000  # no image has a longer side
 
 Coordinate = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 GivenBox = Annotated[list[Coordinate], Field(min_length=4, max_length=4)]
@@ -73,7 +73,7 @@ Crop = tuple[Pixels, bytes]
 class ScreenshotParser:
     """Makes of a sample and an answer the row that goes on."""
 
-    pictures: PictureStore
+    images: ImageStore
     inset: int
     made_by: Mapping[str, Any]
 
@@ -99,10 +99,10 @@ class ScreenshotParser:
         said: Mapping[str, Any],
     ) -> dict[str, Any]:
         prompt, changed = _prompt(sample, answer, findings)
-        inputs, outputs = ([self.pictures.put(data) for _, data in some] for some in crops)
+        inputs, outputs = ([self.images.put(data) for _, data in some] for some in crops)
         replaced = sample["input_images"] if inputs else []
         findings += [(Notice.REPLACED_INPUT, one) for one in replaced]
-        pictures = inputs or list(sample["input_images"])
+        images = inputs or list(sample["input_images"])
         said = {**said, "inset": self.inset, "replaced_inputs": list(replaced)}
         if prompt != sample["prompt"]:
             said |= {"earlier_prompt": sample["prompt"]}
@@ -110,42 +110,44 @@ class ScreenshotParser:
             **sample,
             "prompt": prompt,
             "prompt_modified": changed,
-            "input_images": pictures,
+            "input_images": images,
             "output_images": list(dict.fromkeys([*outputs, *sample["output_images"]])),
             "is_screenshot": True,
             "input_bboxs": [list(map(float, box)) for box, _ in crops[0]],
             "output_bboxs": [list(map(float, box)) for box, _ in crops[1]],
-            "sample_digest": sample_digest(prompt, pictures),
+            "sample_digest": sample_digest(prompt, images),
             "provenance": self._provenance(sample, said),
         }
 
     def _crops(self, screenshot: str, boxes: Boxes) -> tuple[list[Crop], list[Crop]]:
         try:
-            picture = upright(self.pictures.open(screenshot))
-        except PictureError as error:
-            boxes.findings.append((Notice.BROKEN_PICTURE, f"{screenshot}: {error}"))
+            image = upright(self.images.open(screenshot))
+        except ImageError as error:
+            boxes.findings.append((Notice.BROKEN_IMAGE, f"{screenshot}: {error}"))
             return [], []
         inputs, outputs = (
-            self._cut(picture, some, boxes.findings) for some in (boxes.inputs, boxes.outputs)
+            self._cut(image, some, boxes.findings) for some in (boxes.inputs, boxes.outputs)
         )
         also = {data for _, data in inputs}
         for box, data in outputs:
             if data in also:
-                boxes.findings.append((Notice.OVERLAPPING_BOXES, f"{shown(box)} is an input too"))
+                boxes.findings.append(
+                    (Notice.OVERLAPPING_BOXES, f"{box_text(box)} is an input too")
+                )
         return inputs, outputs
 
     def _cut(
-        self, picture: Image.Image, boxes: Sequence[Pixels], findings: list[Finding]
+        self, image: Image.Image, boxes: Sequence[Pixels], findings: list[Finding]
     ) -> list[Crop]:
         crops: dict[bytes, Pixels] = {}
         for box in boxes:
             try:
-                data = cut(picture, box, self.inset)
-            except PictureError:
-                findings.append((Notice.TINY_BOX, f"{shown(box)} with an inset of {self.inset}"))
+                data = cut(image, box, self.inset)
+            except ImageError:
+                findings.append((Notice.TINY_BOX, f"{box_text(box)} with an inset of {self.inset}"))
                 continue
             if crops.setdefault(data, box) is not box:
-                findings.append((Notice.DUPLICATE_BOX, shown(box)))
+                findings.append((Notice.DUPLICATE_BOX, box_text(box)))
         return [(box, data) for data, box in crops.items()]
 
     def _provenance(self, sample: Sample, said: Mapping[str, Any]) -> str:
@@ -179,16 +181,16 @@ class Screenshots(ModelStage):
 
     Collages are taken apart the same way. (Section 3.3, figure D.5; one call a screenshot.)
 
-    What the numbers of a box mean, and in which size the picture was sent, follows from the
+    What the numbers of a box mean, and in which size the image was sent, follows from the
     engine's signature (`engine_frames`); `convention` says it where the model is not known. It is
-    assumed that an engine with a pixel rule sends pictures in exactly the size of that rule, and
+    assumed that an engine with a pixel rule sends images in exactly the size of that rule, and
     that the server behind it leaves that size alone. A screenshot whose places cannot be found is
     not asked about; an answer that looks like another convention, or has a box that is empty, tiny,
     the whole screenshot, or overlaps another one, cuts nothing. Such a sample goes on as it came,
     for analysis only, with a notice that says why; so does one whose call failed, which stands in
     the quarantine as well.
 
-    Of a screenshot that is cut the boxes are whole pixels of the upright picture, right and bottom
+    Of a screenshot that is cut the boxes are whole pixels of the upright image, right and bottom
     being the first pixels outside, in reading order; `inset` makes crops smaller, not boxes.
     - `output_images` are the crops in the order of their boxes, then what others posted.
     - `input_images` are the crops, which take the place of inputs posted beside the screenshot:
@@ -200,7 +202,7 @@ class Screenshots(ModelStage):
 
     Attributes:
         target: The model that people talk about.
-        pictures: Where the bytes of the pictures are, and the crops go.
+        images: Where the bytes of the images are, and the crops go.
         convention: A name of `Convention`, or `auto`.
         inset: Pixels to leave out along each side of a box.
         family: The model's family, null to tell it by the model's name.
@@ -213,28 +215,28 @@ class Screenshots(ModelStage):
     answer: ClassVar[type[BaseModel]] = ScreenshotsAnswer
 
     target: Target
-    pictures: PictureStore = field(metadata={"digest": False})
+    images: ImageStore = field(metadata={"digest": False})
     convention: str = AUTO
     inset: int = 0
     family: str | None = None
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target, which knows the family of its engine's model."""
         options = config.stages.screenshots
         engine = config.engines[options.engine].options
         model = engine.get("model")
         family = engine.get("family") or (family_of(str(model)) if model else None)
-        return cls(config.target, pictures, options.convention, options.inset, family)
+        return cls(config.target, images, options.convention, options.inset, family)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many screenshots were cut, and into how many pictures."""
+        """How many screenshots were cut, and into how many images."""
         tally = stats["screenshots"].tally
         cut, every = tally.get("cut", 0), tally.get("screenshots", 0)
         return (
             f"{cut:,} of {every:,} screenshots were cut ({share(cut, every)}) into "
-            f"{tally.get('pictures', 0):,} pictures"
+            f"{tally.get('pictures', 0):,} images"
         )
 
     @property
@@ -278,7 +280,7 @@ class Screenshots(ModelStage):
         return rows.table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many screenshots there are, how many were cut, and into how many pictures."""
+        """How many screenshots there are, how many were cut, and into how many images."""
         boxes = (pc.list_value_length(kept[name]) for name in ("input_bboxs", "output_bboxs"))
         counted = {
             "screenshots": [pc.is_valid(kept["screenshot"])],
@@ -299,7 +301,7 @@ class Screenshots(ModelStage):
     def _parser(self) -> ScreenshotParser:
         engine = dict(self.answers.signature) if self.answers else {}
         made_by = {"digest": self.digest(), "engine": engine}
-        return ScreenshotParser(self.pictures, self.inset, made_by)
+        return ScreenshotParser(self.images, self.inset, made_by)
 
     def _frame(self, sample: Sample, frames: EngineFrames) -> Frame | Finding | None:
         """How to ask about a sample's screenshot, or why not; null where it has none."""
@@ -309,23 +311,23 @@ class Screenshots(ModelStage):
         if frames.is_blind:
             return Notice.UNKNOWN_PIXELS, screenshot
         try:
-            size = upright_size(self.pictures.open(screenshot))
-        except PictureError as error:
-            return Notice.BROKEN_PICTURE, f"{screenshot}: {error}"
+            size = upright_size(self.images.open(screenshot))
+        except ImageError as error:
+            return Notice.BROKEN_IMAGE, f"{screenshot}: {error}"
         try:
             return frames.frame(size)
-        except PictureError as error:
-            return Notice.UNFIT_PICTURE, f"{screenshot}: {error}"
+        except ImageError as error:
+            return Notice.UNFIT_IMAGE, f"{screenshot}: {error}"
 
     def _request(self, system: Message, sample: Sample, frame: Frame) -> Request:
         screenshot, context = sample["screenshot"], sample["context"]
         shown = relevant_text(sample)
-        file = self.pictures.path(screenshot)
-        picture = (Text(f"{frame.words}\nThe screenshot:"), ImageRef(screenshot, file))
+        file = self.images.path(screenshot)
+        image = (Text(f"{frame.words}\nThe screenshot:"), ImageRef(screenshot, file))
         data = Text(as_data("relevant_text", shown))
         return Request(
             self.name,
-            (system, Message("user", (data, *picture))),
+            (system, Message("user", (data, *image))),
             ScreenshotsAnswer,
             MOST_TOKENS,
             {**shown, "file": file, "target": self.target.model_dump(mode="json")},

@@ -12,14 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf._infra.text import shortened
 
-MOST_PICTURES = 32  # of one request: no request shows more
+MOST_IMAGES = 32  # of one request: no request shows more
 MOST_POSTS = 64  # likewise
 MOST_BLANKS = 32
 LONGEST_PLACEHOLDER = 1000  # with the value that it may propose
 LONGEST_VALUE = 1000
 
 Number = Annotated[int, Field(ge=0, le=999_999)]
-Pictures = Annotated[list[Number], Field(max_length=MOST_PICTURES)]
+ImageNumbers = Annotated[list[Number], Field(max_length=MOST_IMAGES)]
 
 
 class FilledBlank(BaseModel):
@@ -39,8 +39,8 @@ class RolesSample(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    inputs: Pictures
-    outputs: Pictures
+    inputs: ImageNumbers
+    outputs: ImageNumbers
     posts: Annotated[list[Number], Field(max_length=MOST_POSTS)]
     prompt_fill_blank: Annotated[list[FilledBlank], Field(max_length=MOST_BLANKS)] = []
     conversation: Number | None = None
@@ -53,7 +53,7 @@ class RolesAnswer(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    samples: Annotated[list[RolesSample], Field(max_length=MOST_PICTURES)]
+    samples: Annotated[list[RolesSample], Field(max_length=MOST_IMAGES)]
 
 
 LONGEST_TEXT = 4000
@@ -62,8 +62,8 @@ Sample = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture of a sample."""
+class SampleImage:
+    """An image of a sample."""
 
     sha256: str
     post: int
@@ -72,34 +72,34 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Part:
+class RequestPart:
     """What one request shows; numbers are those that the model is given.
 
     Attributes:
         posts: Places in the sample's context, by number from 0.
         own: Those of them that are the sample's posts.
-        pictures: Pictures by number less one, in the order of their posts.
+        images: Images by number less one, in the order of their posts.
     """
 
     posts: tuple[int, ...]
     own: frozenset[int]
-    pictures: tuple[Picture, ...]
+    images: tuple[SampleImage, ...]
 
     def as_data(self, sample: Sample, placeholders: Sequence[str]) -> dict[str, Any]:
         """The part as a request holds it."""
         posts = [sample["context"][place] for place in self.posts]
-        written = [*(post["text"] for post in posts), *(one.alt_text for one in self.pictures)]
+        written = [*(post["text"] for post in posts), *(one.alt_text for one in self.images)]
         texts = shortened(written, LONGEST_TEXT, LONGEST_TEXTS)
         return {
             "prompt": sample["prompt"],
             "placeholders": list(placeholders),
             "posts": list(self._posts(posts, texts)),
-            "pictures": list(self._pictures(texts[len(posts) :])),
+            "pictures": list(self._images(texts[len(posts) :])),
         }
 
-    def _pictures(self, texts: Sequence[str | None]) -> Iterator[dict[str, Any]]:
-        numbers = {one.sha256: number for number, one in enumerate(self.pictures, 1)}
-        for one, text in zip(self.pictures, texts, strict=True):
+    def _images(self, texts: Sequence[str | None]) -> Iterator[dict[str, Any]]:
+        numbers = {one.sha256: number for number, one in enumerate(self.images, 1)}
+        for one, text in zip(self.images, texts, strict=True):
             shown = {
                 "number": numbers[one.sha256],
                 "post": self.posts.index(one.post),
@@ -120,26 +120,26 @@ class Part:
                 "parent": numbers.get(post["parent"], -1),
                 "author": author and authors.setdefault(author, f"author {len(authors) + 1}"),
                 "text": text,
-                "pictures": [n for n, one in enumerate(self.pictures, 1) if one.post == place],
+                "pictures": [n for n, one in enumerate(self.images, 1) if one.post == place],
                 "own": place in self.own,
             }
 
 
-def pictures_of(sample: Sample) -> list[Picture]:
-    """The pictures that are the sample's own, each once, in the order of its posts."""
+def images_of(sample: Sample) -> list[SampleImage]:
+    """The images that are the sample's own, each once, in the order of its posts."""
     own, candidates = set(sample["post_urls"]), set(sample["output_images"])
-    found: dict[str, Picture] = {}
+    found: dict[str, SampleImage] = {}
     for place, post in enumerate(sample["context"]):
         for one in post["pictures"] if post["url"] in own else ():
             if one["sha256"] in candidates:
                 copied = one["same_picture_of"]
-                picture = Picture(one["sha256"], place, one["alt_text"], copied)
-                found.setdefault(one["sha256"], picture)
+                image = SampleImage(one["sha256"], place, one["alt_text"], copied)
+                found.setdefault(one["sha256"], image)
     return list(found.values())
 
 
-def lost_pictures(sample: Sample) -> Iterator[str]:
-    """The pictures of a sample's own posts that could not be had: whether one is an input?"""
+def lost_images(sample: Sample) -> Iterator[str]:
+    """The images of a sample's own posts that could not be had: whether one is an input?"""
     own = set(sample["post_urls"])
     for post in sample["context"]:
         for one in post["pictures"] if post["url"] in own else ():
@@ -147,22 +147,22 @@ def lost_pictures(sample: Sample) -> Iterator[str]:
                 yield one["url"] or one["alt_text"] or post["url"]
 
 
-def parts_of(sample: Sample, most_pictures: int) -> list[Part]:
-    """Cuts a sample into parts of so many pictures."""
-    pictures = pictures_of(sample)
-    if not pictures:
+def parts_of(sample: Sample, most_pictures: int) -> list[RequestPart]:
+    """Cuts a sample into parts of so many images."""
+    images = images_of(sample)
+    if not images:
         return []
-    if len(pictures) <= most_pictures:
-        return [_part(sample, pictures)]
+    if len(images) <= most_pictures:
+        return [_part(sample, images)]
     primary = _places(sample)[0]
-    anchors = [one for one in pictures if one.post == primary][: most_pictures // 2]
-    rest = [one for one in pictures if one not in anchors]
+    anchors = [one for one in images if one.post == primary][: most_pictures // 2]
+    rest = [one for one in images if one not in anchors]
     return [_part(sample, anchors + some) for some in _slices(rest, most_pictures - len(anchors))]
 
 
-def _slices(pictures: Sequence[Picture], most: int) -> Iterator[list[Picture]]:
-    some: list[Picture] = []
-    for _, of_post in groupby(pictures, attrgetter("post")):
+def _slices(images: Sequence[SampleImage], most: int) -> Iterator[list[SampleImage]]:
+    some: list[SampleImage] = []
+    for _, of_post in groupby(images, attrgetter("post")):
         together = list(of_post)
         if some and len(some) + len(together) > most:
             yield some
@@ -174,16 +174,16 @@ def _slices(pictures: Sequence[Picture], most: int) -> Iterator[list[Picture]]:
     yield some
 
 
-def _part(sample: Sample, pictures: Sequence[Picture]) -> Part:
+def _part(sample: Sample, images: Sequence[SampleImage]) -> RequestPart:
     context, own = sample["context"], _places(sample)
-    # The post with the task and those with pictures always; others while there is room.
-    wanted = dict.fromkeys([own[0], *(one.post for one in pictures), *own])
-    some = list(wanted)[: MOST_PICTURES + 1]
+    # The post with the task and those with images always; others while there is room.
+    wanted = dict.fromkeys([own[0], *(one.post for one in images), *own])
+    some = list(wanted)[: MOST_IMAGES + 1]
     for place in tuple(some):
         while (place := context[place]["parent"]) >= 0 and len(some) < MOST_POSTS:
             if place not in some:
                 some.append(place)
-    return Part(tuple(sorted(some)), frozenset(own) & set(some), tuple(pictures))
+    return RequestPart(tuple(sorted(some)), frozenset(own) & set(some), tuple(images))
 
 
 def _places(sample: Sample) -> list[int]:

@@ -147,7 +147,7 @@ KINDS = {"post_url": str, "field": str, "start": int, "end": int, "text": str}
 
 
 def sources_of(posts: Iterable[Mapping[str, Any]]) -> list[Source]:
-    """All texts of some posts: what they say, and how their pictures are described."""
+    """All texts of some posts: what they say, and how their images are described."""
     return [
         Source(post["url"], field, text) for post in posts for field, text in _texts(post) if text
     ]
@@ -158,7 +158,7 @@ def spans_from(rows: Iterable[Any]) -> list[SourceSpan]:
     spans = []
     for row in rows:
         if not isinstance(row, Mapping) or set(row) != set(KINDS):
-            raise SpanError(f"{str(row)[:80]!r} is no span, expected {', '.join(KINDS)}")
+            raise SpanError(f"{str(row)[:80]!r} is not a span, expected {', '.join(KINDS)}")
         for name, kind in KINDS.items():
             if row[name] is not None and type(row[name]) is not kind:
                 raise SpanError(f"{name} of a span is {str(row[name])[:40]!r}, not {kind.__name__}")
@@ -214,8 +214,8 @@ def text_digest(text: str) -> str:
 
 def _texts(post: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     yield "text", post["text"]
-    for number, picture in enumerate(post["pictures"] or []):
-        yield f"pictures.{number}.alt_text", picture["alt_text"]
+    for number, image in enumerate(post["pictures"] or []):
+        yield f"pictures.{number}.alt_text", image["alt_text"]
 
 
 def _pieces(text: str, sources: Sequence[Source]) -> Iterator[SourceSpan]:
@@ -305,7 +305,7 @@ def _piece(span: SourceSpan, texts: Mapping[SourcePlace, str]) -> str:
     if text is None or span.text is not None or span.start is None or span.end is None:
         raise SpanError(f"{_shown(span)} is neither an insertion nor a place in one of the posts")
     if not 0 <= span.start < span.end <= len(text):
-        raise SpanError(f"{_shown(span)} is no place in a text of {len(text)} characters")
+        raise SpanError(f"{_shown(span)} is not a place in a text of {len(text)} characters")
     return text[span.start : span.end]
 
 

@@ -11,7 +11,7 @@ from echo_hf._infra.text import MARK
 from echo_hf.reasons import Review
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.sample import sample_digest, sample_id
-from echo_hf.samples.shown_images import pictures_of
+from echo_hf.samples.shown_images import images_of
 from echo_hf.samples.spans import SpanIndex
 
 Key = TypeVar("Key")
@@ -20,7 +20,7 @@ Fillings = tuple[tuple[str, str], ...]
 
 @dataclass(eq=False)
 class Task:
-    """One task that the pictures show."""
+    """One task that the images show."""
 
     prompt: str
     fillings: Fillings = ()
@@ -35,8 +35,8 @@ class Task:
         return [*self.outputs, *filter(None, [self.screenshot])]
 
     @property
-    def pictures(self) -> list[str]:
-        """Digests of all its pictures."""
+    def images(self) -> list[str]:
+        """Digests of all its images."""
         return [*self.shown_by, *self.inputs]
 
     def join(self, other: Task) -> None:
@@ -64,8 +64,8 @@ def tries(tasks: Sequence[Task]) -> list[Task]:
         for other in others:
             first.join(other)
         apart = [*(one for one in apart if one not in others), *([task] if first is task else [])]
-    first_shown = next((task for task in apart if task.pictures), None)
-    return joined((_same_try(task if task.pictures else first_shown), task) for task in apart)
+    first_shown = next((task for task in apart if task.images), None)
+    return joined((_same_try(task if task.images else first_shown), task) for task in apart)
 
 
 def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
@@ -93,7 +93,7 @@ def _is_whole(task: Task) -> bool:
 
 
 def _share(one: Task, other: Task) -> bool:
-    return not set(one.pictures).isdisjoint(other.pictures)
+    return not set(one.images).isdisjoint(other.images)
 
 
 Sample = Mapping[str, Any]
@@ -131,7 +131,7 @@ def rows_of(
 
 
 def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a sample whose pictures show no coherent task: its words stay for analysis."""
+    """The row of a sample whose images show no coherent task: its words stay for analysis."""
     return {
         **sample,
         "quality": at_most_analysis(sample["quality"]),
@@ -154,7 +154,7 @@ def quality_with(prompt: str, quality: str) -> str:
 
 
 def _reviews(task: Task, may_show_minor: Collection[str]) -> list[str]:
-    seen = any(one in may_show_minor for one in task.pictures)
+    seen = any(one in may_show_minor for one in task.images)
     return [Review.MAY_SHOW_MINOR.value] if seen else []
 
 
@@ -172,15 +172,15 @@ def _name(sample: Sample, task: Task, nth: int) -> str:
     if not nth and not task.fillings:
         return str(sample["id"])
     # Completions may share inputs; of other tasks each has its own.
-    own = task.shown_by if task.fillings else task.pictures
-    first = next(one.sha256 for one in pictures_of(sample) if one.sha256 in own)
+    own = task.shown_by if task.fillings else task.images
+    first = next(one.sha256 for one in images_of(sample) if one.sha256 in own)
     return sample_id(sample["id"], first)
 
 
 def _own_posts(sample: Sample, task: Task) -> list[int]:
     context, own = sample["context"], _places(sample)
-    pictures = set(task.pictures)
-    shown = [n for n in own if any(one["sha256"] in pictures for one in context[n]["pictures"])]
+    images = set(task.images)
+    shown = [n for n in own if any(one["sha256"] in images for one in context[n]["pictures"])]
     return list(dict.fromkeys([own[0], *task.posts, *shown]))
 
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf.collect.collect import merge_posts
-from echo_hf.pipeline.stage import Remark, Stage, kept, remarks
+from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, row_issues
 from echo_hf.reasons import Missing, Notice, Reject, Status
 from echo_hf.tables import POSTS, THREADS, Table
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
-    from echo_hf.images.store import PictureStore
+    from echo_hf.images.store import ImageStore
 
 
 NO_PARENT = -1
@@ -117,12 +117,12 @@ class Threads(Stage):
         score = pc.struct_field(trees.posts["relevance"].combine_chunks(), "score")
         keeps = trees.any_of(pc.is_in(score, pa.array(self.keep, pa.int8())))
         said = [*trees.rejected(keeps), *trees.cuts()]
-        return pa.concat_tables([trees.kept(keeps), remarks(THREADS, said)])
+        return pa.concat_tables([trees.kept(keeps), row_issues(THREADS, said)])
 
     @classmethod
-    def from_config(cls, config: Config, pictures: PictureStore) -> Self:
+    def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage with the scores that the config keeps."""
-        del pictures
+        del images
         return cls(config.stages.relevance.keep)
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
@@ -162,9 +162,9 @@ class _Trees:
         roots = rows["url"].combine_chunks().take(offsets[:-1])
         parents = [self._urls(span) for span in spans]
         columns = pa.table([roots, posts.cast(POSTS_OF_TREE)], schema=THREADS.schema)
-        return kept(columns, pa.array(parents, pa.list_(pa.string())))
+        return kept_rows(columns, pa.array(parents, pa.list_(pa.string())))
 
-    def rejected(self, keeps: Sequence[bool]) -> Iterator[Remark]:
+    def rejected(self, keeps: Sequence[bool]) -> Iterator[RowIssue]:
         """One remark a tree that does not stay."""
         relevance = self.posts["relevance"].combine_chunks()
         failed = pc.and_(relevance.is_valid(), pc.struct_field(relevance, "score").is_null())
@@ -173,14 +173,14 @@ class _Trees:
             if not keeps[tree]:
                 reason = Reject.NOT_RELEVANT if asked[tree] else Reject.NOT_ASKED
                 reason = Reject.NOT_SCORED if unsure[tree] else reason
-                yield Remark(Status.REJECTED, self._urls(span), reason)
+                yield RowIssue(Status.REJECTED, self._urls(span), reason)
 
-    def cuts(self) -> Iterator[Remark]:
+    def cuts(self) -> Iterator[RowIssue]:
         """One remark a link that was cut."""
         for post in self.forest.self_parents:
-            yield Remark(Status.NOTED, [self.urls[post]], Notice.SELF_PARENT)
+            yield RowIssue(Status.NOTED, [self.urls[post]], Notice.SELF_PARENT)
         for post in self.forest.cycles:
-            yield Remark(Status.NOTED, [self.urls[post]], Notice.CYCLE)
+            yield RowIssue(Status.NOTED, [self.urls[post]], Notice.CYCLE)
 
     def _items(self, rows: pa.Table, places: np.ndarray) -> pa.StructArray:
         shape = {"parent": self.forest.parent, "depth": self.forest.depth}

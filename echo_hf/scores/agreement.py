@@ -69,7 +69,7 @@ MeanRanks = Mapping[str, Mean]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class HumanRanking:
     """What people say of the systems."""
 
     consensus: Consensus
@@ -80,11 +80,11 @@ class Verdict:
     kendalls_w: Mean
 
 
-def verdict_of(people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Draws) -> Verdict:
+def verdict_of(people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Draws) -> HumanRanking:
     """Says what people think of the systems."""
     every = np.moveaxis(people.ranks, 1, -1).reshape(-1, len(people.systems))
     tested = _ranked(every if blocks == "rankings" else consensus.T)
-    return Verdict(
+    return HumanRanking(
         consensus_of(people.systems, optimal_orders(pair_costs(every)[None])),
         mean_ranks(people.systems, consensus, draws),
         {
@@ -160,19 +160,19 @@ def leave_one_out(people: Floats, judges: Floats) -> LeaveOneOut:
     return LeaveOneOut(found, sample_taus(judges, consensus))
 
 
-def ceiling(found: LeaveOneOut, draws: Draws) -> Mean:
+def ceiling(left_out: LeaveOneOut, draws: Draws) -> Mean:
     """How far people agree: the mean of tau-b of a person with the consensus of the others."""
-    there = ~np.isnan(found.people)
-    sums = np.where(there.any(axis=0), np.nansum(found.people, axis=0), np.nan)
+    there = ~np.isnan(left_out.people)
+    sums = np.where(there.any(axis=0), np.nansum(left_out.people, axis=0), np.nan)
     return ratios(sums[None], there.sum(axis=0)[None].astype(float), draws)[0]
 
 
-def ceiling_shares(found: LeaveOneOut, draws: Draws) -> list[CeilingShare]:
+def ceiling_shares(left_out: LeaveOneOut, draws: Draws) -> list[CeilingShare]:
     """Each judge's agreement as a share of people's."""
-    both = ~np.isnan(found.judges) & ~np.isnan(found.people)
+    both = ~np.isnan(left_out.judges) & ~np.isnan(left_out.people)
     counts = both.sum(axis=1)
-    own = np.where(both, found.judges, 0.0).sum(axis=1)
-    people = np.where(both, found.people, 0.0).sum(axis=1)
+    own = np.where(both, left_out.judges, 0.0).sum(axis=1)
+    people = np.where(both, left_out.people, 0.0).sum(axis=1)
     own, people = (np.where(counts, sums, np.nan) for sums in (own, people))
     no_draws = Draws(n_boot=0)
     return [
@@ -221,15 +221,15 @@ def pearson(one: Floats, other: Floats) -> PearsonR:
     return PearsonR(number(found.statistic), number(found.pvalue), count)
 
 
-def pearson_table(said: JudgeRatings) -> Mapping[str, Mapping[str, PearsonR]]:
+def pearson_table(ratings: JudgeRatings) -> Mapping[str, Mapping[str, PearsonR]]:
     """Pearson's correlation of each two judges."""
     return {
         judge: {
-            other: pearson(said.ratings[at], said.ratings[beyond])
-            for beyond, other in enumerate(said.judges)
+            other: pearson(ratings.ratings[at], ratings.ratings[beyond])
+            for beyond, other in enumerate(ratings.judges)
             if beyond > at
         }
-        for at, judge in enumerate(said.judges[:-1])
+        for at, judge in enumerate(ratings.judges[:-1])
     }
 
 
@@ -237,7 +237,7 @@ Taus = Mapping[str, Mapping[str, TauB]]
 
 
 @dataclass(frozen=True)
-class Judged:
+class RankingAgreement:
     """How far rankings agree.
 
     Attributes:
@@ -261,21 +261,21 @@ class Judged:
 
 
 def judged(
-    people: HumanRanks, consensus: Floats, said: JudgeRatings, how: Procedure, draws: Draws
-) -> Judged:
+    people: HumanRanks, consensus: Floats, ratings: JudgeRatings, how: Procedure, draws: Draws
+) -> RankingAgreement:
     """Compares judges and people."""
-    ranks = said.ranks(ties_seed=draws.seed if how.judges_ties == "random" else None)
+    ranks = ratings.ranks(ties_seed=draws.seed if how.judges_ties == "random" else None)
     left_out = leave_one_out(people.ranks, ranks)
     shares = ceiling_shares(left_out, draws)
     with_consensus = tau_table(ranks, consensus[None], draws)
-    return Judged(
-        {judge: row[0] for judge, row in zip(said.judges, with_consensus, strict=True)},
-        _named(said.judges, people.raters, tau_table(ranks, people.ranks, draws)),
+    return RankingAgreement(
+        {judge: row[0] for judge, row in zip(ratings.judges, with_consensus, strict=True)},
+        _named(ratings.judges, people.raters, tau_table(ranks, people.ranks, draws)),
         _each_two(people.raters, people.ranks, draws),
-        _each_two(said.judges, ranks, draws),
+        _each_two(ratings.judges, ranks, draws),
         ceiling(left_out, draws),
-        dict(zip(said.judges, shares, strict=True)),
-        pearson_table(said),
+        dict(zip(ratings.judges, shares, strict=True)),
+        pearson_table(ratings),
     )
 
 
@@ -314,8 +314,8 @@ class Agreement:
         definition: Every parameter that the numbers depend on.
     """
 
-    people: Verdict
-    judges: Judged
+    people: HumanRanking
+    judges: RankingAgreement
     counts: Counts
     protocol: Protocol
     definition: Mapping[str, Any]

@@ -37,13 +37,13 @@ class RatedOutputs:
         for reason, rows in (
             (IgnoredRating.NO_OUTPUT, ~known),
             (IgnoredRating.OTHER_DIGEST, stale),
-            (IgnoredRating.NO_PICTURE, unseen),
+            (IgnoredRating.NO_IMAGE, unseen),
         ):
             ignored[reason] = ratings.filter(pa.array(rows))
         return ratings.filter(pa.array(known & ~stale & ~unseen))
 
     def lost(self, systems: Sequence[str], samples: Sequence[str]) -> Bools:
-        """What a system refused, or answered without a picture."""
+        """What a system refused, or answered without an image."""
         lost = np.zeros((len(systems), len(samples)), dtype=bool)
         without = pc.is_in(self.rows["outcome"], value_set=pa.array(LOST)).to_numpy()
         _, (system,) = encoded(self.rows["system"])

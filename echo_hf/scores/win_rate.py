@@ -100,7 +100,7 @@ def win_rate(
             say which samples and systems there are, and ratings of anything else are ignored.
         protocol: `corrected` or `published`.
         missing: `exclude`: a pair counts for a judge that rated both. `loss`: as well, an output
-            that was refused or has no picture loses to any rated one of its sample, and ties with
+            that was refused or has no image loses to any rated one of its sample, and ties with
             another such. Anything else that is not rated never counts.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws, which depend on the samples' names and on nothing else.

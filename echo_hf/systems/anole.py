@@ -12,14 +12,14 @@ from PIL import Image
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import CONFIG
 from echo_hf.engines.transformers_model import free, is_out_of_memory
-from echo_hf.errors import EchoError, GenerationError, PictureError
+from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.anole_tokens import (
     MOST_INPUTS,
     SAFETENSORS,
     AnoleOptions,
     AnoleWords,
-    PictureDecoder,
+    ImageDecoder,
     branches,
     draw_token,
     guided,
@@ -28,7 +28,7 @@ from echo_hf.systems.anole_tokens import (
     weights_name,
     words_of,
 )
-from echo_hf.systems.base import Drawn, Retired, Task, misfit
+from echo_hf.systems.base import GenerationResult, Retired, Task, unsupported_task
 from echo_hf.systems.images import as_png, open_inputs
 from echo_hf.systems.local_models import (
     LocalModel,
@@ -49,7 +49,7 @@ class LoadedAnole:
 
     model: Any
     tokenizer: Any
-    decoder: PictureDecoder
+    decoder: ImageDecoder
     words: AnoleWords
     codes: Mapping[int, int]
     side: int
@@ -58,15 +58,15 @@ class LoadedAnole:
     details: Mapping[str, Any]
 
     def text_tokens(self, text: str) -> list[int]:
-        """Tokens of a text; whatever a prompt says, none of them begins or ends a picture."""
+        """Tokens of a text; whatever a prompt says, none of them begins or ends an image."""
         read = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return list(read["input_ids"])
 
-    def picture_tokens(self, picture: Image.Image) -> list[int]:
-        """Tokens of the square in the middle of a picture."""
+    def image_tokens(self, image: Image.Image) -> list[int]:
+        """Tokens of the square in the middle of an image."""
         import torch
 
-        values = torch.from_numpy(pixels(picture, self.side))[None]
+        values = torch.from_numpy(pixels(image, self.side))[None]
         with torch.inference_mode():
             found = self.model.get_image_tokens(values.to(self.model.device, self.model.dtype))
         return [int(token) for token in found[0]]
@@ -172,7 +172,7 @@ def draw_tokens(
     options: AnoleOptions,
     seed: int,
 ) -> list[int]:
-    """Draws exactly as many tokens as a picture has, and no others than a picture's."""
+    """Draws exactly as many tokens as an image has, and no others than an image's."""
     import torch
 
     generator = torch.Generator("cpu").manual_seed(seed)
@@ -208,7 +208,7 @@ def _padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[Any, 
 
 
 def _next(model: Any, ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
-    # Not through the model's own forward, which forbids the tokens of pictures. Places are counted
+    # Not through the model's own forward, which forbids the tokens of images. Places are counted
     # without what fills a row up: only their differences count, but sums are rounded.
     places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
     read = model.model(
@@ -221,7 +221,7 @@ def _next(model: Any, ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
     return model.lm_head(read.last_hidden_state[:, -1]), read.past_key_values
 
 
-# Raised with every change of ours that changes pictures: a default, the words around a prompt, how
+# Raised with every change of ours that changes images: a default, the words around a prompt, how
 # tokens are drawn. What was drawn before is drawn anew then.
 WORDING = 1
 
@@ -259,7 +259,7 @@ class AnoleSystem:
         self._loaded: LoadedAnole | None = None
 
     def signature(self) -> dict[str, Any]:
-        """What decides a picture; the device does not."""
+        """What decides an image; the device does not."""
         places = {"device", "revision", "decoder", "decoder_revision"}
         return {
             "adapter": self.config.adapter,
@@ -276,15 +276,15 @@ class AnoleSystem:
         self._decoder.index_at_hand()
         return None
 
-    def draw(self, task: Task) -> Drawn:
-        """Draws the picture that a task asks for; the first task loads the model."""
+    def draw(self, task: Task) -> GenerationResult:
+        """Draws the image that a task asks for; the first task loads the model."""
         loaded = self._load()
-        unfit = misfit(task, 0, MOST_INPUTS, "Anole")
+        unfit = unsupported_task(task, 0, MOST_INPUTS, "Anole")
         if unfit is not None:
             return unfit
         try:
             inputs = open_inputs(task)
-        except PictureError as error:
+        except ImageError as error:
             return bad_input(error)
         drawn = self._tried(loaded, task, inputs)
         if drawn.outcome is Outcome.FAILED:
@@ -304,24 +304,28 @@ class AnoleSystem:
             self._loaded = load_anole(self._model, self._decoder, self.options)
         return self._loaded
 
-    def _tried(self, loaded: LoadedAnole, task: Task, inputs: tuple[Image.Image, ...]) -> Drawn:
+    def _tried(
+        self, loaded: LoadedAnole, task: Task, inputs: tuple[Image.Image, ...]
+    ) -> GenerationResult:
         try:
             return self._drawn(loaded, task, inputs)
         except Exception as error:
             return failure(error)
 
-    def _drawn(self, loaded: LoadedAnole, task: Task, inputs: tuple[Image.Image, ...]) -> Drawn:
-        seen = [loaded.picture_tokens(picture) for picture in inputs]
+    def _drawn(
+        self, loaded: LoadedAnole, task: Task, inputs: tuple[Image.Image, ...]
+    ) -> GenerationResult:
+        seen = [loaded.image_tokens(image) for image in inputs]
         rows = branches(loaded.text_tokens(task.prompt), seen, loaded.words)
         room = loaded.context - loaded.count
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
             return unsupported(OutcomeStage.INPUT, "too_long", text)
         tokens = draw_tokens(loaded.model, rows, loaded, self.options, self.config.seed)
-        picture = loaded.decoder.picture([loaded.codes[token] for token in tokens])
+        image = loaded.decoder.image([loaded.codes[token] for token in tokens])
         details = {
             **loaded.details,
             "inputs": {"given": len(inputs), "used": len(inputs)},
-            "size": {"asked": None, "came": list(picture.size)},
+            "size": {"asked": None, "came": list(image.size)},
         }
-        return Drawn(Outcome.OK, as_png(picture), seed=self.config.seed, details=details)
+        return GenerationResult(Outcome.OK, as_png(image), seed=self.config.seed, details=details)

@@ -26,12 +26,12 @@ CHANNELS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class PictureDecoder:
-    """Turns codes into a picture."""
+class ImageDecoder:
+    """Turns codes into an image."""
 
     network: Any
 
-    def picture(self, codes: Sequence[int]) -> Image.Image:
+    def image(self, codes: Sequence[int]) -> Image.Image:
         """Decodes a square of codes."""
         import torch
 
@@ -52,7 +52,7 @@ def weights_name(decoder: str) -> str:
     return PICKLED if pickled else SAFETENSORS
 
 
-def make_decoder(vq_config: Any, weights: Mapping[str, Any], place: str) -> PictureDecoder:
+def make_decoder(vq_config: Any, weights: Mapping[str, Any], place: str) -> ImageDecoder:
     """Builds a decoder and fills it."""
     network = _network(vq_config)
     try:
@@ -63,7 +63,7 @@ def make_decoder(vq_config: Any, weights: Mapping[str, Any], place: str) -> Pict
             f"{place}: the decoder does not fit the model ({' '.join(lines[1:2])[:200]}): expected "
             "its own VQGAN, with the decoder"
         ) from None
-    return PictureDecoder(network.float().eval())
+    return ImageDecoder(network.float().eval())
 
 
 def in_order(weights: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,27 +106,27 @@ def _network(config: Any) -> Any:
     )
 
 
-# Three pictures of 1024 tokens and the one to be drawn are more than its context of 4096.
+# Three images of 1024 tokens and the one to be drawn are more than its context of 4096.
 MOST_INPUTS = 2
 START, PAD = "<s>", "<pad>"
-PICTURE_STARTS, PICTURE_ENDS = "<racm3:break>", "<eoss>"
+IMAGE_STARTS, IMAGE_ENDS = "<racm3:break>", "<eoss>"
 END_OF_TURN = "<reserved08706>"
 
 
 @dataclass(frozen=True, slots=True)
 class AnoleWords:
-    """The tokens around texts and pictures."""
+    """The tokens around texts and images."""
 
     start: int
-    picture_starts: int
-    picture_ends: int
+    image_starts: int
+    image_ends: int
     end_of_turn: int
     pad: int
 
 
 def words_of(vocabulary: Mapping[str, int] | None, place: str) -> AnoleWords:
     """Finds those tokens in a model's vocabulary."""
-    names = (START, PICTURE_STARTS, PICTURE_ENDS, END_OF_TURN, PAD)
+    names = (START, IMAGE_STARTS, IMAGE_ENDS, END_OF_TURN, PAD)
     missing = [name for name in names if name not in (vocabulary or {})]
     if vocabulary is None or missing:
         raise GenerationError(
@@ -139,17 +139,13 @@ def words_of(vocabulary: Mapping[str, int] | None, place: str) -> AnoleWords:
 def branches(
     text: Sequence[int], inputs: Sequence[Sequence[int]], words: AnoleWords
 ) -> tuple[list[int], list[int], list[int]]:
-    """What the model reads in each branch, up to where its picture starts."""
-    pictures = [
-        token
-        for picture in inputs
-        for token in (words.picture_starts, *picture, words.picture_ends)
-    ]
-    everything = [words.start, *pictures, *text, words.end_of_turn, words.picture_starts]
+    """What the model reads in each branch, up to where its image starts."""
+    images = [token for image in inputs for token in (words.image_starts, *image, words.image_ends)]
+    everything = [words.start, *images, *text, words.end_of_turn, words.image_starts]
     return (
         everything,
-        [words.start, *pictures, words.picture_starts],
-        [words.start, words.picture_starts],
+        [words.start, *images, words.image_starts],
+        [words.start, words.image_starts],
     )
 
 
@@ -199,11 +195,11 @@ class AnoleOptions(LocalOptions):
 STEP = 0.0078
 
 
-def pixels(picture: Image.Image, side: int) -> NDArray[np.float32]:
-    """Scales a picture to its shorter side, and cuts the square in its middle out."""
-    short = min(picture.size)
-    width, height = (side * length // short for length in picture.size)
-    scaled = picture.resize((width, height), Image.Resampling.LANCZOS)
+def pixels(image: Image.Image, side: int) -> NDArray[np.float32]:
+    """Scales an image to its shorter side, and cuts the square in its middle out."""
+    short = min(image.size)
+    width, height = (side * length // short for length in image.size)
+    scaled = image.resize((width, height), Image.Resampling.LANCZOS)
     left, top = (width - side) // 2, (height - side) // 2
     square = np.asarray(scaled.crop((left, top, left + side, top + side)), dtype=np.float32)
     return (square * np.float32(STEP) - np.float32(1)).transpose(2, 0, 1)

@@ -24,7 +24,7 @@ class Task:
         sample_digest: Sha256 of its prompt and inputs.
         split: Config of the benchmark that it is in.
         prompt: The instruction.
-        inputs: Its input pictures, in order.
+        inputs: Its input images, in order.
         sources: Addresses of the posts that it was made from.
     """
 
@@ -37,26 +37,26 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class GenerationResult:
     """What became of a task.
 
     Attributes:
         outcome: What became of it.
-        picture: The encoded picture, the very bytes that came; null when there is none.
+        image: The encoded image, the very bytes that came; null when there is none.
         stage: Where it ended; null for `ok`.
         code: The system's own error code.
-        text: What was said beside or instead of a picture, such as thoughts or a refusal.
+        text: What was said beside or instead of an image, such as thoughts or a refusal.
         seed: Seed that was used, null when the system takes none.
         revised_prompt: The prompt as the system rewrote it.
         model_reported: Name of the model in the answer.
         usage: Tokens, null where the system counts none.
         cost_usd: Price in US dollars, null when unknown.
-        details: What else decides or explains the picture, for its provenance: sizes, how several
+        details: What else decides or explains the image, for its provenance: sizes, how several
             inputs were given, numbers of a request. JSON can hold it.
     """
 
     outcome: Outcome
-    picture: bytes | None = None
+    image: bytes | None = None
     stage: OutcomeStage | None = None
     code: str | None = None
     text: str | None = None
@@ -68,7 +68,7 @@ class Drawn:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Passing(RequestError):  # noqa: N818 - it is no error yet: another attempt may do
+class TransientError(RequestError):
     """A failure that may pass: a busy server, a lost connection.
 
     Args:
@@ -106,7 +106,7 @@ class Retired:
 
 @runtime_checkable
 class System(Protocol):
-    """Something that draws pictures for tasks.
+    """Something that draws images for tasks.
 
     Attributes:
         concurrency: Most tasks at a time, unless a config says otherwise.
@@ -117,7 +117,7 @@ class System(Protocol):
     determinism: str
 
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides a picture: adapter, model, revision, parameters, size, seed.
+        """Everything that decides an image: adapter, model, revision, parameters, size, seed.
 
         It is cheap, the same each time, holds no secret, and needs neither model nor network.
         """
@@ -134,8 +134,8 @@ class System(Protocol):
         """
         ...
 
-    def draw(self, task: Task) -> Drawn:
-        """Draws the picture that a task asks for.
+    def draw(self, task: Task) -> GenerationResult:
+        """Draws the image that a task asks for.
 
         Raises:
             Passing: Another attempt may go better.
@@ -155,8 +155,10 @@ LIMITS = "limits"
 NUMBERS = ("fewest_inputs", "most_inputs")
 
 
-def misfit(task: Task, fewest: int, most: int | None, taker: str = "the system") -> Drawn | None:
-    """Why a system does not take a task, by the number of its input pictures.
+def unsupported_task(
+    task: Task, fewest: int, most: int | None, taker: str = "the system"
+) -> GenerationResult | None:
+    """Why a system does not take a task, by the number of its input images.
 
     Args:
         task: The task.
@@ -169,7 +171,7 @@ def misfit(task: Task, fewest: int, most: int | None, taker: str = "the system")
 
     Example:
         >>> misfit(Task("s1", "d" * 64, "image_to_image", "add a hat"), 1, 1).text
-        'the task has 0 input pictures, and the system takes at least 1'
+        'the task has 0 input images, and the system takes at least 1'
     """
     number = len(task.inputs)
     if number < fewest:
@@ -178,11 +180,11 @@ def misfit(task: Task, fewest: int, most: int | None, taker: str = "the system")
         code, takes = TOO_MANY, f"at most {most}" if most else "none"
     else:
         return None
-    text = f"the task has {number} input pictures, and {taker} takes {takes}"
-    return Drawn(Outcome.UNSUPPORTED, stage=OutcomeStage.TASK, code=code, text=text)
+    text = f"the task has {number} input images, and {taker} takes {takes}"
+    return GenerationResult(Outcome.UNSUPPORTED, stage=OutcomeStage.TASK, code=code, text=text)
 
 
-def by_config(unfit: Drawn, config: SystemConfig) -> Drawn:
+def by_config(unfit: GenerationResult, config: SystemConfig) -> GenerationResult:
     """A task that was turned away for numbers which the config may set.
 
     They are no part of a signature, so that raising one draws nothing anew: the outcome tells them,

@@ -20,9 +20,9 @@ from echo_hf.config.loading import Config, located, parse_config
 from echo_hf.config.systems import config_place
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import ConfigError, HubError, PictureError, ReleaseError, RunError
+from echo_hf.errors import ConfigError, HubError, ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_benchmark, load_manifest
-from echo_hf.images.store import PictureStore, check_picture
+from echo_hf.images.store import ImageStore, check_image
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask
 from echo_hf.samples.sample import sample_digest
@@ -75,13 +75,13 @@ class Benchmark:
         digests = {name: entry.digest for name, entry in splits.items()}
         return {**known, "name": manifest.name, "digests": digests}
 
-    def tasks(self, pictures: PictureStore | None, limit: int | None = None) -> Tasks:
-        """Reads the tasks, and puts their input pictures where adapters find them."""
+    def tasks(self, images: ImageStore | None, limit: int | None = None) -> Tasks:
+        """Reads the tasks, and puts their input images where adapters find them."""
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
         for split in BENCHMARKS:
             for row in _rows(self.load(split), limit):
-                task = _task(row, split, pictures)
+                task = _task(row, split, images)
                 if isinstance(task, Task):
                     tasks.append(task)
                 else:
@@ -95,7 +95,7 @@ class Benchmark:
         except HubError as error:
             if Path(self.reference).exists():
                 raise
-            said = f"{error}; nor is there such a folder beside the config"
+            said = f"{error}; nor is there such a folder next to the config"
             raise HubError(said) from error.__cause__
 
     def _loaded(self, split: str) -> Dataset:
@@ -124,13 +124,13 @@ def _reason(row: Mapping[str, Any]) -> NoTask | None:
     return None
 
 
-def _task(row: Mapping[str, Any], split: str, pictures: PictureStore | None) -> Task | NoTask:
+def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task | NoTask:
     reason = _reason(row)
     if reason is not None:
         return reason
     try:
-        inputs = tuple(_input(_bytes(one), pictures) for one in row["input_images"] or ())
-    except PictureError:
+        inputs = tuple(_input(_bytes(one), images) for one in row["input_images"] or ())
+    except ImageError:
         return NoTask.UNREADABLE_INPUT
     digests = [one.sha256 for one in inputs]
     digest = row["sample_digest"] or sample_digest(row["prompt"], digests)
@@ -138,17 +138,17 @@ def _task(row: Mapping[str, Any], split: str, pictures: PictureStore | None) -> 
     return Task(row["id"], digest, split, row["prompt"], inputs, sources)
 
 
-def _input(data: bytes, pictures: PictureStore | None) -> ImageRef:
-    if pictures is None:
-        check_picture(data)
+def _input(data: bytes, images: ImageStore | None) -> ImageRef:
+    if images is None:
+        check_image(data)
         return ImageRef(hashlib.sha256(data).hexdigest())
-    digest = pictures.put(data)
-    return ImageRef(digest, pictures.path(digest))
+    digest = images.put(data)
+    return ImageRef(digest, images.path(digest))
 
 
-def _bytes(picture: Mapping[str, Any]) -> bytes:
-    data: bytes | None = picture["bytes"]
-    return Path(picture["path"]).read_bytes() if data is None else data
+def _bytes(image: Mapping[str, Any]) -> bytes:
+    data: bytes | None = image["bytes"]
+    return Path(image["path"]).read_bytes() if data is None else data
 
 
 BENCHMARK = "benchmark"
@@ -215,7 +215,8 @@ def _located(config: Evaluation, folder: Path) -> Evaluation:
         secret = next(secrets_in({BENCHMARK: benchmark}), None)
         given = secret or f"benchmark is {shown_value(benchmark)}"
         raise ConfigError(
-            f"{given}: there is no such folder beside the config, and it is no name on the Hub: "
+            f"{given}: there is no such folder next to the config, and it is not a name on the "
+            "Hub: "
             "expected the folder of a release, or ORGANISATION/NAME@TAG"
         )
     metrics, analysis = config.metrics.located(folder), config.analysis.located(folder)

@@ -27,29 +27,29 @@ from echo_hf.images.decode import format_of
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
     SHORTEST,
-    Drawn,
+    GenerationResult,
     Task,
     by_config,
     is_secret,
-    misfit,
+    unsupported_task,
     without_folders,
 )
 from echo_hf.systems.command_worker import (
     OUTPUT,
     VERSION,
-    Answer,
     Crew,
     Launch,
     Worker,
+    WorkerAnswer,
     answers,
     request_line,
 )
 from echo_hf.systems.external_results import (
     BadFileError,
     JsonMapping,
-    drawn_as_told,
-    read_picture,
+    read_image,
     read_told,
+    result_as_reported,
 )
 from echo_hf.systems.registry import options_of, register
 
@@ -65,7 +65,7 @@ def resolved(command: Sequence[str], place: str) -> list[str]:
 
 
 def signed(command: Sequence[str], folder: Path) -> list[Any]:
-    """What of a command decides a picture."""
+    """What of a command decides an image."""
     program, *arguments = command
     name = Path(program).name
     is_python = PYTHON.match(name) is not None
@@ -164,7 +164,7 @@ class CommandOptions(Section):
         folder: Where the worker runs; null for a temporary folder.
         environment: Variables that are set for it, beside the few that it has anyway.
         pass_environment: Names of variables that it gets from the environment of echo-hf.
-        most_inputs: Most input pictures of a task; null for what the worker says.
+        most_inputs: Most input images of a task; null for what the worker says.
         start_timeout_s: Longest wait for its first line, in seconds: it may load its model before.
         most_restarts: In how many tasks in a row workers may end without an answer before the run
             does; each is tried again as `limits.attempts` says.
@@ -213,7 +213,7 @@ PYTHON_SETTINGS = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
 
 
 def worker_environment(
-    given: Mapping[str, str], passed: Sequence[str], parent: Mapping[str, str]
+    variables: Mapping[str, str], passed: Sequence[str], parent: Mapping[str, str]
 ) -> dict[str, str]:
     """The variables of a worker.
 
@@ -225,10 +225,10 @@ def worker_environment(
         False
     """
     names = [name for name in (*KEPT, *passed) if name in parent]
-    return {**PYTHON_SETTINGS, **{name: parent[name] for name in names}, **given}
+    return {**PYTHON_SETTINGS, **{name: parent[name] for name in names}, **variables}
 
 
-def hidden(said: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> bytes:
+def hidden(output: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> bytes:
     """What a worker wrote, without the secrets that were passed on to it."""
     # The longest first: one may be a part of another.
     secrets = [(parent.get(name, ""), name) for name in passed if is_secret(name)]
@@ -238,8 +238,8 @@ def hidden(said: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> byt
         # As it is, and as it stands in a line of JSON.
         written = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
         for one in (value, *written):
-            said = said.replace(os.fsencode(one), f"${name}".encode())
-    return said
+            output = output.replace(os.fsencode(one), f"${name}".encode())
+    return output
 
 
 SUFFIXES = {
@@ -262,22 +262,20 @@ def placed(task: Task) -> Iterator[tuple[Task, Path]]:
     """Puts the inputs of a task where a worker may do with them what it likes."""
     with TemporaryDirectory(prefix="echo-hf-task-", ignore_cleanup_errors=True) as folder:
         place = Path(folder).resolve()
-        inputs = tuple(
-            _copied(picture, place, number) for number, picture in enumerate(task.inputs)
-        )
+        inputs = tuple(_copied(image, place, number) for number, image in enumerate(task.inputs))
         yield replace(task, inputs=inputs), place
 
 
-def _copied(picture: ImageRef, place: Path, number: int) -> ImageRef:
-    if picture.file is None:
+def _copied(image: ImageRef, place: Path, number: int) -> ImageRef:
+    if image.file is None:
         raise InputError(f"input {number} has no file")
     try:
-        data = picture.file.read_bytes()
+        data = image.file.read_bytes()
     except OSError as error:
         raise InputError(f"input {number} cannot be read: {error.strerror}") from None
     path = place / f"input_{number}{SUFFIXES.get(format_of(data) or '', '')}"
     path.write_bytes(data)
-    return replace(picture, file=path)
+    return replace(image, file=path)
 
 
 @register("command", "a model in an environment of its own, behind a worker process")
@@ -319,12 +317,12 @@ class CommandSystem:
                 "out of parameters.pass_environment"
             )
 
-    def draw(self, task: Task) -> Drawn:
+    def draw(self, task: Task) -> GenerationResult:
         """Gives the task to a worker that has none."""
         crew = self._workers()
         with crew.borrowed(task.sample_id) as worker:
             self.determinism = worker.hello.determinism or self.determinism
-            unfit = misfit(task, 0, self._most_inputs(worker), "the worker")
+            unfit = unsupported_task(task, 0, self._most_inputs(worker), "the worker")
             if unfit is not None:
                 return by_config(unfit, self._config)
             try:
@@ -394,9 +392,9 @@ class CommandSystem:
     def _request(self, task: Task, place: Path) -> bytes:
         return request_line(task, self._config, self._options.parameters, place)
 
-    def _answered(self, line: bytes, worker: Worker, place: Path) -> Drawn:
+    def _answered(self, line: bytes, worker: Worker, place: Path) -> GenerationResult:
         try:
-            answer = read_told(line, Answer, "the worker's answer")
+            answer = read_told(line, WorkerAnswer, "the worker's answer")
         except ValueError as error:
             return _without("bad_answer", str(error), stage=OutcomeStage.ANSWER)
         details = {
@@ -404,13 +402,13 @@ class CommandSystem:
             "worker_says": dict(answer.details),
         }
         if answer.outcome is not Outcome.OK:
-            return drawn_as_told(answer, None, details)
+            return result_as_reported(answer, None, details)
         try:
-            picture = read_picture(place / (answer.output or OUTPUT), place)
+            image = read_image(place / (answer.output or OUTPUT), place)
         except BadFileError as error:
             return error.drawn()
-        return drawn_as_told(answer, picture, details)
+        return result_as_reported(answer, image, details)
 
 
-def _without(code: str, text: str, stage: OutcomeStage = OutcomeStage.REQUEST) -> Drawn:
-    return Drawn(Outcome.FAILED, stage=stage, code=code, text=text)
+def _without(code: str, text: str, stage: OutcomeStage = OutcomeStage.REQUEST) -> GenerationResult:
+    return GenerationResult(Outcome.FAILED, stage=stage, code=code, text=text)

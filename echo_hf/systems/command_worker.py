@@ -21,8 +21,8 @@ from pydantic import Field
 from echo_hf.config.checks import Section, Statement, Whole, Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
-from echo_hf.systems.base import Passing, Task
-from echo_hf.systems.external_results import Told, read_told
+from echo_hf.systems.base import Task, TransientError
+from echo_hf.systems.external_results import ExternalResult, read_told
 
 LONGEST_LINE = 1024 * 1024
 AT_A_TIME = 65_536
@@ -218,7 +218,7 @@ class Hello(Section):
         name: What it calls itself.
         version: Its version, or that of what it runs.
         determinism: What the same seed gives, in a sentence.
-        most_inputs: Most input pictures of a task.
+        most_inputs: Most input images of a task.
     """
 
     echo_hf_worker: Literal[1]
@@ -228,12 +228,12 @@ class Hello(Section):
     most_inputs: Annotated[Whole, Field(ge=0)] | None = None
 
 
-class Answer(Told):
+class WorkerAnswer(ExternalResult):
     """What became of a request.
 
     Attributes:
         id: That of the request.
-        output: Where the picture lies; null for where it was asked for.
+        output: Where the image lies; null for where it was asked for.
     """
 
     id: str
@@ -422,7 +422,7 @@ class Crew:
                 f"{self._launch.name}: workers ended in {lost} tasks without an answer between, "
                 f"the last one so: {error}"
             )
-        return Passing(f"the worker is gone: {error}", error.code)
+        return TransientError(f"the worker is gone: {error}", error.code)
 
 
 def _is_greeting(line: bytes) -> bool:

@@ -12,9 +12,9 @@ from PIL import Image
 
 from echo_hf.config.systems import FixedSize, Size, SystemConfig
 from echo_hf.engines.transformers_model import free, is_out_of_memory
-from echo_hf.errors import EchoError, GenerationError, PictureError
+from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Retired, Task, misfit
+from echo_hf.systems.base import GenerationResult, Retired, Task, unsupported_task
 from echo_hf.systems.diffusers_classes import (
     INDEX,
     DiffusersOptions,
@@ -60,47 +60,49 @@ def way_of(pipeline: PipelineClass, options: DiffusersOptions) -> str:
 def check_way(pipeline: PipelineClass, options: DiffusersOptions, place: str) -> None:
     """Checks that a pipeline takes several inputs the way a config wants to give them."""
     kind = pipeline.kind
-    if options.several_inputs == "list" and kind.picture and not kind.takes_list:
+    if options.several_inputs == "list" and kind.image and not kind.takes_list:
         raise GenerationError(
-            f"{place}: several_inputs is 'list', and {pipeline.name} takes a single picture: "
+            f"{place}: several_inputs is 'list', and {pipeline.name} takes a single image: "
             "expected stitch, first or refuse"
         )
 
 
-def not_taken(task: Task, pipeline: PipelineClass, way: str) -> Drawn | None:
+def not_taken(task: Task, pipeline: PipelineClass, way: str) -> GenerationResult | None:
     """What becomes of a task that a pipeline does not take."""
     kind = pipeline.kind
-    if kind.picture is None:
-        return misfit(task, 0, 0, pipeline.name)
+    if kind.image is None:
+        return unsupported_task(task, 0, 0, pipeline.name)
     if way == "refuse":
-        return misfit(task, kind.fewest, 1, f"{pipeline.name} with several_inputs 'refuse'")
-    return misfit(task, kind.fewest, None, pipeline.name)
+        return unsupported_task(
+            task, kind.fewest, 1, f"{pipeline.name} with several_inputs 'refuse'"
+        )
+    return unsupported_task(task, kind.fewest, None, pipeline.name)
 
 
-def not_shown(pictures: Sequence[Image.Image], pipeline: PipelineClass) -> Drawn | None:
+def not_shown(images: Sequence[Image.Image], pipeline: PipelineClass) -> GenerationResult | None:
     """What becomes of a task with an input that a pipeline cannot see."""
     kind = pipeline.kind
-    for picture in pictures:
-        short, long = sorted(picture.size)
+    for image in images:
+        short, long = sorted(image.size)
         if short < kind.shortest_side or long > short * (kind.longest_ratio or long):
-            text = f"{pipeline.name} does not see a picture of {picture.width} x {picture.height}"
+            text = f"{pipeline.name} does not see an image of {image.width} x {image.height}"
             return unsupported(OutcomeStage.INPUT, WRONG_SIZE, text)
     return None
 
 
-def shown_pictures(
-    pictures: Sequence[Image.Image],
+def shown_images(
+    images: Sequence[Image.Image],
     pipeline: PipelineClass,
     options: DiffusersOptions,
 ) -> list[Image.Image]:
-    """The pictures that a pipeline gets for the inputs of a task."""
+    """The images that a pipeline gets for the inputs of a task."""
     way = way_of(pipeline, options)
-    if len(pictures) < 2 or way == "list":
-        return list(pictures)
+    if len(images) < 2 or way == "list":
+        return list(images)
     if way == "first":
-        return [pictures[0]]
+        return [images[0]]
     kind = pipeline.kind
-    return [stitched(pictures, kind.like, options.stitched_pixels, kind.multiple)]
+    return [stitched(images, kind.like, options.stitched_pixels, kind.multiple)]
 
 
 def given_inputs(
@@ -109,14 +111,14 @@ def given_inputs(
     pipeline: PipelineClass,
     options: DiffusersOptions,
 ) -> GivenInputs:
-    """The arguments for a prompt and its pictures."""
+    """The arguments for a prompt and its images."""
     kind, count = pipeline.kind, len(task.inputs)
-    if kind.picture is None or not shown:
+    if kind.image is None or not shown:
         return GivenInputs({"prompt": task.prompt}, {"given": 0, "used": 0})
-    pictures = list(shown) if kind.takes_list else shown[0]
+    images = list(shown) if kind.takes_list else shown[0]
     arguments: dict[str, Any] = {
         "prompt": _prompt(task.prompt, len(shown), pipeline),
-        kind.picture: pictures,
+        kind.image: images,
     }
     way = way_of(pipeline, options) if count > 1 else "alone"
     details: dict[str, Any] = {"given": count, "used": count if way != "first" else 1, "way": way}
@@ -128,7 +130,7 @@ def given_inputs(
 
 
 def _prompt(prompt: str, count: int, pipeline: PipelineClass) -> str:
-    if not pipeline.kind.names_pictures:
+    if not pipeline.kind.names_images:
         return prompt
     return " ".join([*(PLACE.format(number=number + 1) for number in range(count)), prompt])
 
@@ -292,8 +294,8 @@ def _words(pipe: Any, tokenizer: Any, reader: PromptReader, prompt: str) -> str:
     return str(getattr(pipe, reader.template).format(prompt)) if reader.template else prompt
 
 
-# Raised with every change of ours that changes pictures: a default, the stitching, the table of
-# classes, the words that name pictures. What was drawn before is drawn anew then.
+# Raised with every change of ours that changes images: a default, the stitching, the table of
+# classes, the words that name images. What was drawn before is drawn anew then.
 WORDING = 1
 UNSAFE = "nsfw_content_detected"
 
@@ -322,7 +324,7 @@ class DiffusersSystem:
         self._loaded: LoadedPipeline | None = None
 
     def signature(self) -> dict[str, Any]:
-        """What decides a picture; the device and offloading do not."""
+        """What decides an image; the device and offloading do not."""
         config = self.config.model_dump(mode="json", include={"adapter", "size", "seed"})
         options = deciding(self.options, {"device", "offload", "revision"})
         return {**config, "wording": WORDING, **self._model.identity, **options}
@@ -334,17 +336,17 @@ class DiffusersSystem:
             class_named(index, self._place)
         return None
 
-    def draw(self, task: Task) -> Drawn:
-        """Draws the picture that a task asks for; the first task loads the pipeline."""
+    def draw(self, task: Task) -> GenerationResult:
+        """Draws the image that a task asks for; the first task loads the pipeline."""
         loaded = self._load()
         refused = not_taken(task, loaded.pipeline, way_of(loaded.pipeline, self.options))
         if refused is not None:
             return refused
         try:
             inputs = open_inputs(task)
-        except PictureError as error:
+        except ImageError as error:
             return bad_input(error)
-        shown = shown_pictures(inputs, loaded.pipeline, self.options)
+        shown = shown_images(inputs, loaded.pipeline, self.options)
         unseen = not_shown(shown, loaded.pipeline)
         return unseen or self._drawn(loaded, task, inputs, shown)
 
@@ -371,7 +373,7 @@ class DiffusersSystem:
         task: Task,
         inputs: tuple[Image.Image, ...],
         shown: list[Image.Image],
-    ) -> Drawn:
+    ) -> GenerationResult:
         kind = loaded.pipeline.kind
         given = given_inputs(task, shown, loaded.pipeline, self.options)
         first = inputs[0].size if inputs else None
@@ -379,16 +381,18 @@ class DiffusersSystem:
         arguments = {**kind.defaults, **self.options.call, **given.arguments, **sizes}
         length = prompt_length(loaded.pipe, kind.reader, arguments)
         said = _asked(loaded.pipe, arguments, self.config.seed)
-        if isinstance(said, Drawn):
+        if isinstance(said, GenerationResult):
             free()  # when nothing refers any more to what the failed call had computed
             return said
-        picture, held_back = said
-        size = {"asked": list(asked) if asked else None, "came": list(picture.size)}
+        image, held_back = said
+        size = {"asked": list(asked) if asked else None, "came": list(image.size)}
         details = {**loaded.details, **length, "inputs": given.details, "size": size}
-        return _outcome(picture, held_back, self.config.seed, details)
+        return _outcome(image, held_back, self.config.seed, details)
 
 
-def _asked(pipe: Any, arguments: dict[str, Any], seed: int) -> tuple[Image.Image, bool] | Drawn:
+def _asked(
+    pipe: Any, arguments: dict[str, Any], seed: int
+) -> tuple[Image.Image, bool] | GenerationResult:
     import torch
 
     generator = torch.Generator("cpu").manual_seed(seed)
@@ -399,11 +403,13 @@ def _asked(pipe: Any, arguments: dict[str, Any], seed: int) -> tuple[Image.Image
         return failure(error)
 
 
-def _outcome(picture: Image.Image, held_back: bool, seed: int, details: dict[str, Any]) -> Drawn:
+def _outcome(
+    image: Image.Image, held_back: bool, seed: int, details: dict[str, Any]
+) -> GenerationResult:
     if held_back:
-        text = "the model's own checker held the picture back"
+        text = "the model's own checker held the image back"
         stage = OutcomeStage.OUTPUT
-        return Drawn(
+        return GenerationResult(
             Outcome.REFUSED, stage=stage, code=UNSAFE, text=text, seed=seed, details=details
         )
-    return Drawn(Outcome.OK, as_png(picture), seed=seed, details=details)
+    return GenerationResult(Outcome.OK, as_png(image), seed=seed, details=details)

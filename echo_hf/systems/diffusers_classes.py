@@ -51,7 +51,7 @@ class PromptReader:
 class PipelineKind:
     """How a class of pipelines is called."""
 
-    picture: str | None = None
+    image: str | None = None
     takes_list: bool = False
     fewest: int = 0
     multiple: int = 16
@@ -60,18 +60,18 @@ class PipelineKind:
     longest_ratio: float | None = None
     area: str | None = None
     resizes: str | None = None
-    names_pictures: bool = False
+    names_images: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     reader: PromptReader | None = None
 
     @property
     def arguments(self) -> frozenset[str]:
         """The arguments that are the task's, or follow from it; no config sets them."""
-        own = {self.picture, self.area, self.resizes} - {None}
+        own = {self.image, self.area, self.resizes} - {None}
         return frozenset({"prompt", "height", "width", *map(str, own)})
 
     def like(self, size: Pixels) -> Pixels:
-        """The size of its own that is most like that of a picture."""
+        """The size of its own that is most like that of an image."""
         if self.sizes:
             return nearest(size, self.sizes)
         return within(size, MEGAPIXEL, self.multiple)
@@ -87,7 +87,7 @@ KINDS: Mapping[str, PipelineKind] = {
     ),
     "FluxPipeline": PipelineKind(reader=_T5),
     "GlmImagePipeline": PipelineKind("image", takes_list=True, multiple=32),
-    "OmniGenPipeline": PipelineKind("input_images", takes_list=True, names_pictures=True),
+    "OmniGenPipeline": PipelineKind("input_images", takes_list=True, names_images=True),
     "QwenImage21Pipeline": PipelineKind("image", takes_list=True, multiple=32),
     "QwenImageEditPipeline": PipelineKind("image", fewest=1, defaults=TRUE_GUIDANCE),
     "QwenImageEditPlusPipeline": PipelineKind(
@@ -105,11 +105,11 @@ KINDS: Mapping[str, PipelineKind] = {
 
 
 INDEX = "model_index.json"
-# Of every pipeline: one picture, of the seed, as Pillow has it.
+# Of every pipeline: one image, of the seed, as Pillow has it.
 OURS = frozenset(
     {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
 )
-PICTURES = ("image", "video", "frames")
+IMAGES = ("image", "video", "frames")
 PARTIAL_NOISE = "strength"
 TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
 
@@ -174,29 +174,29 @@ def check_call(call: Mapping[str, Any], pipeline: PipelineClass, place: str) -> 
 
 
 def _from_signature(name: str, parameters: frozenset[str], place: str) -> PipelineKind:
-    pictures = sorted(one for one in parameters - OURS if _is_picture(one))
-    if pictures and PARTIAL_NOISE in parameters:
+    images = sorted(one for one in parameters - OURS if _is_image(one))
+    if images and PARTIAL_NOISE in parameters:
         raise GenerationError(
             f"{place}: {name} draws over a noisy copy of its input ({PARTIAL_NOISE!r}) and follows "
             f"no instruction: expected a pipeline that edits, one of {_editing()}"
         )
-    if pictures or not parameters >= TEXT_TO_IMAGE:
+    if images or not parameters >= TEXT_TO_IMAGE:
         raise GenerationError(
-            f"{place}: how {name} is called is not known: expected a pipeline that draws pictures "
+            f"{place}: how {name} is called is not known: expected a pipeline that draws images "
             f"from text alone, or one of {_editing()}"
         )
     return PipelineKind(multiple=1)
 
 
-def _is_picture(parameter: str) -> bool:
-    # An adapter's picture is a style that may be left out, of pipelines from text too.
+def _is_image(parameter: str) -> bool:
+    # An adapter's image is a style that may be left out, of pipelines from text too.
     if parameter.removeprefix("negative_").startswith("ip_adapter"):
         return False
-    return any(word in parameter for word in PICTURES)
+    return any(word in parameter for word in IMAGES)
 
 
 def _editing() -> str:
-    return ", ".join(sorted(name for name, kind in KINDS.items() if kind.picture))
+    return ", ".join(sorted(name for name, kind in KINDS.items() if kind.image))
 
 
 class DiffusersOptions(LocalOptions):
@@ -207,10 +207,10 @@ class DiffusersOptions(LocalOptions):
             pipeline's own defaults.
         offload: Whether what is not at work waits in the processor's memory: no part, whole
             `model`s, or layer by layer (`sequential`), which is slow.
-        several_inputs: How several inputs are given: as a `list`, side by side in one picture
+        several_inputs: How several inputs are given: as a `list`, side by side in one image
             (`stitch`), the `first` alone, or not at all (`refuse`); `auto` is a list where the
             pipeline takes one, and otherwise stitched.
-        stitched_pixels: Width times height of a stitched picture, at most.
+        stitched_pixels: Width times height of a stitched image, at most.
     """
 
     call: Mapping[str, Any] = {}

@@ -19,10 +19,10 @@ from pydantic import (
 
 from echo_hf.config.checks import Section, Whole, first_error
 from echo_hf.config.systems import Dollars
-from echo_hf.errors import PictureError
-from echo_hf.images.store import MOST_BYTES, check_picture
+from echo_hf.errors import ImageError
+from echo_hf.images.store import MOST_BYTES, check_image
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn
+from echo_hf.systems.base import GenerationResult
 
 # Where a task ended whose teller does not say so.
 ENDED = {
@@ -46,19 +46,19 @@ def _as_json(given: Mapping[str, Any]) -> Mapping[str, Any]:
 JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_as_json)]
 
 
-class Told(Section):
+class ExternalResult(Section):
     """What became of a task, in somebody else's words.
 
     Attributes:
         outcome: What became of it.
         stage: Where it ended; by its outcome where that is not said: a refusal at its `input`.
         code: The system's own error code.
-        text: What was said beside or instead of a picture.
+        text: What was said beside or instead of an image.
         seed: Seed that was used.
         revised_prompt: The prompt as the system rewrote it.
         model: Name of the model that drew.
         cost_usd: Price in US dollars.
-        details: What else explains the picture.
+        details: What else explains the image.
     """
 
     outcome: Outcome = Outcome.OK
@@ -79,20 +79,22 @@ class Told(Section):
         return stage
 
 
-def drawn_as_told(told: Told, picture: bytes | None, details: Mapping[str, Any]) -> Drawn:
+def result_as_reported(
+    reported: ExternalResult, image: bytes | None, details: Mapping[str, Any]
+) -> GenerationResult:
     """What became of a task, as another told it."""
-    ok = told.outcome is Outcome.OK
-    said = None if told.outcome is Outcome.RETIRED else told.stage
-    return Drawn(
-        told.outcome,
-        picture if ok else None,
-        None if ok else said or ENDED[told.outcome],
-        told.code,
-        told.text,
-        told.seed,
-        told.revised_prompt,
-        told.model,
-        cost_usd=told.cost_usd,
+    ok = reported.outcome is Outcome.OK
+    said = None if reported.outcome is Outcome.RETIRED else reported.stage
+    return GenerationResult(
+        reported.outcome,
+        image if ok else None,
+        None if ok else said or ENDED[reported.outcome],
+        reported.code,
+        reported.text,
+        reported.seed,
+        reported.revised_prompt,
+        reported.model,
+        cost_usd=reported.cost_usd,
         details=details,
     )
 
@@ -112,24 +114,26 @@ def read_told(line: bytes, model: type[Model], place: str) -> Model:
         raise ValueError(first_error(error, place, model)) from None
 
 
-class BadFileError(PictureError):
-    """A file holds no picture that can be kept."""
+class BadFileError(ImageError):
+    """A file holds no image that can be kept."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.code = code
 
-    def drawn(self) -> Drawn:
-        """What becomes of the task whose picture this was to be."""
-        return Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, code=self.code, text=str(self))
+    def drawn(self) -> GenerationResult:
+        """What becomes of the task whose image this was to be."""
+        return GenerationResult(
+            Outcome.FAILED, stage=OutcomeStage.ANSWER, code=self.code, text=str(self)
+        )
 
 
-def read_picture(path: Path, folder: Path) -> bytes:
-    """The bytes of a picture file, after it was decoded once."""
+def read_image(path: Path, folder: Path) -> bytes:
+    """The bytes of an image file, after it was decoded once."""
     data = read_bytes(path, folder)
     try:
-        check_picture(data)
-    except PictureError as error:
+        check_image(data)
+    except ImageError as error:
         raise BadFileError("bad_picture", f"{path.name!r}: {_told(data, error)}") from None
     return data
 
@@ -139,7 +143,7 @@ def read_bytes(path: Path, folder: Path) -> bytes:
     place = _inside(path, folder)
     try:
         if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
-            raise BadFileError("no_regular_file", f"{path.name!r} is no regular file")
+            raise BadFileError("no_regular_file", f"{path.name!r} is not a regular file")
         with place.open("rb") as file:
             return file.read(MOST_BYTES + 1)
     except OSError as error:
@@ -157,6 +161,6 @@ def _inside(path: Path, folder: Path) -> Path:
     return place
 
 
-def _told(data: bytes, error: PictureError) -> str:
+def _told(data: bytes, error: ImageError) -> str:
     # Of an oversized file only the beginning was read: the number of its bytes is not known.
     return f"more than {MOST_BYTES} bytes" if len(data) > MOST_BYTES else str(error)

@@ -16,18 +16,18 @@ from echo_hf.config.checks import File, Name, Section
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task
+from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.external_results import (
     BadFileError,
-    Told,
-    drawn_as_told,
+    ExternalResult,
     read_bytes,
-    read_picture,
+    read_image,
     read_told,
+    result_as_reported,
 )
 from echo_hf.systems.registry import options_of, register
 
-PICTURE_SUFFIXES = frozenset(
+IMAGE_SUFFIXES = frozenset(
     {".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 )
 MANIFEST = "manifest.jsonl"
@@ -67,10 +67,10 @@ class Outputs:
     def of(self, sample_id: str) -> list[Path]:
         """The files that may be the output to a sample."""
         if not self.nested:
-            return _pictures_first(self._by_stem.get(sample_id, []))
+            return _images_first(self._by_stem.get(sample_id, []))
         if sample_id not in self._names:
             return []
-        return _pictures_first(_by_stem(self.folder / sample_id).get(FIRST_OUTPUT, []))
+        return _images_first(_by_stem(self.folder / sample_id).get(FIRST_OUTPUT, []))
 
     def every(self) -> Iterator[Path]:
         """All files of the outputs, the manifest included, in order."""
@@ -99,8 +99,8 @@ def _by_stem(folder: Path) -> Mapping[str, list[Path]]:
     return found
 
 
-def _pictures_first(paths: list[Path]) -> list[Path]:
-    return [path for path in paths if path.suffix.lower() in PICTURE_SUFFIXES] or paths
+def _images_first(paths: list[Path]) -> list[Path]:
+    return [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES] or paths
 
 
 def _below(file: str) -> str:
@@ -110,21 +110,21 @@ def _below(file: str) -> str:
     return file
 
 
-class Entry(Told):
+class FileEntry(ExternalResult):
     """One line.
 
     Attributes:
         sample_id: The sample.
-        file: Where its picture lies, below the folder of the manifest.
+        file: Where its image lies, below the folder of the manifest.
     """
 
     sample_id: Annotated[str, Field(min_length=1)]
     file: Annotated[str, Field(min_length=1), AfterValidator(_below)] | None = None
 
 
-def read_manifest(path: Path) -> Mapping[str, Entry]:
+def read_manifest(path: Path) -> Mapping[str, FileEntry]:
     """Reads a manifest."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, FileEntry] = {}
     for number, line in enumerate(_lines(path), start=1):
         place = f"{str(path)!r}, line {number}"
         if not line.strip():
@@ -147,9 +147,9 @@ def _lines(path: Path) -> list[bytes]:
         raise GenerationError(f"cannot read {str(path)!r}: {error.strerror}") from None
 
 
-def _entry(line: bytes, place: str) -> Entry:
+def _entry(line: bytes, place: str) -> FileEntry:
     try:
-        return read_told(line, Entry, place)
+        return read_told(line, FileEntry, place)
     except ValueError as error:
         raise GenerationError(str(error)) from None
 
@@ -174,7 +174,7 @@ class FilesOptions(Section):
 
 @register("files", "outputs that somebody made before")
 class FilesSystem:
-    """Gives the pictures of a folder."""
+    """Gives the images of a folder."""
 
     determinism = "the same files give the same pictures"
 
@@ -183,7 +183,7 @@ class FilesSystem:
         self.concurrency = 4
         self._config, self._layout = config, LAYOUTS[options.layout]
         self._options, self._system = options, options.system or config.name
-        self._splits: dict[str, tuple[Outputs, Mapping[str, Entry]]] = {}
+        self._splits: dict[str, tuple[Outputs, Mapping[str, FileEntry]]] = {}
         self._reading = Lock()
 
     def signature(self) -> Mapping[str, Any]:
@@ -207,19 +207,19 @@ class FilesSystem:
         for outputs in self._every():
             read_manifest(outputs.folder / MANIFEST)
 
-    def draw(self, task: Task) -> Drawn:
-        """The picture of a sample, or what the manifest says became of it."""
+    def draw(self, task: Task) -> GenerationResult:
+        """The image of a sample, or what the manifest says became of it."""
         outputs, entries = self._split(task.split)
         entry = entries.get(task.sample_id)
         found = outputs.of(task.sample_id)
         if entry is None and not found:
             return self._unknown(task)
-        told = entry or Entry(sample_id=task.sample_id)
+        told = entry or FileEntry(sample_id=task.sample_id)
         try:
-            path, picture = self._picture(told, found, outputs.folder)
+            path, image = self._image(told, found, outputs.folder)
         except BadFileError as error:
             return error.drawn()
-        return drawn_as_told(told, picture, _details(told, path, found))
+        return result_as_reported(told, image, _details(told, path, found))
 
     def __enter__(self) -> Self:
         return self
@@ -262,7 +262,7 @@ class FilesSystem:
         for split in names_in(above):
             yield Outputs(root / self._layout.place(self._system, split), nested)
 
-    def _split(self, split: str) -> tuple[Outputs, Mapping[str, Entry]]:
+    def _split(self, split: str) -> tuple[Outputs, Mapping[str, FileEntry]]:
         with self._reading:
             if split not in self._splits:
                 folder = self._options.folder / self._layout.place(self._system, split)
@@ -270,17 +270,17 @@ class FilesSystem:
                 self._splits[split] = outputs, read_manifest(folder / MANIFEST)
             return self._splits[split]
 
-    def _picture(
-        self, told: Entry, found: list[Path], folder: Path
+    def _image(
+        self, told: FileEntry, found: list[Path], folder: Path
     ) -> tuple[Path | None, bytes | None]:
         if told.outcome is not Outcome.OK:
             return None, None
         path = _only(found, told, folder)
-        return path, read_picture(path, self._options.folder)
+        return path, read_image(path, self._options.folder)
 
-    def _unknown(self, task: Task) -> Drawn:
+    def _unknown(self, task: Task) -> GenerationResult:
         wanted = self._pattern.replace("SPLIT", task.split).replace("ID", task.sample_id)
-        return Drawn(
+        return GenerationResult(
             Outcome.FAILED,
             stage=OutcomeStage.REQUEST,
             code="no_file",
@@ -288,18 +288,18 @@ class FilesSystem:
         )
 
 
-def _only(found: list[Path], told: Entry, folder: Path) -> Path:
+def _only(found: list[Path], told: FileEntry, folder: Path) -> Path:
     if told.file is not None:
         return folder / told.file
     if not found:
-        raise BadFileError("no_file", "the manifest says that there is a picture, and no file is")
+        raise BadFileError("no_file", "the manifest says that there is an image, and no file is")
     if len(found) > 1:
         named = ", ".join(repr(path.name) for path in found[:MOST_SHOWN])
         raise BadFileError("several_files", f"{named} are of one sample: keep one of them")
     return found[0]
 
 
-def _details(told: Entry, used: Path | None, found: list[Path]) -> Mapping[str, Any]:
+def _details(told: FileEntry, used: Path | None, found: list[Path]) -> Mapping[str, Any]:
     details = {
         "file": used and used.name,
         "files_not_used": [path.name for path in found if path != used],

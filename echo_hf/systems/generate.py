@@ -29,9 +29,9 @@ from echo_hf.systems.journal import (
     outputs_table,
     write_outputs,
 )
-from echo_hf.systems.plan import Generations, Plan, plan_of
+from echo_hf.systems.plan import GenerationPlan, Generations, plan_of
 from echo_hf.systems.registry import Needs, adapter_needs, make_system
-from echo_hf.systems.runner import Drawing, broken, concurrency_of
+from echo_hf.systems.runner import GenerationRun, broken, concurrency_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Generated:
     """What became of a run of systems."""
 
     path: Path | None
-    plans: tuple[Plan, ...]
+    plans: tuple[GenerationPlan, ...]
     outcomes: Mapping[str, Mapping[Outcome, int]]
     cost_usd: float | None
     left_out: Mapping[NoTask, int]
@@ -53,7 +53,7 @@ class _Worker:
     config: SystemConfig
     system: System
     journal: Journal
-    plan: Plan
+    plan: GenerationPlan
 
 
 def generate(
@@ -77,7 +77,7 @@ def generate(
     with TemporaryDirectory() as aside, writing:
         if not folder.root.exists():  # a plan leaves nothing there
             benchmark = replace(benchmark, cache=Path(aside))
-        tasks = benchmark.tasks(None if dry_run else folder.pictures, limit)
+        tasks = benchmark.tasks(None if dry_run else folder.images, limit)
         ready = (one for one in chosen if one.name in made)
         workers = [_worker(one, made[one.name], folder, tasks.tasks) for one in ready]
         plans = tuple(worker.plan for worker in workers)
@@ -152,7 +152,7 @@ def _worker(
     journal = Journal(folder.root, config.name)
     concurrency = concurrency_of(config.limits, system)
     signature = digest_of(system.signature())
-    plan = plan_of(config, tasks, journal.entries, signature, concurrency, folder.pictures)
+    plan = plan_of(config, tasks, journal.entries, signature, concurrency, folder.images)
     return _Worker(config, system, journal, plan)
 
 
@@ -167,7 +167,7 @@ def _retired(worker: _Worker) -> Retired | None:
         said = without_secrets(" ".join(str(error).split()))
         raise GenerationError(
             f"system {worker.config.name!r} cannot be looked for ({type(error).__name__}: {said}): "
-            "mend that, or choose other systems with --systems"
+            "fix that, or choose other systems with --systems"
         ) from error
 
 
@@ -190,8 +190,8 @@ def _run(
 ) -> _End:
     signature, limits = _signature(worker, retired), worker.config.limits
     given = Generations(worker.config.name)
-    drawing = Drawing(
-        worker.system, worker.journal, folder.pictures, limits, signature, watch, given
+    drawing = GenerationRun(
+        worker.system, worker.journal, folder.images, limits, signature, watch, given
     )
     end = _End()
     if retired is not None:
@@ -215,7 +215,7 @@ def _signature(worker: _Worker, retired: Retired | None) -> str:
     return worker.journal.sign(worker.system.signature(), worker.system.determinism)
 
 
-def _drawn(drawing: Drawing, plan: Plan) -> _End:
+def _drawn(drawing: GenerationRun, plan: GenerationPlan) -> _End:
     try:
         with drawing.system:
             entries = drawing.run(plan.todo)
@@ -236,7 +236,7 @@ KEY_OPTION = "api_key_env"
 
 
 @dataclass(frozen=True)
-class Listed:
+class SystemListing:
     """One system, and whether it can be run here."""
 
     config: SystemConfig
@@ -251,7 +251,7 @@ class Listed:
 
 def list_systems(
     config: Path | str | None = None, environment: Mapping[str, str] = os.environ
-) -> list[Listed]:
+) -> list[SystemListing]:
     """The systems that a config names, or those that echo-hf brings."""
     needs = adapter_needs()
     found = [_listed(one, file, needs, environment) for one, file in _systems(config)]
@@ -278,11 +278,11 @@ def _listed(
     file: Path | None,
     needs: Mapping[str, Needs],
     environment: Mapping[str, str],
-) -> Listed:
+) -> SystemListing:
     parts = [needs[name] for name in _adapters(config) if name in needs]
     missing = sorted({one.extra for one in parts if one.extra and one.missing})
     keys = dict.fromkeys(_keys(config, needs))
-    return Listed(
+    return SystemListing(
         config=config,
         file=file,
         known=config.adapter in needs,

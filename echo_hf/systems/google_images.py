@@ -19,7 +19,7 @@ from echo_hf.config.systems import FixedSize, Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Retired, Task
+from echo_hf.systems.base import GenerationResult, Retired, Task
 from echo_hf.systems.hosted import (
     NO_KEY,
     Connection,
@@ -35,7 +35,7 @@ from echo_hf.systems.hosted import (
     one_line,
     retired_by,
 )
-from echo_hf.systems.images import Pixels, SentInput, chosen_size, nearest, unusable, with_picture
+from echo_hf.systems.images import Pixels, SentInput, chosen_size, nearest, unusable, with_image
 from echo_hf.systems.plan import Billed, cost_usd
 from echo_hf.systems.registry import register
 
@@ -58,18 +58,18 @@ HELD_BACK = frozenset(
 UNDRAWN = frozenset({"NO_IMAGE", "STOP"})
 UNSPECIFIED = "BLOCKED_REASON_UNSPECIFIED"
 ACCOUNT_STOPPED = "PUP_LIMITED_DISABLED"
-PICTURES = "image/"
+IMAGES = "image/"
 
 Document = Mapping[str, Any]
 
 
-def drawn_from(document: Document, price: Price | None) -> Drawn:
+def drawn_from(document: Document, price: Price | None) -> GenerationResult:
     """What an answer makes of a task."""
     first = (document.get("candidates") or [{}])[0]
     parts = (first.get("content") or {}).get("parts") or []
-    pictures, reason = list(_pictures(parts)), _named(first.get("finish_reason"))
+    images, reason = list(_images(parts)), _named(first.get("finish_reason"))
     counted = document.get("usage_metadata")
-    known = Drawn(
+    known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         code=reason,
@@ -77,11 +77,11 @@ def drawn_from(document: Document, price: Price | None) -> Drawn:
         or first.get("finish_message"),
         model_reported=document.get("model_version"),
         usage=None if counted is None else _usage(counted),
-        cost_usd=cost_usd(price, _billed(counted or {}, len(pictures))),
-        details={"pictures": len(pictures), "request_id": document.get("response_id")},
+        cost_usd=cost_usd(price, _billed(counted or {}, len(images))),
+        details={"pictures": len(images), "request_id": document.get("response_id")},
     )
-    if pictures:
-        return with_picture(replace(known, code=None), pictures[0])
+    if images:
+        return with_image(replace(known, code=None), images[0])
     feedback, refused = (
         document.get("prompt_feedback") or {},
         replace(known, outcome=Outcome.REFUSED),
@@ -99,16 +99,16 @@ def drawn_from(document: Document, price: Price | None) -> Drawn:
     if reason in UNDRAWN:
         return replace(known, outcome=Outcome.NO_IMAGE)
     if reason is None:
-        return unusable(known, "the answer has neither a picture nor a reason for its end")
+        return unusable(known, "the answer has neither an image nor a reason for its end")
     told = "" if known.text is None else f": {known.text}"
-    return unusable(known, f"the answer holds no picture and ended with {reason!r}{told}")
+    return unusable(known, f"the answer holds no image and ended with {reason!r}{told}")
 
 
-def _pictures(parts: list[Document]) -> Iterator[bytes]:
+def _images(parts: list[Document]) -> Iterator[bytes]:
     for part in parts:
         blob = part.get("inline_data") or {}
-        is_picture = (blob.get("mime_type") or PICTURES).startswith(PICTURES)
-        if is_picture and blob.get("data") and not part.get("thought"):
+        is_image = (blob.get("mime_type") or IMAGES).startswith(IMAGES)
+        if is_image and blob.get("data") and not part.get("thought"):
             yield blob["data"]
 
 
@@ -121,7 +121,7 @@ def _came(counted: Document) -> int:
     return _number(counted, "candidates_token_count") + _number(counted, "thoughts_token_count")
 
 
-def _billed(counted: Document, pictures: int) -> Billed:
+def _billed(counted: Document, images: int) -> Billed:
     sent = _of_images(counted.get("prompt_tokens_details"))
     drawn = _of_images(counted.get("candidates_tokens_details"))
     if drawn is None and not counted.get("candidates_token_count"):
@@ -131,7 +131,7 @@ def _billed(counted: Document, pictures: int) -> Billed:
         image_in=sent,
         text_out=None if drawn is None else _came(counted) - drawn,
         image_out=drawn,
-        pictures=pictures,
+        images=images,
     )
 
 
@@ -176,7 +176,7 @@ def connected(host: Host, timeout_s: float, api_version: str) -> Iterator[Connec
     key = host.key()
     # The client wants a key even for a gateway without.
     secret = key.secret.get_secret_value() or NO_KEY
-    # A redirect would take prompts and pictures to a server that nobody named.
+    # A redirect would take prompts and images to a server that nobody named.
     with limited(http_library().Client, timeout_s)(follow_redirects=False) as http_client:
         options = HttpOptions(
             base_url=host.server.base_url,
@@ -213,7 +213,7 @@ class GoogleOptions(HostedOptions):
         base_url: Where the server is, without its version.
         api_key_env: Environment variable that holds the key; null for a gateway without keys.
         api_version: Of the API; the client's own default changes from version to version.
-        most_inputs: Most input pictures of a task; 3 for `gemini-2.5-flash-image` and before, 14
+        most_inputs: Most input images of a task; 3 for `gemini-2.5-flash-image` and before, 14
             for later models, unless it is given.
         modalities: What the model may answer with; with text it can say why it draws nothing.
         aspect_ratios: Shapes that the model draws, for `size: match_input` and for a fixed size.
@@ -263,7 +263,9 @@ class GoogleOptions(HostedOptions):
     def _categories(cls, settings: Mapping[str, str]) -> Mapping[str, str]:
         odd = next((name for name in settings if not CATEGORY.fullmatch(name)), None)
         if odd is not None:
-            raise ValueError(f"{odd!r} is no category: expected such as HARM_CATEGORY_HARASSMENT")
+            raise ValueError(
+                f"{odd!r} is not a category: expected such as HARM_CATEGORY_HARASSMENT"
+            )
         return settings
 
 
@@ -290,12 +292,12 @@ def ratio_of(size: Pixels, options: GoogleOptions) -> str | None:
 def _numbers(ratio: str) -> Pixels:
     found = RATIO.fullmatch(ratio)
     if found is None:
-        raise ValueError(f"{ratio!r} is no ratio: expected two numbers such as '3:2'")
+        raise ValueError(f"{ratio!r} is not a ratio: expected two numbers such as '3:2'")
     return int(found[1]), int(found[2])
 
 
 ADAPTER = "google"
-# Raised when the same task is put to the model in another way, which may change pictures.
+# Raised when the same task is put to the model in another way, which may change images.
 WORDING = 2
 SEEDED = "the seed is sent, and the model repeats a picture as best it can"
 UNSEEDED = "no seed is sent: two pictures for one task differ"
@@ -312,7 +314,7 @@ class GoogleImages(HostedSystem):
         super().__init__(config, self._options, determinism, connect)
 
     def signature(self) -> Mapping[str, Any]:
-        """What reaches the server and decides a picture; neither its key nor a private address."""
+        """What reaches the server and decides an image; neither its key nor a private address."""
         return self._described(ADAPTER, WORDING, self._seed)
 
     def _looked(self, connection: Connection) -> Retired | None:
@@ -322,7 +324,9 @@ class GoogleImages(HostedSystem):
             return None
         return retired_by(api_error(found), self._host) if isinstance(found, Reply) else None
 
-    def _asked(self, connection: Connection, task: Task, inputs: Sequence[SentInput]) -> Drawn:
+    def _asked(
+        self, connection: Connection, task: Task, inputs: Sequence[SentInput]
+    ) -> GenerationResult:
         options, first = self._options, inputs[0].size if inputs else None
         size = chosen_size(
             self._config.size, first, lambda like: nearest(like, list(options.ratios))
@@ -334,7 +338,7 @@ class GoogleImages(HostedSystem):
         try:
             answer = self._answer(connection, task, inputs, image)
         except UnreadableError as error:
-            drawn = Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=error.text)
+            drawn = GenerationResult(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=error.text)
         else:
             if isinstance(answer, Reply):
                 drawn = fate(api_error(answer), self._host)

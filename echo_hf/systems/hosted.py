@@ -24,10 +24,17 @@ from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Section, Whole
 from echo_hf.config.systems import Size, SystemConfig
 from echo_hf.engines.server import ApiKey, Server, check_variable
-from echo_hf.errors import EngineError, GenerationError, PictureError
+from echo_hf.errors import EngineError, GenerationError, ImageError
 from echo_hf.images.store import MOST_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, Task, by_config, misfit
+from echo_hf.systems.base import (
+    GenerationResult,
+    Retired,
+    Task,
+    TransientError,
+    by_config,
+    unsupported_task,
+)
 from echo_hf.systems.images import SentInput, sent_input
 from echo_hf.systems.registry import model_of, options_of
 
@@ -45,8 +52,8 @@ class HostedOptions(Section):
     Attributes:
         base_url: Where the server is.
         api_key_env: Environment variable that holds the key; null for a server without keys.
-        fewest_inputs: Fewest input pictures of a task; 1 for a model that only edits.
-        most_inputs: Most input pictures of a task; 0 for a model that takes none.
+        fewest_inputs: Fewest input images of a task; 1 for a model that only edits.
+        most_inputs: Most input images of a task; 0 for a model that takes none.
         revision: What tells one deployment of the model from another.
     """
 
@@ -114,7 +121,7 @@ class Host:
             raise GenerationError(f"system {self.name!r}: {error}") from None
 
 
-def without_key(drawn: Drawn, key: ApiKey) -> Drawn:
+def without_key(drawn: GenerationResult, key: ApiKey) -> GenerationResult:
     """An outcome in which no text repeats the key, or is more than a file can hold."""
     texts: dict[str, Any] = {
         name: _storable(key.hidden_in(text))
@@ -142,18 +149,20 @@ UNTOLD = "untold"
 MOST_CATEGORIES = 20
 
 
-def fate(error: ApiError, host: Host) -> Drawn:
+def fate(error: ApiError, host: Host) -> GenerationResult:
     """What becomes of a task that was answered with an error."""
     meaning = error.meaning(host.model)
     if meaning is Meaning.REFUSED:
         return _refused(error)
     if _is_retired(error, host):
         stage = OutcomeStage.REQUEST
-        return Drawn(Outcome.RETIRED, stage=stage, code=error.code, text=error.message)
+        return GenerationResult(Outcome.RETIRED, stage=stage, code=error.code, text=error.message)
     _raise_for_config(error, host)
     if meaning is Meaning.MAY_PASS:
-        raise Passing(error.said, error.code, error.wait_s)
-    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=error.code, text=error.said)
+        raise TransientError(error.said, error.code, error.wait_s)
+    return GenerationResult(
+        Outcome.FAILED, stage=OutcomeStage.REQUEST, code=error.code, text=error.said
+    )
 
 
 def retired_by(error: ApiError, host: Host) -> Retired | None:
@@ -178,7 +187,7 @@ def _raise_for_config(error: ApiError, host: Host) -> None:
         )
 
 
-def _refused(error: ApiError) -> Drawn:
+def _refused(error: ApiError) -> GenerationResult:
     # An error in place of an answer is about the request, unless it says otherwise.
     details = error.error.get("moderation_details")
     details = details if isinstance(details, dict) else {}
@@ -187,7 +196,7 @@ def _refused(error: ApiError) -> Drawn:
     categories = details.get("categories")
     named = categories if isinstance(categories, list) else []
     named = [one for one in named if isinstance(one, str)][:MOST_CATEGORIES]
-    return Drawn(
+    return GenerationResult(
         Outcome.REFUSED,
         stage=STAGES.get(told, OutcomeStage.INPUT),
         code=error.code,
@@ -282,14 +291,16 @@ class HostedSystem(ABC):
 
     @abstractmethod
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides a picture; neither key nor address of a private server."""
+        """Everything that decides an image; neither key nor address of a private server."""
 
     @abstractmethod
     def _looked(self, connection: Connection) -> Retired | None:
         """Asks whether the model is still there."""
 
     @abstractmethod
-    def _asked(self, connection: Connection, task: Task, inputs: Sequence[SentInput]) -> Drawn:
+    def _asked(
+        self, connection: Connection, task: Task, inputs: Sequence[SentInput]
+    ) -> GenerationResult:
         """Puts a task to the server once."""
 
     def preflight(self) -> Retired | None:
@@ -302,15 +313,17 @@ class HostedSystem(ABC):
             found = self._looked(connection)
         return None if found is None else Retired(one_line(found.text, connection.key), found.code)
 
-    def draw(self, task: Task) -> Drawn:
-        """Draws the picture that a task asks for."""
-        unfit = misfit(task, self._given.fewest_inputs, self._given.most_inputs)
+    def draw(self, task: Task) -> GenerationResult:
+        """Draws the image that a task asks for."""
+        unfit = unsupported_task(task, self._given.fewest_inputs, self._given.most_inputs)
         if unfit is not None:
             return by_config(unfit, self._config)
         try:
             inputs = [sent_input(one) for one in task.inputs]
-        except PictureError as error:
-            return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code="input", text=str(error))
+        except ImageError as error:
+            return GenerationResult(
+                Outcome.FAILED, stage=OutcomeStage.REQUEST, code="input", text=str(error)
+            )
         connection = self._connected()
         with _hidden(connection.key):
             return without_key(self._asked(connection, task, inputs), connection.key)
@@ -329,7 +342,7 @@ class HostedSystem(ABC):
             return self._connection
 
     def _described(self, adapter: str, wording: int, seed: int | None) -> dict[str, Any]:
-        # Ports, variables and numbers of inputs change no picture.
+        # Ports, variables and numbers of inputs change no image.
         return {
             "adapter": adapter,
             "wording": wording,
@@ -349,6 +362,6 @@ def _hidden(key: ApiKey) -> Iterator[None]:
         yield
     except RequestError as error:
         code = None if error.code is None else one_line(error.code, key)
-        raise Passing(one_line(error.text, key), code, error.wait_s) from None
+        raise TransientError(one_line(error.text, key), code, error.wait_s) from None
     except GenerationError as error:
         raise GenerationError(one_line(str(error), key)) from None

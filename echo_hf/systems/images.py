@@ -16,33 +16,33 @@ from PIL import Image, ImageChops
 from echo_hf.config.systems import FixedSize, Size
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.pixels import sent_reference
-from echo_hf.errors import PictureError
-from echo_hf.images.decode import open_picture
-from echo_hf.images.loader import ORIENTATION, TURNS, load_picture, load_rgb, upright_rgb
-from echo_hf.images.store import check_picture
-from echo_hf.reasons import Outcome, OutcomeStage, PictureNotice
-from echo_hf.systems.base import Drawn, Task
+from echo_hf.errors import ImageError
+from echo_hf.images.decode import open_image
+from echo_hf.images.loader import ORIENTATION, TURNS, load_image, load_rgb, upright_rgb
+from echo_hf.images.store import check_image
+from echo_hf.reasons import ImageNotice, Outcome, OutcomeStage
+from echo_hf.systems.base import GenerationResult, Task
 
 
 def open_inputs(task: Task) -> tuple[Image.Image, ...]:
-    """Opens the input pictures of a task."""
-    pictures = []
+    """Opens the input images of a task."""
+    images = []
     for reference in task.inputs:
         if reference.file is None:
-            raise PictureError(f"picture {reference.sha256!r} has no file: run `collect` again")
-        pictures.append(upright_rgb(reference.file, reference.sha256))
-    return tuple(pictures)
+            raise ImageError(f"image {reference.sha256!r} has no file: run `collect` again")
+        images.append(upright_rgb(reference.file, reference.sha256))
+    return tuple(images)
 
 
-def as_png(picture: Image.Image) -> bytes:
-    """Encodes a picture without loss.
+def as_png(image: Image.Image) -> bytes:
+    """Encodes an image without loss.
 
     Example:
         >>> as_png(Image.new("RGB", (2, 2)))[1:4]
         b'PNG'
     """
     file = io.BytesIO()
-    picture.save(file, "PNG")
+    image.save(file, "PNG")
     return file.getvalue()
 
 
@@ -52,29 +52,29 @@ LONGEST_START = 100
 
 
 def decoded(encoded: str) -> bytes:
-    """The bytes of a picture that came as text."""
+    """The bytes of an image that came as text."""
     if ADDRESS.match(encoded):
-        raise PictureError(
-            "the answer names an address in place of a picture, and addresses are not followed: "
+        raise ImageError(
+            "the answer names an address instead of an image, and addresses are not followed: "
             "ask the server for base64, mostly by `extra: {response_format: b64_json}`"
         )
     start = DATA_URL.match(encoded[:LONGEST_START])
     try:
         return base64.b64decode(encoded[start.end() if start else 0 :], validate=True)
     except (binascii.Error, ValueError):
-        raise PictureError("the answer's picture is no base64") from None
+        raise ImageError("the answer's image is not base64") from None
 
 
-def with_picture(drawn: Drawn, data: bytes) -> Drawn:
-    """An outcome with its picture."""
+def with_image(drawn: GenerationResult, data: bytes) -> GenerationResult:
+    """An outcome with its image."""
     try:
-        check_picture(data)
-    except PictureError as error:
+        check_image(data)
+    except ImageError as error:
         return unusable(drawn, str(error))
-    return replace(drawn, outcome=Outcome.OK, picture=data, stage=None)
+    return replace(drawn, outcome=Outcome.OK, image=data, stage=None)
 
 
-def unusable(drawn: Drawn, why: str) -> Drawn:
+def unusable(drawn: GenerationResult, why: str) -> GenerationResult:
     """An outcome whose answer holds nothing that can be kept."""
     return replace(drawn, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=why)
 
@@ -95,12 +95,12 @@ def chosen_size(
 
 
 def nearest(size: Pixels, choices: Sequence[Pixels]) -> Pixels:
-    """The choice whose shape is nearest to that of a picture."""
+    """The choice whose shape is nearest to that of an image."""
     return min(choices, key=lambda choice: (_apart(size, choice), _larger(size, choice)))
 
 
 def within(size: Pixels, most_pixels: int, multiple: int = 16, longest: float = math.inf) -> Pixels:
-    """About the largest size in the shape of a picture whose sides are multiples of a number."""
+    """About the largest size in the shape of an image whose sides are multiples of a number."""
     ratio = min(max(size) / min(size), longest)
     exact = math.sqrt(most_pixels / ratio) / multiple
     shorts = {max(1, math.floor(exact)), math.ceil(exact)}
@@ -120,7 +120,7 @@ def read_size(text: str) -> Pixels:
     """Reads a size as servers write it."""
     found = WRITTEN.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no size: expected width and height such as '1536x1024'")
+        raise ValueError(f"{text!r} is not a size: expected width and height such as '1536x1024'")
     return int(found[1]), int(found[2])
 
 
@@ -143,12 +143,12 @@ TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 PNG = "image/png"
 INK = "CMYK"
-NOTICED = {PictureNotice.TRANSPARENT: "transparent", PictureNotice.SIXTEEN_BITS: "depth"}
+NOTICED = {ImageNotice.TRANSPARENT: "transparent", ImageNotice.SIXTEEN_BITS: "depth"}
 
 
 @dataclass(frozen=True, slots=True)
 class SentInput:
-    """An input picture on its way."""
+    """An input image on its way."""
 
     data: bytes
     mime_type: str
@@ -157,7 +157,7 @@ class SentInput:
 
     @property
     def data_url(self) -> str:
-        """The picture as an address that holds it."""
+        """The image as an address that holds it."""
         return f"data:{self.mime_type};base64,{base64.b64encode(self.data).decode()}"
 
     @property
@@ -177,28 +177,28 @@ def sent_input(reference: ImageRef) -> SentInput:
     changed = tuple(_changes(data))
     if changed:
         return SentInput(_png(seen), PNG, seen.size, changed)
-    with open_picture(data) as picture:
-        return SentInput(data, TYPES[picture.format or ""], seen.size)
+    with open_image(data) as image:
+        return SentInput(data, TYPES[image.format or ""], seen.size)
 
 
 def _changes(data: bytes) -> Iterator[str]:
-    with open_picture(data) as picture:
-        if picture.format not in TYPES:
+    with open_image(data) as image:
+        if image.format not in TYPES:
             yield "format"
-        if getattr(picture, "is_animated", False):
+        if getattr(image, "is_animated", False):
             yield "animated"
-        if picture.getexif().get(ORIENTATION, 1) in TURNS:
+        if image.getexif().get(ORIENTATION, 1) in TURNS:
             yield "turned"
-        if picture.mode == INK:
+        if image.mode == INK:
             yield "inks"
-        elif picture.info.get("icc_profile") and _profile_counts(data):
+        elif image.info.get("icc_profile") and _profile_counts(data):
             yield "profile"
-    notices = load_picture(data).notices
+    notices = load_image(data).notices
     yield from (name for notice, name in NOTICED.items() if notice in notices)
 
 
 def _profile_counts(data: bytes) -> bool:
-    managed, plain = (load_rgb(data, colour_management=on) for on in (True, False))
+    managed, plain = (load_rgb(data, color_management=on) for on in (True, False))
     return ImageChops.difference(managed, plain).getbbox() is not None
 
 
@@ -209,17 +209,17 @@ def _png(image: Image.Image) -> bytes:
 
 
 def stitched(
-    pictures: Sequence[Image.Image],
+    images: Sequence[Image.Image],
     like: Callable[[Pixels], Pixels],
     most_pixels: int,
     multiple: int,
 ) -> Image.Image:
-    """Puts pictures beside each other."""
-    sizes = stitched_sizes([one.size for one in pictures], like, most_pixels, multiple)
+    """Puts images beside each other."""
+    sizes = stitched_sizes([one.size for one in images], like, most_pixels, multiple)
     whole = Image.new("RGB", (sum(width for width, _ in sizes), sizes[0][1]))
     left = 0
-    for picture, size in zip(pictures, sizes, strict=True):
-        whole.paste(picture.resize(size, Image.Resampling.LANCZOS), (left, 0))
+    for image, size in zip(images, sizes, strict=True):
+        whole.paste(image.resize(size, Image.Resampling.LANCZOS), (left, 0))
         left += size[0]
     return whole
 
@@ -230,7 +230,7 @@ def stitched_sizes(
     most_pixels: int,
     multiple: int,
 ) -> list[Pixels]:
-    """The size of each picture in the whole."""
+    """The size of each image in the whole."""
     first_width, first_height = like(sizes[0])
     ratios = [first_width / first_height, *(width / height for width, height in sizes[1:])]
     height = min(first_height, math.sqrt(most_pixels / sum(ratios)))

@@ -33,20 +33,20 @@ SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JournalEntry:
     """What became of one task.
 
     Attributes:
         sample_id: The sample.
         sample_digest: Sha256 of the prompt and inputs that the system saw.
         split: Config of the benchmark that the sample is in.
-        signature: Digest of what decided the picture.
+        signature: Digest of what decided the image.
         outcome: What became of it.
-        image: Digest of the picture, null when there is none.
+        image: Digest of the image, null when there is none.
         image_bytes: Size of its file; null when there is none, and where it was not noted.
         stage: Where it ended, null for `ok`.
         code: The system's own error code.
-        text: What was said beside or instead of a picture.
+        text: What was said beside or instead of an image.
         seed: Seed that was used.
         revised_prompt: The prompt as the system rewrote it.
         model_reported: Name of the model in the answer.
@@ -55,7 +55,7 @@ class Entry:
         latency_s: Seconds that the last attempt took.
         attempts: How many there were.
         at: When it was known, ISO 8601 in UTC.
-        details: What else decides or explains the picture.
+        details: What else decides or explains the image.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -86,7 +86,7 @@ class Entry:
         return self.outcome in SETTLED
 
 
-ENTRY = TypeAdapter(Entry)
+ENTRY = TypeAdapter(JournalEntry)
 
 
 class Journal:
@@ -97,14 +97,14 @@ class Journal:
         self.system = system
         self._signatures: dict[str, Mapping[str, Any]] = {}
         self._determinism: dict[str, str | None] = {}
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, JournalEntry] = {}
         self._current: str | None = None
         self._lock = Lock()
         for number, line in enumerate(_lines(self.path), 1):
             self._take(_parsed(self.path, line, number))
 
     @property
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, JournalEntry]:
         """The last entry about each sample."""
         return self._entries
 
@@ -114,8 +114,8 @@ class Journal:
         return self._current
 
     @property
-    def pictures(self) -> set[str]:
-        """Digests of the pictures that the entries name."""
+    def images(self) -> set[str]:
+        """Digests of the images that the entries name."""
         return {one.image for one in self._entries.values() if one.image is not None}
 
     def describes(self, signature: str) -> Mapping[str, Any]:
@@ -127,7 +127,7 @@ class Journal:
         return self._determinism.get(signature)
 
     def sign(self, signature: Mapping[str, Any], determinism: str | None = None) -> str:
-        """Writes down what decides the pictures to come, unless the last line says so."""
+        """Writes down what decides the images to come, unless the last line says so."""
         digest = digest_of(signature)
         with self._lock:
             if digest != self._current:
@@ -136,7 +136,7 @@ class Journal:
                 self._take(row)
         return digest
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """Writes an output down; it survives a killed process when this returns."""
         row = asdict(entry)
         self._check(row)
@@ -160,11 +160,11 @@ class Journal:
             said = " ".join(str(error).split())
             raise RunError(
                 f"{str(self.path)!r}: the output of {row['sample_id']!r} cannot be written down "
-                f"({said}): mend the adapter of {self.system!r}"
+                f"({said}): fix the adapter of {self.system!r}"
             ) from None
 
-    def _take(self, row: Entry | Mapping[str, Any]) -> None:
-        if isinstance(row, Entry):
+    def _take(self, row: JournalEntry | Mapping[str, Any]) -> None:
+        if isinstance(row, JournalEntry):
             self._entries[row.sample_id] = row
             self._current = row.signature
         else:
@@ -174,7 +174,7 @@ class Journal:
 
 
 def digest_of(signature: Mapping[str, Any]) -> str:
-    """Digest of what decides a system's pictures, as entries name it."""
+    """Digest of what decides a system's images, as entries name it."""
     return signature_digest(signature).hex()[:16]
 
 
@@ -199,7 +199,11 @@ def drop_samples(root: Path, samples: Collection[str]) -> None:
 def _lines_of_others(path: Path, samples: Collection[str]) -> list[bytes]:
     """The whole lines about none of the samples; half a line may be about one."""
     rows = [(line, _parsed(path, line, number)) for number, line in enumerate(_lines(path), 1)]
-    return [line for line, row in rows if not (isinstance(row, Entry) and row.sample_id in samples)]
+    return [
+        line
+        for line, row in rows
+        if not (isinstance(row, JournalEntry) and row.sample_id in samples)
+    ]
 
 
 def _lines(path: Path) -> list[bytes]:
@@ -219,7 +223,7 @@ def _cut_half_line(path: Path) -> None:
             file.truncate(file.read().rfind(b"\n") + 1)
 
 
-def _parsed(path: Path, line: bytes, number: int) -> Entry | Mapping[str, Any]:
+def _parsed(path: Path, line: bytes, number: int) -> JournalEntry | Mapping[str, Any]:
     """A line: an output, or the mapping that says what a signature stands for."""
     try:
         row = json.loads(line)
@@ -230,7 +234,8 @@ def _parsed(path: Path, line: bytes, number: int) -> Entry | Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         said = " ".join(str(error).split())
     raise RunError(
-        f"{str(path)!r}, line {number}, is no output that this version wrote ({said}): remove the "
+        f"{str(path)!r}, line {number}, is not an output that this version wrote ({said}): "
+        "remove the "
         "line to have it drawn again"
     )
 
@@ -304,7 +309,7 @@ def output_rows(journal: Journal) -> list[dict[str, Any]]:
     return [_row(journal, entry) for entry in entries if entry.signature == journal.current]
 
 
-def _row(journal: Journal, entry: Entry) -> dict[str, Any]:
+def _row(journal: Journal, entry: JournalEntry) -> dict[str, Any]:
     made = {
         "made_by": "echo_hf.systems.journal",
         "signature": entry.signature,
@@ -340,7 +345,7 @@ def _of_others(path: Path, ours: Sequence[str]) -> pa.Table:
     except (KeyError, OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
         raise RunError(
-            f"{str(path)!r} is no table of outputs ({said}): mend it, or move it away to have it "
-            "written anew from what the systems of this run have drawn"
+            f"{str(path)!r} is not a table of outputs ({said}): fix it, or move it away to have it "
+            "written again from what the systems of this run have drawn"
         ) from None
     return table.filter(pc.invert(pc.is_in(table["system"], pa.array(ours, pa.string()))))

@@ -14,12 +14,12 @@ from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
 from echo_hf.engines.transformers_model import is_out_of_memory
-from echo_hf.errors import GenerationError, PictureError
-from echo_hf.images.decode import BadPictureError
+from echo_hf.errors import GenerationError, ImageError
+from echo_hf.images.decode import BadImageError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, without_folders
+from echo_hf.systems.base import GenerationResult, without_folders
 
-# What decides a picture; a README does not.
+# What decides an image; a README does not.
 SETTINGS = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
 WEIGHTS = frozenset({".safetensors", ".ckpt", ".bin", ".pt"})
 MAIN = "main"
@@ -122,11 +122,11 @@ def folder_digest(folder: Path) -> str:
 
 
 def check_one_at_a_time(config: SystemConfig) -> None:
-    """Checks that no config asks a model in this process for several pictures at a time."""
+    """Checks that no config asks a model in this process for several images at a time."""
     if (config.limits.concurrency or 1) > 1:
         raise GenerationError(
             f"system {config.name!r}: limits.concurrency is {config.limits.concurrency}: expected "
-            "1, as its model draws one picture at a time in this process"
+            "1, as its model draws one image at a time in this process"
         )
 
 
@@ -182,21 +182,27 @@ def one_line(error: BaseException) -> str:
     return without_folders((lines or [""])[0])[:LONGEST_TEXT]
 
 
-def failure(error: Exception) -> Drawn:
+def failure(error: Exception) -> GenerationResult:
     """A breakdown of the model as what became of the task."""
     if is_out_of_memory(error):
         text = "out of memory: ask for a smaller size, or use a smaller model, dtype or offload"
-        return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=OUT_OF_MEMORY, text=text)
+        return GenerationResult(
+            Outcome.FAILED, stage=OutcomeStage.REQUEST, code=OUT_OF_MEMORY, text=text
+        )
     code = type(error).__name__
-    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=code, text=one_line(error))
+    return GenerationResult(
+        Outcome.FAILED, stage=OutcomeStage.REQUEST, code=code, text=one_line(error)
+    )
 
 
-def bad_input(error: PictureError) -> Drawn:
+def bad_input(error: ImageError) -> GenerationResult:
     """An input that cannot be opened as what became of the task."""
-    code = str(error.reason) if isinstance(error, BadPictureError) else None
-    return Drawn(Outcome.FAILED, stage=OutcomeStage.INPUT, code=code, text=one_line(error))
+    code = str(error.reason) if isinstance(error, BadImageError) else None
+    return GenerationResult(
+        Outcome.FAILED, stage=OutcomeStage.INPUT, code=code, text=one_line(error)
+    )
 
 
-def unsupported(stage: OutcomeStage, code: str, text: str) -> Drawn:
+def unsupported(stage: OutcomeStage, code: str, text: str) -> GenerationResult:
     """A task that a system does not take."""
-    return Drawn(Outcome.UNSUPPORTED, stage=stage, code=code, text=text)
+    return GenerationResult(Outcome.UNSUPPORTED, stage=stage, code=code, text=text)

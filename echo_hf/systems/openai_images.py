@@ -18,9 +18,9 @@ from echo_hf.config.systems import Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.engines.prices import cost_of, count, read_usage, usage_of
 from echo_hf.engines.server import OPENAI
-from echo_hf.errors import GenerationError, PictureError
+from echo_hf.errors import GenerationError, ImageError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Retired, Task
+from echo_hf.systems.base import GenerationResult, Retired, Task
 from echo_hf.systems.hosted import (
     LONGEST_CONNECT_S,
     NO_KEY,
@@ -43,7 +43,7 @@ from echo_hf.systems.images import (
     nearest,
     read_size,
     unusable,
-    with_picture,
+    with_image,
     within,
     written,
 )
@@ -82,12 +82,12 @@ class OpenAIImagesOptions(HostedOptions):
     Attributes:
         base_url: Where the server is, mostly ending in `/v1`.
         api_key_env: Environment variable that holds the key; null for a server without keys.
-        most_inputs: Most input pictures of a task.
-        mode: `images` asks for pictures alone; `chat` asks a chat model that may answer with one.
+        most_inputs: Most input images of a task.
+        mode: `images` asks for images alone; `chat` asks a chat model that may answer with one.
         quality: As the server names it; null leaves it to the server, as for all that follow.
         background: Transparent, opaque or auto.
         moderation: How strictly requests are looked at.
-        output_format: Of the encoded picture.
+        output_format: Of the encoded image.
         input_fidelity: How closely an edit keeps to its inputs.
         send_seed: Whether the config's seed is sent; OpenAI's own models take none.
         sizes: Sizes that the model draws, for `size: match_input`; null for one that draws any in
@@ -111,13 +111,13 @@ class OpenAIImagesOptions(HostedOptions):
     extra: Mapping[str, Any] = {}
 
     def like(self, size: Pixels) -> Pixels:
-        """The size of the model that is most like a picture's."""
+        """The size of the model that is most like an image's."""
         if self.sizes is not None:
             return nearest(size, [read_size(one) for one in self.sizes])
         return within(size, self.pixels, STEP, LONGEST_SHAPE)
 
     def drawing(self) -> dict[str, Any]:
-        """What is sent beside model, prompt, pictures and size, where the config says it."""
+        """What is sent beside model, prompt, images and size, where the config says it."""
         given = {name: getattr(self, name) for name in DRAWING}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -166,7 +166,7 @@ def read_options(config: SystemConfig) -> OpenAIImagesOptions:
 
 SHUT_DOWN = "shutdown_date"
 BEGINNING = 40
-LACK = "the answer holds no picture"
+LACK = "the answer holds no image"
 MODALITIES = ("image", "text")
 FILTERED, REFUSAL, FINISHED = "content_filter", "refusal", "stop"
 
@@ -183,7 +183,7 @@ def connected(host: Host, timeout_s: float) -> Iterator[Connection]:
         base_url=host.server.base_url,
         max_retries=0,
         timeout=Timeout(timeout_s, connect=min(timeout_s, LONGEST_CONNECT_S)),
-        # A redirect would take prompts and pictures to a server that nobody named.
+        # A redirect would take prompts and images to a server that nobody named.
         http_client=limited(DefaultHttpxClient, timeout_s)(follow_redirects=False),
     )
     with client:
@@ -211,7 +211,7 @@ def read_document(text: str) -> Document | None:
     return document if isinstance(document, dict) else None
 
 
-def read_images(document: Document, price: Price | None) -> Drawn:
+def read_images(document: Document, price: Price | None) -> GenerationResult:
     """What an answer of the Images API makes of a task."""
     data = document.get("data")
     entries = [mapping(one) for one in data] if isinstance(data, list) else []
@@ -219,7 +219,7 @@ def read_images(document: Document, price: Price | None) -> Drawn:
     usage = mapping(document.get("usage"))
     told = {name: document.get(name) for name in ("size", "quality", "background", "output_format")}
     as_drawn = {name: value for name, value in told.items() if isinstance(value, str)}
-    known = Drawn(
+    known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         revised_prompt=_text_or_none(first.get("revised_prompt")),
@@ -229,7 +229,7 @@ def read_images(document: Document, price: Price | None) -> Drawn:
         details={"pictures": len(entries), "as_drawn": as_drawn},
     )
     encoded = _text_or_none(first.get("b64_json")) or _text_or_none(first.get("url"))
-    return unusable(known, LACK) if encoded is None else _with_picture(known, encoded)
+    return unusable(known, LACK) if encoded is None else _with_image(known, encoded)
 
 
 def _usage(usage: Document) -> Usage | None:
@@ -240,9 +240,9 @@ def _usage(usage: Document) -> Usage | None:
     return Usage(sent, drawn, cached or 0)
 
 
-def _billed(usage: Document, pictures: int) -> Billed:
+def _billed(usage: Document, images: int) -> Billed:
     sent = mapping(usage.get("input_tokens_details"))
-    # Where the answer does not tell them apart, all that came back is the picture.
+    # Where the answer does not tell them apart, all that came back is the image.
     whole = {"image_tokens": usage.get("output_tokens"), "text_tokens": 0}
     drawn = mapping(usage.get("output_tokens_details")) or whole
     return Billed(
@@ -250,28 +250,28 @@ def _billed(usage: Document, pictures: int) -> Billed:
         image_in=count(sent.get("image_tokens")),
         text_out=count(drawn.get("text_tokens")),
         image_out=count(drawn.get("image_tokens")),
-        pictures=pictures,
+        images=images,
     )
 
 
-def read_chat(document: Document, price: Price | None) -> Drawn:
+def read_chat(document: Document, price: Price | None) -> GenerationResult:
     """What a chat completion makes of a task."""
     choice = _choice_of(document)
     message, ended = mapping(choice.get("message")), _text_or_none(choice.get("finish_reason"))
-    pictures = list(dict.fromkeys(_pictures(message)))
+    images = list(dict.fromkeys(_images(message)))
     tokens, cost = read_usage(document), cost_of(document, None)
     text = _text(message.get("content"))
-    known = Drawn(
+    known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         text=text,
         model_reported=_text_or_none(document.get("model")),
         usage=None if tokens is None else usage_of(tokens),
-        cost_usd=cost_usd(price, Billed(pictures=len(pictures))) if cost is None else cost,
-        details={"pictures": len(pictures), "as_drawn": {}},
+        cost_usd=cost_usd(price, Billed(images=len(images))) if cost is None else cost,
+        details={"pictures": len(images), "as_drawn": {}},
     )
-    if pictures:
-        return _with_picture(known, pictures[0])
+    if images:
+        return _with_image(known, images[0])
     refused, refusal = replace(known, outcome=Outcome.REFUSED), message.get("refusal")
     if _text_or_none(refusal):
         return replace(refused, stage=OutcomeStage.INPUT, code=REFUSAL, text=refusal)
@@ -283,8 +283,8 @@ def read_chat(document: Document, price: Price | None) -> Drawn:
     return replace(unusable(known, LACK + how + (f": {text}" if text else "")), code=ended)
 
 
-def _pictures(message: Document) -> Iterator[str]:
-    # Routers put pictures beside the content, vllm-omni puts them into it, and some do both.
+def _images(message: Document) -> Iterator[str]:
+    # Routers put images beside the content, vllm-omni puts them into it, and some do both.
     for place in ("images", "content"):
         parts = message.get(place)
         for part in parts if isinstance(parts, list) else ():
@@ -294,7 +294,7 @@ def _pictures(message: Document) -> Iterator[str]:
 
 
 def _holds_words_alone(message: Document) -> bool:
-    """Whether nothing in a message could be a picture in a form that is not known here."""
+    """Whether nothing in a message could be an image in a form that is not known here."""
     if "content" not in message or message.get("images"):
         return False
     return all(
@@ -319,10 +319,10 @@ def _choice_of(document: Document) -> Document:
     return mapping(choices[0]) if isinstance(choices, list) and choices else {}
 
 
-def _with_picture(known: Drawn, encoded: str) -> Drawn:
+def _with_image(known: GenerationResult, encoded: str) -> GenerationResult:
     try:
-        return with_picture(known, decoded(encoded))
-    except PictureError as error:
+        return with_image(known, decoded(encoded))
+    except ImageError as error:
         return unusable(known, str(error))
 
 
@@ -331,7 +331,7 @@ def _text_or_none(value: Any) -> str | None:
 
 
 ADAPTER = "openai_images"
-# Raised when the same task is put to servers in another way, which may change pictures.
+# Raised when the same task is put to servers in another way, which may change images.
 WORDING = 2
 SEEDED = "the seed is sent; the server says how far it repeats a picture"
 UNSEEDED = "the server takes no seed: two pictures for one task differ"
@@ -347,7 +347,7 @@ class OpenAIImages(HostedSystem):
         super().__init__(config, self._options, determinism, connected)
 
     def signature(self) -> Mapping[str, Any]:
-        """What reaches the server and decides a picture; neither its key nor a private address."""
+        """What reaches the server and decides an image; neither its key nor a private address."""
         return self._described(ADAPTER, WORDING, self._seed)
 
     def _looked(self, connection: Connection) -> Retired | None:
@@ -366,7 +366,9 @@ class OpenAIImages(HostedSystem):
         is_over = day <= datetime.datetime.now(datetime.UTC).date()
         return Retired(f"{SHUT_DOWN} is {day}", SHUT_DOWN) if is_over else None
 
-    def _asked(self, connection: Connection, task: Task, inputs: Sequence[SentInput]) -> Drawn:
+    def _asked(
+        self, connection: Connection, task: Task, inputs: Sequence[SentInput]
+    ) -> GenerationResult:
         size = chosen_size(
             self._config.size, inputs[0].size if inputs else None, self._options.like
         )
@@ -378,7 +380,9 @@ class OpenAIImages(HostedSystem):
         try:
             reply = self._reply(connection, task, inputs, size)
         except UnreadableError as error:
-            return Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=error.text, details=told)
+            return GenerationResult(
+                Outcome.FAILED, stage=OutcomeStage.ANSWER, text=error.text, details=told
+            )
         drawn = self._read(reply)
         told["request_id"] = reply.headers.get("x-request-id")
         return replace(drawn, seed=self._seed, details={**drawn.details, **told})
@@ -391,13 +395,13 @@ class OpenAIImages(HostedSystem):
         # Not every version of the client knows every key: those that may be missing go beside it.
         further = {**self._options.drawing(), **seed, **self._options.extra}
         if self._options.mode == "chat":
-            pictures = [{"type": "image_url", "image_url": {"url": one.data_url}} for one in inputs]
-            parts = [*pictures, {"type": "text", "text": task.prompt}]
+            images = [{"type": "image_url", "image_url": {"url": one.data_url}} for one in inputs]
+            parts = [*images, {"type": "text", "text": task.prompt}]
             return ask(
                 connection,
                 client.chat.completions.with_streaming_response.create,
                 model=model,
-                messages=[{"role": "user", "content": parts if pictures else task.prompt}],
+                messages=[{"role": "user", "content": parts if images else task.prompt}],
                 extra_body={"modalities": list(MODALITIES), **further},
             )
         asked: dict[str, Any] = {"model": model, "prompt": task.prompt, "n": 1}
@@ -413,13 +417,13 @@ class OpenAIImages(HostedSystem):
         send = images.edit if files else images.generate
         return ask(connection, send, **asked, extra_body=further or None)
 
-    def _read(self, reply: Reply) -> Drawn:
+    def _read(self, reply: Reply) -> GenerationResult:
         if reply.status != OK:
             return fate(api_error(reply), self._host)
         document = read_document(reply.text)
         if document is None:
-            said = f"the answer is no JSON object: it begins {reply.text[:BEGINNING]!r}"
-            return Drawn(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=said)
+            said = f"the answer is not a JSON object: it begins {reply.text[:BEGINNING]!r}"
+            return GenerationResult(Outcome.FAILED, stage=OutcomeStage.ANSWER, text=said)
         error = document.get("error") or _choice_of(document).get("error")
         if error:
             return fate(error_in(reply, error), self._host)

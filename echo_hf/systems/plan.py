@@ -11,14 +11,14 @@ from pathlib import Path
 from statistics import fmean
 
 from echo_hf.config.systems import Price, SystemConfig
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task, may_fit_now
-from echo_hf.systems.journal import Entry
+from echo_hf.systems.journal import JournalEntry
 
 
 @dataclass(frozen=True)
-class Plan:
+class GenerationPlan:
     """What one system is about to do."""
 
     system: str
@@ -32,7 +32,7 @@ class Plan:
         cost = "?" if self.cost_usd is None else f"{self.cost_usd:.2f}"
         took = "?" if self.seconds is None else timedelta(seconds=round(self.seconds))
         return (
-            f"{len(self.todo):>9,} to draw, {self.stale:,} of them anew, {self.stored:,} kept; "
+            f"{len(self.todo):>9,} to draw, {self.stale:,} of them again, {self.stored:,} kept; "
             f"about ${cost}, about {took}"
         )
 
@@ -40,46 +40,46 @@ class Plan:
 def plan_of(
     config: SystemConfig,
     tasks: Sequence[Task],
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, JournalEntry],
     signature: str,
     concurrency: int,
-    pictures: PictureStore,
-) -> Plan:
+    images: ImageStore,
+) -> GenerationPlan:
     """What a system has to do for the tasks of a benchmark."""
     done = {
         task.sample_id
         for task in tasks
         if (entry := entries.get(task.sample_id)) is not None
         and entry.signature == signature
-        and is_settled(task, entry, pictures)
+        and is_settled(task, entry, images)
         and not may_fit_now(entry.details, config)
     }
     left = (task for task in tasks if task.sample_id not in done)
     todo = tuple(sorted(left, key=lambda task: _has_failed(task, entries, signature)))
     before = [entries[task.sample_id] for task in todo if task.sample_id in entries]
     known = [one for one in entries.values() if one.signature == signature]
-    per_picture = _mean(one.cost_usd for one in known if one.outcome == Outcome.OK)
-    if per_picture is None or config.usd_per_image == 0:
-        per_picture = config.usd_per_image
+    per_image = _mean(one.cost_usd for one in known if one.outcome == Outcome.OK)
+    if per_image is None or config.usd_per_image == 0:
+        per_image = config.usd_per_image
     latency = _mean(one.latency_s for one in known if one.attempts)
-    return Plan(
+    return GenerationPlan(
         system=config.name,
         todo=todo,
         stored=len(tasks) - len(todo),
         stale=sum(one.settled for one in before),
-        cost_usd=None if per_picture is None else per_picture * len(todo),
+        cost_usd=None if per_image is None else per_image * len(todo),
         seconds=_seconds(latency, len(todo), concurrency, config.limits.per_minute),
     )
 
 
-def is_settled(task: Task, entry: Entry, pictures: PictureStore) -> bool:
+def is_settled(task: Task, entry: JournalEntry, images: ImageStore) -> bool:
     """Whether something that was written down says what became of a task, whatever the settings."""
     if not entry.settled or entry.sample_digest != task.sample_digest:
         return False
-    return entry.image is None or _is_there(pictures.path(entry.image), entry.image_bytes)
+    return entry.image is None or _is_there(images.path(entry.image), entry.image_bytes)
 
 
-def _has_failed(task: Task, entries: Mapping[str, Entry], signature: str) -> bool:
+def _has_failed(task: Task, entries: Mapping[str, JournalEntry], signature: str) -> bool:
     entry = entries.get(task.sample_id)
     return (
         entry is not None
@@ -88,9 +88,9 @@ def _has_failed(task: Task, entries: Mapping[str, Entry], signature: str) -> boo
     )
 
 
-def _is_there(picture: Path, size: int | None) -> bool:
+def _is_there(image: Path, size: int | None) -> bool:
     # A machine that lost its power may leave a name without bytes, or with too few.
-    found = picture.stat().st_size if picture.is_file() else 0
+    found = image.stat().st_size if image.is_file() else 0
     return found > 0 if size is None else found == size
 
 
@@ -113,7 +113,7 @@ class Generations:
     """What a system has given so far, in words for people."""
 
     system: str
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[JournalEntry] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class Generations:
 
     def failures(self) -> Iterator[str]:
         """How many failed, by their codes, with an example each."""
-        by_code: dict[str, list[Entry]] = {}
+        by_code: dict[str, list[JournalEntry]] = {}
         for one in self.entries:
             if one.outcome == Outcome.FAILED:
                 by_code.setdefault(one.code or str(one.stage), []).append(one)
@@ -145,7 +145,7 @@ class Billed:
     image_in: int | None = None
     text_out: int | None = None
     image_out: int | None = None
-    pictures: int = 0
+    images: int = 0
 
 
 def cost_usd(price: Price | None, billed: Billed) -> float | None:
@@ -153,7 +153,7 @@ def cost_usd(price: Price | None, billed: Billed) -> float | None:
     if price is None:
         return None
     if price.usd_per_image is not None:
-        return price.usd_per_image * billed.pictures
+        return price.usd_per_image * billed.images
     parts = [
         _part(price.text_in, billed.text_in),
         _part(price.image_in, billed.image_in),

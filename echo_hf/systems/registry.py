@@ -80,7 +80,7 @@ Options = TypeVar("Options", bound=BaseModel)
 
 
 def described(config: SystemConfig) -> dict[str, Any]:
-    """What a config says that decides a picture: the beginning of a system's signature.
+    """What a config says that decides an image: the beginning of a system's signature.
 
     Limits and prices decide none, nor where a folder lies or which variable holds a key: another
     machine goes on with what was drawn here.
@@ -107,7 +107,7 @@ def deciding(options: BaseModel, but: Collection[str] = ()) -> dict[str, Any]:
 
     Args:
         options: The parameters, checked.
-        but: Names of those that decide no picture.
+        but: Names of those that decide no image.
 
     Returns:
         Those that are not at their defaults, as JSON holds them: the number of the adapter's

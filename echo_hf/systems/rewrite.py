@@ -20,7 +20,7 @@ from echo_hf.errors import EngineError, GenerationError
 from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.prompts import as_data, load_prompt
 from echo_hf.reasons import Failed, Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, System, Task
+from echo_hf.systems.base import GenerationResult, Retired, System, Task, TransientError
 from echo_hf.systems.plan import added
 from echo_hf.systems.registry import make_system, options_of, register
 from echo_hf.systems.runner import failed_by
@@ -82,7 +82,7 @@ def written_by(engine: Engine, request: Request) -> Writing:
         if answer.reason is Failed.NEEDS_MODEL:
             raise GenerationError(
                 "writer is an engine without a model, which writes nothing: expected one that "
-                "reads text and pictures, such as {kind: openai, model: ...}"
+                "reads text and images, such as {kind: openai, model: ...}"
             )
         return Writing(None, answer, completion.usage, completion.cost_usd)
     prompt = answer.prompt.strip() if isinstance(answer, Rewritten) else ""
@@ -123,8 +123,8 @@ class RewriteOptions(Section):
 
     Attributes:
         writer: The language model, an engine as in a config's `engines`. It reads the prompt and
-            the input pictures.
-        artist: The text-to-image system, which gets the writer's prompt and no pictures. Size,
+            the input images.
+        artist: The text-to-image system, which gets the writer's prompt and no images. Size,
             seed and limits are those of the whole, the price is its own.
         most_tokens: The writer's longest answer.
     """
@@ -155,7 +155,7 @@ class Rewrite:
         )
 
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides a picture: the writer, what it is told, and the artist."""
+        """Everything that decides an image: the writer, what it is told, and the artist."""
         return {
             "adapter": ADAPTER,
             "instructions": instructions_digest(),
@@ -168,14 +168,14 @@ class Rewrite:
         """Whether the artist's model is still there; the writer's first answer tells of its own."""
         return self._artist.preflight()
 
-    def draw(self, task: Task) -> Drawn:
-        """Draws the picture that a task asks for."""
+    def draw(self, task: Task) -> GenerationResult:
+        """Draws the image that a task asks for."""
         writing = self._writing(task)
         if writing.prompt is None:
             return _unwritten(writing)
         try:
             drawn = self._artist.draw(replace(task, prompt=writing.prompt, inputs=()))
-        except Passing as passing:
+        except TransientError as passing:
             self._written[task.sample_digest] = replace(writing, usage=Usage(), cost_usd=0.0)
             raise _with_writing(passing, writing) from None
         except (GenerationError, KeyboardInterrupt):
@@ -226,10 +226,10 @@ def _artist(config: SystemConfig, artist: Artist) -> SystemConfig:
     return config.model_copy(update={**own, "status": "current", "stands_for": None})
 
 
-def _unwritten(writing: Writing) -> Drawn:
+def _unwritten(writing: Writing) -> GenerationResult:
     failure = writing.failure
     is_refusal = failure is not None and failure.reason is Failed.REFUSED
-    return Drawn(
+    return GenerationResult(
         Outcome.REFUSED if is_refusal else Outcome.FAILED,
         stage=OutcomeStage.INPUT if is_refusal else OutcomeStage.REQUEST,
         code=None if failure is None else f"writer_{failure.reason}",
@@ -239,9 +239,9 @@ def _unwritten(writing: Writing) -> Drawn:
     )
 
 
-def _with_writing(passing: Passing, writing: Writing) -> Passing:
+def _with_writing(passing: TransientError, writing: Writing) -> TransientError:
     is_unpaid = passing.usage is None and passing.cost_usd is None
-    return Passing(
+    return TransientError(
         passing.text,
         passing.code,
         passing.wait_s,
@@ -250,9 +250,9 @@ def _with_writing(passing: Passing, writing: Writing) -> Passing:
     )
 
 
-def _of_both(writing: Writing, drawn: Drawn) -> Drawn:
+def _of_both(writing: Writing, drawn: GenerationResult) -> GenerationResult:
     details = {"artist": dict(drawn.details), "artist_revised_prompt": drawn.revised_prompt}
-    is_free = drawn.picture is None and drawn.usage is None and drawn.cost_usd is None
+    is_free = drawn.image is None and drawn.usage is None and drawn.cost_usd is None
     return replace(
         drawn,
         revised_prompt=writing.prompt,

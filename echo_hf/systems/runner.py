@@ -19,32 +19,41 @@ from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.systems import Limits
 from echo_hf.engines.base import Usage
-from echo_hf.errors import EchoError, GenerationError, PictureError
-from echo_hf.images.store import PictureStore
+from echo_hf.errors import EchoError, GenerationError, ImageError
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, System, Task, without_secrets
-from echo_hf.systems.journal import SETTLED, Entry, Journal
+from echo_hf.systems.base import (
+    GenerationResult,
+    Retired,
+    System,
+    Task,
+    TransientError,
+    without_secrets,
+)
+from echo_hf.systems.journal import SETTLED, Journal, JournalEntry
 from echo_hf.systems.plan import Generations, added, is_settled
 
 LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class AttemptedTask:
     """What became of a task after all its attempts."""
 
-    drawn: Drawn
+    drawn: GenerationResult
     attempts: int
     latency_s: float
 
 
-def tried(system: System, task: Task, limiter: RateLimiter, attempts: int, stopped: Event) -> Tried:
+def tried(
+    system: System, task: Task, limiter: RateLimiter, attempts: int, stopped: Event
+) -> AttemptedTask:
     """Gives a task to a system, again when a failure may pass; the last attempt is timed."""
     policy = RetryPolicy(attempts)
-    number, latency_s, paid = 0, 0.0, list[Passing]()
+    number, latency_s, paid = 0, 0.0, list[TransientError]()
 
-    def attempt() -> Drawn:
+    def attempt() -> GenerationResult:
         nonlocal number, latency_s
         if not limiter.turn_unless(stopped):
             raise RequestError("it was stopped before it began", again=False)
@@ -52,7 +61,7 @@ def tried(system: System, task: Task, limiter: RateLimiter, attempts: int, stopp
         began = time.monotonic()
         try:
             return _drawn(system.draw(task))
-        except Passing as passing:
+        except TransientError as passing:
             if passing.usage is not None or passing.cost_usd is not None:
                 paid.append(passing)
             if passing.wait_s is not None and policy.may_pass(passing):
@@ -77,26 +86,28 @@ def tried(system: System, task: Task, limiter: RateLimiter, attempts: int, stopp
         used = [usage for usage in told if usage is not None]
         costs = [one.cost_usd for one in paid]
         drawn = replace(drawn, usage=sum(used, Usage()), cost_usd=added(cost_usd, *costs))
-    return Tried(drawn, number, latency_s)
+    return AttemptedTask(drawn, number, latency_s)
 
 
-def _drawn(given: object) -> Drawn:
-    if not isinstance(given, Drawn):
+def _drawn(given: object) -> GenerationResult:
+    if not isinstance(given, GenerationResult):
         raise TypeError(f"the adapter gave {type(given).__name__}, expected Drawn")
     return given
 
 
-def _not_passed(error: RequestError) -> Drawn:
+def _not_passed(error: RequestError) -> GenerationResult:
     asks = f"; it asks to wait {error.wait_s:.0f} s" if error.wait_s else ""
     text = without_secrets(error.text)[:LONGEST_TEXT] + asks
-    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=error.code, text=text)
+    return GenerationResult(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=error.code, text=text)
 
 
-def failed_by(error: BaseException) -> Drawn:
+def failed_by(error: BaseException) -> GenerationResult:
     """What becomes of a task that something unforeseen happened to."""
     kind = type(error).__name__
     said = without_secrets(" ".join(str(error).split()))[:LONGEST_TEXT]
-    return Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code=kind, text=said or kind)
+    return GenerationResult(
+        Outcome.FAILED, stage=OutcomeStage.REQUEST, code=kind, text=said or kind
+    )
 
 
 LONGEST_REMARK = 300
@@ -108,17 +119,19 @@ FIELDS: Mapping[str, TypeAdapter[Any]] = {
 }
 
 
-def entry_of(task: Task, one: Tried, signature: str, pictures: PictureStore) -> Entry:
-    """Puts a picture away, and makes the entry about its task."""
-    drawn, digest = _stored(_fitting(_sound(one.drawn)), pictures)
-    return Entry(
+def entry_of(
+    task: Task, attempted: AttemptedTask, signature: str, images: ImageStore
+) -> JournalEntry:
+    """Puts an image away, and makes the entry about its task."""
+    drawn, digest = _stored(_fitting(_sound(attempted.drawn)), images)
+    return JournalEntry(
         sample_id=task.sample_id,
         sample_digest=task.sample_digest,
         split=task.split,
         signature=signature,
         outcome=drawn.outcome,
         image=digest,
-        image_bytes=None if drawn.picture is None else len(drawn.picture),
+        image_bytes=None if drawn.image is None else len(drawn.image),
         stage=drawn.stage,
         code=_storable(drawn.code),
         text=_storable(drawn.text),
@@ -127,22 +140,22 @@ def entry_of(task: Task, one: Tried, signature: str, pictures: PictureStore) -> 
         model_reported=_storable(drawn.model_reported),
         usage=drawn.usage,
         cost_usd=drawn.cost_usd,
-        latency_s=round(one.latency_s, 3),
-        attempts=one.attempts,
+        latency_s=round(attempted.latency_s, 3),
+        attempts=attempted.attempts,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         details=_plain(drawn.details),
     )
 
 
-def _sound(drawn: Drawn) -> Drawn:
-    """An adapter's own contradiction is a failure: `ok` is what has a picture, nothing else is."""
-    if (drawn.outcome == Outcome.OK) == (drawn.picture is not None):
+def _sound(drawn: GenerationResult) -> GenerationResult:
+    """An adapter's own contradiction is a failure: `ok` is what has an image, nothing else is."""
+    if (drawn.outcome == Outcome.OK) == (drawn.image is not None):
         return drawn
-    came = "a picture" if drawn.picture is not None else "no picture"
+    came = "an image" if drawn.image is not None else "no image"
     return _failed(drawn, f"the adapter gave {came} with the outcome {drawn.outcome!s}")
 
 
-def _fitting(drawn: Drawn) -> Drawn:
+def _fitting(drawn: GenerationResult) -> GenerationResult:
     """What a journal reads back; any other object is told beside it."""
     plain = {name: _plain_number(getattr(drawn, name)) for name in FIELDS}
     unfit = {name: value for name, value in plain.items() if not _fits(name, value)}
@@ -167,26 +180,26 @@ def _fits(name: str, value: Any) -> bool:
     return True
 
 
-def _stored(drawn: Drawn, pictures: PictureStore) -> tuple[Drawn, str | None]:
-    if drawn.picture is None:
+def _stored(drawn: GenerationResult, images: ImageStore) -> tuple[GenerationResult, str | None]:
+    if drawn.image is None:
         return drawn, None
     try:
-        return drawn, _put(drawn.picture, pictures)
-    except (PictureError, TypeError) as error:
+        return drawn, _put(drawn.image, images)
+    except (ImageError, TypeError) as error:
         return _failed(drawn, str(error)), None
 
 
-def _put(picture: bytes, pictures: PictureStore) -> str:
+def _put(image: bytes, images: ImageStore) -> str:
     try:
-        return pictures.put(picture)
+        return images.put(image)
     except FileNotFoundError:
-        # A build that begins sweeps half-written pictures away, and may take this for one.
-        return pictures.put(picture)
+        # A build that begins sweeps half-written images away, and may take this for one.
+        return images.put(image)
 
 
-def _failed(drawn: Drawn, said: str) -> Drawn:
+def _failed(drawn: GenerationResult, said: str) -> GenerationResult:
     stage = OutcomeStage.ANSWER
-    return replace(drawn, outcome=Outcome.FAILED, picture=None, stage=stage, text=said)
+    return replace(drawn, outcome=Outcome.FAILED, image=None, stage=stage, text=said)
 
 
 def _storable(text: str | None) -> str | None:
@@ -195,7 +208,7 @@ def _storable(text: str | None) -> str | None:
 
 
 def _plain(details: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What JSON can hold of it; the picture beside it is not lost for a remark."""
+    """What JSON can hold of it; the image beside it is not lost for a remark."""
     try:
         plain: Mapping[str, Any] = json.loads(
             json.dumps(dict(details), default=str), parse_constant=str
@@ -208,7 +221,7 @@ def _plain(details: Mapping[str, Any]) -> Mapping[str, Any]:
 MOST_FAILURES_IN_A_ROW = 10
 # Failures of one task alone: however many there are in a row, the next task may well do.
 OF_ONE_TASK = frozenset({"no_file", "no_input", "several_files"})
-Work = Future[Entry | None]
+Work = Future[JournalEntry | None]
 
 
 def concurrency_of(limits: Limits, system: System) -> int:
@@ -217,24 +230,24 @@ def concurrency_of(limits: Limits, system: System) -> int:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class GenerationRun:
     """One system at work."""
 
     system: System
     journal: Journal
-    pictures: PictureStore
+    images: ImageStore
     limits: Limits
     signature: str
     watch: ProgressListener
     given: Generations
 
-    def run(self, tasks: Iterable[Task]) -> list[Entry]:
+    def run(self, tasks: Iterable[Task]) -> list[JournalEntry]:
         """Draws tasks; what is under way when it is stopped is still waited for and kept."""
         limiter, stopped = RateLimiter(self.limits.per_minute), Event()
         waiting = iter(tasks)
         concurrency = concurrency_of(self.limits, self.system)
         running: set[Work] = set()
-        entries: list[Entry] = []
+        entries: list[JournalEntry] = []
         left: list[Task] = []
         row = _Row(self.journal.system)
         with ThreadPoolExecutor(concurrency, thread_name_prefix="draw") as pool:
@@ -256,37 +269,37 @@ class Drawing:
                 self._wait_for(running)
         return entries + self._left(left, entries)
 
-    def retire(self, tasks: Sequence[Task], retired: Retired) -> list[Entry]:
+    def retire(self, tasks: Sequence[Task], retired: Retired) -> list[JournalEntry]:
         """Notes that nobody can draw tasks any more; nothing is asked."""
-        drawn = Drawn(
+        drawn = GenerationResult(
             Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT, code=retired.code, text=retired.text
         )
-        entries: list[Entry] = []
+        entries: list[JournalEntry] = []
         for task in tasks:
             before = self.journal.entries.get(task.sample_id)
-            if before is None or not is_settled(task, before, self.pictures):
-                before = self._keep(task, Tried(drawn, 0, 0.0))
+            if before is None or not is_settled(task, before, self.images):
+                before = self._keep(task, AttemptedTask(drawn, 0, 0.0))
             entries += self._told(before)
         return entries
 
-    def _left(self, tasks: Sequence[Task], entries: Sequence[Entry]) -> list[Entry]:
+    def _left(self, tasks: Sequence[Task], entries: Sequence[JournalEntry]) -> list[JournalEntry]:
         """Retires what was not begun when the model was found to be gone."""
         gone = next(filter(_is_gone, entries), None)
         return self.retire(tasks, Retired(gone.text or "", gone.code)) if gone else []
 
-    def _drawn(self, task: Task, limiter: RateLimiter, stopped: Event) -> Entry | None:
+    def _drawn(self, task: Task, limiter: RateLimiter, stopped: Event) -> JournalEntry | None:
         """Draws a task and keeps what became of it; in a thread of its own."""
         one = tried(self.system, task, limiter, self.limits.attempts, stopped)
         if stopped.is_set() and one.drawn.outcome not in SETTLED:
             return None  # its attempts were cut short: it has not failed
         return self._keep(task, one)
 
-    def _keep(self, task: Task, one: Tried) -> Entry:
-        entry = entry_of(task, one, self.signature, self.pictures)
+    def _keep(self, task: Task, one: AttemptedTask) -> JournalEntry:
+        entry = entry_of(task, one, self.signature, self.images)
         self.journal.add(entry)
         return entry
 
-    def _told(self, entry: Entry | None) -> list[Entry]:
+    def _told(self, entry: JournalEntry | None) -> list[JournalEntry]:
         if entry is None:
             return []
         self.given.entries.append(entry)
@@ -310,7 +323,7 @@ class Drawing:
             raise lost
 
 
-def _is_gone(entry: Entry) -> bool:
+def _is_gone(entry: JournalEntry) -> bool:
     # Told of one task, as by a list of outputs that were made before, it says nothing of others.
     return entry.outcome == Outcome.RETIRED and entry.stage != OutcomeStage.PREFLIGHT
 
@@ -321,7 +334,7 @@ class _Row:
     def __init__(self, system: str) -> None:
         self._system, self._failed = system, 0
 
-    def check(self, entries: Sequence[Entry]) -> None:
+    def check(self, entries: Sequence[JournalEntry]) -> None:
         """Counts outputs in the order in which they came; raises where too many have failed."""
         for one in entries:
             if one.outcome != Outcome.FAILED:
@@ -332,10 +345,10 @@ class _Row:
                 raise broken(self._system, f"{self._failed} tasks in a row failed", one)
 
 
-def broken(system: str, how: str, last: Entry) -> GenerationError:
+def broken(system: str, how: str, last: JournalEntry) -> GenerationError:
     """What to say of a system that only fails."""
     said = (last.text or "")[:LONGEST_REMARK]
     return GenerationError(
-        f"system {system!r}: {how}, the last with {said!r}: mend that; the same command goes on "
+        f"system {system!r}: {how}, the last with {said!r}: fix that; the same command goes on "
         "from here"
     )

@@ -1,6 +1,6 @@
-"""Every picture of the bundled posts, as a list of brushes under its file name.
+"""Every image of the bundled posts, as a list of brushes under its file name.
 
-To add a picture, put a `Scene` into the `SCENES` of a module here; a new module is named below.
+To add an image, put a `Scene` into the `SCENES` of a module here; a new module is named below.
 """
 
 from __future__ import annotations

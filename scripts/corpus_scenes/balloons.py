@@ -1,4 +1,4 @@
-"""Hot air balloons over a valley, in a square and in a wide picture."""
+"""Hot air balloons over a valley, in a square and in a wide image."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from corpus_scenes.canvas import Brush, Scene
 from corpus_scenes.outlines import xy
 
 
-def balloon(colours: Sequence[str]) -> list[Brush]:
-    """A balloon of three colours, 80 pixels wide, its envelope around the origin."""
+def balloon(colors: Sequence[str]) -> list[Brush]:
+    """A balloon of three colors, 80 pixels wide, its envelope around the origin."""
     outline = xy("0,-46 28,-38 40,-10 32,18 10,44 -10,44 -32,18 -40,-10 -28,-38")
     return [
-        Shape(outline, colours[0], smooth=True),
+        Shape(outline, colors[0], smooth=True),
         Shape(
-            xy("0,-46 18,-34 24,-8 18,20 7,44 -7,44 -18,20 -24,-8 -18,-34"), colours[1], smooth=True
+            xy("0,-46 18,-34 24,-8 18,20 7,44 -7,44 -18,20 -24,-8 -18,-34"), colors[1], smooth=True
         ),
-        Shape(xy("0,-46 6,-30 9,-6 6,22 3,44 -3,44 -6,22 -9,-6 -6,-30"), colours[2], smooth=True),
+        Shape(xy("0,-46 6,-30 9,-6 6,22 3,44 -3,44 -6,22 -9,-6 -6,-30"), colors[2], smooth=True),
         *(Stroke([(x, 44), (x * 0.7, 58)], "#5a4030", 1.2) for x in (-9, 9)),
         Panel((-8, 57, 8, 69), "#8a5f3a", 3),
     ]
@@ -49,8 +49,8 @@ PLUM = ("#7a3f7f", "#d0709f", "#fbd5d0")
 
 
 def sky(places: Sequence[tuple[Sequence[str], float, float, float]]) -> list[Brush]:
-    """Balloons: their colours, where they are, and how large."""
-    return [Placed(balloon(colours), x, y, scale) for colours, x, y, scale in places]
+    """Balloons: their colors, where they are, and how large."""
+    return [Placed(balloon(colors), x, y, scale) for colors, x, y, scale in places]
 
 
 SCENES = {

@@ -1,6 +1,6 @@
 """Brushes: each leaves one mark on a canvas.
 
-Colours are whatever Pillow understands; `#rrggbbaa` is translucent.
+Colors are whatever Pillow understands; `#rrggbbaa` is translucent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corpus_scenes.outlines import curve
 
 @dataclass(frozen=True)
 class Fade:
-    """A rectangle that goes from one colour to another; without a box, the whole scene."""
+    """A rectangle that goes from one color to another; without a box, the whole scene."""
 
     start: str
     end: str
@@ -31,7 +31,7 @@ class Fade:
         ramp = Image.linear_gradient("L")
         ramp = ramp.transpose(Image.Transpose.ROTATE_90) if self.sideways else ramp
         ramp = ramp.resize((right - left, bottom - top))
-        ends = (Image.new("RGB", ramp.size, colour) for colour in (self.end, self.start))
+        ends = (Image.new("RGB", ramp.size, color) for color in (self.end, self.start))
         canvas.image.paste(Image.composite(*ends, ramp), (left, top))
 
 
@@ -190,7 +190,7 @@ class Placed:
 class Sheet:
     """Brushes on a sheet of glass: turned (degrees), blurred or mirrored before it is laid on.
 
-    On glass a translucent colour takes the place of what is below it, instead of blending.
+    On glass a translucent color takes the place of what is below it, instead of blending.
     """
 
     marks: Sequence[Brush]
@@ -221,16 +221,16 @@ class Framed:
     def paint(self, canvas: Canvas) -> None:
         """Shows it there."""
         left, top, right, bottom = (round(side) for side in canvas.box(self.box))
-        picture = self.scene.draw().resize((right - left, bottom - top))
-        mask = Image.new("L", picture.size)
+        image = self.scene.draw().resize((right - left, bottom - top))
+        mask = Image.new("L", image.size)
         corner, edges = canvas.length(self.radius), (0, 0, right - left - 1, bottom - top - 1)
         ImageDraw.Draw(mask).rounded_rectangle(edges, corner, 255)
-        canvas.image.paste(picture, (left, top), mask)
+        canvas.image.paste(image, (left, top), mask)
 
 
 @dataclass(frozen=True)
 class Tint:
-    """A colour cast: every pixel moves towards one colour by a share of 0 to 1."""
+    """A color cast: every pixel moves towards one color by a share of 0 to 1."""
 
     fill: str
     share: float

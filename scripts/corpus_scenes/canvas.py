@@ -1,6 +1,6 @@
 """A scene, and the canvas it is painted on.
 
-Positions and lengths are pixels of the finished picture; the canvas is larger by `OVERSIZE`, so
+Positions and lengths are pixels of the finished image; the canvas is larger by `OVERSIZE`, so
 that edges and letters come out smooth.
 """
 
@@ -27,7 +27,7 @@ class Brush(Protocol):
 
 @dataclass(frozen=True)
 class Scene:
-    """One picture.
+    """One image.
 
     Attributes:
         size: Width and height in pixels.
@@ -38,7 +38,7 @@ class Scene:
     marks: Sequence[Brush]
 
     def draw(self) -> Image.Image:
-        """The picture, as RGB."""
+        """The image, as RGB."""
         width, height = self.size
         image = Image.new("RGB", (width * OVERSIZE, height * OVERSIZE), "white")
         canvas = Canvas(image, OVERSIZE)
@@ -65,7 +65,7 @@ class Canvas:
 
     @property
     def pen(self) -> ImageDraw.ImageDraw:
-        """Pillow's own pen; on an opaque image, translucent colours blend."""
+        """Pillow's own pen; on an opaque image, translucent colors blend."""
         return ImageDraw.Draw(self.image, "RGBA")
 
     def at(self, points: Iterable[Point]) -> list[Point]:

@@ -41,7 +41,7 @@ def cushion(lift: float) -> list[Brush]:
 
 
 def room(wall: tuple[str, str], floor: tuple[str, str], furniture: Sequence[Brush]) -> Scene:
-    """A corner of a room with a picture on the wall."""
+    """A corner of a room with an image on the wall."""
     return Scene(
         (192, 256),
         [

@@ -1,4 +1,4 @@
-"""A chat window with the request and the picture that came of it."""
+"""A chat window with the request and the image that came of it."""
 
 from __future__ import annotations
 

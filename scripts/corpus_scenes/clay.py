@@ -7,14 +7,14 @@ from corpus_scenes.canvas import Brush, Scene
 from corpus_scenes.outlines import xy
 
 
-def clay(x: float, y: float, radius: float, colour: str, ry: float | None = None) -> Placed:
+def clay(x: float, y: float, radius: float, color: str, ry: float | None = None) -> Placed:
     """A ball of clay, lit from the upper left."""
     ry = ry or radius
     return Placed(
         [
-            Disc(x, y, radius, colour, ry),
+            Disc(x, y, radius, color, ry),
             Disc(x + radius * 0.06, y + ry * 0.08, radius * 0.94, "#00000012", ry * 0.92),
-            Disc(x - radius * 0.06, y - ry * 0.08, radius * 0.86, colour, ry * 0.84),
+            Disc(x - radius * 0.06, y - ry * 0.08, radius * 0.86, color, ry * 0.84),
             Glow(x - radius * 0.34, y - ry * 0.4, radius * 0.5, "#ffffff88", ry * 0.48),
         ]
     )

@@ -1,4 +1,4 @@
-"""How close an output is to the meant picture: 1 is the same, 0 no closer than a blank sheet."""
+"""How close an output is to the meant image: 1 is the same, 0 no closer than a blank sheet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLOR_LIKE_ALL_DETAIL = 40.0
 
 
 class Parts(NamedTuple):
-    """In what two pictures of one size differ."""
+    """In what two images of one size differ."""
 
     detail: float
     worst: float
@@ -36,7 +36,7 @@ class Parts(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How far an output is from the meant picture, and how far it could be."""
+    """How far an output is from the meant image, and how far it could be."""
 
     output: Parts
     blank: Parts
@@ -44,7 +44,7 @@ class Difference(NamedTuple):
 
     @property
     def closeness(self) -> float:
-        """How much of the meant picture is there, 0 to 1."""
+        """How much of the meant image is there, 0 to 1."""
         most = max(self.blank.total, LEAST_TO_MISS)
         return self.shape * max(0.0, 1 - self.output.total / most)
 
@@ -53,13 +53,13 @@ class Difference(NamedTuple):
         parts = self.output
         return (
             f"closeness {self.closeness:.3f}: {parts.detail:.1%} of the detail differs, "
-            f"{parts.worst:.1%} where it differs most; colours are {parts.color:.1f} apart, on the "
+            f"{parts.worst:.1%} where it differs most; colors are {parts.color:.1f} apart, on the "
             f"closest blank sheet {self.blank.color:.1f}; aspect ratios agree to {self.shape:.1%}"
         )
 
 
 def difference(output: Pixels, truth: Pixels) -> Difference:
-    """In what an output differs from the meant picture, whose size it is given."""
+    """In what an output differs from the meant image, whose size it is given."""
     (height, width), (meant_height, meant_width) = output.shape[:2], truth.shape[:2]
     if (height, width) != (meant_height, meant_width):
         size = (meant_width, meant_height)
@@ -70,7 +70,7 @@ def difference(output: Pixels, truth: Pixels) -> Difference:
 
 
 class _Tiles(NamedTuple):
-    """A picture in tiles: the mean color of each, and its lightness around the mean."""
+    """An image in tiles: the mean color of each, and its lightness around the mean."""
 
     colors: Floats
     detail: Floats

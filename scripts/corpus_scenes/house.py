@@ -67,7 +67,7 @@ SEA = (
 
 
 def wash(points: str, fill: str) -> Sheet:
-    """A patch of watercolour with a soft edge."""
+    """A patch of watercolor with a soft edge."""
     return Sheet([Shape(xy(points), fill, smooth=True)], blur=4)
 
 

@@ -12,7 +12,7 @@ from corpus_scenes.outlines import xy
 
 @dataclass(frozen=True)
 class Light:
-    """The colours of the lake at one time of day."""
+    """The colors of the lake at one time of day."""
 
     sky: tuple[str, str]
     far: str

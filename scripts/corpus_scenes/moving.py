@@ -66,7 +66,7 @@ def moved_scene(name: str, scene: Scene) -> Scene:
 
 
 def reaches_across(mark: Brush, width: float) -> bool:
-    """Whether the mark goes from the left edge of a picture of that width to the right one."""
+    """Whether the mark goes from the left edge of an image of that width to the right one."""
     left, right = span(mark)
     return left <= 0 and right >= width
 

@@ -1,4 +1,4 @@
-"""A logo, a blank mug, and the logo on the mug in a colour that is not its own."""
+"""A logo, a blank mug, and the logo on the mug in a color that is not its own."""
 
 from __future__ import annotations
 

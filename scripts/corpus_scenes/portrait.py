@@ -65,7 +65,7 @@ def head(who: Features) -> list[Brush]:
 
 
 def side_of_face(who: Features, side: int) -> list[Brush]:
-    """An eye, its brow and a cheek; `side` is -1 on the left of the picture and 1 on its right."""
+    """An eye, its brow and a cheek; `side` is -1 on the left of the image and 1 on its right."""
     x, cheek = 160 + side * who.eye_gap, 160 + side * 30
     brow = [(x - 13, 122), (x + side * 2, 117), (x + 13, 122)]
     freckles = [Disc(cheek + side * dx, 166 + dy, 1.8, "#b9744a") for dx, dy in FRECKLES]

@@ -26,7 +26,7 @@ TRUMPET: Sequence[Brush] = (
 
 
 def gig_poster(title: str) -> Scene:
-    """A jazz night in two colours, under a title."""
+    """A jazz night in two colors, under a title."""
     return Scene(
         (288, 384),
         [

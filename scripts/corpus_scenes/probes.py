@@ -73,12 +73,12 @@ KEEPER = Scene(
 
 
 def band(step: int) -> str:
-    """One colour of a ring that never settles: each channel swings at its own pace."""
+    """One color of a ring that never settles: each channel swings at its own pace."""
     levels = (round(150 + 90 * math.sin(step / 5 + shift)) for shift in (0, 2.1, 4.2))
     return "#" + "".join(f"{level:02x}" for level in levels)
 
 
-COLOUR = Scene(
+COLOR = Scene(
     (320, 320),
     [
         Fade("#fbf8f2", "#f1ece2"),
@@ -91,4 +91,4 @@ COLOUR = Scene(
     ],
 )
 
-SCENES = {"self_lantern.png": LANTERN, "self_keeper.png": KEEPER, "colour_answer.png": COLOUR}
+SCENES = {"self_lantern.png": LANTERN, "self_keeper.png": KEEPER, "colour_answer.png": COLOR}

@@ -1,4 +1,4 @@
-"""A robot as a line drawing, and coloured at sunset."""
+"""A robot as a line drawing, and colored at sunset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAPER = "#fdfcf8"
 
 @dataclass(frozen=True)
 class Paint:
-    """What colours the robot: paper, while it is still a line drawing."""
+    """What colors the robot: paper, while it is still a line drawing."""
 
     body: str = PAPER
     dark: str = PAPER
@@ -25,7 +25,7 @@ class Paint:
 
 
 def robot(paint: Paint) -> list[Brush]:
-    """A friendly robot; its lines are the same with and without colour."""
+    """A friendly robot; its lines are the same with and without color."""
     arms = [Panel((x, 176, x + 30, 240), paint.dark, 15, INK, 4) for x in (62, 228)]
     hands = [Disc(x, 250, 16, paint.body, line=INK, width=4) for x in (77, 243)]
     legs = [Panel((x, 262, x + 32, 304), paint.dark, 6, INK, 4) for x in (116, 172)]

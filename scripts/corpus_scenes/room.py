@@ -14,17 +14,17 @@ LINEN = ("#f7f1ff", "#cbbfe0", "#ded3ee")
 
 
 def iso(x: float, y: float, z: float) -> Point:
-    """Where a point of the room lies in the picture: x to the right, y to the left, z up."""
+    """Where a point of the room lies in the image: x to the right, y to the left, z up."""
     return 192 + (x - y) * 0.866, 214 + (x + y) * 0.5 - z
 
 
-def block(at: Sequence[float], size: Sequence[float], colours: Sequence[str]) -> list[Brush]:
-    """A box in the room; its colours are those of the top, the left and the right side."""
+def block(at: Sequence[float], size: Sequence[float], colors: Sequence[str]) -> list[Brush]:
+    """A box in the room; its colors are those of the top, the left and the right side."""
     (x, y, z), (w, d, h) = at, size
     top = [iso(x, y, z + h), iso(x + w, y, z + h), iso(x + w, y + d, z + h), iso(x, y + d, z + h)]
     left = [iso(x, y + d, z + h), iso(x + w, y + d, z + h), iso(x + w, y + d, z), iso(x, y + d, z)]
     right = [iso(x + w, y, z + h), iso(x + w, y + d, z + h), iso(x + w, y + d, z), iso(x + w, y, z)]
-    return [Shape(side, fill) for side, fill in zip((top, left, right), colours, strict=True)]
+    return [Shape(side, fill) for side, fill in zip((top, left, right), colors, strict=True)]
 
 
 LAMP = (

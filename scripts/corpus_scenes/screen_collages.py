@@ -1,4 +1,4 @@
-"""What went in beside what came out, in one picture, laid out by chance."""
+"""What went in beside what came out, in one image, laid out by chance."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def collage(
     """Draws a collage.
 
     Args:
-        task: Whose pictures it shows.
+        task: Whose images it shows.
         along: Beside each other, or above.
         chance: What decides the measures.
 
     Returns:
-        The scene, and the boxes of the pictures that went in and that came out.
+        The scene, and the boxes of the images that went in and that came out.
     """
     ground, ink = chance.choice(GROUNDS)
     border, gutter = chance.choice((0, 0, 8, 18)), chance.choice((0, 3, 8, 16))

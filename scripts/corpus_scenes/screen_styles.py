@@ -1,4 +1,4 @@
-"""How a drawn window looks: colours and measures, by chance."""
+"""How a drawn window looks: colors and measures, by chance."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from PIL import ImageFont
 
-Colours = tuple[str, str, str, str, str, str]
+Colors = tuple[str, str, str, str, str, str]
 # Ground, bars, bubble, ink, faint ink, lines.
-LIGHT: tuple[Colours, ...] = (
+LIGHT: tuple[Colors, ...] = (
     ("#ffffff", "#f4f2fb", "#e9e3fb", "#2d2843", "#8d86a8", "#dcd7ee"),
     ("#ffffff", "#ffffff", "#f3f3f3", "#0d0d0d", "#8e8e8e", "#e5e5e5"),
     ("#f7f5ef", "#efece2", "#e3ddcb", "#33302a", "#99917d", "#d9d2bf"),
     ("#fbfcfe", "#eef3f9", "#d9e7f8", "#1c2a3a", "#7f8ea0", "#d2dde9"),
 )
-DARK: tuple[Colours, ...] = (
+DARK: tuple[Colors, ...] = (
     ("#212121", "#171717", "#303030", "#ececec", "#9b9b9b", "#3a3a3a"),
     ("#16181d", "#101216", "#2a2f3a", "#e6e9ef", "#858d9c", "#2c313b"),
     ("#1c1824", "#14111b", "#352c48", "#eee9f7", "#9a90ad", "#383048"),
@@ -26,7 +26,7 @@ ACCENTS = ("#7a5cd6", "#d6705c", "#3f8fd0", "#45a672", "#c79a32")
 
 @dataclass(frozen=True)
 class Style:
-    """Colours and measures of a window.
+    """Colors and measures of a window.
 
     Attributes:
         ground: Behind everything.
@@ -37,7 +37,7 @@ class Style:
         line: Thin lines.
         accent: Avatar and buttons.
         text: Size of the letters.
-        corner: Radius of the corners of pictures.
+        corner: Radius of the corners of images.
         gap: Space between things.
         bubbles: Whether what people type stands in a bubble to the right.
     """

@@ -1,4 +1,4 @@
-"""Chat windows with a request for a picture and what came of it, laid out by chance."""
+"""Chat windows with a request for an image and what came of it, laid out by chance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Pixels = tuple[int, int, int, int]
 HEADER, FOOTER = 44, 62
 STATUS = 26
 PADDING = 12
-GREETINGS = ("Here it is!", "Done. Tell me if you want changes.", "Picture created", "")
+GREETINGS = ("Here it is!", "Done. Tell me if you want changes.", "Image created", "")
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Window:
         right: Where it ends.
         y: How far down it goes so far.
         marks: What it shows.
-        inputs: Boxes of the pictures that went in.
+        inputs: Boxes of the images that went in.
         outputs: Boxes of those that came out.
     """
 
@@ -54,7 +54,7 @@ class Window:
         return self.right - self.left
 
     def ask(self, task: ScreenTask, place: Place) -> None:
-        """Shows the request with its pictures."""
+        """Shows the request with its images."""
         if not task.inputs:
             self._say(task.prompt)
         elif place == "inside":
@@ -62,7 +62,7 @@ class Window:
         elif place == "beside":
             self._ask_beside(task)
         else:
-            self._pictures_above(task.inputs)
+            self._images_above(task.inputs)
             self._say(task.prompt)
         self.y += self.style.gap
 
@@ -73,16 +73,16 @@ class Window:
         if greeting:
             self._write(greeting, self.left, self.column)
             self.y += 6
-        pictures = list(task.outputs)
-        share = 1 if arranged == "column" else len(pictures)
+        images = list(task.outputs)
+        share = 1 if arranged == "column" else len(images)
         room = (self.column - (share - 1) * self.style.gap) // share
         wide = min(room, self.chance.randint(round(0.62 * room), room) if share == 1 else room)
         start = self.y
-        for number, name in enumerate(pictures):
+        for number, name in enumerate(images):
             if arranged == "column" and number:
                 start = self.y = self.y + self.style.gap
             x = self.left + (number * (wide + self.style.gap) if arranged == "row" else 0)
-            box = self._picture(name, x, start, wide)
+            box = self._image(name, x, start, wide)
             self.outputs.append(box)
             self.y = max(self.y, box[3])
         self._icons()
@@ -117,7 +117,7 @@ class Window:
             self._bubble(left, self.y, height)
         for number, name in enumerate(task.inputs):
             x = left + PADDING + number * (side + PADDING)
-            self.inputs.append(self._picture(name, x, self.y + PADDING, side))
+            self.inputs.append(self._image(name, x, self.y + PADDING, side))
         self._text(lines, left + PADDING, self.y + 2 * PADDING + tall)
         self.y += height
 
@@ -129,13 +129,13 @@ class Window:
         height = self._height(lines) + 2 * PADDING
         for number, name in enumerate(task.inputs):
             x = left - total + number * (side + PADDING)
-            self.inputs.append(self._picture(name, x, self.y, side))
+            self.inputs.append(self._image(name, x, self.y, side))
         if self.style.bubbles:
             self._bubble(left, self.y, height)
         self._text(lines, left + PADDING, self.y + PADDING)
         self.y = max(self.y + height, *(box[3] for box in self.inputs))
 
-    def _pictures_above(self, names: Sequence[str]) -> None:
+    def _images_above(self, names: Sequence[str]) -> None:
         if not self.style.bubbles:
             self._name(self.left, "You")
         share = (self.column - (len(names) - 1) * PADDING) // len(names)
@@ -143,10 +143,10 @@ class Window:
         total = len(names) * (side + PADDING) - PADDING
         x = self.right - total if self.style.bubbles else self.left
         for number, name in enumerate(names):
-            self.inputs.append(self._picture(name, x + number * (side + PADDING), self.y, side))
+            self.inputs.append(self._image(name, x + number * (side + PADDING), self.y, side))
         self.y = max(box[3] for box in self.inputs) + PADDING // 2
 
-    def _picture(self, name: str, x: int, y: int, wide: int) -> Pixels:
+    def _image(self, name: str, x: int, y: int, wide: int) -> Pixels:
         box = (x, y, x + wide, y + _tall(name, wide))
         self.marks.append(Framed(SCENES[name], box, self.style.corner))
         return box

@@ -15,7 +15,7 @@ GREY = "#a7abb0"
 
 @dataclass(frozen=True)
 class Inks:
-    """The two colours of a stamp."""
+    """The two colors of a stamp."""
 
     dark: str
     light: str
@@ -66,7 +66,7 @@ def anchor(ink: Inks) -> list[Brush]:
     ]
 
 
-def stamp(picture: Sequence[Brush], ink: Inks, word: str) -> Scene:
+def stamp(image: Sequence[Brush], ink: Inks, word: str) -> Scene:
     """A stamp on grey; its teeth are dots of the background along the edge."""
     across = [Disc(x, y, 4.6, GREY) for x in range(40, 256, 13) for y in (40, 312)]
     down = [Disc(x, y, 4.6, GREY) for y in range(40, 318, 13) for x in (40, 248)]
@@ -82,7 +82,7 @@ def stamp(picture: Sequence[Brush], ink: Inks, word: str) -> Scene:
             Panel((56, 56, 232, 262), PAPER, 0, ink.dark, 2.5),
             *sky,
             Disc(144, 168, 84, PAPER),
-            *picture,
+            *image,
             Words(144, 284, word, 25, ink.dark, bold=0.8),
         ],
     )

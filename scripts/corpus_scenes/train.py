@@ -1,4 +1,4 @@
-"""A travel poster in large flat colours."""
+"""A travel poster in large flat colors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Right pictures of the tasks for which the bundled posts show a wrong one, or none of their own.
+"""Right images of the tasks for which the bundled posts show a wrong one, or none of their own.
 
 Each is the scene of the posts without the fault that a reply complains about.
 """

@@ -1,4 +1,4 @@
-"""Chat windows that are no conversation about a picture with the target."""
+"""Chat windows that are no conversation about an image with the target."""
 
 from __future__ import annotations
 

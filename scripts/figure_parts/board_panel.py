@@ -8,7 +8,7 @@ from figure_parts.canvas import Box, Canvas, size_of
 from figure_parts.story import MEASURED_ON, Place, Standing, Story
 
 SIZE, LABEL, PAD = 16, 14.5, 16
-PICTURE, LINE = 100, 106
+IMAGE, LINE = 100, 106
 EVEN = 0.5
 TICKS = (0, EVEN, 1)
 
@@ -22,7 +22,7 @@ def board_panel(canvas: Canvas, story: Story, box: Box) -> list[tuple[float, flo
         box: The card that it stands on.
 
     Returns:
-        For each system, where the line to its picture ends.
+        For each system, where the line to its image ends.
     """
     canvas.card(box)
     canvas.word("win rate", box.x + PAD, box.y + 29, size=LABEL, fill=canvas.theme.ink, kind="m")
@@ -32,13 +32,13 @@ def board_panel(canvas: Canvas, story: Story, box: Box) -> list[tuple[float, flo
         judged, right, box.y + 29, size=LABEL - 1, fill=canvas.theme.quiet, kind="m", anchor="end"
     )
     canvas.line(box.x, box.y + 46, box.right, box.y + 46, canvas.theme.edge)
-    axis = Box(box.x + PAD + PICTURE + 20, box.y + 58, box.width - 2 * PAD - PICTURE - 28, 0)
+    axis = Box(box.x + PAD + IMAGE + 20, box.y + 58, box.width - 2 * PAD - IMAGE - 28, 0)
     bottom = axis.y + LINE * len(story.standings)
     _ticks(canvas, Box(axis.x, axis.y + 30, axis.width, bottom - axis.y - 30))
     for number, standing in enumerate(story.standings):
         _standing(canvas, standing, box.x + PAD, axis.y + LINE * number, axis)
     _legend(canvas, story.standings[0].places, box.x + PAD + 10, bottom + 46)
-    return [(box.x, axis.y + LINE * at + 8 + PICTURE * 3 / 8) for at in range(len(story.standings))]
+    return [(box.x, axis.y + LINE * at + 8 + IMAGE * 3 / 8) for at in range(len(story.standings))]
 
 
 def _ticks(canvas: Canvas, box: Box) -> None:
@@ -52,9 +52,9 @@ def _ticks(canvas: Canvas, box: Box) -> None:
 
 
 def _standing(canvas: Canvas, standing: Standing, x: float, y: float, axis: Box) -> None:
-    theme, (wide, high) = canvas.theme, size_of(standing.picture)
-    picture = Box(x, y + 8, PICTURE, round(PICTURE * high / wide))
-    canvas.picture(standing.picture, picture, theme.edge, thick=1.5)
+    theme, (wide, high) = canvas.theme, size_of(standing.image)
+    image = Box(x, y + 8, IMAGE, round(IMAGE * high / wide))
+    canvas.image(standing.image, image, theme.edge, thick=1.5)
     canvas.word(standing.system, axis.x, y + 24, size=SIZE, fill=theme.ink, kind="b")
     for place in standing.places:
         measured = place.split == MEASURED_ON

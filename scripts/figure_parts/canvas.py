@@ -47,14 +47,14 @@ class Canvas:
     """What is drawn so far, in order.
 
     Attributes:
-        theme: The colours.
+        theme: The colors.
         shapes: Elements of SVG.
-        pictures: Those shown, each once, by the start of its digest.
+        images: Those shown, each once, by the start of its digest.
     """
 
     theme: Theme
     shapes: list[str] = field(default_factory=list)
-    pictures: dict[str, str] = field(default_factory=dict)
+    images: dict[str, str] = field(default_factory=dict)
 
     def rect(self, box: Box, fill: str, *, radius: float = 8, more: str = "") -> None:
         """Draws a rectangle."""
@@ -90,10 +90,10 @@ class Canvas:
             f"{escape(text)}</text>"
         )
 
-    def picture(self, data: bytes, box: Box, edge: str, *, thick: float = 2.5) -> None:
-        """Draws a picture's own bytes, in a frame; `box` has its proportions."""
+    def image(self, data: bytes, box: Box, edge: str, *, thick: float = 2.5) -> None:
+        """Draws an image's own bytes, in a frame; `box` has its proportions."""
         name = f"p{hashlib.sha256(data).hexdigest()[:8]}"
-        self.pictures[name] = _embedded(data, name)
+        self.images[name] = _embedded(data, name)
         width, height = size_of(data)
         scale = f"scale({box.width / width:.4f} {box.height / height:.4f})"
         self.shapes.append(
@@ -105,7 +105,7 @@ class Canvas:
         self,
         start: tuple[float, float],
         end: tuple[float, float],
-        colour: str,
+        color: str,
         thick: float = 2.5,
     ) -> None:
         """Draws a curve from one part to another, with a dot at both ends."""
@@ -113,19 +113,19 @@ class Canvas:
         half = (x1 + x2) / 2
         self.shapes.append(
             f'<path d="M{x1:g} {y1:g}C{half:g} {y1:g} {half:g} {y2:g} {x2:g} {y2:g}" fill="none" '
-            f'stroke="{colour}" stroke-width="{thick:g}"/>'
+            f'stroke="{color}" stroke-width="{thick:g}"/>'
         )
         for x, y in (start, end):
-            self.dot(x, y, 2 + thick, colour)
+            self.dot(x, y, 2 + thick, color)
 
     def dot(self, x: float, y: float, radius: float, fill: str, more: str = "") -> None:
         """Draws a disc."""
         self.shapes.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}"{more}/>')
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str, more: str = "") -> None:
+    def line(self, x1: float, y1: float, x2: float, y2: float, color: str, more: str = "") -> None:
         """Draws a straight line."""
         self.shapes.append(
-            f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{colour}"{more}/>'
+            f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{color}"{more}/>'
         )
 
     def svg(self, width: float, height: float, title: str, told: str) -> str:
@@ -149,7 +149,7 @@ class Canvas:
                 f"<style>text{{font-family:{FONT}}}.b{{font-weight:700}}.m{{font-family:{MONO}}}"
                 "</style>",
                 "<defs>",
-                *self.pictures.values(),
+                *self.images.values(),
                 "</defs>",
                 *self.shapes,
                 "</svg>\n",
@@ -164,14 +164,14 @@ def check_room(what: str, end: float, most: float) -> None:
 
 
 def size_of(data: bytes) -> tuple[int, int]:
-    """Width and height of a picture."""
-    with Image.open(BytesIO(data)) as picture:
-        return picture.size
+    """Width and height of an image."""
+    with Image.open(BytesIO(data)) as image:
+        return image.size
 
 
 def _embedded(data: bytes, name: str) -> str:
-    with Image.open(BytesIO(data)) as picture:
-        kind, (width, height) = Image.MIME[picture.format or ""], picture.size
+    with Image.open(BytesIO(data)) as image:
+        kind, (width, height) = Image.MIME[image.format or ""], image.size
     encoded = base64.b64encode(data).decode()
     return (
         f'<image id="{name}" width="{width}" height="{height}" '

@@ -8,7 +8,7 @@ from figure_parts.thread_panel import Anchors, marked
 from figure_parts.words import wrapped
 
 SIZE, LEADING, PAD = 15, 20, 16
-LABEL, PICTURE, HEAD = 14.5, 104, 46
+LABEL, IMAGE, HEAD = 14.5, 104, 46
 
 
 def row_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
@@ -31,7 +31,7 @@ def row_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
     cells = Box(box.x + PAD, box.y + HEAD + 14, box.width - 2 * PAD, 0)
     cells = _words(canvas, "prompt", [(story.row["prompt"], "")], cells, anchors)
     for column in ("input_images", "output_images"):
-        cells = _picture(canvas, story, column, cells, anchors)
+        cells = _image(canvas, story, column, cells, anchors)
     said = [(each["feedback"], _judged(each)) for each in story.row["community_feedback"]]
     cells = _words(canvas, "community_feedback", said, _below(cells, cells.y + 4), anchors)
     check_room("the row's cells", cells.y, box.bottom - HEAD)
@@ -64,16 +64,16 @@ def _words(
     canvas: Canvas, column: str, values: list[tuple[str, str]], cells: Box, anchors: Anchors
 ) -> Box:
     """Writes texts, each with what stands beside it; gives the room that is left."""
-    colour, y = canvas.theme.parts[column], cells.y + 24
-    canvas.word(column, cells.x, cells.y + 14, size=LABEL, fill=colour, kind="m")
+    color, y = canvas.theme.parts[column], cells.y + 24
+    canvas.word(column, cells.x, cells.y + 14, size=LABEL, fill=color, kind="m")
     for text, beside in values:
         lines = wrapped(text, SIZE, cells.width - 14)
         block = Box(cells.x, y, cells.width, len(lines) * LEADING + (28 if beside else 8))
-        marked(canvas, block, colour)
+        marked(canvas, block, color)
         x, ink = cells.x + 11, canvas.theme.ink
         canvas.words(lines, x, y + 18, size=SIZE, leading=LEADING, fill=ink)
         if beside:
-            canvas.word(beside, x, block.bottom - 8, size=LABEL - 1, fill=colour, kind="m")
+            canvas.word(beside, x, block.bottom - 8, size=LABEL - 1, fill=color, kind="m")
         anchors[column, text] = (cells.x - PAD, block.middle)
         y = block.bottom + 8
     return _below(cells, y)
@@ -83,14 +83,14 @@ def _judged(comment: dict[str, str | None]) -> str:
     return " · ".join(filter(None, (comment["verdict"], comment["keyword"])))
 
 
-def _picture(canvas: Canvas, story: Story, column: str, cells: Box, anchors: Anchors) -> Box:
-    """Draws a column's picture; gives the room that is left."""
-    colour = canvas.theme.parts[column]
+def _image(canvas: Canvas, story: Story, column: str, cells: Box, anchors: Anchors) -> Box:
+    """Draws a column's image; gives the room that is left."""
+    color = canvas.theme.parts[column]
     (data,) = story.row[column]
     wide, high = size_of(data)
-    box = Box(cells.x, cells.y + 6, PICTURE, round(PICTURE * high / wide))
-    canvas.picture(data, box, colour)
-    canvas.word(column, box.right + 14, box.middle, size=LABEL, fill=colour, kind="m")
+    box = Box(cells.x, cells.y + 6, IMAGE, round(IMAGE * high / wide))
+    canvas.image(data, box, color)
+    canvas.word(column, box.right + 14, box.middle, size=LABEL, fill=color, kind="m")
     said = f"{wide} × {high}, as posted"
     canvas.word(said, box.right + 14, box.middle + 20, size=LABEL, fill=canvas.theme.quiet)
     anchors[column, digest_of(data)] = (cells.x - PAD, box.middle)

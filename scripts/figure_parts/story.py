@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from echo_hf import load_benchmark
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 
 ROOT_URL = "https://x.com/i/status/9900316480787844284"
@@ -43,12 +43,12 @@ class Standing:
 
     Attributes:
         system: Name of the system.
-        picture: What it made of the sample.
+        image: What it made of the sample.
         places: Where each split puts it.
     """
 
     system: str
-    picture: bytes
+    image: bytes
     places: tuple[Place, ...]
 
 
@@ -58,14 +58,14 @@ class Story:
 
     Attributes:
         posts: The posts of the thread, depth first.
-        pictures: The pictures of its posts by sha256.
-        row: The row of the release that the thread became, pictures as bytes.
+        images: The images of its posts by sha256.
+        row: The row of the release that the thread became, images as bytes.
         judges: Who rated the outputs.
         standings: The board, the best first.
     """
 
     posts: tuple[Mapping[str, Any], ...]
-    pictures: Mapping[str, bytes]
+    images: Mapping[str, bytes]
     row: Mapping[str, Any]
     judges: tuple[str, ...]
     standings: tuple[Standing, ...]
@@ -102,9 +102,9 @@ def read_story(run: Path) -> Story:
     posts = _thread(folder)
     row = _row(run, {post["url"] for post in posts})
     digests = [each["sha256"] for post in posts for each in post["pictures"]]
-    judges, standings = _board(run, row, folder.pictures)
-    pictures = {digest: folder.pictures.open(digest) for digest in digests}
-    return Story(tuple(posts), pictures, row, judges, standings)
+    judges, standings = _board(run, row, folder.images)
+    images = {digest: folder.images.open(digest) for digest in digests}
+    return Story(tuple(posts), images, row, judges, standings)
 
 
 def _thread(folder: RunFolder) -> list[dict[str, Any]]:
@@ -117,12 +117,12 @@ def _row(run: Path, urls: set[str]) -> dict[str, Any]:
     loaded = load_benchmark(run / "release", SPLIT, rows_cache=run / "cache").with_format("arrow")
     (row,) = (row for row in loaded[:].to_pylist() if urls & set(row["post_urls"]))
     for column in ("input_images", "output_images"):
-        row[column] = [picture["bytes"] for picture in row[column]]
+        row[column] = [image["bytes"] for image in row[column]]
     return dict(row)
 
 
 def _board(
-    run: Path, row: Mapping[str, Any], pictures: PictureStore
+    run: Path, row: Mapping[str, Any], images: ImageStore
 ) -> tuple[tuple[str, ...], tuple[Standing, ...]]:
     figures = json.loads((run / "results.json").read_text("utf-8"))
     rates = [
@@ -137,7 +137,7 @@ def _board(
     standings = tuple(
         Standing(
             each["system"],
-            pictures.open(made[each["system"]]),
+            images.open(made[each["system"]]),
             tuple(_places(rates, each["system"])),
         )
         for each in best
@@ -158,6 +158,6 @@ def _places(rates: list[dict[str, Any]], system: str) -> Iterator[Place]:
             yield Place(each["split"], samples, each["value"], interval)
 
 
-def digest_of(picture: bytes) -> str:
-    """The sha256 of a picture, which its posts name it by."""
-    return hashlib.sha256(picture).hexdigest()
+def digest_of(image: bytes) -> str:
+    """The sha256 of an image, which its posts name it by."""
+    return hashlib.sha256(image).hexdigest()

@@ -1,4 +1,4 @@
-"""The two sets of colours: GitHub shows the one that goes with its own page."""
+"""The two sets of colors: GitHub shows the one that goes with its own page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours by what they stand for.
+    """Colors by what they stand for.
 
     Attributes:
         page: Behind everything.
@@ -16,8 +16,8 @@ class Theme:
         edge: Around a card.
         ink: Words.
         quiet: Words that matter less.
-        parts: For each column of the row, the colour of its words, pictures and line.
-        wash: How much of a part's colour lies behind its words, 0 to 1.
+        parts: For each column of the row, the color of its words, images and line.
+        wash: How much of a part's color lies behind its words, 0 to 1.
     """
 
     page: str

@@ -97,15 +97,15 @@ def _height(story: Story, post: Mapping[str, Any], room: float) -> float:
     high = PAD + 20 + sum(_piece_height(piece, card) for piece in shown) + PAD - 6
     if not post["pictures"]:
         return high
-    return high + _picture_height(story, post, room - 2 * PAD) + 22
+    return high + _image_height(story, post, room - 2 * PAD) + 22
 
 
-def _picture_height(story: Story, post: Mapping[str, Any], inner: float) -> float:
-    sizes = [size_of(story.pictures[each["sha256"]]) for each in post["pictures"]]
-    return round(_picture_width(post, inner) * max(high / wide for wide, high in sizes))
+def _image_height(story: Story, post: Mapping[str, Any], inner: float) -> float:
+    sizes = [size_of(story.images[each["sha256"]]) for each in post["pictures"]]
+    return round(_image_width(post, inner) * max(high / wide for wide, high in sizes))
 
 
-def _picture_width(post: Mapping[str, Any], inner: float) -> float:
+def _image_width(post: Mapping[str, Any], inner: float) -> float:
     return min(144.0, (inner - 12) / len(post["pictures"]))
 
 
@@ -130,7 +130,7 @@ def _post(canvas: Canvas, story: Story, post: Mapping[str, Any], card: Box) -> A
             anchors[piece.column, piece.text] = (card.right, block.middle - 1)
         y = block.bottom
     room = Box(card.x + PAD, y + 14, card.width - 2 * PAD, 0)
-    return {**anchors, **_pictures(canvas, story, post, room)}
+    return {**anchors, **_images(canvas, story, post, room)}
 
 
 def _names(canvas: Canvas, author: str, mention: str, card: Box) -> None:
@@ -155,40 +155,40 @@ def _piece_height(piece: Piece, card: Box) -> float:
     return len(_lines(piece, card.width - 2 * PAD)) * LEADING + below
 
 
-def _pictures(canvas: Canvas, story: Story, post: Mapping[str, Any], room: Box) -> Anchors:
+def _images(canvas: Canvas, story: Story, post: Mapping[str, Any], room: Box) -> Anchors:
     anchors, x = Anchors(), room.x
     for each in post["pictures"]:
-        data = story.pictures[each["sha256"]]
+        data = story.images[each["sha256"]]
         column = _column_of(story, data)
         wide, high = size_of(data)
-        shown = _picture_width(post, room.width)
+        shown = _image_width(post, room.width)
         box = Box(x, room.y, shown, round(shown * high / wide))
-        canvas.picture(data, box, canvas.theme.parts[column])
+        canvas.image(data, box, canvas.theme.parts[column])
         anchors[column, each["sha256"]] = _way_out(canvas, box, room, canvas.theme.parts[column])
         x = box.right + 12
     return anchors
 
 
-def _way_out(canvas: Canvas, box: Box, room: Box, colour: str) -> Anchor:
-    """Where the line of a picture leaves its card: over the others, where some stand beside it."""
+def _way_out(canvas: Canvas, box: Box, room: Box, color: str) -> Anchor:
+    """Where the line of an image leaves its card: over the others, where some stand beside it."""
     edge = room.right + PAD
     if box.right + box.width > room.right:
-        canvas.line(box.right, box.middle, edge, box.middle, colour, ' stroke-width="2.5"')
+        canvas.line(box.right, box.middle, edge, box.middle, color, ' stroke-width="2.5"')
         return edge, box.middle
     x, y = box.x + box.width / 2, box.y - 9
     canvas.shapes.append(
         f'<path d="M{x:g} {box.y:g}V{y + 6:g}Q{x:g} {y:g} {x + 6:g} {y:g}H{edge:g}" fill="none" '
-        f'stroke="{colour}" stroke-width="2.5"/>'
+        f'stroke="{color}" stroke-width="2.5"/>'
     )
     return edge, y
 
 
-def _column_of(story: Story, picture: bytes) -> str:
-    (column,) = (name for name in ("input_images", "output_images") if picture in story.row[name])
+def _column_of(story: Story, image: bytes) -> str:
+    (column,) = (name for name in ("input_images", "output_images") if image in story.row[name])
     return column
 
 
-def marked(canvas: Canvas, block: Box, colour: str) -> None:
-    """Puts a column's colour behind words, and a bar before them."""
-    canvas.rect(block, colour, radius=4, more=f' fill-opacity="{canvas.theme.wash:g}"')
-    canvas.rect(Box(block.x, block.y, 3, block.height), colour, radius=1.5)
+def marked(canvas: Canvas, block: Box, color: str) -> None:
+    """Puts a column's color behind words, and a bar before them."""
+    canvas.rect(block, color, radius=4, more=f' fill-opacity="{canvas.theme.wash:g}"')
+    canvas.rect(Box(block.x, block.y, 3, block.height), color, radius=1.5)

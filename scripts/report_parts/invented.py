@@ -1,4 +1,4 @@
-"""A run of any size that nobody made: pictures, outputs, ratings and figures."""
+"""A run of any size that nobody made: images, outputs, ratings and figures."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 from PIL import Image
 
 from echo_hf.config.sections import Target
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import win_rates
 from echo_hf.metrics.image_features import in_order
 from echo_hf.report.results import Results
-from echo_hf.report.run_data import Feedback, Output, Rating, RunData, Sample
+from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, RunData
 
 JUDGES = ("mira", "orin", "tess")
 TASKS = ("edit", "style_transfer", "composition", "restoration", "text_rendering")
@@ -38,7 +38,7 @@ TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02
 
 
 def drawn(number: int, side: int) -> bytes:
-    """A picture with soft shapes and the noise of a camera, as a JPEG."""
+    """An image with soft shapes and the noise of a camera, as a JPEG."""
     rng = np.random.default_rng(number)
     small = Image.fromarray(rng.integers(0, 255, (6, 6, 3), np.uint8))
     soft = np.asarray(small.resize((side, side), Image.Resampling.BICUBIC), np.int16)
@@ -49,12 +49,12 @@ def drawn(number: int, side: int) -> bytes:
     return sink.getvalue()
 
 
-def invented(samples: int, systems: int, side: int, pictures: PictureStore) -> RunData:
+def invented(samples: int, systems: int, side: int, images: ImageStore) -> RunData:
     """A run that nobody made."""
     rng = random.Random(0)  # noqa: S311
     names = [f"system_{chr(ord('a') + at)}" for at in range(systems)]
     count = samples * (systems + 1)
-    digests = iter(list(in_order(lambda at: pictures.put(drawn(at, side)), range(count))))
+    digests = iter(list(in_order(lambda at: images.put(drawn(at, side)), range(count))))
     made = [_sample(at, rng, digests) for at in range(samples)]
     outputs = {(one.id, name): _output(rng, digests) for one in made for name in names}
     ratings = {one.id: tuple(_ratings(one.id, names, outputs, rng)) for one in made}
@@ -71,15 +71,15 @@ def invented(samples: int, systems: int, side: int, pictures: PictureStore) -> R
         outputs=outputs,
         ratings=ratings,
         systems=tuple(names),
-        pictures=pictures,
+        images=images,
         settings={},
     )
 
 
-def _sample(at: int, rng: random.Random, digests: Iterator[str]) -> Sample:
+def _sample(at: int, rng: random.Random, digests: Iterator[str]) -> ReportSample:
     is_edit = at % 2 == 0
-    said = Feedback("too yellow again " * rng.randint(1, 8), "failure", "yellow tint")
-    return Sample(
+    said = ReportFeedback("too yellow again " * rng.randint(1, 8), "failure", "yellow tint")
+    return ReportSample(
         id=f"sample{at:04}",
         split="image_to_image" if is_edit else "text_to_image",
         prompt=" ".join(rng.choices(WORDS, k=rng.randint(8, 120))),
@@ -103,14 +103,14 @@ def _ratings(
     hard = rng.random() * 3
     for judge in JUDGES:
         for at, name in enumerate(names):
-            if outputs[sample, name].picture:
+            if outputs[sample, name].image:
                 value = min(10, max(1, round(9 - hard - at * 0.6 + rng.gauss(0, 1.6))))
                 words = " ".join(rng.choices(WORDS, k=rng.randint(15, 60)))
                 yield Rating(name, judge, "overall", 0, value, words, "ok")
 
 
 def _results(
-    samples: list[Sample],
+    samples: list[ReportSample],
     names: list[str],
     outputs: dict[tuple[str, str], Output],
     ratings: dict[str, tuple[Rating, ...]],

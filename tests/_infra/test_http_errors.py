@@ -125,7 +125,7 @@ def test_quotes_end_at_their_last_mark(text: str, expected: str) -> None:
         (error(404, "x", "model_not_found"), Meaning.NO_MODEL),
         (error(400, "tiny is not a valid model ID"), Meaning.NO_MODEL),
         (error(404, "Not Found"), Meaning.NO_SUCH_ADDRESS),
-        (ApiError(404, "no model here", is_structured=False), Meaning.NO_SUCH_ADDRESS),
+        (ApiError(404, "not a model here", is_structured=False), Meaning.NO_SUCH_ADDRESS),
         (error(404, "Cannot GET /v1/models/lumen: no longer available"), Meaning.NO_SUCH_ADDRESS),
         (error(404, "The supermodel page is no longer available"), Meaning.NO_SUCH_ADDRESS),
         (error(301, "nothing"), Meaning.NO_SUCH_ADDRESS),

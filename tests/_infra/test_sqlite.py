@@ -70,8 +70,8 @@ def of_noise(path: Path, _: Opens) -> None:
     [
         (of_a_later_version, r"is a .* of format 9, this version reads 1: upgrade echo-hf, or "),
         (of_another_program, r"is another program's database, expected a .*: move it away, or "),
-        (of_text, r"is no readable .*: put a copy of it back, or move it away to "),
-        (of_noise, r"is no readable "),
+        (of_text, r"is not a readable .*: put a copy of it back, or move it away to "),
+        (of_noise, r"is not a readable "),
     ],
 )
 def test_what_is_no_file_of_ours_is_one_line(

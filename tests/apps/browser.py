@@ -94,7 +94,7 @@ class Seen:
 
         try:
             answer = asked.response()
-            # What the browser received of pictures is looked into as text, too.
+            # What the browser received of images is looked into as text, too.
             self.bodies.append(answer.body().decode("utf-8", "replace") if answer else "")
         except Error:  # a stream that a closed page has left
             return

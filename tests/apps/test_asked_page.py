@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from echo_hf.apps.page import AskedPage, answer_of, start_page
-from echo_hf.apps.people import People
+from echo_hf.apps.people import AppUsers
 from echo_hf.errors import RunError
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' ${y} {{z}}"
@@ -15,10 +15,10 @@ HOSTILE = "<script>alert(1)</script>\" onload='x' ${y} {{z}}"
 
 def test_the_start_page_escapes_what_was_typed() -> None:
     """A name that was refused is shown as it is."""
-    page = start_page("Rank", (HOSTILE,), f"{HOSTILE} is no pseudonym")
+    page = start_page("Rank", (HOSTILE,), f"{HOSTILE} is not a pseudonym")
     assert "<script" not in page
     assert "onload='x'" not in page
-    assert f">{HOSTILE} is no pseudonym<" in unescape(page)
+    assert f">{HOSTILE} is not a pseudonym<" in unescape(page)
 
 
 def test_the_start_page_offers_a_closed_list() -> None:
@@ -37,10 +37,10 @@ def test_who_is_refused_is_asked_again() -> None:
             raise RunError("cannot use the log of events")
         return f"the page of {person}"
 
-    page = AskedPage("Rank", People(("ada", "ben")), (), opened, lambda person, _: person)
+    page = AskedPage("Rank", AppUsers(("ada", "ben")), (), opened, lambda person, _: person)
     shown = [unescape(page.shown_to(name)) for name in (None, "Ada", "cy", "a b", "ben")]
     assert shown[1] == "the page of ada"
-    said = ["", "the page", "'cy' is not on the list", "'a b' is no pseudonym", "cannot use the"]
+    said = ["", "the page", "'cy' is not on the list", "'a b' is not a pseudonym", "cannot use the"]
     assert all(words in html for words, html in zip(said, shown, strict=True))
     assert [html.count('data-name="') for html in shown] == [2, 0, 2, 2, 2]
 

@@ -177,6 +177,6 @@ def test_a_log_that_was_cut_short_is_one_line(log: EventLog) -> None:
     for number in range(200):
         log.append("rank", "s1", "ann", "rank", {"text": "x" * 100, "number": number})
     log.path.write_bytes(log.path.read_bytes()[:6000])
-    with pytest.raises(StoreError, match="is no readable log of events"):
+    with pytest.raises(StoreError, match="is not a readable log of events"):
         log.append("rank", "s1", "ann", "rank")
     assert log.path.stat().st_size == 6000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.apps.people import PASSWORDS, People, check_reachable, people_of, pseudonym
+from echo_hf.apps.people import PASSWORDS, AppUsers, check_reachable, people_of, pseudonym
 from echo_hf.errors import RunError
 
 
@@ -19,7 +19,7 @@ def test_a_pseudonym_has_one_form(typed: str, kept: str) -> None:
 @pytest.mark.parametrize("typed", ["", " ", "a b", "a@b.c", "x" * 41, "<b>", "a\nb", "../x"])
 def test_what_is_no_pseudonym_is_refused(typed: str) -> None:
     """In one line that shows it."""
-    with pytest.raises(RunError, match="is no pseudonym") as caught:
+    with pytest.raises(RunError, match="is not a pseudonym") as caught:
         pseudonym(typed)
     assert "\n" not in str(caught.value)
 
@@ -27,7 +27,7 @@ def test_what_is_no_pseudonym_is_refused(typed: str) -> None:
 def test_a_list_of_people_is_closed() -> None:
     """Who is not on it is told who is."""
     people = people_of(["Ada", "ben", "ada"])
-    assert people == People(("ada", "ben"))
+    assert people == AppUsers(("ada", "ben"))
     assert people.admitted("ADA") == "ada"
     with pytest.raises(RunError, match="'cy' is not on the list: choose one of ada, ben"):
         people.admitted("cy")
@@ -76,12 +76,12 @@ def test_auth_stands_alone() -> None:
 def test_strangers_are_not_let_in_by_accident(host: str) -> None:
     """Another machine may come in with a password, or where it was said that anybody may."""
     with pytest.raises(RunError, match="can be reached from other machines"):
-        check_reachable(host, People(("ada",)), anyone=False)
-    check_reachable(host, People(("ada",), {"ada": "correct-horse"}), anyone=False)
-    check_reachable(host, People(), anyone=True)
+        check_reachable(host, AppUsers(("ada",)), anyone=False)
+    check_reachable(host, AppUsers(("ada",), {"ada": "correct-horse"}), anyone=False)
+    check_reachable(host, AppUsers(), anyone=True)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_this_machine_needs_no_password(host: str) -> None:
     """It is reached by its own users alone."""
-    check_reachable(host, People(), anyone=False)
+    check_reachable(host, AppUsers(), anyone=False)

@@ -1,4 +1,4 @@
-"""What a server lets out, asked over HTTP: its page, the pictures that it may show, and no file."""
+"""What a server lets out, asked over HTTP: its page, the images that it may show, and no file."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ def asked(server: Server, path: str, host: str | None = None) -> tuple[int, byte
 
 @pytest.mark.extras
 def test_no_file_can_be_had(server: Server) -> None:
-    """By no way out of the pictures, and by none of the page's own routes for files."""
+    """By no way out of the images, and by none of the page's own routes for files."""
     inside = root(server.folder)
     digest = put(server.folder, drawing("oxlip"))
-    picture = f"{inside}/pictures/{digest[:2]}/{digest}"
+    image = f"{inside}/pictures/{digest[:2]}/{digest}"
     ways = [
-        f"/picture/{digest}",
-        "/picture/",
-        "/picture/..",
-        "/picture/../events.sqlite",
-        "/picture/%2e%2e%2foutputs.parquet",
-        f"/picture/{quote(picture, safe='')}",
-        "/picture/%00",
+        f"/image/{digest}",
+        "/image/",
+        "/image/..",
+        "/image/../events.sqlite",
+        "/image/%2e%2e%2foutputs.parquet",
+        f"/image/{quote(image, safe='')}",
+        "/image/%00",
         *(
             f"{route}{quote(file) if encode else file}"
             for route in ("/gradio_api/file=", "/file=", "/file/", "/static/", "/")
-            for file in (f"{inside}/outputs.parquet", picture, "/etc/passwd", "evaluation.yaml")
+            for file in (f"{inside}/outputs.parquet", image, "/etc/passwd", "evaluation.yaml")
             for encode in (False, True)
         ),
     ]
@@ -69,8 +69,8 @@ def test_no_file_can_be_had(server: Server) -> None:
 
 @pytest.mark.extras
 def test_each_answer_keeps_the_browser_at_home(server: Server) -> None:
-    """The policy allows this server alone, on the page, on pictures and on errors."""
-    for path in ("/", "/config", "/picture/none"):
+    """The policy allows this server alone, on the page, on images and on errors."""
+    for path in ("/", "/config", "/image/none"):
         headers = asked(server, path)[2]
         policy = headers["content-security-policy"]
         assert "default-src 'self'" in policy

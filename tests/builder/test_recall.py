@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.builder.replay import ReplayEngine, recall
+from echo_hf.builder.replay import ReplayEngine, import_answers
 from echo_hf.engines.base import Completion, Usage
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.batch_inference import FillStats, fill
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_what_is_asked_for_is_taken_and_nothing_else(store: Store) -> None:
     """An answer to a question that no row holds stays where it is."""
     recorded = Recorded(red=Completion(RED, usage=Usage(5, 6, 7)), blue=Completion(BLUE))
-    stats = recall(Guess(), posts("red", "green", "red"), ENGINE, store, recorded)
+    stats = import_answers(Guess(), posts("red", "green", "red"), ENGINE, store, recorded)
     assert (stats.requests, stats.store_hits, stats.repeated, stats.calls) == (3, 1, 1, 0)
     assert len(store) == 1
     assert store.get([key_of("red"), key_of("blue")]) == {
@@ -61,7 +61,7 @@ def test_what_is_there_stays(store: Store) -> None:
     """Neither text nor tokens change, and what is there is not looked up."""
     store.put(key_of("red"), request("red"), Completion(RED), ENGINE.signature())
     recorded = Recorded(red=Completion(BLUE, usage=Usage(9, 9, 9)))
-    stats = recall(Guess(), posts("red"), ENGINE, store, recorded)
+    stats = import_answers(Guess(), posts("red"), ENGINE, store, recorded)
     assert store.get([key_of("red")]) == {key_of("red"): Completion(RED)}
     assert (stats.store_hits, recorded.wanted) == (1, [])
 
@@ -70,10 +70,10 @@ def test_a_failure_is_kept_once_and_gives_way_to_an_answer(store: Store) -> None
     """Recalled again its tokens are the same; a recorded answer takes its place."""
     refused = Completion(None, None, "refusal", Usage(5, 0, 0))
     for _ in range(2):
-        stats = recall(Guess(), posts("red"), ENGINE, store, Recorded(red=refused))
+        stats = import_answers(Guess(), posts("red"), ENGINE, store, Recorded(red=refused))
         assert (stats.requests, stats.store_hits) == (1, 0)
         assert store.get([key_of("red")]) == {key_of("red"): refused}
-    recall(Guess(), posts("red"), ENGINE, store, Recorded(red=Completion(RED)))
+    import_answers(Guess(), posts("red"), ENGINE, store, Recorded(red=Completion(RED)))
     assert store.get([key_of("red")])[key_of("red")].text == RED
 
 
@@ -85,7 +85,7 @@ def test_the_rows_are_those_of_the_engine(store: Store, tmp_path: Path) -> None:
         keys = [key_of(line) for line in ("red", "refuse red", "babble red")]
         recorded = Recorded()
         recorded.update(first.get(keys))
-    recall(Guess(), dataset, ENGINE, store, recorded)
+    import_answers(Guess(), dataset, ENGINE, store, recorded)
     found = run_stage(Guess(), dataset, engine=ENGINE, store=store, offline=True)
     assert found.dataset.to_list() == expected.dataset.to_list()
     assert found.quarantine.to_list() == expected.quarantine.to_list()
@@ -94,7 +94,7 @@ def test_the_rows_are_those_of_the_engine(store: Store, tmp_path: Path) -> None:
 
 def test_answers_belong_to_the_posts_that_ask_here(store: Store) -> None:
     """Two posts with one question: whoever forgets either of them forgets the answer."""
-    recall(Guess(), posts("red", "red"), ENGINE, store, Recorded(red=Completion(RED)))
+    import_answers(Guess(), posts("red", "red"), ENGINE, store, Recorded(red=Completion(RED)))
     assert store.forget([url(1)]) == 1
     assert len(store) == 0
 
@@ -103,7 +103,7 @@ def test_an_engine_that_comes_later_asks_only_what_is_missing(store: Store) -> N
     """Recalled answers are settled, unreadable ones too: they had their two tries."""
     recorded = Recorded(red=Completion(RED), babble=Completion("Hm."))
     dataset = posts("red", "babble", "green")
-    recall(Guess(), dataset, ENGINE, store, recorded)
+    import_answers(Guess(), dataset, ENGINE, store, recorded)
     engine = Scripted()
     stats = fill(Guess(), dataset, engine, store)
     assert engine.lines() == ["green"]
@@ -112,6 +112,6 @@ def test_an_engine_that_comes_later_asks_only_what_is_missing(store: Store) -> N
 
 def test_no_rows_ask_nothing(store: Store) -> None:
     """An empty table is no mistake."""
-    stats = recall(Guess(), posts(), ENGINE, store, Recorded())
+    stats = import_answers(Guess(), posts(), ENGINE, store, Recorded())
     assert (stats.requests, stats.store_hits) == (0, 0)
     assert isinstance(stats, FillStats)

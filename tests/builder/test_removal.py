@@ -102,7 +102,7 @@ def ids(release: Release) -> set[str]:
 
 
 def test_a_forgotten_post_is_in_no_byte_of_the_next_release(tmp_path: Path) -> None:
-    """Address, words, picture and sample are gone; every sample of other posts is as it was."""
+    """Address, words, image and sample are gone; every sample of other posts is as it was."""
     config, before = built(tmp_path, posts())
     samples = {row["id"]: row for rows in before.datasets.values() for row in rows.to_list()}
     made_from = {name: " ".join(row["post_urls"]) for name, row in samples.items()}
@@ -113,7 +113,7 @@ def test_a_forgotten_post_is_in_no_byte_of_the_next_release(tmp_path: Path) -> N
     taken = forget([FORGOTTEN], config, runs=tmp_path / "runs")
 
     assert theirs
-    assert (taken.posts, set(taken.samples) >= theirs, taken.pictures >= 1) == (1, True, True)
+    assert (taken.posts, set(taken.samples) >= theirs, taken.images >= 1) == (1, True, True)
     line = posts().index(post) + 1
     assert taken.left_in == (f"posts.jsonl:{line}",)
     assert holding(run_of(tmp_path), NUMBER, WORD) == []
@@ -251,14 +251,14 @@ def test_it_can_be_done_twice_and_before_any_build(tmp_path: Path) -> None:
 
 
 def test_two_posts_one_after_the_other(tmp_path: Path) -> None:
-    """The second call finds what the first has left: no picture of either stays."""
+    """The second call finds what the first has left: no image of either stays."""
     config, before = built(tmp_path, posts())
     both = (FORGOTTEN, posts()[0]["url"])
     theirs = [
-        hashlib.sha256((CORPUS / picture["path"]).read_bytes()).hexdigest()
+        hashlib.sha256((CORPUS / image["path"]).read_bytes()).hexdigest()
         for post in posts()
         if post["url"] in both
-        for picture in post["pictures"]
+        for image in post["pictures"]
     ]
     for url in both:
         forget([url], config, runs=tmp_path / "runs")
@@ -297,7 +297,7 @@ def test_what_a_killed_build_left_goes_too(tmp_path: Path) -> None:
 def test_what_is_no_address_is_refused(tmp_path: Path) -> None:
     """A misspelt address must not look as if a post had been removed."""
     config, release = built(tmp_path, posts())
-    with pytest.raises(RunError, match="'mira_draws' is no address of a post"):
+    with pytest.raises(RunError, match="'mira_draws' is not an address of a post"):
         forget(["mira_draws"], config, runs=tmp_path / "runs")
     assert release.path.exists()
 

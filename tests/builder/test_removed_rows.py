@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf.apps.events import EVENTS_FILE, EventLog
-from echo_hf.builder.takedown import pictures_named, remove_rows
+from echo_hf.builder.takedown import images_named, remove_rows
 from echo_hf.cli.posts_view import EVENTS, JOURNALS
 from echo_hf.curate.decisions import Changes, Decision, append_decisions, read_decisions
 from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
@@ -24,7 +24,7 @@ def write(root: Path, name: str, *rows: dict[str, object]) -> None:
 
 
 def test_rows_and_decisions_about_a_sample_go(tmp_path: Path) -> None:
-    """By hand: two samples, one of them removed, one picture that both outputs show."""
+    """By hand: two samples, one of them removed, one image that both outputs show."""
     output = {"system": "a", "outcome": "ok"}
     write(
         tmp_path,
@@ -45,9 +45,9 @@ def test_rows_and_decisions_about_a_sample_go(tmp_path: Path) -> None:
     with (tmp_path / "review.jsonl").open("a") as file:
         file.write('{"id": "gone", "note": "cut sho')
 
-    assert pictures_named(tmp_path, FILES) == {"1", "2"}
+    assert images_named(tmp_path, FILES) == {"1", "2"}
     remove_rows(tmp_path, {"gone"}, FILES)
-    assert pictures_named(tmp_path, FILES) == {"2"}
+    assert images_named(tmp_path, FILES) == {"2"}
     for name, left in {"outputs": ["stays"], "ratings": [], "human": ["stays"]}.items():
         assert pq.read_table(tmp_path / f"{name}.parquet")["sample_id"].to_pylist() == left
     assert set(read_decisions(tmp_path / "review.jsonl").by_id) == {"stays"}
@@ -98,10 +98,10 @@ def test_what_was_done_in_apps_and_cut_out_goes_with_a_sample(tmp_path: Path) ->
             Decision(id=name, sample_digest="d", decision="edit", reasons=(), changes=changes)
         )
     append_decisions(tmp_path / "review.jsonl", made)
-    assert pictures_named(tmp_path, FILES) == {"a" * 64, "b" * 64}
+    assert images_named(tmp_path, FILES) == {"a" * 64, "b" * 64}
     remove_rows(tmp_path, {"gone"}, FILES)
 
-    assert pictures_named(tmp_path, FILES) == {"b" * 64}
+    assert images_named(tmp_path, FILES) == {"b" * 64}
     assert [event.subject for event in log.events("review")] == ["stays"]
     held = [path for path in tmp_path.iterdir() if b"words of gone" in path.read_bytes()]
     assert held == []

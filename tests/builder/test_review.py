@@ -269,8 +269,7 @@ def test_the_command_flags_withdraws_and_exports(runs: Path) -> None:
     assert "no sample is kept or removed as it is now" in nothing.stderr
     assert withdrawn.stdout.split()[:2] == ["withdraw", ids[CARD]]
     assert (
-        gold.stdout.splitlines()[0]
-        == "1 samples of 1 threads, and the roles of 0 pictures, in gold"
+        gold.stdout.splitlines()[0] == "1 samples of 1 threads, and the roles of 0 images, in gold"
     )
 
 

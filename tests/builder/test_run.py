@@ -50,25 +50,25 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_release_loads_as_a_user_would_load_it(quickstart: Path) -> None:
-    """`load_dataset` on the release folder gives the samples with their pictures."""
+    """`load_dataset` on the release folder gives the samples with their images."""
     loaded = load_dataset(str(quickstart / "release"), "text_to_image", split="test")
     drawn = [row["id"] for row in rows(quickstart, "splits") if "text_to_image" in row["splits"]]
 
     assert sorted(loaded["id"]) == sorted(drawn)
     assert len(drawn) >= 8
-    assert all(picture.size[0] >= 200 for row in loaded for picture in row["output_images"])
+    assert all(image.size[0] >= 200 for row in loaded for image in row["output_images"])
 
 
-def test_no_stage_changes_a_picture(quickstart: Path) -> None:
+def test_no_stage_changes_an_image(quickstart: Path) -> None:
     """The bytes in the release are the bytes beside the posts, but for what was cut out of some."""
     corpus = HERE.parent / "echo_hf" / "quickstart" / "pictures"
     given = {hashlib.sha256(path.read_bytes()).hexdigest() for path in corpus.iterdir()}
     loaded = load_dataset(str(quickstart / "release"), "analysis", split="test")
     loaded = loaded.cast_column("output_images", [Image(decode=False)])
     released = {
-        hashlib.sha256(picture["bytes"]).hexdigest()
+        hashlib.sha256(image["bytes"]).hexdigest()
         for row in loaded
-        for picture in row["output_images"]
+        for image in row["output_images"]
     }
 
     kept = rows(quickstart, "splits")
@@ -119,8 +119,8 @@ def test_every_thread_and_sample_is_accounted_for(quickstart: Path) -> None:
     assert len(set(samples)) == len(samples)
 
 
-def test_every_picture_of_a_sample_is_accounted_for(quickstart: Path) -> None:
-    """A picture that extraction gave a sample is input, output or screenshot, or under a notice."""
+def test_every_image_of_a_sample_is_accounted_for(quickstart: Path) -> None:
+    """An image that extraction gave a sample is input, output or screenshot, or under a notice."""
     looked_at = {
         digest
         for row in rows(quickstart, "extract")
@@ -141,8 +141,8 @@ def test_every_picture_of_a_sample_is_accounted_for(quickstart: Path) -> None:
     assert not waiting & placed
 
 
-def test_pictures_and_words_belong_to_one_sample(quickstart: Path) -> None:
-    """A post's picture is in one sample at most, and its words are feedback of one at most.
+def test_images_and_words_belong_to_one_sample(quickstart: Path) -> None:
+    """A post's image is in one sample at most, and its words are feedback of one at most.
 
     Completions of one template may share its input; here none has one.
     """

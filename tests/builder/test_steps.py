@@ -12,7 +12,7 @@ import pytest
 from echo_hf.builder.steps import STAGES, STEPS, stage_class, up_to
 from echo_hf.config.loading import parse_config
 from echo_hf.errors import StageError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import ModelStage
 
 CONFIG = parse_config(
@@ -24,7 +24,7 @@ CONFIG = parse_config(
     },
     "c.yaml",
 )
-PICTURES = PictureStore(Path("pictures"))
+IMAGES = ImageStore(Path("pictures"))
 
 
 def test_the_stages_stand_in_the_order_of_the_paper() -> None:
@@ -42,7 +42,7 @@ def test_a_stage_is_called_by_its_own_name(name: str) -> None:
 
     assert stage.name == name
     assert stage.__name__.lower() == name
-    assert isinstance(stage.from_config(CONFIG, PICTURES), stage)
+    assert isinstance(stage.from_config(CONFIG, IMAGES), stage)
     assert STEPS[name].about
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.builder.review import DOUBTFUL, PERSONAL, Triage, Verdict, triage
+from echo_hf.builder.review import DOUBTFUL, PERSONAL, Fitness, Triage, triage
 from echo_hf.reasons import Review
 from tests.curate.reviewed_rows_for_tests import SHOT, A, row
 
@@ -21,7 +21,7 @@ def told(*notices: Any, duplicate_of: str | None = None, **values: Any) -> Triag
 
 def test_a_sample_with_nothing_to_see_is_for_the_benchmark() -> None:
     """Screened, of good quality, with an output and words from the thread."""
-    assert told() == Triage(Verdict.BENCHMARK, ())
+    assert told() == Triage(Fitness.BENCHMARK, ())
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_sample_with_nothing_to_see_is_for_the_benchmark() -> None:
 def test_what_cannot_be_in_the_benchmark_is_to_discard(values: dict[str, Any], said: str) -> None:
     """And the reason stands first."""
     found = told(**values)
-    assert found.verdict == Verdict.DISCARD
+    assert found.verdict == Fitness.DISCARD
     assert said in found.look_at[0]
 
 
@@ -60,14 +60,14 @@ def test_what_cannot_be_in_the_benchmark_is_to_discard(values: dict[str, Any], s
 def test_what_a_person_has_to_look_at_is_named(values: dict[str, Any], said: str) -> None:
     """One thing each; everything else about the sample is as it should be."""
     found = told(**values)
-    assert found.verdict == Verdict.MANUAL
+    assert found.verdict == Fitness.MANUAL
     assert len(found.look_at) == 1
     assert said in found.look_at[0]
 
 
 def test_a_script_without_spaces_has_no_short_prompts() -> None:
     """Words cannot be counted there by white space."""
-    assert told(prompt="一只橘猫坐在窗台上看雨").verdict == Verdict.BENCHMARK
+    assert told(prompt="一只橘猫坐在窗台上看雨").verdict == Fitness.BENCHMARK
 
 
 def test_doubts_on_the_way_are_named_once() -> None:

@@ -30,7 +30,7 @@ def updated(folder: Path, posts: list[Post], **more: Any) -> tuple[Updated, Reco
 
 
 def samples(release: Release) -> dict[str, dict[str, Any]]:
-    """The samples of the analysis config, by id, with pictures by their bytes."""
+    """The samples of the analysis config, by id, with images by their bytes."""
     rows = release.datasets["analysis"].with_format("arrow")[:].to_pylist()
     return {row["id"]: row for row in rows}
 

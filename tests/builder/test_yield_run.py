@@ -1,4 +1,4 @@
-"""The yield of a run: from its scored posts to a table, a file and a picture."""
+"""The yield of a run: from its scored posts to a table, a file and an image."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_bundled_posts_have_a_yield(tmp_path: Path) -> None:
     assert figures["came_along"] == sum(row["keywords"] == [] for row in rows)
 
 
-def test_a_picture_is_well_formed_and_asks_nobody(tmp_path: Path) -> None:
+def test_an_image_is_well_formed_and_asks_nobody(tmp_path: Path) -> None:
     """A mark for each post a day, whatever a term holds; no script, no address."""
     written = yields_of(tmp_path, [["fox"], [HOSTILE], ["fox", HOSTILE]])
     text = written.plot.read_text("utf-8")
@@ -104,7 +104,7 @@ def test_a_terminal_shows_terms_as_they_are_and_runs_nothing(tmp_path: Path) -> 
     assert not set("\x1b\u202e\x00") & set(text)
 
 
-def test_no_post_makes_an_empty_picture(tmp_path: Path) -> None:
+def test_no_post_makes_an_empty_image(tmp_path: Path) -> None:
     """Nothing is divided by nothing."""
     written = yields_of(tmp_path, [])
 

@@ -24,5 +24,5 @@ def test_report_names_the_page(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["report", str(config), "--runs", str(runs), "--single-file"])
     page = runs / "evaluation" / "report" / "index.html"
     assert done.exit_code == 0, done.output
-    assert "1 sample, 1 picture" in done.output
+    assert "1 sample, 1 image" in done.output
     assert "data:image/jpeg;base64," in page.read_text("utf-8")

@@ -15,13 +15,13 @@ from rich.table import Table
 from echo_hf.cli.evaluation_view import outcome_table, system_table, what_seeds_give
 from echo_hf.cli.progress import Watch
 from echo_hf.reasons import Outcome
-from echo_hf.systems.generate import Generated, Listed, list_systems
-from echo_hf.systems.plan import Generations, Plan
+from echo_hf.systems.generate import Generated, SystemListing, list_systems
+from echo_hf.systems.plan import GenerationPlan, Generations
 from tests.systems.runs_for_tests import entry, system, task
 
 TASKS = tuple(task(number) for number in range(1500))
-PLAN = Plan("mine", TASKS, 20, 3, 61.5, 3725.4)
-UNKNOWN = Plan("theirs", (), 0, 0, None, None)
+PLAN = GenerationPlan("mine", TASKS, 20, 3, 61.5, 3725.4)
+UNKNOWN = GenerationPlan("theirs", (), 0, 0, None, None)
 
 
 def console(**options: Any) -> Console:
@@ -48,8 +48,8 @@ def test_the_plan_says_how_many_and_for_how_much() -> None:
     for plan in (PLAN, UNKNOWN):
         Watch(one).started(plan.system, len(plan.todo), plan)
     assert [" ".join(line.split()) for line in written(one).splitlines()] == [
-        "mine 1,500 to draw, 3 of them anew, 20 kept; about $61.50, about 1:02:05",
-        "theirs 0 to draw, 0 of them anew, 0 kept; about $?, about ?",
+        "mine 1,500 to draw, 3 of them again, 20 kept; about $61.50, about 1:02:05",
+        "theirs 0 to draw, 0 of them again, 0 kept; about $?, about ?",
     ]
 
 
@@ -100,10 +100,10 @@ def test_the_list_says_what_to_do() -> None:
     """Extras, keys and folders that are missing; nothing of a name is markup."""
     config = system("mine", status="replay", stands_for="[bold]GPT-4o")
 
-    def one(**changes: Any) -> Listed:
+    def one(**changes: Any) -> SystemListing:
         given = {"known": True, "extra": None, "keys": {}, "no_folder": None}
         given |= {"usd_per_image": None, **changes}
-        return Listed(config=config, file=None, **given)
+        return SystemListing(config=config, file=None, **given)
 
     text = shown(
         system_table(
@@ -146,6 +146,6 @@ def test_a_narrow_terminal_leaves_out_nothing() -> None:
 def test_what_a_seed_gives_is_a_line_each() -> None:
     """Of the systems that say so."""
     given = {"file": None, "known": True, "extra": None, "keys": {}, "no_folder": None}
-    one = Listed(config=system("mine"), usd_per_image=None, **given)
+    one = SystemListing(config=system("mine"), usd_per_image=None, **given)
     told = replace(one, determinism="always the same")
     assert list(what_seeds_give([one, told])) == ["mine, with the same seed: always the same"]

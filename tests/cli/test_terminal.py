@@ -13,7 +13,7 @@ from rich.console import Console
 from echo_hf.cli.progress import Watch, places
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.engines.base import Usage
-from echo_hf.engines.planner import Plan
+from echo_hf.engines.planner import RequestPlan
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.stage import CONTROL
 from echo_hf.reasons import Unfetched
@@ -44,7 +44,7 @@ def test_the_cursor_comes_back_after_a_mistake(terminal: bool) -> None:
     """A bar that is shown when an error ends the run is taken away."""
     out = io.StringIO()
     watch = Watch(Console(file=out, force_terminal=terminal, width=100))
-    watch.started("relevance", 3, Plan(requests=3))
+    watch.started("relevance", 3, RequestPlan(requests=3))
 
     def run_into_a_mistake() -> None:
         with watch:
@@ -58,16 +58,16 @@ def test_the_cursor_comes_back_after_a_mistake(terminal: bool) -> None:
 
 
 def test_fetches_are_told_with_what_was_lost() -> None:
-    """Pictures, rate, what was known, and each loss by its reason."""
+    """Images, rate, what was known, and each loss by its reason."""
     lost = Counter({Unfetched.GONE: 2, Unfetched.TIMEOUT: 1})
     stats = FetchStats(1010, known=7, fetched=1000, reasons=lost, seconds=50.0)
 
-    assert str(stats) == "1,000 pictures (20/s), 7 known before, 2 gone, 1 timeout"
-    assert str(FetchStats(0)) == "0 pictures (0/s), 0 known before"
+    assert str(stats) == "1,000 images (20/s), 7 known before, 2 gone, 1 timeout"
+    assert str(FetchStats(0)) == "0 images (0/s), 0 known before"
 
 
 def test_each_kind_of_work_has_a_bar_of_its_own() -> None:
-    """The bar of the pictures ends before that of the comparisons begins, and both are shown."""
+    """The bar of the images ends before that of the comparisons begins, and both are shown."""
     out = io.StringIO()
     with Watch(Console(file=out, force_terminal=True, width=100)) as watch:
         watch.advanced("pictures", 1, FetchStats(2, fetched=1), 2)
@@ -82,7 +82,9 @@ def test_each_kind_of_work_has_a_bar_of_its_own() -> None:
 def test_a_plan_is_told_with_its_price() -> None:
     """Calls, tokens and, where the engine has a price, dollars are known before they are spent."""
     out = io.StringIO()
-    plan = Plan(requests=12, stored=2, prompt_tokens=3_000_000, usd_per_million_prompt_tokens=0.5)
+    plan = RequestPlan(
+        requests=12, stored=2, prompt_tokens=3_000_000, usd_per_million_prompt_tokens=0.5
+    )
     Watch(Console(file=out, width=200)).started("extract", plan.calls, plan)
 
     assert "10 calls to make, 2 answered before" in out.getvalue()

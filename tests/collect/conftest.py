@@ -13,7 +13,7 @@ from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import RECORDS, read_records
 from echo_hf.collect.sources.base import make_source
 from echo_hf.config.sections import Posts
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from tests.collect.platforms.serving import serve  # noqa: F401 - a fixture
@@ -25,8 +25,8 @@ CollectFile = Callable[..., tuple[list[dict[str, Any]], StageResult]]
 
 @pytest.fixture(scope="session")
 def collect(tmp_path_factory: pytest.TempPathFactory) -> Collect:
-    """The stage, with an empty picture store."""
-    return Collect(PictureStore(tmp_path_factory.mktemp("pictures")))
+    """The stage, with an empty image store."""
+    return Collect(ImageStore(tmp_path_factory.mktemp("pictures")))
 
 
 def _record_table(

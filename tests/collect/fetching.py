@@ -9,18 +9,18 @@ from typing import Any
 
 from PIL import Image
 
-from echo_hf.collect.fetch import FetchResult, fetch_pictures
+from echo_hf.collect.fetch import FetchResult, fetch_images
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.store import PictureStore
-from tests.collect.server_for_tests import PictureServer
-from tests.pictures_for_tests import encoded, noise
+from echo_hf.images.store import ImageStore
+from tests.collect.server_for_tests import ImageServer
+from tests.images_for_tests import encoded, noise
 
 RED, BLUE = (encoded(Image.new("RGB", (20, 10), name), "PNG") for name in ("red", "blue"))
 NOISE = encoded(noise((90, 90)), "PNG")
 LOOPBACK = ip_network("127.0.0.1/32")
 
 
-def policy_for(server: PictureServer, **changes: Any) -> FetchPolicy:
+def policy_for(server: ImageServer, **changes: Any) -> FetchPolicy:
     """Short limits, with this server allowed."""
     given = {
         "ports": {server.port},
@@ -32,21 +32,19 @@ def policy_for(server: PictureServer, **changes: Any) -> FetchPolicy:
     return FetchPolicy.model_validate(given | changes)
 
 
-def fetch(
-    server: PictureServer, store: PictureStore, *urls: str, **changes: Any
-) -> list[FetchResult]:
+def fetch(server: ImageServer, store: ImageStore, *urls: str, **changes: Any) -> list[FetchResult]:
     """What becomes of addresses, in the order of the results."""
-    return list(fetch_pictures(urls, store, policy=policy_for(server, **changes)))
+    return list(fetch_images(urls, store, policy=policy_for(server, **changes)))
 
 
-def fetch_one(server: PictureServer, store: PictureStore, url: str, **changes: Any) -> FetchResult:
+def fetch_one(server: ImageServer, store: ImageStore, url: str, **changes: Any) -> FetchResult:
     """What becomes of one address."""
     (result,) = fetch(server, store, url, **changes)
     return result
 
 
 def digest_of(data: bytes) -> str:
-    """The name of a picture in the store."""
+    """The name of an image in the store."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -29,7 +29,7 @@ class Said:
         number: Which one it is.
         parent: Number of the one that it answers.
         text: Its words.
-        picture: The address of its picture.
+        image: The address of its image.
         replies: How many answers it claims to have.
         author: The account's name.
     """
@@ -37,7 +37,7 @@ class Said:
     number: int
     parent: int | None = None
     text: str = "a fox"
-    picture: str | None = None
+    image: str | None = None
     replies: Any = None
     author: str = "mira_draws"
 
@@ -49,14 +49,14 @@ class Form:
     Attributes:
         write: The file with these posts.
         url: The canonical address of a post, by its number.
-        pictures: Whether it has pictures at all.
+        images: Whether it has images at all.
         replies: Whether it counts replies.
         columns: The map of columns, where it needs one.
     """
 
     write: Callable[[Sequence[Said]], str]
     url: Callable[[int], str]
-    pictures: bool = True
+    images: bool = True
     replies: bool = True
     columns: dict[str, str] | None = None
 
@@ -75,7 +75,7 @@ def jsonl(posts: Sequence[Said]) -> str:
             "author": one.author,
             "timestamp": TIME,
             "parent_url": None if one.parent is None else example(one.parent),
-            "pictures": [{"url": one.picture}] if one.picture else [],
+            "pictures": [{"url": one.image}] if one.image else [],
             "engagement": {"replies": one.replies},
         }
         for one in posts
@@ -91,7 +91,7 @@ def table(posts: Sequence[Said]) -> str:
             "author": one.author,
             "time": TIME,
             "above": None if one.parent is None else example(one.parent),
-            "picture": one.picture,
+            "picture": one.image,
             "replies": one.replies,
         }
         for one in posts
@@ -101,8 +101,8 @@ def table(posts: Sequence[Said]) -> str:
 def x(posts: Sequence[Said]) -> str:
     """A page of the X API."""
     media = [
-        {"media_key": f"3_{one.number}", "type": "photo", "url": one.picture}
-        for one in posts if one.picture
+        {"media_key": f"3_{one.number}", "type": "photo", "url": one.image}
+        for one in posts if one.image
     ]  # fmt: skip
     authors = [{"id": str(one.number), "username": one.author} for one in posts]
     data = [
@@ -111,7 +111,7 @@ def x(posts: Sequence[Said]) -> str:
             "author_id": str(one.number),
             "text": one.text,
             "created_at": TIME,
-            "attachments": {"media_keys": [f"3_{one.number}"]} if one.picture else {},
+            "attachments": {"media_keys": [f"3_{one.number}"]} if one.image else {},
             "referenced_tweets": []
             if one.parent is None
             else [{"type": "replied_to", "id": str(one.parent + FIRST)}],
@@ -131,7 +131,7 @@ def snscrape(posts: Sequence[Said]) -> str:
             "date": TIME,
             "user": {"username": one.author},
             "inReplyToTweetId": None if one.parent is None else one.parent + FIRST,
-            "media": {"photos": [{"url": one.picture}] if one.picture else []},
+            "media": {"photos": [{"url": one.image}] if one.image else []},
             "replyCount": one.replies,
         }
         for one in posts
@@ -150,8 +150,8 @@ def reddit(posts: Sequence[Said]) -> str:
                 "body": one.text,
                 "author": one.author,
                 "created_utc": 1772471560,
-                "media_metadata": {"m": {"e": "Image", "s": {"u": one.picture}}}
-                if one.picture
+                "media_metadata": {"m": {"e": "Image", "s": {"u": one.image}}}
+                if one.image
                 else None,
             },
         }
@@ -185,7 +185,7 @@ def discord(posts: Sequence[Said]) -> str:
             "timestamp": TIME,
             "content": one.text,
             "author": {"name": one.author},
-            "attachments": [{"url": one.picture, "fileName": "a.png"}] if one.picture else [],
+            "attachments": [{"url": one.image, "fileName": "a.png"}] if one.image else [],
             "reference": None if one.parent is None else {"messageId": str(one.parent + FIRST)},
         }
         for one in posts
@@ -202,7 +202,7 @@ def _post_view(one: Said) -> dict[str, Any]:
     above = {"uri": _uri(one.parent), "cid": "c"} if one.parent is not None else None
     images = {
         "$type": "app.bsky.embed.images#view",
-        "images": [{"thumb": one.picture, "fullsize": one.picture, "alt": ""}],
+        "images": [{"thumb": one.image, "fullsize": one.image, "alt": ""}],
     }
     return {
         "uri": _uri(one.number),
@@ -214,7 +214,7 @@ def _post_view(one: Said) -> dict[str, Any]:
             "createdAt": TIME,
             **({"reply": {"parent": above, "root": above}} if above else {}),
         },
-        **({"embed": images} if one.picture else {}),
+        **({"embed": images} if one.image else {}),
         "replyCount": one.replies,
         "indexedAt": TIME,
     }
@@ -236,8 +236,8 @@ def mastodon(posts: Sequence[Said]) -> str:
             "content": f"<p>{html.escape(one.text)}</p>",
             "account": {"acct": one.author, "username": one.author},
             "in_reply_to_id": None if one.parent is None else str(one.parent + FIRST),
-            "media_attachments": [{"id": "1", "type": "image", "url": one.picture}]
-            if one.picture
+            "media_attachments": [{"id": "1", "type": "image", "url": one.image}]
+            if one.image
             else [],
             "replies_count": one.replies,
         }
@@ -268,7 +268,7 @@ FORMS = {
     "hackernews": Form(
         hackernews,
         lambda n: f"https://news.ycombinator.com/item?id={n + FIRST}",
-        pictures=False,
+        images=False,
         replies=False,
     ),
     "jsonl": Form(jsonl, example),

@@ -12,7 +12,7 @@ from typing import Any, Self
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
-class PictureServer:
+class ImageServer:
     """A context manager; leaving it ends all answers that are still under way.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Collection: every record accounted for, pictures taken in from beside the posts alone."""
+"""Collection: every record accounted for, images taken in from beside the posts alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.collect import Collect
-from echo_hf.images.store import MOST_BYTES, PictureStore
+from echo_hf.images.store import MOST_BYTES, ImageStore
 from echo_hf.reasons import Missing
 from echo_hf.tables import POSTS
 
@@ -29,7 +29,7 @@ URL = "https://example.org/a"
 
 
 def png(color: str = "teal") -> bytes:
-    """A small picture."""
+    """A small image."""
     file = io.BytesIO()
     Image.new("RGB", (3, 2), color).save(file, "PNG")
     return file.getvalue()
@@ -40,9 +40,9 @@ def post(**fields: Any) -> str:
     return json.dumps({"url": URL, **fields})
 
 
-def of_pictures(collect_lines: CollectLines, folder: Path, *pictures: Any) -> tuple[Rows, Rows]:
-    """Pictures and remarks of a post that names these."""
-    first, *rest = collect_lines("jsonl", [post(pictures=list(pictures))], folder=folder)
+def of_images(collect_lines: CollectLines, folder: Path, *images: Any) -> tuple[Rows, Rows]:
+    """Images and remarks of a post that names these."""
+    first, *rest = collect_lines("jsonl", [post(images=list(images))], folder=folder)
     return first["pictures"], rest
 
 
@@ -125,23 +125,23 @@ def test_good_lines_survive_the_bad_ones_around_them(
     assert rows[5]["text"] == "b"
 
 
-def test_a_local_picture_is_kept_as_the_bytes_it_was(
+def test_a_local_image_is_kept_as_the_bytes_it_was(
     collect: Collect, collect_lines: CollectLines, tmp_path: Path
 ) -> None:
     """Its name is the sha256 of its bytes, and the store gives these very bytes back."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "fox.png").write_bytes(png())
-    picture = {"path": "in/fox.png", "url": "https://p.example/fox", "alt_text": "a fox"}
-    pictures, rest = of_pictures(collect_lines, tmp_path, picture)
+    image = {"path": "in/fox.png", "url": "https://p.example/fox", "alt_text": "a fox"}
+    images, rest = of_images(collect_lines, tmp_path, image)
     digest = hashlib.sha256(png()).hexdigest()
 
-    assert pictures == [{"sha256": digest, "url": "https://p.example/fox", "alt_text": "a fox"}]
+    assert images == [{"sha256": digest, "url": "https://p.example/fox", "alt_text": "a fox"}]
     assert rest == []
-    assert collect.pictures.open(digest) == png()
+    assert collect.images.open(digest) == png()
 
 
 @pytest.mark.parametrize("kind", ["absolute", "up", "up and back", "link", "link to folder"])
-def test_a_picture_outside_the_folder_is_not_read(
+def test_an_image_outside_the_folder_is_not_read(
     kind: str, collect: Collect, collect_lines: CollectLines, tmp_path: Path
 ) -> None:
     """Neither an absolute path nor dots nor a link leads out of the folder of the posts."""
@@ -159,12 +159,12 @@ def test_a_picture_outside_the_folder_is_not_read(
         "link": "link.png",
         "link to folder": "sub/s.png",
     }[kind]
-    pictures, rest = of_pictures(collect_lines, folder, {"path": path, "alt_text": "a"})
+    images, rest = of_images(collect_lines, folder, {"path": path, "alt_text": "a"})
 
-    assert pictures == [{"sha256": None, "url": None, "alt_text": "a"}]
+    assert images == [{"sha256": None, "url": None, "alt_text": "a"}]
     assert said(rest) == [("noted", "picture_outside")]
     assert rest[0]["_detail"] == f"{path!r}, expected within the posts' folder"
-    assert not collect.pictures.path(hashlib.sha256(secret).hexdigest()).exists()
+    assert not collect.images.path(hashlib.sha256(secret).hexdigest()).exists()
 
 
 def test_a_link_that_stays_within_the_folder_is_followed(
@@ -176,9 +176,9 @@ def test_a_link_that_stays_within_the_folder_is_followed(
     (real / "fox.png").write_bytes(png())
     (real / "link.png").symlink_to(real / "fox.png")
     (tmp_path / "folder").symlink_to(real)
-    pictures, rest = of_pictures(collect_lines, tmp_path / "folder", {"path": "sub/../link.png"})
+    images, rest = of_images(collect_lines, tmp_path / "folder", {"path": "sub/../link.png"})
 
-    assert pictures[0]["sha256"] == hashlib.sha256(png()).hexdigest()
+    assert images[0]["sha256"] == hashlib.sha256(png()).hexdigest()
     assert rest == []
 
 
@@ -198,59 +198,59 @@ def test_a_link_that_stays_within_the_folder_is_followed(
         ("huge.png", "broken_picture"),
     ],
 )
-def test_a_picture_that_cannot_be_read_is_noted(
+def test_an_image_that_cannot_be_read_is_noted(
     name: str, reason: str, collect_lines: CollectLines, tmp_path: Path
 ) -> None:
-    """The post stays, with the picture's description; nothing hangs, and no huge file is read."""
+    """The post stays, with the image's description; nothing hangs, and no huge file is read."""
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "circle").symlink_to("circle")
     (tmp_path / "fox.png").write_bytes(png())
     (tmp_path / "empty.png").write_bytes(b"")
-    (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "text.png").write_text("no image")
     (tmp_path / "cut.png").write_bytes(png()[:40])
     with (tmp_path / "huge.png").open("wb") as file:
         file.truncate(2**40)
-    pictures, rest = of_pictures(collect_lines, tmp_path, {"path": name, "alt_text": "a fox"})
+    images, rest = of_images(collect_lines, tmp_path, {"path": name, "alt_text": "a fox"})
 
-    assert pictures == [{"sha256": None, "url": None, "alt_text": "a fox"}]
+    assert images == [{"sha256": None, "url": None, "alt_text": "a fox"}]
     assert said(rest) == [("noted", reason)]
     assert rest[0]["_detail"].startswith(repr(name))
     assert str(tmp_path) not in rest[0]["_detail"]
 
 
-def test_a_picture_too_large_is_told_with_its_size(
+def test_an_image_too_large_is_told_with_its_size(
     collect_lines: CollectLines, tmp_path: Path
 ) -> None:
     """The size on disk is enough to know."""
     with (tmp_path / "huge.png").open("wb") as file:
         file.truncate(MOST_BYTES + 1)
-    _, rest = of_pictures(collect_lines, tmp_path, {"path": "huge.png"})
+    _, rest = of_images(collect_lines, tmp_path, {"path": "huge.png"})
 
     assert rest[0]["_detail"] == (
         f"'huge.png': {MOST_BYTES + 1} bytes, expected at most {MOST_BYTES}"
     )
 
 
-def test_a_full_disk_is_not_taken_for_a_missing_picture(
+def test_a_full_disk_is_not_taken_for_a_missing_image(
     record_table: Callable[..., pa.Table], tmp_path: Path
 ) -> None:
-    """What fails while a picture is stored is no fault of the post, and stops the run."""
+    """What fails while an image is stored is no fault of the post, and stops the run."""
     (tmp_path / "fox.png").write_bytes(png())
     (tmp_path / "store").write_text("a file where the folder should be")
-    table = record_table("jsonl", [post(pictures=[{"path": "fox.png"}])], folder=tmp_path)
+    table = record_table("jsonl", [post(images=[{"path": "fox.png"}])], folder=tmp_path)
 
     with pytest.raises(OSError, match="store"):
-        Collect(PictureStore(tmp_path / "store"))(table)
+        Collect(ImageStore(tmp_path / "store"))(table)
 
 
-def test_inside_a_post_equal_bytes_are_one_picture(
+def test_inside_a_post_equal_bytes_are_one_image(
     collect_lines: CollectLines, tmp_path: Path
 ) -> None:
     """Nothing but equal bytes or an equal address collapses, and no description goes."""
     for name, color in (("a.png", "teal"), ("b.png", "teal"), ("c.png", "navy")):
         (tmp_path / name).write_bytes(png(color))
-    pictures, rest = of_pictures(
+    images, rest = of_images(
         collect_lines,
         tmp_path,
         {"path": "a.png", "alt_text": "one"},
@@ -263,7 +263,7 @@ def test_inside_a_post_equal_bytes_are_one_picture(
     )
     teal, navy = (hashlib.sha256(png(color)).hexdigest() for color in ("teal", "navy"))
 
-    assert [tuple(one.values()) for one in pictures] == [
+    assert [tuple(one.values()) for one in images] == [
         (teal, "https://p.example/b", "one\ntwo"),
         (navy, None, None),
         (None, "https://p.example/c", "three"),
@@ -322,7 +322,7 @@ LINES = st.lists(
         [
             post(text="a"),
             post(url="https://x.com/m/status/1", timestamp="never"),
-            post(pictures=[{"path": "../x.png"}], text="b"),
+            post(images=[{"path": "../x.png"}], text="b"),
             "{",
             "[]",
             '{"data": [{"id": "1", "text": "c"}], "meta": {}}',
@@ -359,9 +359,9 @@ def test_no_record_is_no_row_with_all_columns(
     assert made.select(list(POSTS.columns)).schema == POSTS.schema
 
 
-def test_the_digest_does_not_depend_on_where_pictures_go(tmp_path: Path) -> None:
+def test_the_digest_does_not_depend_on_where_images_go(tmp_path: Path) -> None:
     """Where a run lies is no part of what the stage computes."""
-    digests = {Collect(PictureStore(tmp_path / name)).digest() for name in "ab"}
+    digests = {Collect(ImageStore(tmp_path / name)).digest() for name in "ab"}
 
     assert len(digests) == 1
 
@@ -376,8 +376,8 @@ def test_collection_is_fast(collect: Collect, record_table: Callable[..., pa.Tab
     assert time.process_time() - started < 5000 * 400e-6
 
 
-def test_a_failed_picture_keeps_its_place(tmp_path: Path, collect_file: Callable[..., Any]) -> None:
-    """A picture that cannot be taken in stays as an entry without a digest."""
+def test_a_failed_image_keeps_its_place(tmp_path: Path, collect_file: Callable[..., Any]) -> None:
+    """An image that cannot be taken in stays as an entry without a digest."""
     file = tmp_path / "posts.jsonl"
     file.write_text(
         json.dumps({"url": "https://example.org/1", "text": "a", "pictures": [{"path": "no.png"}]})

@@ -16,7 +16,7 @@ import pytest
 from echo_hf.collect.crawl import Crawl, crawl_posts
 from echo_hf.collect.crawl_answers import stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
-from echo_hf.collect.platforms.base import Answer, Question, Tariff, Window
+from echo_hf.collect.platforms.base import Answer, Question, Tariff, TimeWindow
 from echo_hf.collect.query_plan import planned, uncovered
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones
@@ -391,7 +391,7 @@ class TestGoingOn:
     def test_only_what_is_new_of_a_cut_window_is_asked(self, tmp_path: Path) -> None:
         """Three runs in a week ask for three parts, which make the week without gap or overlap."""
         search = Search(phases=(Phase(terms=("a",), window="7d"),))
-        asked: list[Window | None] = []
+        asked: list[TimeWindow | None] = []
         with CrawlLedger(tmp_path / "collected.sqlite") as ledger:
             for hours in (30, 31, 80, 80, 200):
                 now = FIRST_DAY + datetime.timedelta(hours=hours)
@@ -401,7 +401,7 @@ class TestGoingOn:
                 asked += [one.window for one in new]
         at = [FIRST_DAY + datetime.timedelta(hours=hours) for hours in (0, 30, 31, 80, 168, 200)]
 
-        assert asked == [Window(*pair) for pair in pairwise(at)]
+        assert asked == [TimeWindow(*pair) for pair in pairwise(at)]
 
     def test_what_days_have_covered_a_week_does_not_ask_again(self, tmp_path: Path) -> None:
         """A plan with longer windows over the same time asks for nothing."""

@@ -13,7 +13,7 @@ from echo_hf.builder.build import files_of, run_until
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_answers import answers_digest, rewrite_answers, stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger
-from echo_hf.collect.platforms.base import Answer, Question, Window
+from echo_hf.collect.platforms.base import Answer, Question, TimeWindow
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import Post
 from echo_hf.config.sections import Posts
@@ -21,7 +21,7 @@ from tests.collect.platforms.crawling import config_of, crawled, records
 from tests.collect.platforms.serving import Serve
 from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
 
-DAY = Window(FIRST_DAY, FIRST_DAY + datetime.timedelta(days=1))
+DAY = TimeWindow(FIRST_DAY, FIRST_DAY + datetime.timedelta(days=1))
 SEARCH = Question("search", ("4o",), DAY, "ja")
 X = Posts.model_validate({"source": "x", "search": {"phases": [{"window": "1d", "terms": ["a"]}]}})
 

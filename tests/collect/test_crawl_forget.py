@@ -28,8 +28,8 @@ def posts_of(body: str, platform: str) -> dict[str, Post]:
 
 def as_row(post: Post) -> tuple[Any, ...]:
     """All that a post says."""
-    pictures = [(one.url, one.alt_text) for one in post.pictures]
-    return post.url, post.text, post.author, post.timestamp, post.parent_url, pictures
+    images = [(one.url, one.alt_text) for one in post.pictures]
+    return post.url, post.text, post.author, post.timestamp, post.parent_url, images
 
 
 def check_each(body: str, platform: str, step: int = 1) -> int:
@@ -48,10 +48,10 @@ def check_each(body: str, platform: str, step: int = 1) -> int:
         assert {one: as_row(other) for one, other in after.items()} == others
         if post.text and sum(other.text == post.text for other in before.values()) == 1:
             assert json.dumps(post.text) not in left
-        for picture in post.pictures:
-            shared = any(picture.url == own.url for one, other in before.items() if one != url
+        for image in post.pictures:
+            shared = any(image.url == own.url for one, other in before.items() if one != url
                          for own in other.pictures)  # fmt: skip
-            assert shared or json.dumps(picture.url) not in left
+            assert shared or json.dumps(image.url) not in left
     return len(before)
 
 
@@ -64,7 +64,7 @@ def read(test_data: Path, name: str) -> str:
 
 
 def test_every_post_of_a_real_page_of_x(test_data: Path) -> None:
-    """Its words, its pictures, and its author where nobody else needs them."""
+    """Its words, its images, and its author where nobody else needs them."""
     body = read(test_data, "x_api_v2/noflat.jsonl")
     assert check_each(body, "x", step=6) > 100
 

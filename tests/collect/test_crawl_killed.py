@@ -116,7 +116,7 @@ def test_a_polite_stop_is_one_line(serve: Serve, config: Path, sent: signal.Sign
     _, errors = process.communicate(timeout=120)
 
     assert reached.is_set()
-    assert errors == "echo-hf: stopped; the same command goes on where it was\n"
+    assert errors == "echo-hf: stopped; the same command resumes where it stopped\n"
     assert process.returncode == 130
     service.before = lambda _: None
     again = started(config)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from echo_hf.builder.build import run_until
-from echo_hf.cli.posts_view import found, show_crawled
+from echo_hf.cli.posts_view import crawl_lines, show_crawled
 from echo_hf.cli.progress import Watch
 from echo_hf.collect.crawl import CrawlProgress
 from echo_hf.collect.crawl_ledger import Spent
@@ -56,7 +56,7 @@ def test_a_terminal_shows_them(serve: Serve, world: World, tmp_path: Path) -> No
     """The share that terms alone would have missed, what is missing, and why it ended."""
     serve(world)
     stats = crawled(tmp_path / "run", config_of(phases=ONE_DAY))
-    lines = list(found(stats))
+    lines = list(crawl_lines(stats))
     console = Console(file=io.StringIO(), width=200)
     show_crawled(console, [stats])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.collect.crawl_ledger import LEDGER, Asked, CrawlLedger, QuestionState
+from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, LedgerQuestion, QuestionState
 from echo_hf.collect.platforms.base import Answer, Kind, Question
 from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post
@@ -37,7 +37,9 @@ def asked_about(path: Path, platform: str, *questions: Question) -> None:
         assert ledger.expand(platform, [], questions, {}) == len(questions)
 
 
-def answered(ledger: CrawlLedger, platform: str, posts: Iterable[Post], *cursors: str) -> Asked:
+def answered(
+    ledger: CrawlLedger, platform: str, posts: Iterable[Post], *cursors: str
+) -> LedgerQuestion:
     """Gives the next question a page with posts."""
     asked = ledger.next_question(platform)
     assert asked is not None

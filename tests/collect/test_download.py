@@ -1,4 +1,4 @@
-"""Pictures of kept threads: fetched once, missing ones named, copies linked."""
+"""Images of kept threads: fetched once, missing ones named, copies linked."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from PIL import Image
 from echo_hf.builder.build import run_until
 from echo_hf.collect.download import Download
 from echo_hf.config.systems import shipped_config
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import NullProgress
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import THREADS
 from tests.collect.fetching import BLUE, RED, digest_of, policy_for
-from tests.collect.pictures_like_posts import photograph, with_words
-from tests.collect.server_for_tests import PictureServer
-from tests.pictures_for_tests import encoded
+from tests.collect.images_like_posts import photograph, with_words
+from tests.collect.server_for_tests import ImageServer
+from tests.images_for_tests import encoded
 from tests.progress_for_tests import Heard
 
 Row = dict[str, Any]
@@ -34,20 +34,20 @@ PHOTOGRAPH = encoded(photograph(1), "PNG")
 
 
 @pytest.fixture
-def server() -> Iterator[PictureServer]:
-    """A server without any pictures yet."""
-    with PictureServer() as running:
+def server() -> Iterator[ImageServer]:
+    """A server without any images yet."""
+    with ImageServer() as running:
         yield running
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> PictureStore:
+def store(tmp_path: Path) -> ImageStore:
     """A store that does not exist yet."""
-    return PictureStore(tmp_path / "run" / "pictures")
+    return ImageStore(tmp_path / "run" / "pictures")
 
 
-def picture(url: str | None = None, sha256: str | None = None, alt_text: str | None = None) -> Row:
-    """A picture as a post names it."""
+def image(url: str | None = None, sha256: str | None = None, alt_text: str | None = None) -> Row:
+    """An image as a post names it."""
     return {"sha256": sha256, "url": url, "alt_text": alt_text}
 
 
@@ -63,18 +63,18 @@ def threads(*posts: Sequence[Row]) -> Dataset:
                     "parent": -1,
                     "depth": 0,
                     "timestamp": base - datetime.timedelta(hours=number),
-                    "pictures": list(pictures),
+                    "pictures": list(images),
                 }
             ],
         }
-        for number, pictures in enumerate(posts)
+        for number, images in enumerate(posts)
     ]
     return Dataset(pa.Table.from_pylist(rows, schema=THREADS.features.arrow_schema))
 
 
 def download(
-    server: PictureServer,
-    store: PictureStore,
+    server: ImageServer,
+    store: ImageStore,
     dataset: Dataset,
     watch: NullProgress | None = None,
     **options: Any,
@@ -87,7 +87,7 @@ def download(
 
 
 def shown(result: StageResult) -> list[list[Row]]:
-    """The pictures of each thread's post."""
+    """The images of each thread's post."""
     return [row["posts"][0]["pictures"] for row in result.dataset.to_list()]
 
 
@@ -96,13 +96,11 @@ def noted(result: StageResult) -> list[tuple[str, str, str]]:
     return [(row["_parent"][0], row["_reason"], row["_detail"]) for row in result.notices.to_list()]
 
 
-def test_what_is_named_by_address_gets_its_digest(
-    server: PictureServer, store: PictureStore
-) -> None:
+def test_what_is_named_by_address_gets_its_digest(server: ImageServer, store: ImageStore) -> None:
     """Fetched as it is, once however often it is named; what is there already is not asked for."""
     red = server.gives("/red", RED)
     dataset = threads(
-        [picture(red, alt_text="a red sheet")], [picture(f"{red}#b")], [picture(red, "0" * 64)]
+        [image(red, alt_text="a red sheet")], [image(f"{red}#b")], [image(red, "0" * 64)]
     )
     result = download(server, store, dataset, watch := Heard())
 
@@ -114,17 +112,17 @@ def test_what_is_named_by_address_gets_its_digest(
     assert shown(result)[0][0]["alt_text"] == "a red sheet"
     assert store.open(digest_of(RED)) == RED
     assert server.asked == {"/red": 1}
-    pictures, *_, compared = [(what, done, total) for what, done, _, total in watch.steps]
-    assert (pictures, compared) == (("pictures", 1, 1), ("compared", 2, 2))
+    images, *_, compared = [(what, done, total) for what, done, _, total in watch.steps]
+    assert (images, compared) == (("pictures", 1, 1), ("compared", 2, 2))
 
 
-def test_what_cannot_be_had_is_a_reason(server: PictureServer, store: PictureStore) -> None:
-    """Each missing picture is named with its thread; its post and its other pictures go on."""
+def test_what_cannot_be_had_is_a_reason(server: ImageServer, store: ImageStore) -> None:
+    """Each missing image is named with its thread; its post and its other images go on."""
     gone, page = server.url("/gone"), server.gives("/page", b"<!doctype html><p>no", "image/png")
     private, login = "http://10.1.2.3/a.png", "http://me:secret@a.example/b.png"
     dataset = threads(
-        [picture(gone), picture(server.gives("/red", RED))],
-        [picture(page), picture(private), picture(login), picture(alt_text="only told")],
+        [image(gone), image(server.gives("/red", RED))],
+        [image(page), image(private), image(login), image(alt_text="only told")],
     )
     result = download(server, store, dataset, ports={server.port, 80})
 
@@ -146,10 +144,10 @@ def test_what_cannot_be_had_is_a_reason(server: PictureServer, store: PictureSto
 
 @pytest.mark.parametrize("switched", [{"fetch": False}, {"offline": True}], ids=["off", "offline"])
 def test_nobody_is_asked_without_leave(
-    server: PictureServer, store: PictureStore, switched: dict[str, bool]
+    server: ImageServer, store: ImageStore, switched: dict[str, bool]
 ) -> None:
     """What earlier runs fetched is used; the rest is a reason, and no file is made for it."""
-    dataset = threads([picture(server.gives("/red", RED))])
+    dataset = threads([image(server.gives("/red", RED))])
     before = download(server, store, dataset, **switched)
 
     assert [reason for _, reason, _ in noted(before)] == ["not_requested"]
@@ -162,10 +160,10 @@ def test_nobody_is_asked_without_leave(
     assert server.asked == {"/red": 1}
 
 
-def test_one_picture_under_two_addresses_is_one(server: PictureServer, store: PictureStore) -> None:
+def test_one_image_under_two_addresses_is_one(server: ImageServer, store: ImageStore) -> None:
     """Inside one post equal bytes collapse, with both descriptions; nothing else does."""
     red, again = server.gives("/red", RED), server.gives("/again", RED)
-    dataset = threads([picture(red, alt_text="a"), picture(again, alt_text="b")])
+    dataset = threads([image(red, alt_text="a"), image(again, alt_text="b")])
 
     assert shown(download(server, store, dataset)) == [
         [
@@ -180,27 +178,25 @@ def test_one_picture_under_two_addresses_is_one(server: PictureServer, store: Pi
 
 
 def test_copies_are_linked_across_posts_and_edits_are_not(
-    server: PictureServer, store: PictureStore
+    server: ImageServer, store: ImageStore
 ) -> None:
-    """By the time of the posts, the earliest is the original; a tint and a label are pictures."""
+    """By the time of the posts, the earliest is the original; a tint and a label are images."""
     original = photograph(1)
     again = encoded(original, "JPEG", quality=85)
     tinted = encoded(Image.blend(original, Image.new("RGB", original.size, "gold"), 0.08), "PNG")
     labelled = encoded(with_words(original, "SOLD", (300, 200), 30), "PNG")
     copy, tint, label, first = (store.put(one) for one in (again, tinted, labelled, PHOTOGRAPH))
-    dataset = threads(*([picture(sha256=one)] for one in (copy, tint, label, first)))
+    dataset = threads(*([image(sha256=one)] for one in (copy, tint, label, first)))
     result = download(server, store, dataset)
 
     assert [some[0]["same_picture_of"] for some in shown(result)] == [first, None, None, None]
     assert result.stats.tally == {"copies": 1, "not_there": 0, "pictures": 4}
 
 
-def test_a_copy_beside_its_original_is_not_linked(
-    server: PictureServer, store: PictureStore
-) -> None:
+def test_a_copy_beside_its_original_is_not_linked(server: ImageServer, store: ImageStore) -> None:
     """Of one post both stay themselves; the same copy in another post is linked."""
     first, copy = store.put(PHOTOGRAPH), store.put(encoded(photograph(1), "JPEG", quality=85))
-    dataset = threads([picture(sha256=copy)], [picture(sha256=first), picture(sha256=copy)])
+    dataset = threads([image(sha256=copy)], [image(sha256=first), image(sha256=copy)])
 
     links = [[one["same_picture_of"] for one in some] for some in shown(
         download(server, store, dataset)
@@ -208,23 +204,21 @@ def test_a_copy_beside_its_original_is_not_linked(
     assert links == [[first], [None, None]]
 
 
-def test_a_picture_that_left_the_store_is_named(server: PictureServer, store: PictureStore) -> None:
+def test_an_image_that_left_the_store_is_named(server: ImageServer, store: ImageStore) -> None:
     """It is nobody's copy, and the rest is compared."""
     lost = store.put(BLUE)
     store.path(lost).unlink()
-    result = download(
-        server, store, threads([picture(sha256=lost)], [picture(sha256=store.put(RED))])
-    )
+    result = download(server, store, threads([image(sha256=lost)], [image(sha256=store.put(RED))]))
 
     ((place, reason, detail),) = noted(result)
     assert (place, reason) == ("https://a.example/0", "broken_picture")
     assert lost in detail
 
 
-def test_the_digest_follows_what_was_fetched(server: PictureServer, store: PictureStore) -> None:
-    """A picture that came at last makes another result; asking again in vain makes none."""
+def test_the_digest_follows_what_was_fetched(server: ImageServer, store: ImageStore) -> None:
+    """An image that came at last makes another result; asking again in vain makes none."""
     stage = Download(store, True, policy_for(server, max_attempts=1))
-    dataset = threads([picture(server.says("/late", 503, 503, then=RED))])
+    dataset = threads([image(server.says("/late", 503, 503, then=RED))])
     digests = [stage.digest()]
     for _ in range(3):
         stage.prepared(dataset, offline=False, watch=NullProgress())
@@ -234,15 +228,15 @@ def test_the_digest_follows_what_was_fetched(server: PictureServer, store: Pictu
     assert digests[1] == digests[2]
 
 
-def test_no_thread_is_no_trouble(server: PictureServer, store: PictureStore) -> None:
+def test_no_thread_is_no_trouble(server: ImageServer, store: ImageStore) -> None:
     """An empty table stays one with all its columns."""
     result = download(server, store, threads())
 
     assert (len(result.dataset), result.dataset.column_names) == (0, list(THREADS.columns))
 
 
-def test_a_build_fetches_what_posts_name(server: PictureServer, tmp_path: Path) -> None:
-    """From a file of posts to the sample's pictures, with the limits that the config states."""
+def test_a_build_fetches_what_posts_name(server: ImageServer, tmp_path: Path) -> None:
+    """From a file of posts to the sample's images, with the limits that the config states."""
     pixels = io.BytesIO()
     photograph(2).save(pixels, "PNG")
     urls = [server.gives("/fox.png", pixels.getvalue()), server.url("/gone.png")]
@@ -270,11 +264,11 @@ def test_a_build_fetches_what_posts_name(server: PictureServer, tmp_path: Path) 
     assert server.asked == {"/fox.png": 1, "/gone.png": 1}
 
 
-def test_a_picture_that_only_the_ledger_knows_is_not_there(
-    server: PictureServer, store: PictureStore
+def test_an_image_that_only_the_ledger_knows_is_not_there(
+    server: ImageServer, store: ImageStore
 ) -> None:
     """Nothing after this stage is given the name of a file that was lost."""
-    dataset = threads([picture(server.gives("/red", RED))])
+    dataset = threads([image(server.gives("/red", RED))])
     download(server, store, dataset)
     store.path(digest_of(RED)).unlink()
     result = download(server, store, dataset, fetch=False)

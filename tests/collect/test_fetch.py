@@ -1,4 +1,4 @@
-"""Many pictures from a real server: nothing is asked twice, and nothing is lost."""
+"""Many images from a real server: nothing is asked twice, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -14,30 +14,28 @@ from threading import Barrier, Event, Lock
 
 import pytest
 
-from echo_hf.collect.fetch import FetchStats, fetch_pictures
-from echo_hf.images.store import PictureStore
+from echo_hf.collect.fetch import FetchStats, fetch_images
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
 from tests.collect.fetching import BLUE, NOISE, RED, digest_of, fetch, fetch_one, policy_for
-from tests.collect.server_for_tests import PictureServer, answer
+from tests.collect.server_for_tests import ImageServer, answer
 from tests.stages_for_tests import ROOT
 
 
 @pytest.fixture
-def server() -> Iterator[PictureServer]:
-    """A server without any pictures yet."""
-    with PictureServer() as running:
+def server() -> Iterator[ImageServer]:
+    """A server without any images yet."""
+    with ImageServer() as running:
         yield running
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> PictureStore:
+def store(tmp_path: Path) -> ImageStore:
     """A store that does not exist yet."""
-    return PictureStore(tmp_path / "run" / "pictures")
+    return ImageStore(tmp_path / "run" / "pictures")
 
 
-def test_pictures_are_fetched_as_the_bytes_they_are(
-    server: PictureServer, store: PictureStore
-) -> None:
+def test_images_are_fetched_as_the_bytes_they_are(server: ImageServer, store: ImageStore) -> None:
     """What the server has lies in the store, unchanged, under its digest."""
     urls = [server.gives("/red", RED), server.gives("/blue", BLUE)]
     results = fetch(server, store, *urls)
@@ -50,7 +48,7 @@ def test_pictures_are_fetched_as_the_bytes_they_are(
 
 
 def test_an_address_is_asked_for_once_however_often_and_however_spelt_it_is_given(
-    server: PictureServer, store: PictureStore
+    server: ImageServer, store: ImageStore
 ) -> None:
     """Each spelling has its result, and the server one request."""
     url = server.gives("/red", RED)
@@ -62,7 +60,7 @@ def test_an_address_is_asked_for_once_however_often_and_however_spelt_it_is_give
 
 
 def test_what_is_settled_is_not_asked_again_and_trouble_is(
-    server: PictureServer, store: PictureStore
+    server: ImageServer, store: ImageStore
 ) -> None:
     """Another run asks for what failed, not for what it has and not for what was gone."""
     red, gone = server.gives("/red", RED), server.url("/gone")
@@ -78,10 +76,10 @@ def test_what_is_settled_is_not_asked_again_and_trouble_is(
         assert results[red].known == results[gone].known == (run > 0)
 
 
-def test_a_picture_that_left_the_store_is_fetched_again(
-    server: PictureServer, store: PictureStore
+def test_an_image_that_left_the_store_is_fetched_again(
+    server: ImageServer, store: ImageStore
 ) -> None:
-    """The ledger alone is no picture."""
+    """The ledger alone is no image."""
     url = server.gives("/red", RED)
     store.path(fetch_one(server, store, url).sha256 or "").unlink()
     assert not fetch_one(server, store, url).known
@@ -92,19 +90,17 @@ def test_a_picture_that_left_the_store_is_fetched_again(
 FETCHER = """
 import sys
 from pathlib import Path
-from echo_hf.collect.fetch import fetch_pictures
+from echo_hf.collect.fetch import fetch_images
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.store import PictureStore
-store, port, urls = PictureStore(Path(sys.argv[1])), int(sys.argv[2]), sys.argv[3:]
+from echo_hf.images.store import ImageStore
+store, port, urls = ImageStore(Path(sys.argv[1])), int(sys.argv[2]), sys.argv[3:]
 policy = FetchPolicy(ports={port}, allow_addresses=["127.0.0.1/32"], concurrency=1)
-for result in fetch_pictures(urls, store, policy=policy):
+for result in fetch_images(urls, store, policy=policy):
     print(result.sha256, flush=True)
 """
 
 
-def test_a_killed_run_is_taken_up_where_it_ended(
-    server: PictureServer, store: PictureStore
-) -> None:
+def test_a_killed_run_is_taken_up_where_it_ended(server: ImageServer, store: ImageStore) -> None:
     """What a run had reported before it was killed is not asked for again."""
     under_way, free = Event(), Event()
 
@@ -129,7 +125,7 @@ def test_a_killed_run_is_taken_up_where_it_ended(
     assert server.asked == {"/red": 1, "/blue": 1, "/noise": 2}
 
 
-def test_leaving_early_stops_the_rest(server: PictureServer, store: PictureStore) -> None:
+def test_leaving_early_stops_the_rest(server: ImageServer, store: ImageStore) -> None:
     """Who takes one result and goes leaves no thread behind and no request to come."""
 
     def hang(request: BaseHTTPRequestHandler) -> None:
@@ -137,7 +133,7 @@ def test_leaving_early_stops_the_rest(server: PictureServer, store: PictureStore
 
     server.answers["/blue"] = hang
     urls = [server.gives("/red", RED), server.url("/blue"), server.gives("/noise", NOISE)]
-    results = fetch_pictures(urls, store, policy=policy_for(server, concurrency=1))
+    results = fetch_images(urls, store, policy=policy_for(server, concurrency=1))
     assert next(results).sha256 == digest_of(RED)
     started = time.monotonic()
     results.close()  # type: ignore[attr-defined]
@@ -147,7 +143,7 @@ def test_leaving_early_stops_the_rest(server: PictureServer, store: PictureStore
 
 @pytest.mark.parametrize(("concurrency", "per_host", "at_once"), [(3, 8, 3), (8, 2, 2)])
 def test_as_many_as_allowed_are_under_way_and_no_more(
-    server: PictureServer, store: PictureStore, concurrency: int, per_host: int, at_once: int
+    server: ImageServer, store: ImageStore, concurrency: int, per_host: int, at_once: int
 ) -> None:
     """The server sees that many together, and never one more."""
     together, lock, active, most = Barrier(at_once), Lock(), 0, 0
@@ -169,7 +165,7 @@ def test_as_many_as_allowed_are_under_way_and_no_more(
     assert most == at_once
 
 
-def test_progress_is_told_after_each_outcome(server: PictureServer, store: PictureStore) -> None:
+def test_progress_is_told_after_each_outcome(server: ImageServer, store: ImageStore) -> None:
     """Numbers of what is known, fetched and refused add up to all."""
     urls = [server.gives("/red", RED), server.url("/gone"), "file:///etc/passwd"]
     fetch(server, store, urls[0])
@@ -180,7 +176,7 @@ def test_progress_is_told_after_each_outcome(server: PictureServer, store: Pictu
         seen.append((stats.done, stats.total))
         last[:] = [stats]
 
-    list(fetch_pictures(urls, store, policy=policy_for(server), progress=progress))
+    list(fetch_images(urls, store, policy=policy_for(server), progress=progress))
     assert seen == [(1, 3), (2, 3), (3, 3)]
     assert (last[0].known, last[0].fetched) == (1, 0)
     assert last[0].reasons == {Unfetched.NOT_ALLOWED: 1, Unfetched.GONE: 1}
@@ -188,15 +184,15 @@ def test_progress_is_told_after_each_outcome(server: PictureServer, store: Pictu
 
 
 def test_a_store_that_cannot_be_written_ends_the_run(
-    server: PictureServer, store: PictureStore
+    server: ImageServer, store: ImageStore
 ) -> None:
-    """It is no picture's fault, so it is not put down as one."""
+    """It is no image's fault, so it is not put down as one."""
     store.root.parent.mkdir()
     store.root.write_text("in the way")
     with pytest.raises(OSError, match="pictures"):
         fetch_one(server, store, server.gives("/red", RED))
 
 
-def test_no_addresses_make_no_run(store: PictureStore) -> None:
+def test_no_addresses_make_no_run(store: ImageStore) -> None:
     """Nothing is asked and nothing comes."""
-    assert list(fetch_pictures([], store)) == []
+    assert list(fetch_images([], store)) == []

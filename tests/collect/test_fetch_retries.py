@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
 from tests.collect.fetching import (
     BLUE,
@@ -20,32 +20,30 @@ from tests.collect.fetching import (
     fetch_one,
     send_without_length,
 )
-from tests.collect.server_for_tests import PictureServer, answer
+from tests.collect.server_for_tests import ImageServer, answer
 
 
 @pytest.fixture
-def server() -> Iterator[PictureServer]:
-    """A server without any pictures yet."""
-    with PictureServer() as running:
+def server() -> Iterator[ImageServer]:
+    """A server without any images yet."""
+    with ImageServer() as running:
         yield running
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> PictureStore:
+def store(tmp_path: Path) -> ImageStore:
     """A store that does not exist yet."""
-    return PictureStore(tmp_path / "run" / "pictures")
+    return ImageStore(tmp_path / "run" / "pictures")
 
 
-def test_a_failure_that_passes_is_got_over(server: PictureServer, store: PictureStore) -> None:
-    """500 and 429, then the picture."""
+def test_a_failure_that_passes_is_got_over(server: ImageServer, store: ImageStore) -> None:
+    """500 and 429, then the image."""
     result = fetch_one(server, store, server.says("/a", 500, 429, then=RED))
     assert (result.sha256, result.attempts) == (digest_of(RED), 3)
 
 
-def test_a_server_is_left_alone_as_long_as_it_asks(
-    server: PictureServer, store: PictureStore
-) -> None:
-    """With Retry-After the next request, of another picture too, comes no earlier."""
+def test_a_server_is_left_alone_as_long_as_it_asks(server: ImageServer, store: ImageStore) -> None:
+    """With Retry-After the next request, of another image too, comes no earlier."""
     urls = [server.says("/a", 429, then=RED, Retry_After="1"), server.gives("/b", BLUE)]
     started = time.monotonic()
     results = fetch(server, store, *urls, concurrency=1)
@@ -54,9 +52,9 @@ def test_a_server_is_left_alone_as_long_as_it_asks(
 
 
 def test_a_server_that_asks_for_too_long_a_wait_is_left_for_another_run(
-    server: PictureServer, store: PictureStore
+    server: ImageServer, store: ImageStore
 ) -> None:
-    """Neither the picture is waited for, nor are others of that host asked for."""
+    """Neither the image is waited for, nor are others of that host asked for."""
     urls = [server.says("/a", 429, then=RED, Retry_After="3600"), server.gives("/b", BLUE)]
     first, second = fetch(server, store, *urls, concurrency=1)
     assert (first.reason, first.attempts) == (Unfetched.RATE_LIMITED, 1)
@@ -65,7 +63,7 @@ def test_a_server_that_asks_for_too_long_a_wait_is_left_for_another_run(
     assert {one.sha256 for one in fetch(server, store, *urls)} == {digest_of(RED), digest_of(BLUE)}
 
 
-def test_a_silent_server_is_given_up(server: PictureServer, store: PictureStore) -> None:
+def test_a_silent_server_is_given_up(server: ImageServer, store: ImageStore) -> None:
     """Silence longer than allowed ends an attempt, and the next one is made."""
 
     def keep_silent(request: BaseHTTPRequestHandler) -> None:
@@ -78,9 +76,9 @@ def test_a_silent_server_is_given_up(server: PictureServer, store: PictureStore)
     assert time.monotonic() - started < 5
 
 
-def test_nobody_there_is_unreachable(server: PictureServer, store: PictureStore) -> None:
+def test_nobody_there_is_unreachable(server: ImageServer, store: ImageStore) -> None:
     """A port where nobody listens, and a name that does not exist."""
-    with PictureServer() as other:
+    with ImageServer() as other:
         port = other.port
     policy = {"ports": {port, 80}, "max_attempts": 2}
     urls = [f"http://127.0.0.1:{port}/a", "http://nobody.invalid/a"]
@@ -91,7 +89,7 @@ def test_nobody_there_is_unreachable(server: PictureServer, store: PictureStore)
 
 @pytest.mark.parametrize("announced", [True, False], ids=["with a length", "without"])
 def test_a_body_that_is_cut_is_asked_for_again(
-    server: PictureServer, store: PictureStore, announced: bool
+    server: ImageServer, store: ImageStore, announced: bool
 ) -> None:
     """A connection that ends early, whether or not the server had said how much would come."""
 
@@ -113,8 +111,8 @@ def test_a_body_that_is_cut_is_asked_for_again(
     assert (result.sha256, result.attempts) == (digest_of(NOISE), 2)
 
 
-def test_a_body_that_is_always_cut_is_said(server: PictureServer, store: PictureStore) -> None:
-    """Half a picture is never kept."""
+def test_a_body_that_is_always_cut_is_said(server: ImageServer, store: ImageStore) -> None:
+    """Half an image is never kept."""
 
     def cut(request: BaseHTTPRequestHandler) -> None:
         send_without_length(request)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect.fields import Fields, read_moment, shown
+from echo_hf.collect.fields import Fields, read_moment, short_repr
 from echo_hf.reasons import Notice
 
 UTC = datetime.UTC
@@ -123,7 +123,7 @@ def test_good_items_of_a_list_stay() -> None:
 
 
 @pytest.mark.parametrize("value", ["javascript:alert(1)", "file:///a.png", "data:image/png,", "a"])
-def test_addresses_of_pictures_are_web_addresses(value: str) -> None:
+def test_addresses_of_images_are_web_addresses(value: str) -> None:
     """Nothing but http and https is kept as an address."""
     fields = Fields({"url": value})
 
@@ -136,9 +136,9 @@ def test_values_are_shown_short_whatever_their_depth() -> None:
     """A value nested as deep as the decoder goes is shown without recursing into it."""
     deep = json.loads("[" * 900 + "]" * 900)
 
-    assert shown(deep) == "[[[...]]]"
-    assert len(shown("x" * 10**6)) <= 80
-    assert len(shown({str(n): "x" * 50 for n in range(9)})) <= 80
+    assert short_repr(deep) == "[[[...]]]"
+    assert len(short_repr("x" * 10**6)) <= 80
+    assert len(short_repr({str(n): "x" * 50 for n in range(9)})) <= 80
 
 
 def test_unknown_fields_are_named_in_order() -> None:

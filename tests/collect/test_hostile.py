@@ -140,19 +140,19 @@ class TestHostile:
         ["javascript:alert(1)", "data:image/png;base64,AA", "https://", "//p.example/a.png\\",
          "http://[", "file:///etc/passwd", "https://p.example/\u202egnp.exe", "a" * 5000],
     )  # fmt: skip
-    def test_a_picture_whose_address_is_none(
+    def test_an_image_whose_address_is_none(
         self, joined: Joined, source: str, address: str
     ) -> None:
-        """The post stays; the picture has no address, or one in plain letters, and that is told."""
-        posts, read, trees = joined(source, [Said(1, picture=address)])
+        """The post stays; the image has no address, or one in plain letters, and that is told."""
+        posts, read, trees = joined(source, [Said(1, image=address)])
         (post,) = posts.values()
 
         assert form_of(source).url(1) in in_trees(trees)
-        for picture in post["pictures"]:
-            assert picture["url"] is None or picture["url"].startswith("https://p.example/%E2%80")
-            assert picture["sha256"] is None
-        kept = any(picture["url"] for picture in post["pictures"])
-        assert bool(read.notices["_reason"]) == (form_of(source).pictures and not kept)
+        for image in post["pictures"]:
+            assert image["url"] is None or image["url"].startswith("https://p.example/%E2%80")
+            assert image["sha256"] is None
+        kept = any(image["url"] for image in post["pictures"])
+        assert bool(read.notices["_reason"]) == (form_of(source).images and not kept)
 
     @pytest.mark.parametrize("depth", [30, 900, 960, 980])
     def test_a_field_that_nests_as_deep_as_python_goes(
@@ -160,7 +160,7 @@ class TestHostile:
     ) -> None:
         """Any field of a post: each line is read or rejected, and the good one after them stays."""
         form = form_of(source)
-        text = form.write([Said(1, parent=2, picture="https://p.example/a.png", replies=3)])
+        text = form.write([Said(1, parent=2, image="https://p.example/a.png", replies=3)])
         lines = [line for line in text.splitlines() if line.strip()]
         marked = [mark for line in lines for mark in with_mark(json.loads(line))]
         deep = "[" * depth + "]" * depth

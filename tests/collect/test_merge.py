@@ -21,7 +21,7 @@ Row = dict[str, Any]
 EMPTY: Row = {**dict.fromkeys(POSTS.columns), "keywords": [], "pictures": []}
 FEW = st.none() | st.sampled_from(["", "a", "b", "aa"])
 NAMES = st.none() | st.sampled_from(["", "a", "b"])
-PICTURE = st.fixed_dictionaries({"sha256": NAMES, "url": NAMES, "alt_text": FEW})
+IMAGE = st.fixed_dictionaries({"sha256": NAMES, "url": NAMES, "alt_text": FEW})
 COUNT = st.none() | st.integers(0, 2)
 TIMES = st.none() | st.integers(0, 3).map(
     lambda day: datetime.datetime(2026, 3, 1 + day, tzinfo=datetime.UTC)
@@ -37,7 +37,7 @@ ROWS = st.lists(
             "timestamp": TIMES,
             "lang": FEW,
             "keywords": st.none() | st.lists(st.sampled_from("ab"), max_size=3),
-            "pictures": st.none() | st.lists(PICTURE, max_size=3),
+            "pictures": st.none() | st.lists(IMAGE, max_size=3),
             "parent_url": FEW,
             "quoted_url": FEW,
             "engagement": st.none()
@@ -64,8 +64,8 @@ def merged(*rows: Row) -> list[Row]:
     return posts
 
 
-def without_order_of_pictures(posts: list[Row]) -> list[Row]:
-    """The posts with their pictures sorted, without those that nothing is known of."""
+def without_order_of_images(posts: list[Row]) -> list[Row]:
+    """The posts with their images sorted, without those that nothing is known of."""
     return [
         {**post, "pictures": sorted(filter(known, post["pictures"] or []), key=json.dumps)}
         for post in posts
@@ -73,7 +73,7 @@ def without_order_of_pictures(posts: list[Row]) -> list[Row]:
 
 
 def known(one: Row) -> bool:
-    """Whether anything is known of a picture."""
+    """Whether anything is known of an image."""
     return any(value is not None for value in one.values())
 
 
@@ -100,10 +100,10 @@ def test_merging_again_changes_nothing(rows: list[Row]) -> None:
 
 @given(ROWS, ROWS)
 def test_parts_make_no_difference(first: list[Row], second: list[Row]) -> None:
-    """Posts may be merged in parts; order and number of unknown pictures may then differ."""
+    """Posts may be merged in parts; order and number of unknown images may then differ."""
     in_parts = merged(*merged(*first), *second)
 
-    assert without_order_of_pictures(in_parts) == without_order_of_pictures(merged(*first, *second))
+    assert without_order_of_images(in_parts) == without_order_of_images(merged(*first, *second))
 
 
 @given(ROWS)
@@ -179,13 +179,13 @@ def day(number: int) -> datetime.datetime:
     ],
     ids=["the last", "the later", "of one time", "edited", "without a time", "of what is there"],
 )
-def test_a_newer_text_replaces_text_and_pictures(first: Row, second: Row, newest: int) -> None:
+def test_a_newer_text_replaces_text_and_images(first: Row, second: Row, newest: int) -> None:
     """Nothing of the older post is left in the newer one, but the search that found it."""
     rows = [
         {**EMPTY, "url": "u", **one, "text": text, "author": text, "keywords": [text]}
         for one, text in ((first, "a fox"), (second, "a bear, drawn"))
     ]
-    rows = [{**row, "pictures": [picture(row["text"], None)]} for row in rows]
+    rows = [{**row, "pictures": [image(row["text"], None)]} for row in rows]
     seen_again = {**EMPTY, "url": "u", "engagement": {"likes": 1}}
     read = pa.Table.from_pylist([*rows, seen_again], schema=READ_POSTS.schema)
     merged_posts, replaced = merge_posts(read)
@@ -205,7 +205,7 @@ def test_a_post_that_is_nowhere_stays_missing() -> None:
     assert merged(*rows)[0]["missing"] == merged(*reversed(rows))[0]["missing"] == "deleted"
 
 
-def picture(sha256: str | None, url: str | None, alt_text: str | None = None) -> Row:
+def image(sha256: str | None, url: str | None, alt_text: str | None = None) -> Row:
     """An entry of `pictures`."""
     return {"sha256": sha256, "url": url, "alt_text": alt_text}
 
@@ -215,41 +215,39 @@ def picture(sha256: str | None, url: str | None, alt_text: str | None = None) ->
     [
         # fetched meanwhile: the digest joins the address, the description comes along
         (
-            [[picture(None, "p", "a fox")], [picture("s", "p")]],
-            [picture("s", "p", "a fox")],
+            [[image(None, "p", "a fox")], [image("s", "p")]],
+            [image("s", "p", "a fox")],
         ),
         # a local file, and the same bytes with an address
-        ([[picture("s", None, "a")], [picture("s", "p", "a fox")]], [picture("s", "p", "a fox")]),
+        ([[image("s", None, "a")], [image("s", "p", "a fox")]], [image("s", "p", "a fox")]),
         # the order of the fullest row stays, what only others have follows
         (
-            [[picture("2", None), picture("1", None)], [picture("0", None)]],
-            [picture("2", None), picture("1", None), picture("0", None)],
+            [[image("2", None), image("1", None)], [image("0", None)]],
+            [image("2", None), image("1", None), image("0", None)],
         ),
         (
-            [[picture(None, "q"), picture(None, "p")], [picture("s", "p")]],
-            [picture(None, "q"), picture("s", "p")],
+            [[image(None, "q"), image(None, "p")], [image("s", "p")]],
+            [image(None, "q"), image("s", "p")],
         ),
-        # another picture under an address that was given before: both stay
-        ([[picture("1", "p")], [picture("2", "p")]], [picture("1", "p"), picture("2", "p")]),
-        # pictures without a name are told apart by their descriptions
+        # another image under an address that was given before: both stay
+        ([[image("1", "p")], [image("2", "p")]], [image("1", "p"), image("2", "p")]),
+        # images without a name are told apart by their descriptions
         (
-            [[picture(None, None, "b")], [picture(None, None, "a")], [picture(None, None, "b")]],
-            [picture(None, None, "a"), picture(None, None, "b")],
+            [[image(None, None, "b")], [image(None, None, "a")], [image(None, None, "b")]],
+            [image(None, None, "a"), image(None, None, "b")],
         ),
-        ([[picture(None, None)], [picture("1", None)]], [picture("1", None)]),
-        # what could not be had and has no address is still a picture of the post
-        ([[picture(None, None), picture("1", None)]], [picture("1", None), picture(None, None)]),
+        ([[image(None, None)], [image("1", None)]], [image("1", None)]),
+        # what could not be had and has no address is still an image of the post
+        ([[image(None, None), image("1", None)]], [image("1", None), image(None, None)]),
         (
-            [[picture("1", None), picture(None, None)], [picture("2", None), picture("1", None)]],
-            [picture("1", None), picture("2", None)],
+            [[image("1", None), image(None, None)], [image("2", None), image("1", None)]],
+            [image("1", None), image("2", None)],
         ),
     ],
 )
-def test_pictures_are_joined_by_digest_or_address(
-    rows: list[list[Row]], expected: list[Row]
-) -> None:
-    """The same picture with and without its digest is one; different bytes never are."""
-    (post,) = merged(*({"url": "u", "pictures": pictures} for pictures in rows))
+def test_images_are_joined_by_digest_or_address(rows: list[list[Row]], expected: list[Row]) -> None:
+    """The same image with and without its digest is one; different bytes never are."""
+    (post,) = merged(*({"url": "u", "pictures": images} for images in rows))
 
     assert post["pictures"] == expected
 
@@ -292,7 +290,7 @@ def test_the_stage_names_each_post_as_its_own_parent() -> None:
 def test_merging_is_fast() -> None:
     """100,000 posts that came once take well under a second; the bound is wide."""
     urls = [f"https://x.com/i/status/{number}" for number in range(100_000)]
-    row = {**EMPTY, "keywords": ["a"], "pictures": [picture("s", "p")], "text": "a" * 80}
+    row = {**EMPTY, "keywords": ["a"], "pictures": [image("s", "p")], "text": "a" * 80}
     one = table({**row, "url": "u"})
     posts = one.take(pa.array([0] * len(urls))).set_column(0, "url", pa.array(urls))
     started = time.process_time()

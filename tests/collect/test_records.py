@@ -144,7 +144,7 @@ def test_a_file_that_cannot_be_read_at_all_stops_with_one_line(tmp_path: Path) -
     spoiled = packed[:20] + b"\xff" * 20 + packed[40:]
     cases = {
         tmp_path / "none.jsonl": "no file .*none.jsonl': expected posts for source 'jsonl'",
-        tmp_path: "is no regular file: expected posts for source 'jsonl'",
+        tmp_path: "is not a regular file: expected posts for source 'jsonl'",
         written(tmp_path, "no gzip", "a.gz"): "cannot read .*a.gz'",
         written(tmp_path, packed[:-20], "b.gz"): "cannot read .*b.gz'",
         written(tmp_path, spoiled, "c.gz"): "cannot read .*c.gz'",

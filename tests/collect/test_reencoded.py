@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
 from echo_hf.collect.duplicate_images import reencoded_copies
-from echo_hf.images.decode import BadPictureError
+from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_rgb
-from echo_hf.reasons import BadPicture
-from tests.collect.pictures_like_posts import photograph, scaled, tinted, with_disc, with_words
-from tests.pictures_for_tests import encoded, rgb_profile
+from echo_hf.reasons import BadImage
+from tests.collect.images_like_posts import photograph, scaled, tinted, with_disc, with_words
+from tests.images_for_tests import encoded, rgb_profile
 from tests.stages_for_tests import ROOT
 
 QUICKSTART = ROOT / "echo_hf" / "quickstart" / "pictures"
 
 
 class Folder:
-    """Pictures in a folder, by the sha256 of their bytes, in the order of their coming."""
+    """Images in a folder, by the sha256 of their bytes, in the order of their coming."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.files: dict[str, Path] = {}
 
     def add(self, data: bytes | Image.Image) -> str:
-        """Keeps a picture and gives its digest."""
+        """Keeps an image and gives its digest."""
         data = encoded(data, "PNG", compress_level=1) if isinstance(data, Image.Image) else data
         digest = hashlib.sha256(data).hexdigest()
         self.files[digest] = self.root / digest
@@ -58,9 +58,9 @@ def test_jpeg_links(
     tmp_path_factory: pytest.TempPathFactory, seed: int, quality: int, sub: int
 ) -> None:
     """At every quality from 60, with all kinds of chroma subsampling."""
-    picture = with_words(photograph(seed), "our blue hour", (60, 200), 36)
-    data = encoded(picture, "JPEG", quality=quality, subsampling=sub)
-    assert _linked(Folder(tmp_path_factory.mktemp("a")), picture, data)
+    image = with_words(photograph(seed), "our blue hour", (60, 200), 36)
+    data = encoded(image, "JPEG", quality=quality, subsampling=sub)
+    assert _linked(Folder(tmp_path_factory.mktemp("a")), image, data)
 
 
 @settings(max_examples=12, deadline=None)
@@ -78,9 +78,9 @@ def test_modest_scaling_links(
     quality: int,
 ) -> None:
     """From half the side to 1.6 times, packed as JPEG afterwards."""
-    picture = photograph(seed)
-    data = encoded(scaled(picture, factor, how), "JPEG", quality=quality)
-    assert _linked(Folder(tmp_path_factory.mktemp("a")), picture, data)
+    image = photograph(seed)
+    data = encoded(scaled(image, factor, how), "JPEG", quality=quality)
+    assert _linked(Folder(tmp_path_factory.mktemp("a")), image, data)
 
 
 @pytest.mark.parametrize(
@@ -97,23 +97,23 @@ def test_modest_scaling_links(
 )
 def test_other_formats_link(folder: Folder, name: str, options: dict[str, object]) -> None:
     """Whichever of the two is the first."""
-    picture = with_words(photograph(4), "our blue hour", (60, 200), 36)
-    packed = encoded(picture, name, **options)
-    assert _linked(folder, picture, packed)
-    assert _linked(folder, packed, picture)
+    image = with_words(photograph(4), "our blue hour", (60, 200), 36)
+    packed = encoded(image, name, **options)
+    assert _linked(folder, image, packed)
+    assert _linked(folder, packed, image)
 
 
 def test_a_turned_and_a_tagged_copy_link(folder: Folder) -> None:
-    """What the loader makes the same is the same: orientation by note, and colours by profile."""
-    picture = photograph(5)
+    """What the loader makes the same is the same: orientation by note, and colors by profile."""
+    image = photograph(5)
     exif = Image.Exif()
     exif[0x0112] = 6
-    turned = picture.transpose(Image.Transpose.ROTATE_90)
-    assert _linked(folder, picture, encoded(turned, "PNG", exif=exif))
-    assert not _linked(folder, picture, turned)
-    tagged = encoded(picture, "PNG", icc_profile=rgb_profile("p3", 2.2))
+    turned = image.transpose(Image.Transpose.ROTATE_90)
+    assert _linked(folder, image, encoded(turned, "PNG", exif=exif))
+    assert not _linked(folder, image, turned)
+    tagged = encoded(image, "PNG", icc_profile=rgb_profile("p3", 2.2))
     assert _linked(folder, tagged, encoded(load_rgb(tagged), "JPEG", quality=90))
-    assert not _linked(folder, tagged, picture)
+    assert not _linked(folder, tagged, image)
 
 
 @settings(max_examples=12, deadline=None)
@@ -131,10 +131,10 @@ def test_a_tint_of_three_percent_does_not_link(
     quality: int | None,
 ) -> None:
     """In any channel, up or down, as it is or packed as JPEG."""
-    picture = photograph(seed)
-    edit = tinted(picture, channel, factor)
+    image = photograph(seed)
+    edit = tinted(image, channel, factor)
     data = encoded(edit, "JPEG", quality=quality) if quality else encoded(edit, "PNG")
-    assert not _linked(Folder(tmp_path_factory.mktemp("a")), picture, data)
+    assert not _linked(Folder(tmp_path_factory.mktemp("a")), image, data)
 
 
 EDITS: dict[str, Callable[[Image.Image], tuple[Image.Image, Image.Image]]] = {
@@ -161,14 +161,14 @@ EDITS: dict[str, Callable[[Image.Image], tuple[Image.Image, Image.Image]]] = {
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("quality", [None, 75])
 def test_a_local_edit_does_not_link(folder: Folder, edit: str, quality: int | None) -> None:
-    """Not even when the edited picture was packed again, on several backgrounds."""
+    """Not even when the edited image was packed again, on several backgrounds."""
     for seed in range(2):
         before, after = EDITS[edit](photograph(seed))
         data = encoded(after, "JPEG", quality=quality) if quality else encoded(after, "PNG")
         assert not _linked(folder, before, data)
 
 
-def test_a_word_that_is_small_in_a_large_picture_is_seen(folder: Folder) -> None:
+def test_a_word_that_is_small_in_a_large_image_is_seen(folder: Folder) -> None:
     """At 256 pixels the letters would be a grey line; the second look is at full size."""
     large = photograph(6, (1200, 900))
     before, after = (
@@ -180,16 +180,16 @@ def test_a_word_that_is_small_in_a_large_picture_is_seen(folder: Folder) -> None
 
 def test_what_is_transparent_and_what_is_white_do_not_link(folder: Folder) -> None:
     """The missing background is what somebody asked for."""
-    picture = photograph(7, (320, 320)).convert("RGBA")
-    picture.paste((255, 255, 255, 0), (100, 100, 220, 220))
-    flat = Image.new("RGBA", picture.size, "white")
-    flat.alpha_composite(picture)
-    assert not _linked(folder, picture, flat)
-    assert _linked(folder, picture, encoded(picture, "WEBP", quality=90))
+    image = photograph(7, (320, 320)).convert("RGBA")
+    image.paste((255, 255, 255, 0), (100, 100, 220, 220))
+    flat = Image.new("RGBA", image.size, "white")
+    flat.alpha_composite(image)
+    assert not _linked(folder, image, flat)
+    assert _linked(folder, image, encoded(image, "WEBP", quality=90))
 
 
-def test_the_pictures_of_the_quickstart_are_all_different() -> None:
-    """Foxes in other colours, a misspelt poster, a sixth finger: none is a copy of another."""
+def test_the_images_of_the_quickstart_are_all_different() -> None:
+    """Foxes in other colors, a misspelt poster, a sixth finger: none is a copy of another."""
     files = {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in QUICKSTART.iterdir()}
     assert len(files) > 60
     assert reencoded_copies(files) == {}
@@ -203,7 +203,7 @@ def test_the_pictures_of_the_quickstart_are_all_different() -> None:
 def test_copies_of_all_of_them_are_linked_each_to_its_own(
     folder: Folder, name: str, options: dict[str, object]
 ) -> None:
-    """Among near-duplicates made on purpose, a copy finds the one picture that it is of."""
+    """Among near-duplicates made on purpose, a copy finds the one image that it is of."""
     expected: dict[str, str] = {}
     for path in sorted(QUICKSTART.iterdir()):
         digest = folder.add(path.read_bytes())
@@ -217,7 +217,7 @@ def test_copies_of_all_of_them_are_linked_each_to_its_own(
 
 
 def test_copies_are_linked_to_the_first_and_steps_do_not_add_up(folder: Folder) -> None:
-    """A level more each time: no picture is linked to one that is two levels off."""
+    """A level more each time: no image is linked to one that is two levels off."""
     greys = [folder.add(Image.new("RGB", (64, 64), (level,) * 3)) for level in range(100, 105)]
     assert reencoded_copies(folder.files) == {greys[1]: greys[0], greys[3]: greys[2]}
     backwards = dict(reversed(folder.files.items()))
@@ -225,35 +225,35 @@ def test_copies_are_linked_to_the_first_and_steps_do_not_add_up(folder: Folder) 
 
 
 def test_several_copies_have_one_first_however_many_threads_look(folder: Folder) -> None:
-    """Nothing depends on which picture is decoded sooner."""
+    """Nothing depends on which image is decoded sooner."""
     expected: dict[str, str] = {}
     for seed in range(4):
-        picture = photograph(seed, (320, 240))
-        first = folder.add(picture)
+        image = photograph(seed, (320, 240))
+        first = folder.add(image)
         for quality in (60, 75, 90):
-            expected[folder.add(encoded(picture, "JPEG", quality=quality))] = first
+            expected[folder.add(encoded(image, "JPEG", quality=quality))] = first
     for workers in (1, 3):
         assert reencoded_copies(folder.files, workers=workers) == expected
 
 
-def test_a_picture_that_cannot_be_loaded_is_said(folder: Folder) -> None:
+def test_an_image_that_cannot_be_loaded_is_said(folder: Folder) -> None:
     """It stops the search unless somebody takes note, and is never counted as different."""
-    picture = photograph(8, (320, 240))
-    first = folder.add(picture)
-    broken = folder.add(encoded(picture, "PNG")[:5000])
-    copy = folder.add(encoded(picture, "JPEG", quality=80))
-    with pytest.raises(BadPictureError, match=broken):
+    image = photograph(8, (320, 240))
+    first = folder.add(image)
+    broken = folder.add(encoded(image, "PNG")[:5000])
+    copy = folder.add(encoded(image, "JPEG", quality=80))
+    with pytest.raises(BadImageError, match=broken):
         reencoded_copies(folder.files)
-    said: list[tuple[str, BadPicture]] = []
+    said: list[tuple[str, BadImage]] = []
     links = reencoded_copies(
         folder.files, unreadable=lambda name, error: said.append((name, error.reason))
     )
     assert links == {copy: first}
-    assert said == [(broken, BadPicture.TRUNCATED)]
+    assert said == [(broken, BadImage.TRUNCATED)]
 
 
 def test_progress_is_told_and_nothing_is_nothing(folder: Folder) -> None:
-    """Each picture looked at counts; without pictures there are no copies."""
+    """Each image looked at counts; without images there are no copies."""
     assert reencoded_copies({}) == {}
     for level in (0, 90, 200):
         folder.add(Image.new("RGB", (32, 32), (level,) * 3))

@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.builder.build import run_until
 from echo_hf.builder.refresh import RECORD, Refresh, RefreshRecord, refresh
-from echo_hf.cli.posts_view import forget, said
+from echo_hf.cli.posts_view import forget, refresh_lines
 from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_answers import stored_answers
 from echo_hf.collect.crawl_ledger import LEDGER
@@ -169,7 +169,7 @@ def test_what_a_platform_cannot_tell_counts_as_unknown(crawled: Crawled, runs: P
 
         assert (one.asked, one.fresh) == (asked_now, even - asked_now)
         assert (one.unknown, one.left) == (len(urls) - even, 0)
-        assert f"{len(urls) - even:,} it can say nothing about" in "".join(said(one))
+        assert f"{len(urls) - even:,} it can say nothing about" in "".join(refresh_lines(one))
 
 
 def test_nobody_is_paid_unasked(crawled: Crawled, runs: Path) -> None:

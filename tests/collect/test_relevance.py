@@ -28,7 +28,7 @@ def posts(*rows: dict[str, Any]) -> pa.Table:
 
 
 FOUND = {"keywords": ["lumen"]}
-PICTURE = {"sha256": None, "url": "https://example.org/a.png", "alt_text": "a paper fox"}
+IMAGE = {"sha256": None, "url": "https://example.org/a.png", "alt_text": "a paper fox"}
 
 
 def asked(stage: Relevance, table: pa.Table) -> list[str]:
@@ -48,7 +48,7 @@ def test_posts_of_unknown_origin_are_scored() -> None:
     unknown = {"keywords": None}
     table = posts(
         {"text": "a", **unknown},
-        {"text": None, "pictures": [PICTURE], **unknown},
+        {"text": None, "pictures": [IMAGE], **unknown},
         {"text": None, **unknown},
         {"text": "came along"},
     )
@@ -56,9 +56,9 @@ def test_posts_of_unknown_origin_are_scored() -> None:
     assert asked(Relevance(TARGET), table) == ["u0", "u1"]
 
 
-def test_descriptions_of_pictures_are_shown() -> None:
+def test_descriptions_of_images_are_shown() -> None:
     """Prompt sharers put prompts into the ALT text: the model sees it."""
-    table = posts({"text": "look", "pictures": [PICTURE], **FOUND})
+    table = posts({"text": "look", "pictures": [IMAGE], **FOUND})
     ((request,),) = Relevance(TARGET).requests(table)
     part = request.messages[1].parts[0]
     assert isinstance(part, Text)

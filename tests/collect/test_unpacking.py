@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.collect.image_client import Body
-from echo_hf.images.decode import BadPictureError
-from echo_hf.reasons import BadPicture
-from tests.pictures_for_tests import encoded, noise
+from echo_hf.images.decode import BadImageError
+from echo_hf.reasons import BadImage
+from tests.images_for_tests import encoded, noise
 
-PICTURE = encoded(noise((64, 64)), "PNG")
-ENDLESS = PICTURE[:64] + bytes(64 * 1024 * 1024)
+IMAGE = encoded(noise((64, 64)), "PNG")
+ENDLESS = IMAGE[:64] + bytes(64 * 1024 * 1024)
 PACKERS = {"gzip": gzip.compress, "x-gzip": gzip.compress, "deflate": zlib.compress}
 
 
@@ -24,8 +24,8 @@ def _pieces(data: bytes, size: int) -> list[bytes]:
     return [data[at : at + size] for at in range(0, len(data), size)]
 
 
-def _refused(encoding: str | None, data: bytes, most: int, size: int = 4096) -> BadPictureError:
-    with pytest.raises(BadPictureError) as caught:
+def _refused(encoding: str | None, data: bytes, most: int, size: int = 4096) -> BadImageError:
+    with pytest.raises(BadImageError) as caught:
         _whole(encoding, data, most, size)
     return caught.value
 
@@ -38,18 +38,18 @@ def _whole(encoding: str | None, data: bytes, most: int, size: int) -> bytes:
 
 
 @given(st.sampled_from([None, "", "identity", " GZIP ", *PACKERS]), st.integers(1, 9000))
-def test_a_picture_comes_out_as_its_bytes(encoding: str | None, size: int) -> None:
+def test_an_image_comes_out_as_its_bytes(encoding: str | None, size: int) -> None:
     """However it is packed and cut into pieces."""
-    packed = PACKERS.get((encoding or "").strip().lower(), bytes)(PICTURE)
-    assert _whole(encoding, packed, len(packed) + len(PICTURE), size) == PICTURE
+    packed = PACKERS.get((encoding or "").strip().lower(), bytes)(IMAGE)
+    assert _whole(encoding, packed, len(packed) + len(IMAGE), size) == IMAGE
 
 
 def test_the_limit_is_exact() -> None:
     """As many bytes as allowed pass, one more does not."""
-    assert _whole(None, PICTURE, len(PICTURE), 1000) == PICTURE
-    assert _refused(None, PICTURE, len(PICTURE) - 1).reason is BadPicture.TOO_MANY_BYTES
-    assert _refused("gzip", gzip.compress(PICTURE), len(PICTURE) - 1).reason is (
-        BadPicture.TOO_MANY_BYTES
+    assert _whole(None, IMAGE, len(IMAGE), 1000) == IMAGE
+    assert _refused(None, IMAGE, len(IMAGE) - 1).reason is BadImage.TOO_MANY_BYTES
+    assert _refused("gzip", gzip.compress(IMAGE), len(IMAGE) - 1).reason is (
+        BadImage.TOO_MANY_BYTES
     )
 
 
@@ -59,7 +59,7 @@ def test_a_bomb_is_unpacked_no_further_than_the_limit() -> None:
     assert len(packed) < 80_000
     tracemalloc.start()
     try:
-        assert _refused("gzip", packed, most, len(packed)).reason is BadPicture.TOO_MANY_BYTES
+        assert _refused("gzip", packed, most, len(packed)).reason is BadImage.TOO_MANY_BYTES
         assert tracemalloc.get_traced_memory()[1] < 10 * most
     finally:
         tracemalloc.stop()
@@ -67,33 +67,33 @@ def test_a_bomb_is_unpacked_no_further_than_the_limit() -> None:
 
 def test_packed_data_that_unpacks_to_nothing_has_a_limit_too() -> None:
     """What follows the end of the packed data is counted as it comes."""
-    packed = gzip.compress(PICTURE) + bytes(50_000)
-    assert _refused("gzip", packed, 20_000).reason is BadPicture.TOO_MANY_BYTES
+    packed = gzip.compress(IMAGE) + bytes(50_000)
+    assert _refused("gzip", packed, 20_000).reason is BadImage.TOO_MANY_BYTES
 
 
 @pytest.mark.parametrize(
     ("encoding", "data", "reason"),
     [
-        ("br", PICTURE, BadPicture.DAMAGED),
-        ("gzip, gzip", gzip.compress(gzip.compress(PICTURE, mtime=0), mtime=0), BadPicture.DAMAGED),
-        ("gzip", PICTURE, BadPicture.DAMAGED),
-        ("gzip", gzip.compress(PICTURE, mtime=0)[:-20], BadPicture.TRUNCATED),
-        (None, b"", BadPicture.NOT_A_PICTURE),
-        (None, b"<!doctype html><p>no", BadPicture.HTML),
-        ("gzip", gzip.compress(b"<svg/>", mtime=0), BadPicture.SVG),
+        ("br", IMAGE, BadImage.DAMAGED),
+        ("gzip, gzip", gzip.compress(gzip.compress(IMAGE, mtime=0), mtime=0), BadImage.DAMAGED),
+        ("gzip", IMAGE, BadImage.DAMAGED),
+        ("gzip", gzip.compress(IMAGE, mtime=0)[:-20], BadImage.TRUNCATED),
+        (None, b"", BadImage.NOT_AN_IMAGE),
+        (None, b"<!doctype html><p>no", BadImage.HTML),
+        ("gzip", gzip.compress(b"<svg/>", mtime=0), BadImage.SVG),
     ],
 )
-def test_what_cannot_be_a_picture_has_its_reason(
-    encoding: str | None, data: bytes, reason: BadPicture
+def test_what_cannot_be_an_image_has_its_reason(
+    encoding: str | None, data: bytes, reason: BadImage
 ) -> None:
-    """Encodings that were not asked for, broken packing, and other things than pictures."""
+    """Encodings that were not asked for, broken packing, and other things than images."""
     assert _refused(encoding, data, 100_000).reason is reason
 
 
-def test_what_begins_as_no_picture_is_given_up_at_once() -> None:
+def test_what_begins_as_no_image_is_given_up_at_once() -> None:
     """A film is not loaded to its end to learn that it is none."""
     body = Body(None, 10**9)
     body.add(bytes(1023))
-    with pytest.raises(BadPictureError) as caught:
+    with pytest.raises(BadImageError) as caught:
         body.add(b"\x00")
-    assert caught.value.reason is BadPicture.NOT_A_PICTURE
+    assert caught.value.reason is BadImage.NOT_AN_IMAGE

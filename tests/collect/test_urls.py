@@ -176,8 +176,8 @@ def test_what_is_no_identifier_has_no_address(number: object) -> None:
     assert x_status_url(number) is None
 
 
-def test_an_address_of_a_picture_keeps_its_query() -> None:
-    """A picture is fetched at its address, so nothing but credentials and fragment goes."""
+def test_an_address_of_an_image_keeps_its_query() -> None:
+    """An image is fetched at its address, so nothing but credentials and fragment goes."""
     address = "https://pictures.example/a.png?name=large&utm_source=b"
     assert web_url(address + "#top") == address
     assert web_url("data:image/png;base64,AAAA") is None

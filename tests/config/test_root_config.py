@@ -157,7 +157,7 @@ class TestReading:
         assert (stages.relevance.keep, stages.roles.most_pictures) == ((5,), 16)
 
     @pytest.mark.parametrize(
-        ("names", "words", "pictures", "hazards"),
+        ("names", "words", "images", "hazards"),
         [
             (("text", "vision", "guard"), "text", "vision", "guard"),
             (("reader", "guard"), "reader", "reader", "guard"),
@@ -167,9 +167,9 @@ class TestReading:
         ],
     )
     def test_of_several_engines_each_stage_has_its_own(
-        self, names: tuple[str, ...], words: str, pictures: str, hazards: str
+        self, names: tuple[str, ...], words: str, images: str, hazards: str
     ) -> None:
-        """Words go to `text`, pictures to `vision`, both to `guard`, each else to `reader`."""
+        """Words go to `text`, images to `vision`, both to `guard`, each else to `reader`."""
         engines = {name: {"kind": "rules"} for name in (*names, "other")}
         data = _with("stages.feedback.engine", "other", _with("engines", engines))
         stages = parse_config(data, "c.yaml").stages
@@ -180,8 +180,8 @@ class TestReading:
             "threads": None,
             "download": None,
             "extract": words,
-            "roles": pictures,
-            "screenshots": pictures,
+            "roles": images,
+            "screenshots": images,
             "feedback": "other",
             "safety": hazards,
             "privacy": None,
@@ -476,7 +476,7 @@ class TestRefusing:
             ),
             (
                 "target: {released: 2026-02-30}\n",
-                "not valid YAML: line 1: '2026-02-30' is no timestamp",
+                "not valid YAML: line 1: '2026-02-30' is not a timestamp",
             ),
         ],
     )
@@ -566,10 +566,10 @@ class TestRefusing:
 
     def test_a_folder_is_no_config(self, tmp_path: Path) -> None:
         """The message says that it is one."""
-        assert _refused(tmp_path).startswith(f"config {str(tmp_path)!r} is no regular file: ")
+        assert _refused(tmp_path).startswith(f"config {str(tmp_path)!r} is not a regular file: ")
 
     def test_a_binary_file_is_no_config(self, file: Path) -> None:
-        """A picture, say, is not text."""
+        """An image, say, is not text."""
         file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
         assert _refused(file).startswith(f"cannot read config {str(file)!r}: 'utf-8' codec can't")
 

@@ -97,7 +97,7 @@ def test_phases_follow_each_other() -> None:
         ({"phases": [{"terms": ["a"]}]}, "window is missing"),
         ({"phases": [{**PHASE, "window": "1w"}]}, "window is '1w': expected a number of days"),
         ({"phases": [{**PHASE, "window": "0d"}]}, "such as 1d or 7d"),
-        ({"phases": [{**PHASE, "terms": ["a", "a"]}]}, "'a' stands there twice"),
+        ({"phases": [{**PHASE, "terms": ["a", "a"]}]}, "'a' is there twice"),
         ({"phases": [{**PHASE, "languages": ["Japanese"]}]}, "two letters of ISO 639-1"),
         ({"phases": [{**PHASE, "days": 2, "until": "2025-04-01"}]}, "expected one of them"),
         ({"phases": [{**PHASE, "until": "2025-03-25"}]}, "expected a day after its start, 2025-03"),

@@ -1,4 +1,4 @@
-"""Invented rows of samples with pictures, and what a reviewer changes of them."""
+"""Invented rows of samples with images, and what a reviewer changes of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from PIL import Image
 
-from echo_hf.curate.decisions import Decision, Decisions, pictures_of
-from echo_hf.images.store import PictureStore
+from echo_hf.curate.decisions import Decision, Decisions, images_of
+from echo_hf.images.store import ImageStore
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES
 
@@ -72,7 +72,7 @@ def cut_row(**values: Any) -> Row:
 def decision(sample: Row, decided: str = "keep", **values: Any) -> Decision:
     """A decision about a sample as it is."""
     seen = {"id": sample["id"], "sample_digest": sample["sample_digest"]}
-    seen |= {"reasons": sample["review"], "pictures": pictures_of(sample), "decision": decided}
+    seen |= {"reasons": sample["review"], "pictures": images_of(sample), "decision": decided}
     return Decision.model_validate({**seen, **values})
 
 
@@ -81,8 +81,8 @@ def after(*made: Decision) -> Decisions:
     return Decisions({one.id: one for one in made}, (), made)
 
 
-def drawn(store: PictureStore, width: int = 40, height: int = 20) -> str:
-    """A picture of which no two parts are equal; its digest."""
+def drawn(store: ImageStore, width: int = 40, height: int = 20) -> str:
+    """An image of which no two parts are equal; its digest."""
     image = Image.new("RGB", (width, height))
     image.putdata([(x * 6, y * 12, x ^ y) for y in range(height) for x in range(width)])
     buffer = io.BytesIO()
@@ -90,18 +90,18 @@ def drawn(store: PictureStore, width: int = 40, height: int = 20) -> str:
     return store.put(buffer.getvalue())
 
 
-def part(store: PictureStore, digest: str, box: tuple[int, int, int, int]) -> bytes:
-    """The pixels of a part of a picture, cut with Pillow alone."""
+def part(store: ImageStore, digest: str, box: tuple[int, int, int, int]) -> bytes:
+    """The pixels of a part of an image, cut with Pillow alone."""
     with Image.open(io.BytesIO(store.open(digest))) as image:
         return image.crop(box).tobytes()
 
 
-def pixels(store: PictureStore, digest: str) -> bytes:
-    """The pixels of a picture."""
+def pixels(store: ImageStore, digest: str) -> bytes:
+    """The pixels of an image."""
     with Image.open(io.BytesIO(store.open(digest))) as image:
         return image.tobytes()
 
 
 def files(store: Path) -> set[str]:
-    """The digests of all pictures in a folder, from their bytes."""
+    """The digests of all images in a folder, from their bytes."""
     return {hashlib.sha256(one.read_bytes()).hexdigest() for one in store.glob("*/*")}

@@ -63,7 +63,7 @@ def test_an_address_may_be_spelled(text: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_account(text: str) -> None:
-    """Sizes, numbers, pictures of a request, places in code, posts without a name."""
+    """Sizes, numbers, images of a request, places in code, posts without a name."""
     assert found(text) == []
 
 
@@ -119,7 +119,7 @@ def test_names_of_accounts(text: str, names: list[str]) -> None:
     ],
 )
 def test_a_product_is_no_person(text: str) -> None:
-    """The account that is asked for a picture, by any of the product's names."""
+    """The account that is asked for an image, by any of the product's names."""
     products = (bare("Lumen Image"), bare("lumen"))
 
     assert found(text, *products) == []

@@ -75,8 +75,8 @@ def test_a_line_that_was_cut_short_is_reported(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('["one", "keep"]', "is no decision: expected a JSON object"),
-        ('{"id": "one",, "decision": "remove"}', "is no decision: expected a JSON object"),
+        ('["one", "keep"]', "is not a decision: expected a JSON object"),
+        ('{"id": "one",, "decision": "remove"}', "is not a decision: expected a JSON object"),
         ('{"id": "one"}', "is missing"),
         (decision().model_dump_json().replace("keep", "drop"), "decision is 'drop'"),
         (decision().model_dump_json().replace("note", "notes"), "unknown key 'notes'"),
@@ -144,7 +144,7 @@ def test_a_change_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_decisions(file).by_id["one"] == made
     assert made.changed is not None
     assert made.changed.named == ("prompt", "quality", "roles", "crops")
-    assert made.changed.pictures == {A}
+    assert made.changed.images == {A}
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_what_is_kept_is_no_longer_open() -> None:
     ],
 )
 def test_a_sample_that_has_changed_is_open_again(changed: dict[str, Any]) -> None:
-    """Another prompt or input, another reason, or a picture that nobody has looked at."""
+    """Another prompt or input, another reason, or an image that nobody has looked at."""
     sample = row(**changed)
     assert after(decision()).open_reasons(sample) == sample["review"]
 
@@ -77,7 +77,7 @@ def test_a_change_of_an_image_that_lost_its_metadata_since_is_open_again(changes
 
 
 def test_what_is_removed_stays_removed_while_it_is_the_same_task() -> None:
-    """Further reasons and pictures do not bring it back; another task is looked at again."""
+    """Further reasons and images do not bring it back; another task is looked at again."""
     decided = after(decision("remove"))
 
     assert decided.removes(row(review=[MINOR, DATA], output_images=["d" * 64]))

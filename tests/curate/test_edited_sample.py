@@ -22,7 +22,7 @@ def changes(**values: Any) -> Changes:
 
 
 def role(digest: str, what: str, **values: Any) -> dict[str, Any]:
-    """A picture with another role."""
+    """An image with another role."""
     return {"sha256": digest, "role": what, **values}
 
 
@@ -56,7 +56,7 @@ def test_a_template_that_a_reviewer_wrote_is_for_analysis() -> None:
     assert edited_sample(row(), changes(quality="Trash"))[0]["quality"] == "Trash"
 
 
-def test_a_picture_takes_its_place_and_its_source_along() -> None:
+def test_an_image_takes_its_place_and_its_source_along() -> None:
     """The output becomes an input, behind the one that was there."""
     made, _ = edited_sample(row(), changes(roles=[role(B, "input")]))
 
@@ -73,7 +73,7 @@ def test_what_is_neither_leaves_the_sample() -> None:
     assert made["picture_sources"] == [entry(B, "output")]
 
 
-def test_a_picture_of_the_thread_comes_in_with_its_post() -> None:
+def test_an_image_of_the_thread_comes_in_with_its_post() -> None:
     """Where the sample did not have it, the change says which post shows it."""
     added = role(D, "output", post_url="v", url="https://pictures.example/d.png")
     made, findings = edited_sample(row(), changes(roles=[added]))
@@ -95,7 +95,7 @@ def test_what_another_sample_has_is_not_taken() -> None:
 
 
 def test_crops_take_the_place_of_crops() -> None:
-    """Boxes, pictures and sources are the new ones; what was posted beside stays behind them."""
+    """Boxes, images and sources are the new ones; what was posted beside stays behind them."""
     cut = [crop("output", (5, 0, 20, 10), D)]
     changed = changes(crops={"screenshot": SHOT, "inset": 1, "crops": cut})
     made, findings = edited_sample(cut_row(), changed)
@@ -111,7 +111,7 @@ def test_crops_take_the_place_of_crops() -> None:
 
 
 def test_a_screenshot_that_was_not_cut_is_cut_now() -> None:
-    """Its pictures stand in it no longer: the sample may be drawn."""
+    """Its images stand in it no longer: the sample may be drawn."""
     raw = row(
         input_images=[], output_images=[], screenshot=SHOT,
         picture_sources=[entry(SHOT, "screenshot")],
@@ -123,7 +123,7 @@ def test_a_screenshot_that_was_not_cut_is_cut_now() -> None:
 
 
 def test_boxes_in_another_screenshot_mean_nothing() -> None:
-    """The pictures stay as the new screenshot was cut."""
+    """The images stay as the new screenshot was cut."""
     changed = changes(crops={"screenshot": D, "crops": [crop("input", (0, 0, 9, 9), A)]})
     made, findings = edited_sample(cut_row(), changed)
 
@@ -131,8 +131,8 @@ def test_boxes_in_another_screenshot_mean_nothing() -> None:
     assert [detail for _, detail in findings] == ["crops: the sample has another screenshot now"]
 
 
-def test_trash_that_is_none_leaves_others_their_pictures() -> None:
-    """Nobody looked into Trash: it lists every picture of its posts."""
+def test_trash_that_is_none_leaves_others_their_images() -> None:
+    """Nobody looked into Trash: it lists every image of its posts."""
     trash = row(quality="Trash", input_images=[], output_images=[B, C])
     made, _ = edited_sample(trash, changes(quality="Benchmark"), taken={C})
 
@@ -176,7 +176,7 @@ CROPS = st.none() | st.builds(
 
 @given(st.lists(ROLE, max_size=6), CROPS, st.sets(st.sampled_from(DIGESTS)))
 def test_an_input_is_never_an_output(roles: list[Any], crops: Any, taken: set[str]) -> None:
-    """Whatever is changed: each picture once, boxes for the first ones, a source for each."""
+    """Whatever is changed: each image once, boxes for the first ones, a source for each."""
     sample = cut_row()
     made, _ = edited_sample(sample, changes(roles=roles, crops=crops), taken)
     shown = [*made["input_images"], *made["output_images"]]

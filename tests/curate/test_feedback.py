@@ -170,7 +170,7 @@ def test_parts_that_disagree_are_noted(other: dict[str, Any], detail: list[str])
 
 
 def test_a_request_shows_what_is_to_be_judged() -> None:
-    """Prompt, quality, numbers of pictures and the comments; sources are all their posts."""
+    """Prompt, quality, numbers of images and the comments; sources are all their posts."""
     ((request,),) = STAGE.requests(table(SAMPLE))
     system, user = request.messages
     assert system.parts == (Text(STAGE.prompt.text),)

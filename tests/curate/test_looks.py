@@ -7,14 +7,14 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.guards import LONGEST_TEXTS, Look, looks_at
+from echo_hf.curate.guards import LONGEST_TEXTS, GuardInput, looks_at
 from tests.samples_for_tests import UNHURRIED, Row, digest, post, sample, samples
 
 A, B, C, D = (digest(name) for name in "abcd")
 
 
-def with_pictures(inputs: str = "", outputs: str = "", screenshot: str | None = None) -> Row:
-    """A sample with one comment and a picture for each letter."""
+def with_images(inputs: str = "", outputs: str = "", screenshot: str | None = None) -> Row:
+    """A sample with one comment and an image for each letter."""
     context = [post(0, -1, "prompt"), post(1, 0, "so good")]
     return sample(
         context,
@@ -30,56 +30,56 @@ WORDS = ("a fox in the snow", "so good")
 
 
 def test_words_alone() -> None:
-    """A sample without pictures is looked at once: the prompt, and what was said."""
-    assert looks_at(with_pictures(), 5) == [Look((), WORDS)]
+    """A sample without images is looked at once: the prompt, and what was said."""
+    assert looks_at(with_images(), 5) == [GuardInput((), WORDS)]
 
 
-def test_each_picture_alone_and_all_together() -> None:
+def test_each_image_alone_and_all_together() -> None:
     """Input, outputs and screenshot, each once whatever its roles; then all beside the words."""
-    row = with_pictures("a", "bca", "d")
+    row = with_images("a", "bca", "d")
 
     assert looks_at(row, 5) == [
-        *(Look((one,)) for one in (A, B, C, D)),
-        Look((A, B, C, D), WORDS),
+        *(GuardInput((one,)) for one in (A, B, C, D)),
+        GuardInput((A, B, C, D), WORDS),
     ]
 
 
-def test_many_pictures_take_several_looks() -> None:
+def test_many_images_take_several_looks() -> None:
     """The words stand beside each group of them."""
-    row = with_pictures("a", "bcd")
+    row = with_images("a", "bcd")
 
-    assert looks_at(row, 3)[4:] == [Look((A, B, C), WORDS), Look((D,), WORDS)]
-    assert looks_at(row, 1)[4:] == [Look((one,), WORDS) for one in (A, B, C, D)]
+    assert looks_at(row, 3)[4:] == [GuardInput((A, B, C), WORDS), GuardInput((D,), WORDS)]
+    assert looks_at(row, 1)[4:] == [GuardInput((one,), WORDS) for one in (A, B, C, D)]
 
 
 def test_long_words_take_several_looks() -> None:
-    """Nothing of them is cut off; the beginning of the prompt stands beside the pictures."""
-    row = {**with_pictures("", "ab"), "prompt": "x" * (LONGEST_TEXTS + 7)}
+    """Nothing of them is cut off; the beginning of the prompt stands beside the images."""
+    row = {**with_images("", "ab"), "prompt": "x" * (LONGEST_TEXTS + 7)}
 
     assert looks_at(row, 1) == [
-        Look((A,)),
-        Look((B,)),
-        Look((A,), ("x" * LONGEST_TEXTS,)),
-        Look((B,), ("x" * LONGEST_TEXTS,)),
-        Look((), ("x" * 7, "so good")),
+        GuardInput((A,)),
+        GuardInput((B,)),
+        GuardInput((A,), ("x" * LONGEST_TEXTS,)),
+        GuardInput((B,), ("x" * LONGEST_TEXTS,)),
+        GuardInput((), ("x" * 7, "so good")),
     ]
 
 
 @given(samples(), st.integers(1, 4))
 @UNHURRIED
 def test_everything_is_looked_at(row: Row, most: int) -> None:
-    """Each picture alone and once beside words; every word; never too much at a time."""
+    """Each image alone and once beside words; every word; never too much at a time."""
     looks = looks_at(row, most)
-    pictures = {*row["input_images"], *row["output_images"]}
-    alone = [look.pictures for look in looks if not look.texts]
+    images = {*row["input_images"], *row["output_images"]}
+    alone = [look.images for look in looks if not look.texts]
     beside = [look for look in looks if look.texts]
     first = beside[0]
 
-    assert Counter(alone) == Counter((one,) for one in pictures)
-    assert Counter(one for look in beside for one in look.pictures) == Counter(pictures)
-    assert all(len(look.pictures) <= most for look in beside)
-    assert all(look.texts == first.texts for look in beside if look.pictures)
-    apart = [first, *(look for look in beside[1:] if not look.pictures)]
+    assert Counter(alone) == Counter((one,) for one in images)
+    assert Counter(one for look in beside for one in look.images) == Counter(images)
+    assert all(len(look.images) <= most for look in beside)
+    assert all(look.texts == first.texts for look in beside if look.images)
+    apart = [first, *(look for look in beside[1:] if not look.images)]
     said = [row["prompt"], *(one["feedback"] for one in row["community_feedback"])]
     assert "".join(text for look in apart for text in look.texts) == "".join(said)
     assert all(sum(map(len, look.texts)) <= LONGEST_TEXTS for look in looks)

@@ -131,7 +131,7 @@ def test_places_are_those_of_the_text() -> None:
 
 
 def test_a_product_stays() -> None:
-    """Who is asked for a picture is no person."""
+    """Who is asked for an image is no person."""
     assert hidden("@lumen draw me, says @mira", "lumen") == "@lumen draw me, says [handle]"
 
 

@@ -21,7 +21,7 @@ from echo_hf.config.systems import shipped_config
 from echo_hf.curate.personal_data import personal_data
 from echo_hf.curate.privacy import VARIABLE, AuthorKey, Privacy, products_of
 from echo_hf.errors import ConfigError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.sample import sample_digest
@@ -152,7 +152,7 @@ def test_what_is_too_long_to_be_searched_is_left_out_and_told() -> None:
 
 def test_two_images_that_differ_in_their_metadata_alone_are_one(tmp_path: Path) -> None:
     """The sample has it once, under a digest of its own; the run knows both as posted."""
-    store = PictureStore(tmp_path)
+    store = ImageStore(tmp_path)
     plain, other = (store.put(saved("JPEG", **more)) for more in ({}, {"comment": "x"}))
     shown = {"input_images": [plain, other], "output_images": [], "context": []}
     rows = made({**SAMPLE, **shown}, stage=Privacy(STAGE.products, STAGE.key, store))
@@ -259,13 +259,13 @@ def test_a_change_of_the_key_changes_the_digest_and_the_key_stays_secret() -> No
 
 def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A short one ends a build in one line; an absent one does not."""
-    config, pictures = parse_config(CONFIG, "c.yaml"), PictureStore(Path("pictures"))
-    assert Privacy.from_config(config, pictures).key is None
+    config, images = parse_config(CONFIG, "c.yaml"), ImageStore(Path("pictures"))
+    assert Privacy.from_config(config, images).key is None
     monkeypatch.setenv(VARIABLE, PHRASE)
-    assert Privacy.from_config(config, pictures).key == STAGE.key
+    assert Privacy.from_config(config, images).key == STAGE.key
     monkeypatch.setenv(VARIABLE, "short")
     with pytest.raises(ConfigError, match=f"{VARIABLE} has 5 characters, expected at least 16"):
-        Privacy.from_config(config, pictures)
+        Privacy.from_config(config, images)
 
 
 def test_the_products_are_all_models_and_their_makers() -> None:

@@ -96,7 +96,7 @@ def test_nothing_but_our_own_names_is_left(stages: dict[str, Any]) -> None:
 def test_what_is_no_object_is_an_error(text: str) -> None:
     """Nobody would know what it quotes; nothing at all quotes nothing."""
     if text:
-        with pytest.raises(SpanError, match="no JSON object"):
+        with pytest.raises(SpanError, match="not JSON object"):
             without_quotes(text)
     else:
         assert without_quotes(text) == text
@@ -129,7 +129,7 @@ def test_a_text_goes_into_an_empty_place_alone(path: tuple[str | int, ...]) -> N
     if path == ("x",):
         assert json.loads(with_texts('{"x": null}', {path: "t"}) or "") == {"x": "t"}
         return
-    with pytest.raises(SpanError, match="no empty place"):
+    with pytest.raises(SpanError, match="not an empty place"):
         with_texts(json.dumps(STAGES), {path: "t"})
 
 

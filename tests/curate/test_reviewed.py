@@ -98,7 +98,7 @@ def test_personal_data_that_was_brought_in_is_open_until_somebody_keeps_it() -> 
 
 
 def test_what_no_safety_model_has_seen_is_open_until_somebody_keeps_it() -> None:
-    """Other words and pictures brought in; not where the model saw all, or saw nothing at all."""
+    """Other words and images brought in; not where the model saw all, or saw nothing at all."""
     screened = row(safety={"flagged": False, "categories": [], "model": "guard"})
     brought = {"roles": [{"sha256": C, "role": "input", "post_url": "u"}]}
     switched = {"roles": [{"sha256": A, "role": "output"}]}
@@ -160,8 +160,8 @@ def test_changes_decide_where_a_sample_is_drawn() -> None:
     assert "duplicate_of" in {one["_reason"] for one in rest}
 
 
-def test_no_picture_comes_into_two_samples() -> None:
-    """Two reviewers gave one picture to two samples: the first by id has it, and it is told."""
+def test_no_image_comes_into_two_samples() -> None:
+    """Two reviewers gave one image to two samples: the first by id has it, and it is told."""
     added = {"roles": [{"sha256": D, "role": "output", "post_url": "u"}]}
     one, two = row("one"), row("two", input_images=[C], output_images=[], prompt="another")
     kept, rest = split(after(changed(one, added), changed(two, added)), one, two)
@@ -194,11 +194,11 @@ def test_the_digest_of_the_stage_tells_what_was_changed() -> None:
     assert len(set(seen.values())) == 3
 
 
-PICTURES = [letter * 64 for letter in "abcdef"]
+IMAGES = [letter * 64 for letter in "abcdef"]
 ROLES = st.lists(
     st.fixed_dictionaries(
         {
-            "sha256": st.sampled_from(PICTURES),
+            "sha256": st.sampled_from(IMAGES),
             "role": st.sampled_from(["input", "output", "neither"]),
             "post_url": st.sampled_from([None, "u"]),
         }
@@ -215,12 +215,12 @@ ROLES = st.lists(
 def test_accounts_balance_after_any_changes(
     owners: list[int | None], columns: list[str], roles: list[Any]
 ) -> None:
-    """A picture that was in one sample at most is in one at most, and in one role."""
+    """An image that was in one sample at most is in one at most, and in one role."""
     rows = [
         row(f"s{n}", input_images=[], output_images=[], picture_sources=[], prompt=f"task {n}")
         for n in range(3)
     ]
-    for digest, owner, column in zip(PICTURES, owners, columns, strict=True):
+    for digest, owner, column in zip(IMAGES, owners, columns, strict=True):
         if owner is not None:
             rows[owner][column] = [*rows[owner][column], digest]
     rows = [row(one["id"], **one) for one in rows]

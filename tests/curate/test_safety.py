@@ -20,7 +20,7 @@ from echo_hf.curate.guards import LONGEST_TEXTS, SafetyAnswer, looks_at
 from echo_hf.curate.safety import Safety
 from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, make_engine
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import Failure, RawText, parse
 from echo_hf.pipeline.result import StageResult, StageStats
@@ -42,13 +42,13 @@ from tests.samples_for_tests import (
     url,
 )
 
-PICTURES = PictureStore(Path("pictures"))
-STAGE = Safety(TARGET, PICTURES, "llama_guard")
+IMAGES = ImageStore(Path("pictures"))
+STAGE = Safety(TARGET, IMAGES, "llama_guard")
 FAILURE = Failure(Failed.CUT, "length", "ff")
 A, B = digest("a"), digest("b")
 CONTEXT = [post(0, -1, "prompt", "ab"), post(1, 0, "so good")]
 SAMPLE = sample(CONTEXT, [0], [1], input_images=[A], output_images=[B])
-SAFE = ["safe"] * 3  # a picture, the other one, both with the words
+SAFE = ["safe"] * 3  # an image, the other one, both with the words
 
 
 class Guard(Speaking):
@@ -88,7 +88,7 @@ def ran(
 
 
 def shown(request: Request) -> tuple[list[str], list[str]]:
-    """Digests of the pictures of a request, and its texts."""
+    """Digests of the images of a request, and its texts."""
     parts = request.messages[-1].parts
     return (
         [part.sha256 for part in parts if isinstance(part, ImageRef)],
@@ -117,10 +117,10 @@ def test_a_hazard_in_any_look_is_the_samples(tmp_path: Path) -> None:
     """The codes of all looks, in the order of the list, and which look said what."""
 
     def says(request: Request) -> str:
-        pictures, texts = shown(request)
+        images, texts = shown(request)
         if texts:
             return "\n\nunsafe\nS2"
-        return "unsafe\nS10,S2" if pictures == [B] else "safe"
+        return "unsafe\nS10,S2" if images == [B] else "safe"
 
     result, _ = ran(tmp_path, says, SAMPLE)
     (row,) = result.dataset.to_list()
@@ -160,7 +160,7 @@ def test_the_config_says_what_is_removed(
     remove: tuple[Hazard, ...], codes: str, removed: bool
 ) -> None:
     """All but S8, any, or a list; an unknown hazard always. Labelled it is in any case."""
-    stage = Safety(TARGET, PICTURES, "llama_guard", frozenset(remove))
+    stage = Safety(TARGET, IMAGES, "llama_guard", frozenset(remove))
     (row,) = kept(made(stage, (SAMPLE, [f"unsafe\n{codes}", "safe", "safe"])))
 
     assert row["has_nsfw"] is removed
@@ -249,7 +249,7 @@ def test_the_next_run_asks_for_what_failed_alone(tmp_path: Path) -> None:
     ]
 
 
-def test_a_picture_of_two_samples_is_looked_at_once(tmp_path: Path) -> None:
+def test_an_image_of_two_samples_is_looked_at_once(tmp_path: Path) -> None:
     """Alone it is the same question, and the posts of both are its sources."""
     context = [post(7, -1, "mine", "a")]
     other = sample(context, [0], id="other", output_images=[A])
@@ -282,7 +282,7 @@ def test_rules_leave_everything_unscreened() -> None:
 
 
 def test_a_guard_is_asked_in_its_own_way() -> None:
-    """No instructions of ours, pictures first, a short raw answer."""
+    """No instructions of ours, images first, a short raw answer."""
     *alone, whole = STAGE.requests(table(SAMPLE))[0]
 
     assert [one.messages for one in alone] == [
@@ -299,12 +299,12 @@ def test_a_guard_is_asked_in_its_own_way() -> None:
         assert one.sources == (url(0), url(1))
     first = whole.messages[0].parts[0]
     assert isinstance(first, ImageRef)
-    assert first.file == PICTURES.path(A)
+    assert first.file == IMAGES.path(A)
 
 
-def test_an_endpoint_is_shown_one_picture_at_a_time() -> None:
+def test_an_endpoint_is_shown_one_image_at_a_time() -> None:
     """Whatever the config allows."""
-    stage = Safety(TARGET, PICTURES, "moderation", most_pictures=5)
+    stage = Safety(TARGET, IMAGES, "moderation", most_pictures=5)
     words = "a fox in the snow\n\nso good"
 
     assert [shown(one) for one in stage.requests(table(SAMPLE))[0]] == [
@@ -314,7 +314,7 @@ def test_an_endpoint_is_shown_one_picture_at_a_time() -> None:
 
 def test_any_model_is_given_our_instructions(tmp_path: Path) -> None:
     """End to end: the system's turn is the prompt, the answer is held to a list of codes."""
-    stage = Safety(TARGET, PICTURES)
+    stage = Safety(TARGET, IMAGES)
     result, engine = ran(tmp_path, lambda _: {"hazards": ["S8"]}, SAMPLE, stage=stage)
 
     assert safety(result.dataset[0]) == (False, ["S8"])
@@ -327,7 +327,7 @@ def test_any_model_is_given_our_instructions(tmp_path: Path) -> None:
 def test_an_endpoint_end_to_end(tmp_path: Path) -> None:
     """Its labels become codes; those that it had are kept beside."""
     said = {"flagged": True, "categories": {"violence/graphic": True, "hate": False}}
-    stage = Safety(TARGET, PICTURES, "moderation")
+    stage = Safety(TARGET, IMAGES, "moderation")
     result, _ = ran(tmp_path, lambda _: said, SAMPLE, stage=stage)
     looks = json.loads(result.dataset[0]["provenance"])["safety"]["looks"]
 
@@ -351,15 +351,15 @@ def test_words_too_long_for_a_request_are_all_read(tmp_path: Path) -> None:
 
 
 def test_what_decides_the_result() -> None:
-    """Form, hazards and pictures of a request count; where pictures lie does not."""
+    """Form, hazards and images of a request count; where images lie does not."""
     stages = [
         STAGE,
-        Safety(TARGET, PICTURES, "moderation"),
-        Safety(TARGET, PICTURES, "llama_guard", frozenset(NAMED)),
-        Safety(TARGET, PICTURES, "llama_guard", most_pictures=2),
+        Safety(TARGET, IMAGES, "moderation"),
+        Safety(TARGET, IMAGES, "llama_guard", frozenset(NAMED)),
+        Safety(TARGET, IMAGES, "llama_guard", most_pictures=2),
     ]
     assert len({stage.digest() for stage in stages}) == len(stages)
-    elsewhere = Safety(TARGET, PictureStore(Path("elsewhere")), "llama_guard")
+    elsewhere = Safety(TARGET, ImageStore(Path("elsewhere")), "llama_guard")
     assert elsewhere.digest() == STAGE.digest()
 
 
@@ -372,7 +372,7 @@ def test_what_decides_the_result() -> None:
     ],
 )
 def test_options_come_from_the_config(engine: dict[str, str], form: FormName) -> None:
-    """Hazards and pictures from the stage's own section, the form from its engine."""
+    """Hazards and images from the stage's own section, the form from its engine."""
     data: dict[str, Any] = {
         "name": "lumen",
         "target": {"name": "Lumen", "developer": "Northlight", "released": "2026-03-02"},
@@ -381,11 +381,11 @@ def test_options_come_from_the_config(engine: dict[str, str], form: FormName) ->
         "stages": {"safety": {"remove": "any", "most_pictures": 3}},
     }
     config = parse_config(data, "c.yaml")
-    expected = Safety(config.target, PICTURES, form, frozenset(NAMED), 3)
-    assert Safety.from_config(config, PICTURES) == expected
+    expected = Safety(config.target, IMAGES, form, frozenset(NAMED), 3)
+    assert Safety.from_config(config, IMAGES) == expected
     del data["stages"]
     plain = parse_config(data, "c.yaml")
-    assert Safety.from_config(plain, PICTURES) == Safety(config.target, PICTURES, form)
+    assert Safety.from_config(plain, IMAGES) == Safety(config.target, IMAGES, form)
 
 
 def test_the_counts_by_hand() -> None:
@@ -463,7 +463,7 @@ def test_everything_is_accounted_for(row: Row, words: list[str | None]) -> None:
 def test_no_answer_breaks_the_stage(words: str, form: FormName) -> None:
     """There is a verdict or a quarantined sample, never an error, and never both."""
     row = sample([post(0, -1, "p")], [0])
-    rows = made(Safety(TARGET, PICTURES, form), (row, [words]))
+    rows = made(Safety(TARGET, IMAGES, form), (row, [words]))
     (done,) = kept(rows)
     reasons = [one["_reason"] for one in rows if one["_status"] == "quarantined"]
 

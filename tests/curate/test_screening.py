@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.config.sections import NAMED, Hazard
-from echo_hf.curate.guards import KNOWN, Look, verdict
+from echo_hf.curate.guards import KNOWN, GuardInput, verdict
 from echo_hf.curate.safety import Screening
 from tests.samples_for_tests import digest, post, sample
 
@@ -18,8 +18,8 @@ REMOVED = st.frozensets(st.sampled_from(NAMED))
 
 
 def screening(*labels: list[str]) -> Screening:
-    """Looks at one picture, each with these labels."""
-    looks = [Look((digest("a"),))] * len(labels)
+    """Looks at one image, each with these labels."""
+    looks = [GuardInput((digest("a"),))] * len(labels)
     return Screening(looks, [verdict(bool(one), one, KNOWN) for one in labels])
 
 

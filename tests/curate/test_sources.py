@@ -1,4 +1,4 @@
-"""Where the words and pictures of a sample stand in the posts."""
+"""Where the words and images of a sample stand in the posts."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_feedback_is_a_place_in_the_post_that_said_it() -> None:
     assert said["sha256"] == hashlib.sha256(b"[handle] wow so good").hexdigest()
 
 
-def test_each_picture_has_its_post_and_address() -> None:
+def test_each_image_has_its_post_and_address() -> None:
     """Inputs, outputs and the screenshot, in this order and each in its own."""
     context = [post(0, -1, TEXT, "ab"), post(1, 0, "mine", "cs")]
     context[1]["pictures"][0]["url"] = "https://pbs.example/c"
@@ -155,7 +155,7 @@ def test_what_was_cut_out_has_its_box() -> None:
     ]  # fmt: skip
 
 
-def test_a_picture_that_no_post_shows_has_no_post() -> None:
+def test_an_image_that_no_post_shows_has_no_post() -> None:
     """It is listed all the same."""
     row = noted(sample([post(0, -1, TEXT)], output_images=[digest("z")]))
     assert row["picture_sources"] == [
@@ -194,8 +194,8 @@ def test_all_that_is_noted_can_be_read_in_the_posts(made: Row) -> None:
     assert [read(spans, context) for text, spans in texts if spans] == [
         text for text, spans in texts if spans
     ]
-    pictures = [*row["input_images"], *row["output_images"]]
-    assert [one["sha256"] for one in row["picture_sources"]] == pictures
+    images = [*row["input_images"], *row["output_images"]]
+    assert [one["sha256"] for one in row["picture_sources"]] == images
     assert list(row) == list(SAMPLES_IN_CONTEXT.columns)
     assert table(row).select(list(SAMPLES.columns)).to_pylist() == [
         {name: row[name] for name in SAMPLES.columns}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from echo_hf.curate.decisions import Decision, Decisions, append_decisions
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.samples.roles import Roles
 from echo_hf.samples.shown_images import RolesAnswer
 from echo_hf.tables import SAMPLES
@@ -42,7 +42,7 @@ def split(samples: list[dict[str, Any]], **options: Any) -> dict[str, list[str]]
 
 
 def test_inputs_decide_between_the_benchmarks() -> None:
-    """A candidate with input pictures is image to image, one without is text to image."""
+    """A candidate with input images is image to image, one without is text to image."""
     found = split([sample("edit", input_images=["a" * 64]), sample("text")])
 
     assert found == {
@@ -95,7 +95,7 @@ def test_what_roles_leaves_a_template_is_not_drawn() -> None:
     prompts = {"open": "a box of <subject>", "data": '{"colours": ["red", "blue"]}'}
     samples = [in_context(context, id=name, prompt=prompt) for name, prompt in prompts.items()]
     said = RolesAnswer.model_validate({"samples": [{"inputs": [], "outputs": [1, 2], "posts": []}]})
-    made = Roles(TARGET, PictureStore(Path("pictures"))).finish(table(*samples), [[said], [said]])
+    made = Roles(TARGET, ImageStore(Path("pictures"))).finish(table(*samples), [[said], [said]])
 
     assert split(kept(made.select([*SAMPLES.columns, "_status"]).to_pylist())) == {
         "text_to_image": ["data"],
@@ -159,7 +159,7 @@ def test_a_sample_that_is_left_out_takes_no_other_with_it() -> None:
     assert found == {"text_to_image": ["b"], "analysis": ["b"], "duplicate_of b": ["a"]}
 
 
-def test_pictures_in_a_screenshot_are_not_drawn() -> None:
+def test_images_in_a_screenshot_are_not_drawn() -> None:
     """Nobody knows the inputs of such a sample yet: it is for analysis; a parsed one is drawn."""
     shot = {"screenshot": "a" * 64}
     found = split([sample("raw", **shot), sample("parsed", **shot, is_screenshot=True)])

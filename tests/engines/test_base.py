@@ -46,7 +46,7 @@ def test_tokens_add_up() -> None:
     assert Usage() + Usage(1, 2, 3) == Usage(1, 2, 3)
 
 
-def test_a_text_is_not_a_picture() -> None:
+def test_a_text_is_not_an_image() -> None:
     """Parts of different kinds are different, even when their strings are equal."""
     assert len({Text("a"), ImageRef("a"), Text("a")}) == 2
     assert Message("user", (Text("a"),)) != Message("user", (ImageRef("a"),))

@@ -94,11 +94,11 @@ def test_what_is_asked_for_replaces_the_familys_own() -> None:
         (None, -1, None),
     ],
 )
-def test_a_budget_that_no_picture_meets_is_told(
+def test_a_budget_that_no_image_meets_is_told(
     family: str | None, least: int | None, most: int | None
 ) -> None:
     """One line with both bounds."""
-    with pytest.raises(EngineError, match=r"^no picture has min_pixels -?\d+ and max_pixels \S+:"):
+    with pytest.raises(EngineError, match=r"^no image has min_pixels -?\d+ and max_pixels \S+:"):
         budget_of(family, least, most)
 
 

@@ -1,4 +1,4 @@
-"""The size in which a picture is sent, and the way back to its own pixels."""
+"""The size in which an image is sent, and the way back to its own pixels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.checkpoint import FAMILIES
-from echo_hf.engines.pixels import SentPicture, Size, fitted, sent_picture, sent_reference
-from echo_hf.errors import EngineError, PictureError
+from echo_hf.engines.pixels import SentImage, Size, fitted, sent_image, sent_reference
+from echo_hf.errors import EngineError, ImageError
 
 SIDES = st.integers(1, 12_000)
 SIZES = st.tuples(SIDES, SIDES).filter(lambda size: max(size) <= 200 * min(size))
@@ -32,7 +32,7 @@ def _fitted(size: Size, asked: dict[str, Any]) -> Size:
     """The fitted size, where this budget has one; other examples are left out."""
     try:
         return fitted(size, **asked)
-    except (EngineError, PictureError):
+    except (EngineError, ImageError):
         assume(False)
         raise
 
@@ -70,7 +70,7 @@ def test_sizes_by_hand(size: Size, family: str | None, most: int | None, expecte
 
 def test_a_shape_that_rounding_makes_too_long_is_refused() -> None:
     """29 x 5615 is 194 times as high as wide, 28 x 5628 is 201: the server would refuse it."""
-    with pytest.raises(PictureError, match="29 x 5615 pixels has one side more than 200 times"):
+    with pytest.raises(ImageError, match="29 x 5615 pixels has one side more than 200 times"):
         fitted((29, 5615), family="qwen2_5_vl")
 
 
@@ -108,7 +108,7 @@ def test_the_shape_is_kept_to_a_factor(size: Size, asked: dict[str, Any]) -> Non
 
 
 @given(SIZES, st.fixed_dictionaries(ASKED))
-def test_turning_a_picture_turns_its_size(size: Size, asked: dict[str, Any]) -> None:
+def test_turning_an_image_turns_its_size(size: Size, asked: dict[str, Any]) -> None:
     """Width and height are treated alike."""
     upright = _fitted(size, asked)
     assert fitted(size[::-1], **asked) == upright[::-1]
@@ -131,19 +131,19 @@ def test_the_rule_is_that_of_transformers(size: Size, asked: dict[str, Any]) -> 
     if least <= width * height <= most and is_taken_again:
         assert fitted(size, **asked) == (width, height)
     else:
-        with pytest.raises(PictureError):
+        with pytest.raises(ImageError):
             fitted(size, **asked)
 
 
 @pytest.mark.models
 @pytest.mark.parametrize("size", [(250, 333), (1290, 2796), (20, 30)])
-def test_a_sent_picture_is_what_the_processor_would_make(tmp_path: Path, size: Size) -> None:
+def test_a_sent_image_is_what_the_processor_would_make(tmp_path: Path, size: Size) -> None:
     """Its own resize of the original, and none of ours, give the model the same numbers."""
     noise = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
     Image.fromarray(noise).save(tmp_path / "a.png")
     budget = {"shortest_edge": 3136, "longest_edge": 200_704}
     processor = _processors().Qwen2VLImageProcessorPil(size=budget)
-    sent = sent_picture(tmp_path / "a.png", family="qwen2_5_vl", max_pixels=200_704)
+    sent = sent_image(tmp_path / "a.png", family="qwen2_5_vl", max_pixels=200_704)
     ours = processor(images=[sent.image], do_resize=False, return_tensors="np")
     theirs = processor(images=[Image.fromarray(noise)], return_tensors="np")
     np.testing.assert_array_equal(ours["image_grid_thw"], theirs["image_grid_thw"])
@@ -151,12 +151,12 @@ def test_a_sent_picture_is_what_the_processor_would_make(tmp_path: Path, size: S
 
 
 @pytest.mark.parametrize(("size", "family"), [((201, 1), "qwen2_5_vl"), ((28, 5601), "qwen3_vl")])
-def test_a_picture_that_is_all_length_is_refused(size: Size, family: str) -> None:
+def test_an_image_that_is_all_length_is_refused(size: Size, family: str) -> None:
     """One side above 200 times the other is beyond the families' rule; exactly 200 is not."""
-    with pytest.raises(PictureError) as caught:
+    with pytest.raises(ImageError) as caught:
         fitted(size, family=family)
     assert str(caught.value) == (
-        f"a picture of {size[0]} x {size[1]} pixels has one side more than 200 times the other: "
+        f"an image of {size[0]} x {size[1]} pixels has one side more than 200 times the other: "
         "crop it"
     )
     assert fitted((5600, 28), family="qwen2_5_vl") == (5600, 28)
@@ -164,10 +164,10 @@ def test_a_picture_that_is_all_length_is_refused(size: Size, family: str) -> Non
 
 def test_a_budget_that_a_shape_cannot_meet_is_told() -> None:
     """A strip one patch high and 200 long has 156,800 pixels at least: 100,000 do not hold it."""
-    with pytest.raises(PictureError) as caught:
+    with pytest.raises(ImageError) as caught:
         fitted((5600, 28), family="qwen2_5_vl", max_pixels=100_000)
     assert str(caught.value) == (
-        "a picture of 5600 x 28 pixels has no size between min_pixels 3136 and max_pixels 100000 "
+        "an image of 5600 x 28 pixels has no size between min_pixels 3136 and max_pixels 100000 "
         "in steps of 28: allow a wider range"
     )
 
@@ -177,63 +177,63 @@ def test_coordinates_map_back_exactly(
     original: Size, sent: Size, box: tuple[float, float, float, float]
 ) -> None:
     """Each axis by its own ratio, to the last digits of a float; outside stays outside."""
-    picture = SentPicture(Image.new("1", sent), original)
+    image = SentImage(Image.new("1", sent), original)
     across, down = (Fraction(o, s) for o, s in zip(original, sent, strict=True))
     exact = [Fraction(box[0]) * across, Fraction(box[1]) * down]
     exact += [Fraction(box[2]) * across, Fraction(box[3]) * down]
-    assert picture.to_original(box) == pytest.approx([float(x) for x in exact], rel=1e-15)
-    assert picture.to_original_point(box[:2]) == picture.to_original(box)[:2]
-    assert picture.scale == pytest.approx((float(across), float(down)), rel=1e-15)
+    assert image.to_original(box) == pytest.approx([float(x) for x in exact], rel=1e-15)
+    assert image.to_original_point(box[:2]) == image.to_original(box)[:2]
+    assert image.scale == pytest.approx((float(across), float(down)), rel=1e-15)
 
 
 @given(SIZES, SIZES)
-def test_the_whole_picture_maps_to_the_whole_picture(original: Size, sent: Size) -> None:
+def test_the_whole_image_maps_to_the_whole_image(original: Size, sent: Size) -> None:
     """Its far corner is the far corner, without a rounding error."""
-    picture = SentPicture(Image.new("1", sent), original)
-    assert picture.to_original((0, 0, *sent)) == (0, 0, *original)
+    image = SentImage(Image.new("1", sent), original)
+    assert image.to_original((0, 0, *sent)) == (0, 0, *original)
 
 
 def test_a_drawn_mark_is_found_again(tmp_path: Path) -> None:
-    """A rectangle's corners, seen in the sent picture, map to where it was drawn."""
+    """A rectangle's corners, seen in the sent image, map to where it was drawn."""
     pixels = np.zeros((2796, 1290, 3), np.uint8)
     pixels[1398:2097, 258:774] = 255
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    sent = sent_picture(tmp_path / "a.png", family="qwen2_5_vl", max_pixels=1_003_520)
+    sent = sent_image(tmp_path / "a.png", family="qwen2_5_vl", max_pixels=1_003_520)
     assert (sent.size, sent.original_size) == ((672, 1456), (1290, 2796))
     rows, columns = np.nonzero(np.asarray(sent.image)[..., 0] > 127)
     seen = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
     assert sent.to_original(seen) == pytest.approx((258, 1398, 774, 2097), abs=1.0)
 
 
-def test_a_picture_without_a_rule_is_sent_as_it_is(tmp_path: Path) -> None:
+def test_an_image_without_a_rule_is_sent_as_it_is(tmp_path: Path) -> None:
     """No family and no budget: not a pixel changes, whatever its shape."""
     noise = np.random.default_rng(1).integers(0, 256, (2, 900, 3), dtype=np.uint8)
     Image.fromarray(noise).save(tmp_path / "a.png")
-    sent = sent_picture(tmp_path / "a.png", family=None)
+    sent = sent_image(tmp_path / "a.png", family=None)
     np.testing.assert_array_equal(np.asarray(sent.image), noise)
     assert sent.scale == (1.0, 1.0)
 
 
-def test_coordinates_are_those_of_the_upright_picture(tmp_path: Path) -> None:
+def test_coordinates_are_those_of_the_upright_image(tmp_path: Path) -> None:
     """A photo stored on its side is 100 wide and 300 high to those who look at it."""
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.new("RGB", (300, 100)).save(tmp_path / "a.jpg", exif=exif)
-    sent = sent_picture(tmp_path / "a.jpg", family="qwen2_5_vl")
+    sent = sent_image(tmp_path / "a.jpg", family="qwen2_5_vl")
     assert (sent.original_size, sent.size) == ((100, 300), (112, 308))
 
 
-def test_a_picture_of_a_message_is_the_one_with_its_digest(tmp_path: Path) -> None:
-    """Without a file, or with other bytes in it, there is no picture to send."""
+def test_an_image_of_a_message_is_the_one_with_its_digest(tmp_path: Path) -> None:
+    """Without a file, or with other bytes in it, there is no image to send."""
     path = tmp_path / "a.png"
     Image.new("RGB", (60, 60)).save(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert sent_reference(ImageRef(digest, path), family="qwen3_vl").size == (256, 256)
-    with pytest.raises(PictureError, match="has changed on disk"):
+    with pytest.raises(ImageError, match="has changed on disk"):
         sent_reference(ImageRef("0" * 64, path), family=None)
-    with pytest.raises(PictureError) as caught:
+    with pytest.raises(ImageError) as caught:
         sent_reference(ImageRef(digest), family=None)
-    assert str(caught.value) == f"picture {digest!r} has no file: run `collect` to fetch it"
+    assert str(caught.value) == f"image {digest!r} has no file: run `collect` to fetch it"
 
 
 def _processors() -> Any:

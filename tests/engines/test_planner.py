@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Request
-from echo_hf.engines.planner import Plan, estimate_tokens, extended, plan_order
+from echo_hf.engines.planner import RequestPlan, estimate_tokens, extended, plan_order
 from tests.stages_for_tests import request
 
 SHAPES = st.lists(
@@ -20,8 +20,8 @@ SHAPES = st.lists(
 
 def _asked(shapes: Sequence[tuple[str, Sequence[str]]]) -> list[Request]:
     return [
-        request(f"line {at}", f"Prompt {prompt}", pictures=pictures)
-        for at, (prompt, pictures) in enumerate(shapes)
+        request(f"line {at}", f"Prompt {prompt}", images=images)
+        for at, (prompt, images) in enumerate(shapes)
     ]
 
 
@@ -37,12 +37,12 @@ def test_every_request_is_sent_once(shapes: list[tuple[str, list[str]]]) -> None
 
 @given(SHAPES)
 def test_shared_beginnings_follow_each_other(shapes: list[tuple[str, list[str]]]) -> None:
-    """No instructions come up again after others, nor pictures under the same instructions."""
+    """No instructions come up again after others, nor images under the same instructions."""
     order = plan_order(_asked(shapes))
     prompts = _runs([shapes[number][0] for number in order])
     assert len(prompts) == len(set(map(str, prompts)))
-    pictures = _runs([(shapes[number][0], tuple(shapes[number][1])) for number in order])
-    assert len(pictures) == len(set(pictures))
+    images = _runs([(shapes[number][0], tuple(shapes[number][1])) for number in order])
+    assert len(images) == len(set(images))
 
 
 @given(SHAPES)
@@ -54,8 +54,8 @@ def test_otherwise_the_given_order_holds(shapes: list[tuple[str, list[str]]]) ->
         length = len(shape)
         return next(
             at
-            for at, (prompt, pictures) in enumerate(shapes)
-            if (prompt, tuple(pictures))[:length] == shape
+            for at, (prompt, images) in enumerate(shapes)
+            if (prompt, tuple(images))[:length] == shape
         )
 
     places = [
@@ -64,8 +64,8 @@ def test_otherwise_the_given_order_holds(shapes: list[tuple[str, list[str]]]) ->
     assert places == sorted(places)
 
 
-def test_pictures_are_told_apart_by_their_order() -> None:
-    """The same two pictures in another order are another beginning."""
+def test_images_are_told_apart_by_their_order() -> None:
+    """The same two images in another order are another beginning."""
     shapes = [("A", "xy"), ("A", "yx"), ("A", "xy")]
     assert plan_order(_asked(shapes)) == [0, 2, 1]
 
@@ -87,20 +87,20 @@ def test_an_estimate_grows_with_the_text(one: str, other: str) -> None:
     assert both <= estimate_tokens(one) + estimate_tokens(other)
 
 
-def test_a_plan_counts_text_and_pictures() -> None:
-    """Prompts by the estimate, 1280 tokens a picture; what is shared is not shared at first."""
+def test_a_plan_counts_text_and_images() -> None:
+    """Prompts by the estimate, 1280 tokens an image; what is shared is not shared at first."""
     asked = [
-        request("abcd", "instructions", pictures=["x", "y"]),
+        request("abcd", "instructions", images=["x", "y"]),
         request("abcdefgh", "instructions"),
     ]
-    planned = extended(Plan(), asked, 3, 4)
-    assert planned == Plan(
+    planned = extended(RequestPlan(), asked, 3, 4)
+    assert planned == RequestPlan(
         requests=9,
         stored=3,
         repeated=4,
         prompt_tokens=(3 + 1 + 2 * 1280) + (3 + 2),
         shared_tokens=3,
-        pictures=2,
+        images=2,
     )
     assert planned.calls == 2
 
@@ -108,14 +108,14 @@ def test_a_plan_counts_text_and_pictures() -> None:
 def test_plans_add_up() -> None:
     """Planning in pieces is planning at once."""
     asked = _asked([("A", "x"), ("B", ""), ("A", "xy")])
-    at_once = extended(Plan(), asked, 4)
-    assert extended(extended(Plan(), asked[:1], 3), asked[1:], 1) == at_once
+    at_once = extended(RequestPlan(), asked, 4)
+    assert extended(extended(RequestPlan(), asked[:1], 3), asked[1:], 1) == at_once
 
 
 def test_the_first_request_of_a_prefix_shares_nothing() -> None:
     """Each of two prompts of 8 characters is sent whole once, and shared by later requests."""
     asked = _asked([("A", ""), ("B", ""), ("A", ""), ("A", "")])
-    assert [extended(Plan(), asked[:count], 0).shared_tokens for count in range(5)] == [
+    assert [extended(RequestPlan(), asked[:count], 0).shared_tokens for count in range(5)] == [
         *(0, 0, 0),
         *(2, 4),
     ]
@@ -123,6 +123,6 @@ def test_the_first_request_of_a_prefix_shares_nothing() -> None:
 
 def test_the_price_of_prompts() -> None:
     """Two million tokens at three dollars a million are six dollars; no price is not 0."""
-    assert Plan(prompt_tokens=2_000_000, usd_per_million_prompt_tokens=3.0).cost_usd == 6.0
-    assert Plan(usd_per_million_prompt_tokens=3.0).cost_usd == 0.0
-    assert Plan(prompt_tokens=2_000_000).cost_usd is None
+    assert RequestPlan(prompt_tokens=2_000_000, usd_per_million_prompt_tokens=3.0).cost_usd == 6.0
+    assert RequestPlan(usd_per_million_prompt_tokens=3.0).cost_usd == 0.0
+    assert RequestPlan(prompt_tokens=2_000_000).cost_usd is None

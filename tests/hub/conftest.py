@@ -1,4 +1,4 @@
-"""Small releases of drawn pictures and invented posts."""
+"""Small releases of drawn images and invented posts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from echo_hf.config.sections import Target
 from echo_hf.hub.evaluate_module import evaluate_module
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import OUTPUTS, SAMPLES
 from tests.local_hub import LocalHub
 
@@ -32,13 +32,13 @@ Configs = Mapping[str, Dataset]
 
 
 def drawing(kind: str, **options: Any) -> bytes:
-    """A picture whose bytes would change if it were ever encoded again."""
-    picture = Image.new("RGB", (48, 32), "navy")
-    draw = ImageDraw.Draw(picture)
+    """An image whose bytes would change if it were ever encoded again."""
+    image = Image.new("RGB", (48, 32), "navy")
+    draw = ImageDraw.Draw(image)
     for x in range(0, 48, 3):
         draw.line((x, 0, 47 - x, 31), fill=(5 * x, 255 - 4 * x, 3 * x))
     sink = io.BytesIO()
-    picture.save(sink, kind, **options)
+    image.save(sink, kind, **options)
     return sink.getvalue()
 
 
@@ -49,21 +49,21 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> PictureStore:
-    """An empty store of pictures."""
-    return PictureStore(tmp_path / "pictures")
+def images(tmp_path: Path) -> ImageStore:
+    """An empty store of images."""
+    return ImageStore(tmp_path / "pictures")
 
 
 @pytest.fixture
-def drawings(pictures: PictureStore) -> dict[str, bytes]:
-    """Three stored pictures by the ending that their format asks for."""
+def drawings(images: ImageStore) -> dict[str, bytes]:
+    """Three stored images by the ending that their format asks for."""
     drawn = {
         "png": drawing("PNG"),
         "jpg": drawing("JPEG", quality=85),
         "webp": drawing("WEBP", quality=70),
     }
     for data in drawn.values():
-        pictures.put(data)
+        images.put(data)
     return drawn
 
 
@@ -96,7 +96,7 @@ def samples() -> Samples:
 
 @pytest.fixture
 def configs(samples: Samples, digests: Mapping[str, str]) -> Configs:
-    """Every config, with each kind of picture in each place; `image_to_image` has no row."""
+    """Every config, with each kind of image in each place; `image_to_image` has no row."""
     png, jpg, webp = digests["png"], digests["jpg"], digests["webp"]
     edit = {
         "prompt": "Make it\n\"rain\" | 雨 \u2028 --- '$x'",
@@ -119,7 +119,7 @@ def configs(samples: Samples, digests: Mapping[str, str]) -> Configs:
 
 @pytest.fixture
 def outputs(digests: Mapping[str, str]) -> Dataset:
-    """What two systems made of one sample: a picture, and none."""
+    """What two systems made of one sample: an image, and none."""
     made = {"sample_id": "sample0", "system": "a", "outcome": "ok", "image": digests["png"]}
     refused = {"sample_id": "sample0", "system": "b", "outcome": "refused", "text": "No <b>."}
     rows = [{**dict.fromkeys(OUTPUTS.columns), **row} for row in (made, refused)]
@@ -162,11 +162,9 @@ def facts(target: Target) -> ReleaseFacts:
 
 
 @pytest.fixture
-def release(
-    tmp_path: Path, configs: Configs, pictures: PictureStore, facts: ReleaseFacts
-) -> Release:
+def release(tmp_path: Path, configs: Configs, images: ImageStore, facts: ReleaseFacts) -> Release:
     """A written release."""
-    return write_release(tmp_path / "release", configs, pictures, facts)
+    return write_release(tmp_path / "release", configs, images, facts)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The bundled benchmark as a release whose rows say where their words and pictures are from."""
+"""The bundled benchmark as a release whose rows say where their words and images are from."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def entry(path: Path) -> Posts:
 
 
 def released(folder: Path) -> dict[str, list[Row]]:
-    """The rows of a release by config, pictures as they are in the files."""
+    """The rows of a release by config, images as they are in the files."""
     configs = read_release(folder).manifest.configs
     return {
         name: [row for file in each.files for row in pq.read_table(folder / file.path).to_pylist()]

@@ -16,7 +16,7 @@ from huggingface_hub import DatasetCard, DatasetCardData
 from echo_hf.config.sections import Target
 from echo_hf.hub.card import render_card
 from echo_hf.hub.facts import CONFIGS, ReleaseFacts, SampleCounts
-from echo_hf.hub.manifest import ConfigEntry, FileEntry, People, make_manifest
+from echo_hf.hub.manifest import ConfigEntry, FileEntry, ReleaseCounts, make_manifest
 from echo_hf.tables import SAMPLES, release_features
 from tests.markdown_for_tests import cells, shape, shown, split, tokens
 
@@ -41,10 +41,12 @@ def entry(config: str, rows: int) -> ConfigEntry:
     )
 
 
-def card(facts: ReleaseFacts, rows: Mapping[str, int] = ROWS, people: People | None = None) -> str:
+def card(
+    facts: ReleaseFacts, rows: Mapping[str, int] = ROWS, people: ReleaseCounts | None = None
+) -> str:
     """The card of a release with so many rows, in which nobody is named and nothing is open."""
     entries = {name: entry(name, count) for name, count in rows.items()}
-    return render_card(facts, make_manifest(facts, entries, people or People()))
+    return render_card(facts, make_manifest(facts, entries, people or ReleaseCounts()))
 
 
 def named(facts: ReleaseFacts, name: str) -> ReleaseFacts:
@@ -187,7 +189,7 @@ def test_the_columns_of_other_configs_are_explained(facts: ReleaseFacts) -> None
     """What a release holds beside its samples has a table of its columns, and only that."""
     page = split(card(facts, {"text_to_image": 1, "outputs": 2}))[1]
     assert "One row is what one system made of one sample." in page
-    assert ["image", "image", "the picture it made, null when it made none"] in cells(page)
+    assert ["image", "image", "the image it made, null when it made none"] in cells(page)
     assert "Columns of" not in split(card(facts))[1]
 
 
@@ -238,12 +240,12 @@ def test_the_way_to_have_a_post_removed_is_named(facts: ReleaseFacts) -> None:
     ("people", "said", "unsaid"),
     [
         (
-            People(),
+            ReleaseCounts(),
             ["No author stands in it.", "No sample waits for a person", "has looked at every"],
             ["keyed hashes", "still has to look at", "no safety model"],
         ),
         (
-            People(open_reviews=1200, unscreened=3400, hashed_authors=True),
+            ReleaseCounts(open_reviews=1200, unscreened=3400, hashed_authors=True),
             [
                 "Authors stand in it as keyed hashes",
                 "Samples that a person still has to look at: 1,200.",
@@ -254,7 +256,7 @@ def test_the_way_to_have_a_post_removed_is_named(facts: ReleaseFacts) -> None:
     ],
 )
 def test_what_concerns_people_is_said_in_words(
-    facts: ReleaseFacts, people: People, said: list[str], unsaid: list[str]
+    facts: ReleaseFacts, people: ReleaseCounts, said: list[str], unsaid: list[str]
 ) -> None:
     """Authors, open reviews and unscreened samples, each in one of two ways."""
     page = shown(split(card(facts, people=people))[1])
@@ -312,7 +314,7 @@ def test_rows_with_content_left_out_are_told_with_the_way_to_get_it(facts: Relea
     }
     _, page = split(render_card(facts, make_manifest(facts, entries)))
     assert "In 800 rows of `text_to_image` and 1,450 rows of `analysis` (`dehydrated`" in page
-    assert "a thumbnail of 16 x 16 coloured squares" in page
+    assert "a thumbnail of 16 x 16 colored squares" in page
     assert "echo-hf hydrate FOLDER --posts posts.jsonl --to HYDRATED" in page
     assert "not repeated here" not in card(facts)
 

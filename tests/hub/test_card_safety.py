@@ -33,11 +33,11 @@ def test_plain_rules_are_no_guard(facts: ReleaseFacts) -> None:
 
 
 def test_the_recall_is_what_the_model_card_states(facts: ReleaseFacts) -> None:
-    """The figures of the guard's own card for one picture and for several, with their source."""
+    """The figures of the guard's own card for one image and for several, with their source."""
     said = safety_text(guarded(facts, {"kind": "vllm", "model": GUARD}))
     rows = cells(said)
-    assert ["one picture", "41 %", "9 %"] in rows
-    assert ["several pictures", "61 %", "9 %"] in rows
+    assert ["one image", "41 %", "9 %"] in rows
+    assert ["several images", "61 %", "9 %"] in rows
     assert "/PurpleLlama/blob/main/Llama-Guard4/12B/MODEL_CARD.md)" in said
     assert GUARD in shown(said)
 

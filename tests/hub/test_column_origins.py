@@ -25,7 +25,7 @@ def test_every_column_of_the_samples_has_an_origin() -> None:
         (
             "task",
             {"feedback": RULES},
-            "plain rules or recorded answers in place of a model, in `feedback`",
+            "plain rules or recorded answers instead of a model, in `feedback`",
         ),
         (
             "prompt",

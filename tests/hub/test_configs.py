@@ -16,7 +16,7 @@ def test_every_config_keeps_to_a_declared_table() -> None:
     assert set(BENCHMARK_CONFIGS) < set(CONFIGS)
 
 
-def test_nobody_who_ranked_pictures_is_published() -> None:
+def test_nobody_who_ranked_images_is_published() -> None:
     """People's rankings, posts and threads are no part of a release."""
     assert not {"human", "posts", "threads"} & set(CONFIGS)
     assert "results" not in SCORE_CONFIGS

@@ -27,7 +27,7 @@ from echo_hf.hub.release import (
     verify_release,
     write_release,
 )
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.samples.spans import SourceSpan
 from echo_hf.tables import SAMPLES, TABLES
 from tests.hub.quickstart_release import CORPUS, Row, built, by_id, copied, released
@@ -77,7 +77,7 @@ def runs_of_words(texts: Iterable[str], length: int) -> set[str]:
 
 
 def posted(some: Iterable[Row]) -> list[str]:
-    """What posts say, and how their pictures are described."""
+    """What posts say, and how their images are described."""
     described = [one.get("alt_text") or "" for post in some for one in post.get("pictures") or []]
     return [*(post.get("text") or "" for post in some), *described]
 
@@ -161,7 +161,7 @@ def test_no_words_of_x_are_in_any_text(full: Path, dry: Path, without_x: Path, l
 
 
 def test_the_card_repeats_no_post(full: Path, dry: Path) -> None:
-    """It is that of the whole release with a note, sizes and counts of pictures apart."""
+    """It is that of the whole release with a note, sizes and counts of images apart."""
     numbers = re.compile(r"[\d,]+")
     before, after = (
         numbers.sub("0", (release / "README.md").read_text("utf-8")).splitlines()
@@ -175,7 +175,7 @@ def test_the_card_repeats_no_post(full: Path, dry: Path) -> None:
     ]
 
 
-def test_no_picture_of_x_is_in_any_byte(full: Path, dry: Path) -> None:
+def test_no_image_of_x_is_in_any_byte(full: Path, dry: Path) -> None:
     """Neither whole nor its first bytes."""
     theirs, others = set(), set()
     for post in posts():
@@ -187,7 +187,7 @@ def test_no_picture_of_x_is_in_any_byte(full: Path, dry: Path) -> None:
     assert len(found(full, theirs - others)) > 20
 
 
-def test_a_dehydrated_row_has_neither_words_nor_pictures(dry: Path) -> None:
+def test_a_dehydrated_row_has_neither_words_nor_images(dry: Path) -> None:
     """What stood there is null or empty; what was found out is there."""
     rows = [row for row in by_id(dry).values() if row["dehydrated"]]
     for row in rows:
@@ -235,7 +235,7 @@ def test_a_row_without_noted_sources_is_dehydrated_all_the_same(full: Path) -> N
 
 
 def test_datasets_loads_a_dehydrated_release(dry: Path, tmp_path: Path) -> None:
-    """Null prompts and absent pictures are what they are; signatures and boxes are read."""
+    """Null prompts and absent images are what they are; signatures and boxes are read."""
     loaded = load_dataset(str(dry), "image_to_image", split="test", cache_dir=str(tmp_path))
     assert loaded["prompt"].count(None) == 7
     (cut,) = [row for row in loaded if row["is_screenshot"]]
@@ -294,13 +294,13 @@ def test_a_changed_release_is_refused(full: Path, tmp_path: Path) -> None:
 def test_a_provenance_that_nobody_can_read_is_refused(full: Path) -> None:
     """Nobody knows what it quotes."""
     row = {**next(iter(by_id(full).values())), "provenance": "a fox in the snow"}
-    with pytest.raises(SpanError, match="no JSON object"):
+    with pytest.raises(SpanError, match="not JSON object"):
         dehydrated(row)
 
 
 @pytest.mark.parametrize("table", ["outputs", "ratings", "comparisons", "applicability", "human"])
 def test_other_tables_keep_what_systems_and_judges_made(table: str) -> None:
-    """Pictures, ratings and reasons of failure stay; explanations and rewritten prompts do not."""
+    """Images, ratings and reasons of failure stay; explanations and rewritten prompts do not."""
     words = {"text", "revised_prompt", "code", "explanation", "rationale"}
     row: dict[str, Any] = dict.fromkeys(TABLES[table].columns, "a fox in the snow")
     if "provenance" in row:
@@ -351,9 +351,9 @@ def test_taking_words_out_is_no_change(full: Path, dry: Path, order: int) -> Non
 
 
 def test_what_changed_is_told_of_a_row_without_words(full: Path, dry: Path, tmp_path: Path) -> None:
-    """By the digests that it has: another prompt, another comment, another picture."""
+    """By the digests that it has: another prompt, another comment, another image."""
     release = read_release(full)
-    store = PictureStore(tmp_path / "pictures")
+    store = ImageStore(tmp_path / "pictures")
     configs = dict(unpacked(release, store))
     row = next(
         row

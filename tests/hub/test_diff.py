@@ -20,7 +20,7 @@ from echo_hf.hub.contents import with_changes
 from echo_hf.hub.diff import Cause, ReleaseDiff, compare, diff
 from echo_hf.hub.facts import ReleaseFacts, SampleCounts
 from echo_hf.hub.release import Release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import SAMPLES
 from tests.markdown_for_tests import cells, shown, split
 
@@ -45,7 +45,7 @@ def row(name: str, **values: Any) -> Row:
 
 
 @pytest.fixture
-def write(tmp_path: Path, pictures: PictureStore, facts: ReleaseFacts) -> Write:
+def write(tmp_path: Path, images: ImageStore, facts: ReleaseFacts) -> Write:
     """A function that writes a release with these benchmark and these further samples."""
 
     def release(
@@ -58,7 +58,7 @@ def write(tmp_path: Path, pictures: PictureStore, facts: ReleaseFacts) -> Write:
         }
         origin = {"extract": {"digest": OLD, "engine": QWEN, "prompt": "c" * 64}}
         said = replace(facts, **{"name": name, "provenance": origin, **more})
-        return write_release(tmp_path / name, configs, pictures, said)
+        return write_release(tmp_path / name, configs, images, said)
 
     return release
 
@@ -106,10 +106,10 @@ def test_the_order_of_rows_is_no_change(write: Write) -> None:
         ({"screenshot": "png"}, "screenshot"),
     ],
 )
-def test_other_posts_or_pictures_are_a_change_of_sources(
+def test_other_posts_or_images_are_a_change_of_sources(
     write: Write, digests: Mapping[str, str], values: Row, column: str
 ) -> None:
-    """A post or a picture that the sample did not name before is told by its name alone."""
+    """A post or an image that the sample did not name before is told by its name alone."""
     digest = digests["png"]
     real = {
         name: ([digest] if name == "output_images" else digest) if value == "png" else value
@@ -234,10 +234,10 @@ def test_scores_compare_on_what_both_releases_share(write: Write) -> None:
     assert "protocols differ" in verdict("e", rows, protocol="published")
 
 
-def test_no_picture_is_read(
+def test_no_image_is_read(
     write: Write, digests: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of pictures only the names are read from the files."""
+    """Of images only the names are read from the files."""
     images = {"input_images": [digests["jpg"]], "output_images": [digests["png"]]}
     release = write("a", [row("fox", screenshot=digests["webp"], **images)])
     asked: list[str] = []

@@ -12,7 +12,7 @@ import pytest
 import echo_hf
 from echo_hf.errors import ScoreError
 from echo_hf.hub.evaluate_configs import CONFIGS, plain
-from tests.metrics.pictures_for_metrics import noise
+from tests.metrics.images_for_metrics import noise
 
 pytestmark = pytest.mark.extras
 Load = Callable[..., Any]
@@ -43,7 +43,7 @@ def tiny_vit(tmp_path: Path) -> dict[str, Any]:
 def test_structure_distance_is_that_of_the_function(
     load_measure: Load, tiny_vit: dict[str, Any]
 ) -> None:
-    """In every key; a picture's distance from itself is 0, and a missing output has none."""
+    """In every key; an image's distance from itself is 0, and a missing output has none."""
     measure = _needs("structure_distance")
     found = load_measure("structure_distance", **tiny_vit).compute(
         predictions=OUTPUTS, references=SEVERAL, n_boot=0
@@ -54,7 +54,7 @@ def test_structure_distance_is_that_of_the_function(
     assert sorted(found) == _documented("structure_distance")
 
 
-def test_pictures_measured_twice_combine(load_measure: Load, tiny_vit: dict[str, Any]) -> None:
+def test_images_measured_twice_combine(load_measure: Load, tiny_vit: dict[str, Any]) -> None:
     """The model's parameters, given on loading, reach the measure that has them."""
     import evaluate
 

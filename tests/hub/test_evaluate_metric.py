@@ -19,10 +19,10 @@ from echo_hf.errors import EchoError, MissingExtraError, ScoreError
 from echo_hf.hub.evaluate_configs import CONFIGS, plain
 from echo_hf.metrics import color_shift, text_rendering
 from echo_hf.scores import win_rate
-from tests.metrics.pictures_for_metrics import noise, trimmed_shift
+from tests.images_for_tests import encoded
+from tests.metrics.images_for_metrics import noise, trimmed_shift
 from tests.metrics.published_colors import INPUTS as PUBLISHED_INPUTS
 from tests.metrics.published_colors import PUBLISHED
-from tests.pictures_for_tests import encoded
 from tests.scores.ratings_for_tests import counted_rates, rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ TEN_MORE = {"n_boot": 50, "seed": 3}
 
 
 def _of_mean(levels: tuple[float, float, float]) -> Image.Image:
-    """A picture of half a million pixels with this mean colour."""
+    """An image of half a million pixels with this mean color."""
     channels = []
     for level in levels:
         low, high = int(level) - 30, int(level) + 31
@@ -61,17 +61,17 @@ def test_win_rates_are_those_that_counting_gives(load_measure: Load, protocol: s
 
 
 @pytest.mark.parametrize("system", ["Nano Banana", "4o Image Gen"])
-def test_colour_shifts_are_the_published_ones(load_measure: Load, system: str) -> None:
-    """Pictures of the printed mean colours give the printed shift."""
-    colours, shift = PUBLISHED[system]
+def test_color_shifts_are_the_published_ones(load_measure: Load, system: str) -> None:
+    """Images of the printed mean colors give the printed shift."""
+    colors, shift = PUBLISHED[system]
     found = load_measure("color_shift", protocol="published").compute(
-        predictions=[_of_mean(colours)], references=[_of_mean(PUBLISHED_INPUTS)]
+        predictions=[_of_mean(colors)], references=[_of_mean(PUBLISHED_INPUTS)]
     )
     assert found["value"] == pytest.approx(shift, abs=0.006)
     assert found["definition"]["protocol"] == "published"
 
 
-def test_colour_shift_is_that_of_all_pixels(load_measure: Load) -> None:
+def test_color_shift_is_that_of_all_pixels(load_measure: Load) -> None:
     """Counted pixel by pixel."""
     found = load_measure("color_shift").compute(predictions=OUTPUTS, references=INPUTS)
     before, after = ([np.asarray(one) for one in side] for side in (INPUTS, OUTPUTS))
@@ -145,7 +145,7 @@ def test_more_rows_than_are_written_at_once(load_measure: Load) -> None:
     assert found["per_sample"] == list(color_shift(INPUTS, OUTPUTS).per_sample)
 
 
-def test_every_form_of_a_picture_is_the_same_picture(load_measure: Load, tmp_path: Path) -> None:
+def test_every_form_of_an_image_is_the_same_image(load_measure: Load, tmp_path: Path) -> None:
     """Pillow's, a path, bytes, a dict, a column of a dataset: decoded, not decoded, of lists."""
     files = [encoded(one, "PNG") for one in OUTPUTS[:3]]
     paths = [tmp_path / f"{number}.png" for number in range(3)]
@@ -214,17 +214,17 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "no outputs": ("color_shift", {"references": INPUTS}, "no predictions: expected the system's"),
     "no inputs": ("color_shift", {"predictions": OUTPUTS}, "no references: expected the inputs"),
     "lengths": ("color_shift", {"predictions": OUTPUTS, "references": []}, "0 inputs and 12 out"),
-    "no picture": (
+    "no image": (
         "color_shift",
         {"predictions": [OUTPUTS[0], 7], "references": INPUTS[:2]},
-        r"outputs\[1\]: 'int' is no picture: expected a picture of Pillow's, a path",
+        r"outputs\[1\]: 'int' is not an image: expected an image of Pillow's, a path",
     ),
     "rows": (
         "color_shift",
         {"predictions": [{"id": 1, "made": OUTPUTS[0]}], "references": INPUTS[:1]},
-        r"outputs\[0\]: a dict with the keys \['id', 'made'\] is no picture: expected",
+        r"outputs\[0\]: a dict with the keys \['id', 'made'\] is not an image: expected",
     ),
-    "one picture": (
+    "one image": (
         "color_shift",
         {"predictions": OUTPUTS[0], "references": INPUTS[0]},
         "inputs: 'Image' is not one entry for each sample: expected a list",
@@ -263,8 +263,8 @@ def test_a_wrong_batch_is_one_line_and_adds_nothing(
 ) -> None:
     """What was added before is still there, and none of the batch."""
     metric = load_measure(name)
-    pictures: dict[str, Any] = {"predictions": OUTPUTS[:2], "references": INPUTS[:2]}
-    metric.add_batch(**(pictures if name == "color_shift" else {"predictions": RATINGS}))
+    images: dict[str, Any] = {"predictions": OUTPUTS[:2], "references": INPUTS[:2]}
+    metric.add_batch(**(images if name == "color_shift" else {"predictions": RATINGS}))
     before = len(metric)
     with pytest.raises(EchoError, match=expected) as caught:
         metric.add_batch(**given)
@@ -328,7 +328,7 @@ def test_measures_combine(load_measure: Load) -> None:
     assert found["win_rate_interval"] == rates["interval"]
 
 
-def test_measures_of_pictures_combine(load_measure: Load) -> None:
+def test_measures_of_images_combine(load_measure: Load) -> None:
     """Under names of the user's choice, where one measure is there twice."""
     import evaluate
 

@@ -30,7 +30,7 @@ from echo_hf.errors import EchoError
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = Path(echo_hf.evaluate_module()).parent
 CONFIGS = ("win_rate", "color_shift", "face_identity", "structure_distance", "text_rendering")
-PICTURES = ("color_shift", "face_identity", "structure_distance")
+IMAGES = ("color_shift", "face_identity", "structure_distance")
 RATING = {
     **{name: Value("string") for name in ("sample_id", "system", "judge")},
     "rating": Value("float64"),
@@ -92,10 +92,10 @@ def test_a_wheel_holds_the_space(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None:
-    """Whatever packages are installed; it says what it takes, and pictures are not decoded."""
+    """Whatever packages are installed; it says what it takes, and images are not decoded."""
     metric = load_measure(name)
     assert (metric.name, metric.module_type) == (name, "metric")
-    assert metric.features == ({"predictions": RATING} if name not in PICTURES else PAIR)
+    assert metric.features == ({"predictions": RATING} if name not in IMAGES else PAIR)
     for said in (metric.inputs_description, metric.compute.__doc__, metric.add_batch.__doc__):
         assert f"echo_hf.{'scores' if name == 'win_rate' else 'metrics'}.{name}" in said
     assert metric.description.startswith(f"ECHO's {name}: ")

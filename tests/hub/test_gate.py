@@ -13,7 +13,7 @@ from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import check_names, check_publishable
 from echo_hf.hub.release import Release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.hub.conftest import Samples
 
 
@@ -50,12 +50,10 @@ def test_what_is_doubtful_has_to_be_allowed(
 
 
 @pytest.fixture
-def reviewed(
-    tmp_path: Path, samples: Samples, pictures: PictureStore, facts: ReleaseFacts
-) -> Release:
+def reviewed(tmp_path: Path, samples: Samples, images: ImageStore, facts: ReleaseFacts) -> Release:
     """A release in the folder of its run, with two samples of one digest each."""
     rows = samples({"sample_digest": "as built"}, {"sample_digest": "another"})
-    return write_release(tmp_path / "run" / "release", {"analysis": rows}, pictures, facts)
+    return write_release(tmp_path / "run" / "release", {"analysis": rows}, images, facts)
 
 
 Said = Literal["keep", "remove", "flag", "withdraw"]
@@ -123,13 +121,13 @@ def test_what_was_changed_since_the_build_is_refused(reviewed: Release) -> None:
 
 
 def test_a_release_with_the_change_may_be_published(
-    tmp_path: Path, samples: Samples, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, samples: Samples, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """Until the change is withdrawn, made anew, or the changed sample is removed."""
     made = Changes.model_validate({"quality": "Analysis", "sample_digest": "e" * 64})
     told = json.dumps({"review": {"digest": made.fingerprint}})
     rows = samples({"sample_digest": "e" * 64, "provenance": told})
-    release = write_release(tmp_path / "run" / "release", {"analysis": rows}, pictures, facts)
+    release = write_release(tmp_path / "run" / "release", {"analysis": rows}, images, facts)
     edited(release, "Analysis", "keep")
     check_publishable(release)
     for quality, said, what in (
@@ -163,7 +161,7 @@ NO_TAGS = ["", "main", "refs", "a b", "a..b", "v1.", "v1.lock", "-v", "v/1", "v:
 @pytest.mark.parametrize("tag", [*NO_TAGS, "0123456789abcdef" * 2 + "01234567"])
 def test_what_is_no_tag_is_refused(tag: str) -> None:
     """Neither what Git would not take, nor what would be taken for a branch or a commit."""
-    with pytest.raises(HubError, match="is no name of a tag"):
+    with pytest.raises(HubError, match="is not a name of a tag"):
         check_names("org/echo", tag)
 
 

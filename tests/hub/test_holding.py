@@ -20,7 +20,7 @@ from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import Release, write_release
 from echo_hf.hub.revisions import delete_tags, revisions_holding
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import Samples
 from tests.local_hub import LocalHub
@@ -36,7 +36,7 @@ def test_tags_that_hold_a_post_are_found_and_deleted(
     release: Release,
     tmp_path: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
 ) -> None:
     """The tag before a post left holds it, the one after does not, nor does the main branch."""
@@ -45,7 +45,7 @@ def test_tags_that_hold_a_post_are_found_and_deleted(
     rows = {
         name: every.filter(lambda row: row["id"] != gone["id"]) for name, every in configs.items()
     }
-    later = write_release(tmp_path / "later", rows, pictures, replace(facts, name="later"))
+    later = write_release(tmp_path / "later", rows, images, replace(facts, name="later"))
     publish(release, REPO, "v1", api=hub.api())
     before = revisions_holding(REPO, gone["post_urls"], api=hub.api())
     publish(later, REPO, "v2", api=hub.api())
@@ -97,13 +97,13 @@ def test_a_post_is_found_wherever_a_sample_names_it(
     hub: LocalHub,
     tmp_path: Path,
     samples: Samples,
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
     values: dict[str, Any],
 ) -> None:
-    """As a source, in the words of the prompt or of a comment, or as where a picture is from."""
+    """As a source, in the words of the prompt or of a comment, or as where an image is from."""
     rows = {"analysis": samples({"prompt": "A fox"}, {"prompt": "A hat", **values})}
-    publish(write_release(tmp_path / "one", rows, pictures, facts), REPO, "v1", api=hub.api())
+    publish(write_release(tmp_path / "one", rows, images, facts), REPO, "v1", api=hub.api())
 
     held = revisions_holding(REPO, [POST], api=hub.api())
     assert [(one.revision, one.samples) for one in held] == [
@@ -116,7 +116,7 @@ def test_stored_answers_about_a_post_are_counted(
     hub: LocalHub,
     tmp_path: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
 ) -> None:
     """An answer repeats the words of the posts that went into its request: two of three did."""
@@ -127,7 +127,7 @@ def test_stored_answers_about_a_post_are_counted(
         for number, urls in enumerate(sources)
     ]
     rows = {**configs, "responses": Dataset.from_list(answers, features=RESPONSES.features)}
-    publish(write_release(tmp_path / "one", rows, pictures, facts), REPO, "v1", api=hub.api())
+    publish(write_release(tmp_path / "one", rows, images, facts), REPO, "v1", api=hub.api())
     out = io.StringIO()
     show_holding(Console(file=out, width=400), REPO, [POST], api=hub.api())
 
@@ -140,7 +140,7 @@ def test_stored_answers_about_a_post_are_counted(
 
 
 def test_files_of_older_releases_are_read_as_they_are(hub: LocalHub) -> None:
-    """Without spans, sources of pictures or stored answers, what names posts is still found."""
+    """Without spans, sources of images or stored answers, what names posts is still found."""
     data = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": ["old"], "post_urls": [[POST]]}), data)
     hub.api().create_repo(REPO, repo_type="dataset")

@@ -20,22 +20,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.errors import EchoError, PictureError, ReleaseError, SourceError
+from echo_hf.errors import EchoError, ImageError, ReleaseError, SourceError
 from echo_hf.hub.archive import Archive, SampleMatch, hydrated
 from echo_hf.hub.dehydrate import dehydrate
 from echo_hf.hub.hydrate import hydrate
 from echo_hf.hub.manifest import facts_of, file_entry, read_manifest
 from echo_hf.hub.release import read_release, unpacked, verify_release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import FetchStats
 from echo_hf.reasons import Match
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SourceSpan
 from echo_hf.tables import POSTS, SAMPLES
 from tests.collect.fetching import policy_for
-from tests.collect.server_for_tests import PictureServer
+from tests.collect.server_for_tests import ImageServer
 from tests.hub.quickstart_release import Row, built, by_id, copied, entry, released
-from tests.pictures_for_tests import encoded
+from tests.images_for_tests import encoded
 
 LAKE = "https://x.com/i/status/9900316480787844284"  # a photo, what became of it, two comments
 COMMENT = "https://x.com/i/status/9900316480789998101"
@@ -85,8 +85,8 @@ def of_post(release: Path, url: str) -> Row:
     return row
 
 
-def changed_pictures(folder: Path, names: set[str], change: Change) -> Path:
-    """A copy of the posts with some pictures packed anew; returns the file of posts."""
+def changed_images(folder: Path, names: set[str], change: Change) -> Path:
+    """A copy of the posts with some images packed anew; returns the file of posts."""
 
     def renamed(post: Row) -> Row:
         for one in post.get("pictures") or []:
@@ -96,20 +96,20 @@ def changed_pictures(folder: Path, names: set[str], change: Change) -> Path:
 
     path = copied(folder, renamed)
     for name in names:
-        picture = Image.open(folder / "pictures" / name)
-        (folder / "pictures" / f"{name}.anew").write_bytes(change(picture))
+        image = Image.open(folder / "pictures" / name)
+        (folder / "pictures" / f"{name}.anew").write_bytes(change(image))
         (folder / "pictures" / name).unlink()
     return path
 
 
-def jpeg(picture: Image.Image) -> bytes:
-    """The picture as platforms pack it."""
-    return encoded(picture.convert("RGB"), "JPEG", quality=92)
+def jpeg(image: Image.Image) -> bytes:
+    """The image as platforms pack it."""
+    return encoded(image.convert("RGB"), "JPEG", quality=92)
 
 
-def tinted(picture: Image.Image) -> bytes:
-    """The picture with a fifth of the blue gone."""
-    red, green, blue = picture.convert("RGB").split()
+def tinted(image: Image.Image) -> bytes:
+    """The image with a fifth of the blue gone."""
+    red, green, blue = image.convert("RGB").split()
     return encoded(Image.merge("RGB", (red, green, blue.point(lambda level: level * 0.8))), "PNG")
 
 
@@ -185,7 +185,7 @@ def test_a_shorter_text_is_different(full: Path, dry: Path, tmp_path: Path) -> N
     hydration = hydrate(dry, tmp_path / "wet", [entry(copied(tmp_path / "posts", cut))])
     match, detail = parts(hydration.samples, of_post(full, LAKE)["id"])["prompt"]
     assert match == "different"
-    assert detail.endswith("is no place in a text of 4 characters")
+    assert detail.endswith("is not a place in a text of 4 characters")
 
 
 def test_a_missing_post_is_named(full: Path, dry: Path, posts: Path, tmp_path: Path) -> None:
@@ -229,12 +229,12 @@ def test_posts_of_others_put_nothing_back(full: Path, dry: Path, tmp_path: Path)
     assert released(tmp_path / "wet") == released(dry)
 
 
-def test_a_copy_that_was_packed_anew_is_the_same_picture(
+def test_a_copy_that_was_packed_anew_is_the_same_image(
     full: Path, dry: Path, tmp_path: Path
 ) -> None:
     """It is put back; where it is an input, the sample's digest is that of the copy."""
     names = {"lake_day.jpg", "iso_room.png"}
-    path = changed_pictures(tmp_path / "posts", names, jpeg)
+    path = changed_images(tmp_path / "posts", names, jpeg)
     hydration = hydrate(dry, tmp_path / "wet", [entry(path)])
     assert set(matches(hydration.samples).values()) == {"exact", "same_picture"}
     rows, before = by_id(tmp_path / "wet"), by_id(full)
@@ -254,14 +254,14 @@ def test_a_copy_that_was_packed_anew_is_the_same_picture(
     assert any(rows[name]["sample_digest"] != before[name]["sample_digest"] for name in same)
 
 
-def test_another_picture_is_different(full: Path, dry: Path, tmp_path: Path) -> None:
-    """A tint is no way of packing: the picture stays left out, the words are there."""
-    path = changed_pictures(tmp_path / "posts", {"lake_night.jpg"}, tinted)
+def test_another_image_is_different(full: Path, dry: Path, tmp_path: Path) -> None:
+    """A tint is no way of packing: the image stays left out, the words are there."""
+    path = changed_images(tmp_path / "posts", {"lake_night.jpg"}, tinted)
     hydration = hydrate(dry, tmp_path / "wet", [entry(path)])
     before, after = of_post(full, LAKE), of_post(tmp_path / "wet", LAKE)
     assert parts(hydration.samples, before["id"])["output.0"] == (
         "different",
-        f"{LAKE} shows another picture",
+        f"{LAKE} shows another image",
     )
     assert (after["prompt"], after["output_images"]) == (before["prompt"], [])
     assert after["input_images"] == before["input_images"]
@@ -273,7 +273,7 @@ def test_the_parts_of_a_screenshot_are_cut_out_again(full: Path, dry: Path, tmp_
     (cut,) = [row for row in by_id(full).values() if row["is_screenshot"]]
     names = {"collage_chair.jpg"}
 
-    path = changed_pictures(tmp_path / "posts", names, jpeg)
+    path = changed_images(tmp_path / "posts", names, jpeg)
     hydration = hydrate(dry, tmp_path / "wet", [entry(path)])
     found = {name: each for name, (each, _) in parts(hydration.samples, cut["id"]).items()}
     assert (found["input.0"], found["screenshot.0"]) == ("same_picture", "same_picture")
@@ -281,10 +281,10 @@ def test_the_parts_of_a_screenshot_are_cut_out_again(full: Path, dry: Path, tmp_
     sizes = [Image.open(io.BytesIO(one["bytes"])).size for one in row["input_images"]]
     assert sizes == [Image.open(io.BytesIO(one["bytes"])).size for one in cut["input_images"]]
 
-    half = changed_pictures(
+    half = changed_images(
         tmp_path / "half",
         names,
-        lambda picture: jpeg(picture.resize((picture.width // 2, picture.height // 2))),
+        lambda image: jpeg(image.resize((image.width // 2, image.height // 2))),
     )
     found_half = parts(hydrate(dry, tmp_path / "less", [entry(half)]).samples, cut["id"])
     assert found_half["screenshot.0"][0] == "same_picture"
@@ -292,7 +292,7 @@ def test_the_parts_of_a_screenshot_are_cut_out_again(full: Path, dry: Path, tmp_
     assert "its screenshot was of" in found_half["input.0"][1]
 
 
-def test_pictures_may_lie_in_a_folder_of_their_own(
+def test_images_may_lie_in_a_folder_of_their_own(
     full: Path, dry: Path, posts: Path, folder: Path, tmp_path: Path
 ) -> None:
     """Whatever they are called: as those of a run, which are named by their digests."""
@@ -302,21 +302,21 @@ def test_pictures_may_lie_in_a_folder_of_their_own(
     assert all(sample.match is Match.EXACT or "picture" in sample.parts[-1].detail
                for sample in bare.samples)  # fmt: skip
 
-    pictures = folder / "runs" / "quickstart" / "pictures"
-    hydrate(dry, tmp_path / "wet", [entry(tmp_path / "posts.jsonl")], pictures=pictures)
+    images = folder / "runs" / "quickstart" / "pictures"
+    hydrate(dry, tmp_path / "wet", [entry(tmp_path / "posts.jsonl")], images=images)
     assert released(tmp_path / "wet") == released(full)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PictureServer]:
-    """A server of pictures."""
-    with PictureServer() as running:
+def server() -> Iterator[ImageServer]:
+    """A server of images."""
+    with ImageServer() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def addresses(server: PictureServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with posts that name pictures by address, `build/release` and `dry`."""
+def addresses(server: ImageServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with posts that name images by address, `build/release` and `dry`."""
     folder = tmp_path_factory.mktemp("addresses")
 
     def addressed(post: Row) -> Row:
@@ -326,15 +326,15 @@ def addresses(server: PictureServer, tmp_path_factory: pytest.TempPathFactory) -
         return post
 
     path = copied(folder / "posts", addressed)
-    for picture in (folder / "posts" / "pictures").iterdir():
-        server.gives(f"/pictures/{picture.name}", picture.read_bytes())
+    for image in (folder / "posts" / "pictures").iterdir():
+        server.gives(f"/pictures/{image.name}", image.read_bytes())
     dehydrate(built(folder / "build", path) / "release", folder / "dry")
     shutil.rmtree(folder / "posts" / "pictures")
     return folder
 
 
-def test_pictures_are_fetched_from_where_the_posts_show_them(
-    server: PictureServer, addresses: Path, tmp_path: Path
+def test_images_are_fetched_from_where_the_posts_show_them(
+    server: ImageServer, addresses: Path, tmp_path: Path
 ) -> None:
     """Only when allowed, only those that are left out, and each once."""
     server.asked.clear()
@@ -354,7 +354,7 @@ def test_pictures_are_fetched_from_where_the_posts_show_them(
 
 
 def test_a_stopped_hydration_asks_for_the_rest_alone(
-    server: PictureServer, addresses: Path, tmp_path: Path
+    server: ImageServer, addresses: Path, tmp_path: Path
 ) -> None:
     """What had come stays beside the result until that is whole."""
     server.asked.clear()
@@ -378,17 +378,17 @@ def test_a_stopped_hydration_asks_for_the_rest_alone(
 
 @pytest.fixture(scope="module")
 def archive(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Archive:
-    """The posts and pictures at hand."""
+    """The posts and images at hand."""
     from echo_hf.hub.archive import read_archive
 
-    store = PictureStore(tmp_path_factory.mktemp("archive") / "pictures")
+    store = ImageStore(tmp_path_factory.mktemp("archive") / "pictures")
     return read_archive([entry(folder / "posts" / "posts.jsonl")], store)
 
 
 @pytest.fixture(scope="module")
 def rows(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     """Dehydrated rows, as `hydrated` takes them: with a crop, with blanks, with feedback."""
-    store = PictureStore(tmp_path_factory.mktemp("rows"))
+    store = ImageStore(tmp_path_factory.mktemp("rows"))
     every = unpacked(read_release(folder / "dry"), store)["analysis"].with_format("arrow")[:]
     some = [row for row in every.to_pylist() if row["dehydrated"]]
     wanted = [
@@ -408,7 +408,7 @@ HOSTILE_SPAN = st.fixed_dictionaries(
         "text": st.sampled_from([None, "", "a fox", "\0" * 100]),
     }
 )
-HOSTILE_PICTURE = st.fixed_dictionaries(
+HOSTILE_IMAGE = st.fixed_dictionaries(
     {
         "sha256": st.sampled_from([None, "", "../../etc/passwd", "ab" * 32]),
         "role": st.sampled_from([None, "input", "output", "screenshot", "feedback", "prompt", "x"]),
@@ -437,7 +437,7 @@ def test_a_hostile_row_is_told_and_fills_nothing(
     row["community_feedback"] = [
         {**one, "spans": data.draw(spans)} for one in row["community_feedback"]
     ]
-    row["picture_sources"] = data.draw(st.none() | st.lists(HOSTILE_PICTURE, max_size=3))
+    row["picture_sources"] = data.draw(st.none() | st.lists(HOSTILE_IMAGE, max_size=3))
     new, match = hydrated(row, archive)
     assert new["prompt"] is None
     assert all(one["feedback"] is None for one in new["community_feedback"])
@@ -475,7 +475,7 @@ def test_hostile_spans_in_a_release_cost_no_other_row(
     full: Path, dry: Path, posts: Path, tmp_path: Path
 ) -> None:
     """A release with one bad row is hydrated but for that row."""
-    store = PictureStore(tmp_path / "pictures")
+    store = ImageStore(tmp_path / "pictures")
     configs = unpacked(read_release(dry), store)
     bad = of_post(full, LAKE)["id"]
 
@@ -495,7 +495,7 @@ def test_hostile_spans_in_a_release_cost_no_other_row(
     write_release(tmp_path / "bad", spoilt_configs, store, facts_of(read_manifest(dry)))
     hydration = hydrate(tmp_path / "bad", tmp_path / "wet", [entry(posts)])
     assert [name for name, match in matches(hydration.samples).items() if match != "exact"] == [bad]
-    assert "is no place in a text" in parts(hydration.samples, bad)["prompt"][1]
+    assert "is not a place in a text" in parts(hydration.samples, bad)["prompt"][1]
 
 
 def resealed(release: Path, to: Path, edit: Callable[[pa.Table], pa.Table | None]) -> Path:
@@ -552,7 +552,7 @@ def test_a_strange_release_is_one_line(dry: Path, posts: Path, tmp_path: Path, d
     assert {path.name for path in tmp_path.iterdir()} == {"bad"}
 
 
-def test_a_picture_that_is_none_is_one_line(dry: Path, posts: Path, tmp_path: Path) -> None:
+def test_an_image_that_is_none_is_one_line(dry: Path, posts: Path, tmp_path: Path) -> None:
     """The release of a stranger may embed anything."""
 
     def spoilt(table: pa.Table) -> pa.Table:
@@ -562,7 +562,7 @@ def test_a_picture_that_is_none_is_one_line(dry: Path, posts: Path, tmp_path: Pa
         return table.set_column(at, table.schema.field(at), values)
 
     bad = resealed(dry, tmp_path / "bad", spoilt)
-    with pytest.raises(PictureError, match="no readable picture"):
+    with pytest.raises(ImageError, match="not a readable picture"):
         hydrate(bad, tmp_path / "wet", [entry(posts)])
 
 
@@ -581,7 +581,7 @@ def test_a_users_mistake_is_named(dry: Path, posts: Path, bad_posts: Path, tmp_p
         (lambda: hydrate(tmp_path, tmp_path / "w", [entry(posts)]), ReleaseError, "no release in"),
         (lambda: hydrate(dry, tmp_path / "w", [entry(bad_posts)]), SourceError, "holds no post"),
         (
-            lambda: hydrate(dry, tmp_path / "w", [entry(posts)], pictures=tmp_path / "nope"),
+            lambda: hydrate(dry, tmp_path / "w", [entry(posts)], images=tmp_path / "nope"),
             SourceError,
             "no folder .*nope",
         ),
@@ -625,7 +625,7 @@ def test_the_command_prints_what_came_of_it(dry: Path, posts: Path, tmp_path: Pa
         (["nope", "--posts", "p.jsonl", "--to", "wet"], "/nope': expected a folder with manifest"),
         (["{dry}", "--posts", "nope.jsonl", "--to", "wet"], "no file 'nope.jsonl'"),
         (["{dry}", "--to", "wet"], "source 'jsonl' has no path"),
-        (["{dry}", "--posts", "{dry}", "--to", "wet"], "is no regular file"),
+        (["{dry}", "--posts", "{dry}", "--to", "wet"], "is not a regular file"),
         (["{dry}", "--posts", "p.jsonl", "--source", "jsnl", "--to", "wet"], "mean 'jsonl'?"),
         (["{dry}", "--posts", "p.jsonl", "--to", "{dry}"], "is the release itself"),
         (["{dry}", "--posts", "p.jsonl", "--to", "p.jsonl"], "is a file"),

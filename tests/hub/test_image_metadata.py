@@ -30,7 +30,7 @@ from echo_hf.hub.diff import diff
 from echo_hf.hub.hydrate import hydrate
 from echo_hf.hub.release import read_release, verify_release
 from echo_hf.images.loader import load_rgb
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import OUTPUTS, RATINGS
@@ -123,7 +123,7 @@ def write_posts(folder: Path, **privacy: str) -> Path:
 def write_outputs(run: Path) -> None:
     """Puts outputs of a system, files of most formats, into a run, and a rating of each."""
     samples = pq.read_table(run / "stages" / "splits" / "kept.parquet").to_pylist()
-    store, outputs, ratings = PictureStore(run / "pictures"), [], []
+    store, outputs, ratings = ImageStore(run / "pictures"), [], []
     for sample, data in zip(samples, list(FILES.values())[2:], strict=True):
         of = {"sample_id": sample["id"], "sample_digest": sample["sample_digest"]}
         of["system"], digest = "painter", store.put(data)
@@ -222,7 +222,7 @@ def test_what_was_found_is_counted_by_kind(noted: Path) -> None:
 
 
 def test_what_was_left_out_is_put_back_without_metadata(noted: Path, tmp_path: Path) -> None:
-    """From the posts, and from a folder with their pictures: the same rows, the same digests."""
+    """From the posts, and from a folder with their images: the same rows, the same digests."""
     full, posts = noted / "runs" / "noted" / "release", noted / "posts"
     dehydrate(full, tmp_path / "dry")
     found = hydrate(tmp_path / "dry", tmp_path / "wet", [entry(posts / "posts.jsonl")])
@@ -230,13 +230,13 @@ def test_what_was_left_out_is_put_back_without_metadata(noted: Path, tmp_path: P
     (tmp_path / "bare").mkdir()
     shutil.copy(posts / "posts.jsonl", tmp_path / "bare")
     bare = [entry(tmp_path / "bare" / "posts.jsonl")]
-    hydrate(tmp_path / "dry", tmp_path / "also", bare, pictures=posts / "pictures")
+    hydrate(tmp_path / "dry", tmp_path / "also", bare, images=posts / "pictures")
     for folder in ("wet", "also"):
         for config in ("image_to_image", "analysis"):
             assert released(tmp_path / folder)[config] == released(full)[config]
 
 
-def test_a_copy_of_a_picture_is_put_back_without_metadata(noted: Path, tmp_path: Path) -> None:
+def test_a_copy_of_an_image_is_put_back_without_metadata(noted: Path, tmp_path: Path) -> None:
     """Of what was packed anew only the pixels come in."""
     dehydrate(noted / "runs" / "noted" / "release", tmp_path / "dry")
     shutil.copytree(noted / "posts", tmp_path / "posts")
@@ -278,7 +278,7 @@ def test_what_cannot_be_cleaned_waits_until_a_reviewer_keeps_it(
         FILES[name] for name in STUCK
     ]
     gold = export_gold(config, tmp_path / "gold", runs=runs)
-    assert (gold.samples, gold.pictures) == (len(FILES), 2 * len(FILES))
+    assert (gold.samples, gold.images) == (len(FILES), 2 * len(FILES))
     lines = (tmp_path / "gold" / "roles.jsonl").read_text("utf-8").splitlines()
     roles = {tuple(one["role"] for one in json.loads(line)["pictures"]) for line in lines}
     assert roles == {("input", "output")}
@@ -300,7 +300,7 @@ def test_a_forgotten_post_leaves_no_image_with_or_without_metadata(
     """Neither the file as posted nor the cleaned one stays in the run."""
     shutil.copytree(noted, tmp_path / "noted")
     (image,) = rows_of(noted / "runs" / "noted" / "release")[0]["input_images"]
-    store = PictureStore(tmp_path / "noted" / "runs" / "noted" / "pictures")
+    store = ImageStore(tmp_path / "noted" / "runs" / "noted" / "pictures")
     both = [store.path(sha256(one)) for one in (FILES["jpeg"], image["bytes"])]
     assert all(path.exists() for path in both)
     forget([URL % 0], tmp_path / "noted/posts/config.yaml", runs=tmp_path / "noted/runs")

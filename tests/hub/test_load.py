@@ -15,7 +15,7 @@ from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import Release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import release_features
 from tests.local_hub import STRANGER, LocalHub
 
@@ -46,13 +46,13 @@ def reader(
     release: Release,
     tmp_path: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
 ) -> Reader:
     """A reader of a Hub on which two revisions are published, `v1` and `v2`."""
     publish(release, REPO, "v1", api=hub.api())
     rows = {"analysis": configs["analysis"].select([2])}
-    publish(write_release(tmp_path / "b", rows, pictures, facts), REPO, "v2", api=hub.api())
+    publish(write_release(tmp_path / "b", rows, images, facts), REPO, "v2", api=hub.api())
     return Reader(hub, tmp_path / "hub-cache")
 
 
@@ -68,10 +68,10 @@ def test_each_tag_is_its_revision(reader: Reader, release: Release) -> None:
     assert len(reader.load(revision=commit)) == 3
 
 
-def test_pictures_decode(reader: Reader) -> None:
+def test_images_decode(reader: Reader) -> None:
     """They are ready to be looked at."""
     row = reader.load(revision="v1")[0]
-    assert [picture.size for picture in row["output_images"]] == [(48, 32)] * 2
+    assert [image.size for image in row["output_images"]] == [(48, 32)] * 2
 
 
 def test_only_what_is_needed_is_downloaded(reader: Reader) -> None:
@@ -155,7 +155,7 @@ def test_a_tampered_snapshot_is_refused(reader: Reader, name: str) -> None:
         with pytest.raises(ReleaseError, match="has changed: sha256") as raised:
             reader.load(revision="v1")
         assert path.name in str(raised.value)
-        assert f"delete {str(folder)!r} to download it anew" in str(raised.value)
+        assert f"delete {str(folder)!r} to download it again" in str(raised.value)
     shutil.rmtree(folder)
     assert len(reader.load(revision="v1")) == 3
 

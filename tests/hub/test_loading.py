@@ -15,7 +15,7 @@ from datasets import Dataset, Image, List
 
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, verify_release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import release_features
 
 Configs = Mapping[str, Dataset]
@@ -64,9 +64,9 @@ def loaded(release: Release, tmp_path: Path) -> dict[str, Any]:
 def test_load_dataset_reads_every_config_offline(
     loaded: Mapping[str, Any], configs: Configs
 ) -> None:
-    """Each config, the empty one too, has the released features, and pictures that decode."""
-    pictures = {"analysis": [2, 2, 1], "text_to_image": [2, 0], "image_to_image": []}
-    for config, counts in pictures.items():
+    """Each config, the empty one too, has the released features, and images that decode."""
+    images = {"analysis": [2, 2, 1], "text_to_image": [2, 0], "image_to_image": []}
+    for config, counts in images.items():
         assert loaded[config]["features"] == release_features().to_dict()
         assert loaded[config]["sizes"] == [[[48, 32]] * count for count in counts]
         assert loaded[config]["prompts"] == configs[config]["prompt"][:]
@@ -75,7 +75,7 @@ def test_load_dataset_reads_every_config_offline(
 def test_load_dataset_gives_back_the_stored_bytes(
     loaded: Mapping[str, Any], configs: Configs
 ) -> None:
-    """Read without decoding, every picture has the digest of the picture that was stored."""
+    """Read without decoding, every image has the digest of the image that was stored."""
     for config in ("analysis", "text_to_image"):
         assert loaded[config]["digests"] == configs[config]["output_images"][:]
 
@@ -97,16 +97,16 @@ def test_datasets_are_read_from_disk(release: Release, drawings: Mapping[str, by
     plain = release.datasets["text_to_image"].cast_column(
         "output_images", List(Image(decode=False))
     )
-    found = [picture["bytes"] for picture in plain[0]["output_images"]]
+    found = [image["bytes"] for image in plain[0]["output_images"]]
     assert found == [drawings["webp"], drawings["jpg"]]
 
 
 def test_a_config_in_several_files_is_read_in_order(
-    tmp_path: Path, configs: Configs, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """Sharding changes neither the rows nor their digest."""
-    one = write_release(tmp_path / "one", configs, pictures, facts)
-    many = write_release(tmp_path / "many", configs, pictures, facts, shard_bytes=1)
+    one = write_release(tmp_path / "one", configs, images, facts)
+    many = write_release(tmp_path / "many", configs, images, facts, shard_bytes=1)
     assert len(many.manifest.configs["analysis"].files) == 3
     assert many.datasets["analysis"]["id"][:] == ["sample0", "sample1", "sample2"]
     assert many.manifest.configs["analysis"].digest == one.manifest.configs["analysis"].digest

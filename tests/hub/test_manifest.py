@@ -43,7 +43,7 @@ def by_hand(path: Path) -> str:
 
 
 def test_the_manifest_counts_what_is_in_the_files(folder: Path) -> None:
-    """Rows, pictures, sizes and digests are those of the files themselves."""
+    """Rows, images, sizes and digests are those of the files themselves."""
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     assert {name: entry["rows"] for name, entry in manifest["configs"].items()} == {
         "analysis": 3,

@@ -16,11 +16,11 @@ from datasets import Dataset, Image
 
 import echo_hf
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.official import MissingPicturesWarning, OfficialPictures
-from echo_hf.images.store import PictureStore
+from echo_hf.hub.official import MissingImagesWarning, OfficialImages
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import OFFICIAL_DATASET, release_features
 from tests.collect.fetching import BLUE, RED, digest_of, policy_for
-from tests.collect.server_for_tests import PictureServer
+from tests.collect.server_for_tests import ImageServer
 from tests.local_hub import LocalHub
 from tests.local_hub_repository import StoredFile
 
@@ -48,11 +48,11 @@ EDITS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class Place:
-    """A Hub with the dataset, and a server with its pictures."""
+    """A Hub with the dataset, and a server with its images."""
 
     hub: LocalHub
-    server: PictureServer
-    pictures: OfficialPictures
+    server: ImageServer
+    images: OfficialImages
     cache: Path
 
     def holds(self, **configs: pa.Table) -> None:
@@ -73,25 +73,25 @@ class Place:
             REPO,
             config,
             cache_dir=self.cache,
-            pictures=replace(self.pictures, **changes),
+            images=replace(self.images, **changes),
             api=self.hub.api(),
         )
 
 
 @pytest.fixture
 def place(hub: LocalHub, tmp_path: Path) -> Iterator[Place]:
-    """The red picture has a token, the blue one is an address; nothing else is there."""
-    with PictureServer() as server:
+    """The red image has a token, the blue one is an address; nothing else is there."""
+    with ImageServer() as server:
         server.gives("/media/TokenRed?format=jpg", RED)
         server.gives("/media/TokenOld", BLUE)
         server.gives("/shot.png", BLUE)
         media = (server.url("/media/{token}?format=jpg"), server.url("/media/{token}"))
-        store = PictureStore(tmp_path / "fetched" / "pictures")
-        pictures = OfficialPictures(store, policy_for(server), media)
-        yield Place(hub, server, pictures, tmp_path / "hub-cache")
+        store = ImageStore(tmp_path / "fetched" / "pictures")
+        images = OfficialImages(store, policy_for(server), media)
+        yield Place(hub, server, images, tmp_path / "hub-cache")
 
 
-def edits(server: PictureServer, boxes: Any, kind: pa.DataType) -> pa.Table:
+def edits(server: ImageServer, boxes: Any, kind: pa.DataType) -> pa.Table:
     """The second config; the boxes of its screenshot are a list, or the same in JSON."""
     names = [
         [name.replace("{server}", server.url("")) for name in row["input_images"]] for row in EDITS
@@ -114,7 +114,7 @@ BOXES: Mapping[str, tuple[Any, pa.DataType]] = {
 
 
 def test_text_to_image_has_all_columns(place: Place) -> None:
-    """Ours, filled where the dataset says something; the pictures are there, with no warning."""
+    """Ours, filled where the dataset says something; the images are there, with no warning."""
     place.holds(text_to_image=pa.Table.from_pylist(TEXT))
     loaded = place.load("text_to_image")
 
@@ -125,7 +125,7 @@ def test_text_to_image_has_all_columns(place: Place) -> None:
     row = loaded[0]
     for name in ("id", "prompt", "prompt_modified", "prompt_fill_blank", "has_nsfw"):
         assert row[name] == TEXT[0][name]
-    assert [picture.getpixel((0, 0)) for picture in row["output_images"]] == [(255, 0, 0)]
+    assert [image.getpixel((0, 0)) for image in row["output_images"]] == [(255, 0, 0)]
     assert (row["input_images"], row["output_media"], row["missing_images"]) == (
         [],
         ["TokenRed"],
@@ -155,7 +155,7 @@ def test_text_to_image_has_all_columns(place: Place) -> None:
 def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
     """Tokens in either of their places, an address, boxes as list and as JSON, and what is gone."""
     place.holds(image_to_image=edits(place.server, *BOXES[form]))
-    with pytest.warns(MissingPicturesWarning, match=r"2 pictures .* \(gone 1, degenerate_box 1\)"):
+    with pytest.warns(MissingImagesWarning, match=r"2 images .* \(gone 1, degenerate_box 1\)"):
         loaded = place.load("image_to_image")
 
     whole, cut, old = loaded
@@ -171,15 +171,15 @@ def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
         }
     ]
     assert cut["screenshot"].size == (20, 10)
-    assert [picture.size for picture in cut["input_images"]] == [(6, 10)]
+    assert [image.size for image in cut["input_images"]] == [(6, 10)]
     assert cut["input_bboxs"] == [[0.0, 0.0, 20.0, 10.0], [-10.0, -10.0, 16.0, 20.0]]
     assert [lost["reason"] for lost in cut["missing_images"]] == ["degenerate_box"]
     assert cut["sample_digest"] is not None
-    assert [picture.getpixel((0, 0)) for picture in old["input_images"]] == [(0, 0, 255)]
+    assert [image.getpixel((0, 0)) for image in old["input_images"]] == [(0, 0, 255)]
     assert loaded["output_images"][:] == [None] * 3
 
 
-def test_pictures_are_kept_as_they_came(place: Place) -> None:
+def test_images_are_kept_as_they_came(place: Place) -> None:
     """The very bytes that the server has, fetched once for both configs and both runs."""
     place.holds(
         text_to_image=pa.Table.from_pylist(TEXT),
@@ -187,7 +187,7 @@ def test_pictures_are_kept_as_they_came(place: Place) -> None:
     )
     for _ in range(2):
         place.load("text_to_image")
-        with pytest.warns(MissingPicturesWarning):
+        with pytest.warns(MissingImagesWarning):
             loaded = place.load("image_to_image")
     assert place.server.asked == {
         "/media/TokenRed?format=jpg": 1,
@@ -199,7 +199,7 @@ def test_pictures_are_kept_as_they_came(place: Place) -> None:
     }
     plain = loaded.cast_column("screenshot", Image(decode=False))
     assert Path(plain[1]["screenshot"]["path"]).read_bytes() == BLUE
-    assert place.pictures.store.open(digest_of(RED)) == RED
+    assert place.images.store.open(digest_of(RED)) == RED
 
 
 def test_nothing_private_is_asked_for(place: Place) -> None:
@@ -209,7 +209,7 @@ def test_nothing_private_is_asked_for(place: Place) -> None:
     )
     place.holds(image_to_image=table)
     policy = policy_for(place.server, allow_addresses=[])
-    with pytest.warns(MissingPicturesWarning, match="private_address 1"):
+    with pytest.warns(MissingImagesWarning, match="private_address 1"):
         loaded = place.load("image_to_image", policy=policy)
     assert loaded[0]["input_images"] == [None]
     assert place.server.asked == {}
@@ -219,7 +219,7 @@ def test_a_token_is_no_path(place: Place) -> None:
     """Whatever a token is called, it stays one part of the address."""
     table = pa.table({"id": ["a"], "prompt": ["x"], "input_images": [["../../secret?x=/"]]})
     place.holds(image_to_image=table)
-    with pytest.warns(MissingPicturesWarning, match="gone 1"):
+    with pytest.warns(MissingImagesWarning, match="gone 1"):
         place.load("image_to_image")
     assert all("/media/..%2F..%2Fsecret%3Fx%3D%2F" in path for path in place.server.asked)
 
@@ -245,7 +245,7 @@ def test_no_column_is_lost(place: Place, config: str) -> None:
 
 
 def test_bad_boxes_are_named_and_cost_one_sample(place: Place) -> None:
-    """Of a screenshot nothing is shown then; elsewhere the pictures stay."""
+    """Of a screenshot nothing is shown then; elsewhere the images stay."""
     rows = {
         "id": ["a", "b"],
         "prompt": ["x", "y"],
@@ -254,10 +254,10 @@ def test_bad_boxes_are_named_and_cost_one_sample(place: Place) -> None:
         "input_bboxs": ["[[1, 2]]", "[[1, 2]]"],
     }
     place.holds(image_to_image=pa.table(rows))
-    with pytest.warns(MissingPicturesWarning, match="bad_field"):
+    with pytest.warns(MissingImagesWarning, match="bad_field"):
         shot, plain = place.load("image_to_image")
     assert shot["input_images"] == [None]
-    assert [picture.size for picture in plain["input_images"]] == [(20, 10)]
+    assert [image.size for image in plain["input_images"]] == [(20, 10)]
     for row in (shot, plain):
         assert row["input_bboxs"] is None
         assert "input_bboxs" in {lost["column"] for lost in row["missing_images"]}

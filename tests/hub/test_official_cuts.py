@@ -1,4 +1,4 @@
-"""Pictures are cut as the authors' own loader cuts them, and what is missing has a reason."""
+"""Images are cut as the authors' own loader cuts them, and what is missing has a reason."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.fetch import FetchResult
-from echo_hf.hub.official import Pictures, boxes_of, inset_box
-from echo_hf.images.store import PictureStore
+from echo_hf.hub.official import FetchedImages, boxes_of, inset_box
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Notice, Unfetched
 
 SIDES = st.integers(-30, 150)
@@ -21,22 +21,22 @@ NOISE = np.random.default_rng(0).integers(0, 256, (80, 120, 3), dtype=np.uint8)
 
 
 @pytest.fixture
-def named(pictures: PictureStore) -> Pictures:
+def named(images: ImageStore) -> FetchedImages:
     """A screenshot of noise, `here`, and one that is `gone`."""
     sink = io.BytesIO()
     Image.fromarray(NOISE).save(sink, "PNG")
-    digest = pictures.put(sink.getvalue())
+    digest = images.put(sink.getvalue())
     gone = FetchResult("g", None, Unfetched.GONE, "status 404")
-    return Pictures(pictures, {"here": FetchResult("h", digest), "gone": gone})
+    return FetchedImages(images, {"here": FetchResult("h", digest), "gone": gone})
 
 
-def pixels(named: Pictures, digest: str | None) -> np.ndarray[Any, Any]:
-    """A stored picture as an array."""
+def pixels(named: FetchedImages, digest: str | None) -> np.ndarray[Any, Any]:
+    """A stored image as an array."""
     assert digest is not None
     return np.asarray(Image.open(io.BytesIO(named.store.open(digest))))
 
 
-def test_ten_pixels_along_each_side_are_left_out(named: Pictures) -> None:
+def test_ten_pixels_along_each_side_are_left_out(named: FetchedImages) -> None:
     """The pixels are those of the screenshot, clamped at its edge, in the order of the boxes."""
     boxes = [[10.0, 0.0, 70.9, 60.0], [50.0, 30.0, 500.0, 500.0]]
     first, second = named.shown(["here"], boxes)
@@ -45,14 +45,14 @@ def test_ten_pixels_along_each_side_are_left_out(named: Pictures) -> None:
     assert [each.position for each in (first, second)] == [0, 0]
 
 
-def test_without_boxes_a_picture_is_its_bytes(named: Pictures) -> None:
+def test_without_boxes_an_image_is_its_bytes(named: FetchedImages) -> None:
     """Nothing is encoded again."""
     for boxes in (None, []):
         (shown,) = named.shown(["here"], boxes)
         assert shown.digest == named.found["here"].sha256
 
 
-def test_a_box_of_nothing_stands_for_nothing(named: Pictures) -> None:
+def test_a_box_of_nothing_stands_for_nothing(named: FetchedImages) -> None:
     """It is left out, as in the authors' loader, and named; the other boxes stay."""
     empty, full = named.shown(["here"], [[0.0, 0.0, 20.0, 80.0], [0.0, 0.0, 60.0, 60.0]])
     assert (empty.reason, empty.has_place) == (Notice.DEGENERATE_BOX, False)
@@ -60,7 +60,7 @@ def test_a_box_of_nothing_stands_for_nothing(named: Pictures) -> None:
     assert full.digest is not None
 
 
-def test_what_is_gone_keeps_its_place(named: Pictures) -> None:
+def test_what_is_gone_keeps_its_place(named: FetchedImages) -> None:
     """A null for each part of it, so that the others stay where they were."""
     boxes = [[0.0, 0.0, 60.0, 60.0], [10.0, 0.0, 70.0, 60.0]]
     shown = list(named.shown(["gone", "here"], boxes))
@@ -69,14 +69,14 @@ def test_what_is_gone_keeps_its_place(named: Pictures) -> None:
     assert {each.reason for each in shown[:2]} == {Unfetched.GONE}
 
 
-def test_unreadable_boxes_give_no_picture(named: Pictures) -> None:
+def test_unreadable_boxes_give_no_image(named: FetchedImages) -> None:
     """The screenshot itself is not passed off as what is in it."""
     (shown,) = named.shown(["here"], "'x': expected a list of boxes")
     assert (shown.digest, shown.reason, shown.has_place) == (None, Notice.BAD_FIELD, True)
 
 
-def test_embedded_pictures_are_taken_as_they_are(named: Pictures) -> None:
-    """Bytes are stored unchanged; bytes that are no picture are named."""
+def test_embedded_images_are_taken_as_they_are(named: FetchedImages) -> None:
+    """Bytes are stored unchanged; bytes that are no image are named."""
     data = named.store.open(named.found["here"].sha256 or "")
     good, bad, none = named.shown(
         [{"bytes": data, "path": "a.png"}, {"bytes": b"x", "path": None}, {"bytes": None}], None

@@ -16,11 +16,11 @@ from echo_hf.hub.parquet import (
     SHARD_BYTES,
     leaves,
     released_schema,
-    without_pictures,
+    without_images,
     write_shards,
     writer,
 )
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import OUTPUTS, SAMPLES, Table
 
 TABLES = {config.table.name: config.table for config in CONFIGS.values()}
@@ -28,11 +28,9 @@ each_table = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 
 
 @pytest.fixture
-def written(
-    tmp_path: Path, configs: Mapping[str, Dataset], pictures: PictureStore
-) -> pq.FileMetaData:
-    """What the file of a config with pictures says of itself."""
-    paths = write_shards(tmp_path, configs["analysis"], SAMPLES, pictures, SHARD_BYTES).paths
+def written(tmp_path: Path, configs: Mapping[str, Dataset], images: ImageStore) -> pq.FileMetaData:
+    """What the file of a config with images says of itself."""
+    paths = write_shards(tmp_path, configs["analysis"], SAMPLES, images, SHARD_BYTES).paths
     return pq.read_metadata(paths[0])
 
 
@@ -71,7 +69,7 @@ def test_every_column_has_a_page_index(written: pq.FileMetaData) -> None:
         assert column.has_column_index, column.path_in_schema
 
 
-def test_pictures_are_not_packed_again(written: pq.FileMetaData) -> None:
+def test_images_are_not_packed_again(written: pq.FileMetaData) -> None:
     """Packed bytes are stored plainly, without a dictionary; all other columns are packed."""
     chunks = columns(written)
     stored = {name for name, column in chunks.items() if column.compression == "UNCOMPRESSED"}
@@ -95,7 +93,7 @@ def test_the_leaves_are_those_that_parquet_names(table: Table, tmp_path: Path) -
     assert list(leaves(schema)) == [named.column(n).path for n in range(len(named))]
 
 
-def test_only_the_bytes_of_pictures_are_left_aside() -> None:
-    """What is read without pictures is every leaf but their bytes."""
+def test_only_the_bytes_of_images_are_left_aside() -> None:
+    """What is read without images is every leaf but their bytes."""
     schema = released_schema(OUTPUTS)
-    assert set(leaves(schema)) - set(without_pictures(schema)) == {"image.bytes"}
+    assert set(leaves(schema)) - set(without_images(schema)) == {"image.bytes"}

@@ -18,7 +18,7 @@ from echo_hf.hub.facts import CONFIGS, ReleaseFacts
 from echo_hf.hub.hydrate import hydrate
 from echo_hf.hub.publish import passed_on, to_leave_out
 from echo_hf.hub.release import Release, read_release, unpacked, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.hub.conftest import sample
 from tests.hub.quickstart_release import Row, built, copied, entry, released
 
@@ -36,12 +36,12 @@ def rows_of_table(config: str, rows: Sequence[Mapping[str, Any]]) -> Dataset:
 
 
 @pytest.fixture
-def write(tmp_path: Path, pictures: PictureStore, facts: ReleaseFacts) -> Write:
+def write(tmp_path: Path, images: ImageStore, facts: ReleaseFacts) -> Write:
     """A function that writes a release of rows by config."""
 
     def written(**rows: Sequence[Mapping[str, Any]]) -> Release:
         configs = {name: rows_of_table(name, some) for name, some in rows.items()}
-        return write_release(tmp_path / "release", configs, pictures, facts)
+        return write_release(tmp_path / "release", configs, images, facts)
 
     return written
 
@@ -67,7 +67,7 @@ def an_answer(key: str, sources: list[str] | None) -> Row:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a build, its dry release, and this one put back without its pictures."""
+    """A folder with a build, its dry release, and this one put back without its images."""
     folder = tmp_path_factory.mktemp("partly")
     dehydrate(built(folder) / "release", folder / "dry")
     posts = copied(folder / "bare", lambda post: {**post, "pictures": []})
@@ -99,7 +99,7 @@ def test_a_release_that_was_put_back_in_part_is_left_out_again(folder: Path) -> 
 def test_one_thing_that_is_held_is_enough(
     write: Write, digests: Mapping[str, str], values: Row
 ) -> None:
-    """A prompt, a comment, a quotation, or a picture in a row that says it holds none."""
+    """A prompt, a comment, a quotation, or an image in a row that says it holds none."""
     shown = {"output_images": [digests["png"]], "screenshot": digests["png"]}
     values = {name: shown.get(name, value) for name, value in values.items()}
     row = {**sample(0, post_urls=[X], provenance="{}", dehydrated=True), **values}
@@ -128,25 +128,25 @@ def test_an_answer_about_posts_of_x_is_not_passed_on_without_samples_of_x(write:
 
 
 def test_a_stated_right_passes_on_answers_about_unknown_posts(
-    write: Write, facts: ReleaseFacts, pictures: PictureStore, tmp_path: Path
+    write: Write, facts: ReleaseFacts, images: ImageStore, tmp_path: Path
 ) -> None:
     """There is nothing left that they could repeat without a right."""
     rows = rows_of_table("responses", [an_answer("a", None), an_answer("b", [X])])
     owned = replace(facts, rights={"x": "consent"})
-    release = write_release(tmp_path / "owned", {"responses": rows}, pictures, owned)
+    release = write_release(tmp_path / "owned", {"responses": rows}, images, owned)
     assert to_leave_out(release) == 0
     assert len(passed(release)["responses"]) == 2
 
 
-def an_output(system: str, picture: str | None, number: int = 0) -> Row:
+def an_output(system: str, image: str | None, number: int = 0) -> Row:
     """What a system made of a sample, and what its server said."""
-    made = {"sample_id": f"sample{number}", "system": system, "image": picture, "outcome": "ok"}
+    made = {"sample_id": f"sample{number}", "system": system, "image": image, "outcome": "ok"}
     return {**made, "text": WORDS, "code": WORDS, "revised_prompt": WORDS, "provenance": "{}"}
 
 
 @pytest.fixture
 def beside(write: Write, digests: Mapping[str, str]) -> Release:
-    """Outputs, ratings and reasons about a drawing, an edit and a picture of another platform."""
+    """Outputs, ratings and reasons about a drawing, an edit and an image of another platform."""
     png, jpg, webp = digests["png"], digests["jpg"], digests["webp"]
     edit = sample(1, post_urls=[X], prompt=WORDS, provenance="{}", input_images=[jpg])
     free = sample(2, post_urls=[OTHER], prompt="A hat", provenance="{}")
@@ -166,10 +166,10 @@ def beside(write: Write, digests: Mapping[str, str]) -> Release:
     )
 
 
-def test_only_pictures_drawn_from_words_alone_stay(
+def test_only_images_drawn_from_words_alone_stay(
     beside: Release, digests: Mapping[str, str]
 ) -> None:
-    """A posted picture that is given back, and any edit, may repeat what was posted."""
+    """A posted image that is given back, and any edit, may repeat what was posted."""
     rows = passed(beside)["outputs"]
     shown = {(row["sample_id"], row["system"]): row["image"] is not None for row in rows}
     assert shown == {
@@ -207,7 +207,7 @@ def test_what_is_left_out_beside_is_counted_once(beside: Release, tmp_path: Path
     assert again.manifest == dry.manifest
     assert to_leave_out(dry) == 0
     card = (dry.path / "README.md").read_text("utf-8")
-    assert "2 rows of `ratings` (only the texts and pictures in them" in card
+    assert "2 rows of `ratings` (only the texts and images in them" in card
     assert "In 1 row of `image_to_image`, 1 row of `text_to_image` and 2 rows of `analysis`" in card
 
 
@@ -234,12 +234,12 @@ def test_the_card_claims_no_explanations_that_are_not_there(write: Write, tmp_pa
     assert "ratings were given by judges, whose explanations are left out" in after
 
 
-def test_an_unknown_config_is_one_line(write: Write, pictures: PictureStore) -> None:
+def test_an_unknown_config_is_one_line(write: Write, images: ImageStore) -> None:
     """A stranger's manifest may name any."""
     release = write(analysis=[of_words()])
     configs = {"analyses": release.manifest.configs["analysis"]}
     strange = replace(release, manifest=release.manifest.model_copy(update={"configs": configs}))
     with pytest.raises(ReleaseError, match="unknown config 'analyses'; did you mean 'analysis'"):
-        unpacked(strange, pictures)
+        unpacked(strange, images)
     with pytest.raises(ReleaseError, match="unknown config 'analyses'"):
         to_leave_out(strange)

@@ -11,9 +11,9 @@ import pytest
 from datasets import Dataset
 
 from echo_hf.hub.facts import ReleaseFacts
-from echo_hf.hub.manifest import People, people_of
+from echo_hf.hub.manifest import ReleaseCounts, people_of
 from echo_hf.hub.release import write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 
 Samples = Callable[..., Dataset]
 SCREENED = {"flagged": False, "categories": [], "model": "guard"}
@@ -33,7 +33,7 @@ def test_each_sample_is_counted_once(samples: Samples) -> None:
             waits, {"review": [], "safety": None}, {"review": None, "safety": None}
         ),
     }
-    assert people_of(configs) == People(open_reviews=1, unscreened=2, hashed_authors=False)
+    assert people_of(configs) == ReleaseCounts(open_reviews=1, unscreened=2, hashed_authors=False)
 
 
 @pytest.mark.parametrize(
@@ -54,18 +54,18 @@ def test_an_author_stands_in_it_as_whoever_posted(
 
 def test_no_rows_concern_nobody(samples: Samples) -> None:
     """An empty release has nothing open."""
-    assert people_of({"analysis": samples()}) == People()
+    assert people_of({"analysis": samples()}) == ReleaseCounts()
 
 
 def test_the_manifest_of_a_release_says_it(
-    tmp_path: Path, samples: Samples, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, samples: Samples, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """It is counted from the rows that are written."""
     rows = samples(
         {"review": ["personal_data"], "author": "0123456789abcdef", "safety": None},
         {"review": [], "safety": None},
     )
-    release = write_release(tmp_path / "release", {"analysis": rows}, pictures, facts)
+    release = write_release(tmp_path / "release", {"analysis": rows}, images, facts)
     manifest = json.loads((release.path / "manifest.json").read_text("utf-8"))
 
     told = {name: manifest[name] for name in ("open_reviews", "unscreened", "hashed_authors")}

@@ -29,7 +29,7 @@ from echo_hf.hub.release import (
     verify_release,
     write_release,
 )
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.hub.conftest import Samples
 from tests.hub.quickstart_release import Row, built, by_id
 from tests.local_hub import STRANGER, WRITER, LocalHub
@@ -39,11 +39,11 @@ Configs = Mapping[str, Dataset]
 
 
 @pytest.fixture
-def later(tmp_path: Path, configs: Configs, pictures: PictureStore, facts: ReleaseFacts) -> Release:
+def later(tmp_path: Path, configs: Configs, images: ImageStore, facts: ReleaseFacts) -> Release:
     """A release with other rows in one config, and without another one."""
     rows = {name: configs[name] for name in ("text_to_image", "analysis")}
     rows["analysis"] = rows["analysis"].select([2, 0])
-    return write_release(tmp_path / "later", rows, pictures, replace(facts, name="later"))
+    return write_release(tmp_path / "later", rows, images, replace(facts, name="later"))
 
 
 def on_disk(folder: Path) -> dict[str, bytes]:
@@ -439,21 +439,21 @@ def test_a_tag_on_changed_files_holds_no_release(
         publish(encoded_anew(release, tmp_path / "other"), REPO, "v1", api=hub.api())
 
 
-@pytest.mark.parametrize("why", ["may not write", "is public", "no repository of releases"])
+@pytest.mark.parametrize("why", ["may not write", "is public", "not a repository of releases"])
 def test_what_is_refused_is_refused_before_the_work(
     hub: LocalHub,
     tmp_path: Path,
     samples: Samples,
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
     why: str,
 ) -> None:
     """No file of the release is read for what the repository alone forbids."""
     rows = {"analysis": samples({"post_urls": ["https://x.com/i/status/9"], "prompt": "A fox"})}
-    of_x = write_release(tmp_path / "of_x", rows, pictures, facts)
+    of_x = write_release(tmp_path / "of_x", rows, images, facts)
     (of_x.path / "notes.txt").write_text("what reading it would stumble over")
     hub.api().create_repo(REPO, repo_type="dataset")
-    if why == "no repository of releases":
+    if why == "not a repository of releases":
         hub.repositories[REPO].change("data", rows=b"1,2")
     token = STRANGER if why == "may not write" else WRITER
     said: list[str] = []
@@ -470,7 +470,7 @@ def load_folder(hub: LocalHub, tag: str) -> Path:
 
 
 def test_posts_of_x_are_published_without_their_words(hub: LocalHub, tmp_path: Path) -> None:
-    """The bundled posts of X are invented; their words and pictures are in no published byte."""
+    """The bundled posts of X are invented; their words and images are in no published byte."""
     run = built(tmp_path)
     open_ = {"allow_rules": True, "allow_unscreened": True}
     said: list[str] = []
@@ -481,7 +481,7 @@ def test_posts_of_x_are_published_without_their_words(hub: LocalHub, tmp_path: P
 
     of_x = {name for name, row in before.items() if "//x.com/" in " ".join(row["post_urls"])}
     assert of_x
-    assert any("leaving out posted words and pictures" in line for line in said)
+    assert any("leaving out posted words and images" in line for line in said)
     assert [name for name in sorted(of_x) if rows[name]["prompt"] is not None] == []
     assert all(rows[name]["dehydrated"] for name in of_x)
     assert before.keys() == rows.keys()
@@ -489,15 +489,15 @@ def test_posts_of_x_are_published_without_their_words(hub: LocalHub, tmp_path: P
     assert list((run / "release").parent.glob(".release.*")) == []
 
 
-def scored(release: Release, of_x: Mapping[str, Row], store: PictureStore) -> dict[str, Dataset]:
-    """Outputs that give the posted pictures back, and texts that say the prompts again."""
+def scored(release: Release, of_x: Mapping[str, Row], store: ImageStore) -> dict[str, Dataset]:
+    """Outputs that give the posted images back, and texts that say the prompts again."""
     made: dict[str, list[Row]] = {"outputs": [], "ratings": [], "responses": []}
     for name, row in of_x.items():
         text = row["prompt"]
         said = dict.fromkeys(("text", "revised_prompt", "code"), text)
-        picture = next(iter([*row["input_images"], *row["output_images"]]), None)
+        image = next(iter([*row["input_images"], *row["output_images"]]), None)
         about = {"sample_id": name, "system": "a"}
-        made["outputs"].append({**about, **said, "image": picture})
+        made["outputs"].append({**about, **said, "image": image})
         made["ratings"].append({**about, "explanation": text})
         answer = {"request_key": name, "text": text, "sources": row["post_urls"]}
         made["responses"].append(answer)
@@ -512,8 +512,8 @@ def scored(release: Release, of_x: Mapping[str, Row], store: PictureStore) -> di
 def test_outputs_ratings_and_answers_are_published_without_posts_of_x(
     hub: LocalHub, tmp_path: Path
 ) -> None:
-    """Explanations, answers and edits may repeat posts: no prompt or picture is in any byte."""
-    release, store = read_release(built(tmp_path) / "release"), PictureStore(tmp_path / "store")
+    """Explanations, answers and edits may repeat posts: no prompt or image is in any byte."""
+    release, store = read_release(built(tmp_path) / "release"), ImageStore(tmp_path / "store")
     every = unpacked(release, store)["analysis"].to_list()
     of_x = {row["id"]: row for row in every if "//x.com/" in " ".join(row["post_urls"])}
     whole = write_release(
@@ -534,8 +534,8 @@ def test_outputs_ratings_and_answers_are_published_without_posts_of_x(
     assert (rows["outputs"], rows["ratings"], rows["responses"]) == (len(of_x), len(of_x), 0)
 
 
-def content(row: Row, store: PictureStore) -> list[bytes]:
-    """The prompt of a sample, and the first bytes of its pictures, beyond what all files have."""
+def content(row: Row, store: ImageStore) -> list[bytes]:
+    """The prompt of a sample, and the first bytes of its images, beyond what all files have."""
     digests = [*row["input_images"], *row["output_images"]]
     return [row["prompt"].encode(), *(store.open(digest)[:400] for digest in digests)]
 

@@ -13,7 +13,7 @@ from datasets import Dataset
 
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.local_hub import READER, WRITER, LocalHub
 
 HERE = ("--repo-id", "mira/echo", "--tag", "v1")
@@ -84,12 +84,12 @@ def test_what_rules_built_needs_an_option(
     hub: LocalHub,
     tmp_path: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
 ) -> None:
     """It is refused before the Hub is asked, and published when it is allowed."""
     folder = tmp_path / "plain"
-    write_release(folder, configs, pictures, replace(facts, rules_built=True))
+    write_release(folder, configs, images, replace(facts, rules_built=True))
     done = echo_hf(hub, tmp_path, folder, *HERE)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "--allow-rules" in done.stderr

@@ -14,7 +14,7 @@ from echo_hf.errors import HubError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import Published, publish
 from echo_hf.hub.release import Release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.local_hub import LocalHub
 from tests.local_hub_routes import Answer, Question, RefusedError
 
@@ -45,14 +45,14 @@ def scene(
     release: Release,
     tmp_path: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
 ) -> Scene:
     """The scene; every config of the other release differs from the published one."""
     rows = {name: dataset.select([]) for name, dataset in configs.items()}
     rows["analysis"] = configs["analysis"].select([2, 1])
     rows["text_to_image"] = configs["text_to_image"].select([1])
-    later = write_release(tmp_path / "later", rows, pictures, replace(facts, name="later"))
+    later = write_release(tmp_path / "later", rows, images, replace(facts, name="later"))
     return Scene(hub, publish(release, REPO, "v1", api=hub.api()), later)
 
 
@@ -173,12 +173,12 @@ def test_a_card_that_the_hub_refuses_is_told(
     hub: LocalHub,
     tmp_path: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
 ) -> None:
     """The Hub's own words come through, in one line, before anything is uploaded."""
     folder = tmp_path / "unlicensed"
-    write_release(folder, configs, pictures, replace(facts, license=""))
+    write_release(folder, configs, images, replace(facts, license=""))
     with pytest.raises(HubError, match=r"the Hub refuses it .*must be one of") as raised:
         publish(folder, REPO, "v1", api=hub.api())
     assert "\n" not in str(raised.value)

@@ -15,7 +15,7 @@ from datasets import Dataset
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import Release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import release_features
 from tests.local_hub import LocalHub
 
@@ -78,13 +78,13 @@ def published(
     release: Release,
     tmp_path: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
 ) -> LocalHub:
     """A Hub with two revisions, of which the second has fewer configs, in several files."""
     publish(release, REPO, "v1", api=hub.api())
     later = {"analysis": configs["analysis"].select([2, 0])}
-    several = write_release(tmp_path / "later", later, pictures, facts, shard_bytes=1)
+    several = write_release(tmp_path / "later", later, images, facts, shard_bytes=1)
     publish(several, REPO, "v2", api=hub.api())
     return hub
 

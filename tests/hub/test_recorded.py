@@ -12,7 +12,7 @@ from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, write_release
 from echo_hf.hub.responses import Recorded, read_recorded
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import MOST_VARIABLES
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import Configs
@@ -54,9 +54,7 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def carried(
-    configs: Configs, tmp_path: Path, pictures: PictureStore, facts: ReleaseFacts
-) -> Release:
+def carried(configs: Configs, tmp_path: Path, images: ImageStore, facts: ReleaseFacts) -> Release:
     """A release with an answer that stands in two of its files."""
     row = {
         "request_key": "0a" * 32,
@@ -68,7 +66,7 @@ def carried(
     }
     answers = Dataset.from_list([row, row], features=RESPONSES.features)
     held = {**configs, "responses": answers}
-    return write_release(tmp_path / "carried", held, pictures, facts, shard_bytes=1)
+    return write_release(tmp_path / "carried", held, images, facts, shard_bytes=1)
 
 
 def test_one_key_in_two_rows_is_refused(carried: Release) -> None:
@@ -79,11 +77,11 @@ def test_one_key_in_two_rows_is_refused(carried: Release) -> None:
 
 
 def test_only_its_own_files_have_to_be_there(
-    configs: Configs, tmp_path: Path, pictures: PictureStore, facts: ReleaseFacts
+    configs: Configs, tmp_path: Path, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """A release of which the responses alone were downloaded is as good as all of it."""
     answers = Dataset(RESPONSES.features.arrow_schema.empty_table())
-    release = write_release(tmp_path / "b", {**configs, "responses": answers}, pictures, facts)
+    release = write_release(tmp_path / "b", {**configs, "responses": answers}, images, facts)
     for name in configs:
         for file in release.manifest.configs[name].files:
             (release.path / file.path).unlink()

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from datasets import Dataset, load_dataset
 
-from echo_hf.errors import PictureError, ReleaseError, TableError
+from echo_hf.errors import ImageError, ReleaseError, TableError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, read_release, verify_release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import OUTPUTS, RATINGS, SAMPLES
 
 Configs = Mapping[str, Dataset]
@@ -31,7 +31,7 @@ sys.path.insert(0, sys.argv[1])
 from datasets import Dataset, disable_progress_bars
 from echo_hf.config.sections import Target
 from echo_hf.hub.facts import ReleaseFacts; from echo_hf.hub.release import write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import SAMPLES
 
 disable_progress_bars()
@@ -41,7 +41,7 @@ for number in range(10**6):
     rows = [{**row, "id": f"{number}-{each}"} for each in range(200)]
     dataset = Dataset.from_list(rows, features=SAMPLES.features)
     facts = ReleaseFacts(f"n{number}", target)
-    write_release(folder, {"analysis": dataset}, PictureStore(folder / "none"), facts)
+    write_release(folder, {"analysis": dataset}, ImageStore(folder / "none"), facts)
     print(number, flush=True)
 """
 
@@ -55,12 +55,12 @@ from PIL import Image
 from echo_hf.config.sections import Target
 from echo_hf.hub.facts import SampleCounts
 from echo_hf.hub.facts import ReleaseFacts; from echo_hf.hub.release import write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import OUTPUTS, SAMPLES
 
 disable_progress_bars()
 folder = Path(sys.argv[2])
-pictures = PictureStore(folder / "pictures")
+pictures = ImageStore(folder / "pictures")
 sink = io.BytesIO()
 Image.new("RGB", (64, 48), "navy").save(sink, "PNG")
 digest = pictures.put(sink.getvalue())
@@ -112,11 +112,11 @@ def test_the_release_has_the_documented_files(release: Release) -> None:
 
 
 def test_the_same_input_gives_the_same_bytes(
-    tmp_path: Path, release: Release, configs: Configs, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, release: Release, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """Two runs on equal rows and facts cannot be told apart, whatever the order of configs."""
     again = write_release(
-        tmp_path / "elsewhere" / "again", dict(reversed(list(configs.items()))), pictures, facts
+        tmp_path / "elsewhere" / "again", dict(reversed(list(configs.items()))), images, facts
     )
     assert hashes(again.path) == hashes(release.path)
 
@@ -135,11 +135,11 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_row_order_changes_the_file_but_not_its_content_digest(
-    tmp_path: Path, release: Release, configs: Configs, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, release: Release, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """The digest says what a config holds, not how it lies there."""
     turned = {**configs, "analysis": configs["analysis"].select([2, 0, 1])}
-    other = write_release(tmp_path / "other", turned, pictures, facts)
+    other = write_release(tmp_path / "other", turned, images, facts)
     (old,) = release.manifest.configs["analysis"].files
     (new,) = other.manifest.configs["analysis"].files
     assert old.sha256 != new.sha256
@@ -147,22 +147,22 @@ def test_row_order_changes_the_file_but_not_its_content_digest(
     assert digests[0] == digests[1]
 
 
-def test_another_picture_changes_the_content_digest(
+def test_another_image_changes_the_content_digest(
     tmp_path: Path,
     release: Release,
     samples: Any,
     digests: Mapping[str, str],
-    pictures: PictureStore,
+    images: ImageStore,
     facts: ReleaseFacts,
 ) -> None:
-    """Two releases that differ in one picture differ in that config's digest alone."""
+    """Two releases that differ in one image differ in that config's digest alone."""
     rows = [{"prompt": "A fox", "output_images": [digests["webp"]]}, {"prompt": "A hat"}]
-    other = write_release(tmp_path / "b", {"text_to_image": samples(*rows)}, pictures, facts)
+    other = write_release(tmp_path / "b", {"text_to_image": samples(*rows)}, images, facts)
     found = other.manifest.configs["text_to_image"].digest
     assert found != release.manifest.configs["text_to_image"].digest
 
 
-def test_stats_count_rows_pictures_and_stages(release: Release) -> None:
+def test_stats_count_rows_images_and_stages(release: Release) -> None:
     """The counts are those of the rows and of the facts."""
     configs = release.stats["configs"]
     assert {name: (row["rows"], row["pictures"]) for name, row in configs.items()} == {
@@ -176,26 +176,26 @@ def test_stats_count_rows_pictures_and_stages(release: Release) -> None:
 
 
 def test_a_new_release_replaces_the_old_one(
-    release: Release, configs: Configs, pictures: PictureStore, facts: ReleaseFacts
+    release: Release, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """Configs that the new release does not have are gone with the old one."""
     only = {"text_to_image": configs["text_to_image"]}
-    new = write_release(release.path, only, pictures, replace(facts, name="later"))
+    new = write_release(release.path, only, images, replace(facts, name="later"))
     assert list(new.datasets) == ["text_to_image"]
     assert not (release.path / "analysis").exists()
     verify_release(release.path)
 
 
-def test_a_missing_picture_leaves_the_old_release(
-    release: Release, samples: Any, pictures: PictureStore, facts: ReleaseFacts
+def test_a_missing_image_leaves_the_old_release(
+    release: Release, samples: Any, images: ImageStore, facts: ReleaseFacts
 ) -> None:
-    """A picture that is missing in the middle of the rows stops the new release, not the old."""
+    """An image that is missing in the middle of the rows stops the new release, not the old."""
     before = hashes(release.path.parent)
     rows: list[dict[str, Any]] = [{"prompt": f"fox {number}"} for number in range(250)]
     rows[150] = {"output_images": ["0" * 64]}
     configs = {"text_to_image": samples(), "analysis": samples(*rows)}
-    with pytest.raises(PictureError, match="0" * 64):
-        write_release(release.path, configs, pictures, facts)
+    with pytest.raises(ImageError, match="0" * 64):
+        write_release(release.path, configs, images, facts)
     assert hashes(release.path.parent) == before
     verify_release(release.path)
 
@@ -214,44 +214,44 @@ def test_a_killed_process_leaves_a_whole_release(tmp_path: Path) -> None:
     assert read_release(folder).datasets["analysis"]["id"][0] == f"{number}-0"
 
 
-def test_a_changed_picture_is_not_released(
+def test_a_changed_image_is_not_released(
     tmp_path: Path,
     configs: Configs,
-    pictures: PictureStore,
+    images: ImageStore,
     digests: Mapping[str, str],
     facts: ReleaseFacts,
 ) -> None:
-    """A stored picture whose bytes are no longer its digest's stops the release."""
-    pictures.path(digests["webp"]).write_bytes(b"something else")
-    with pytest.raises(PictureError, match="has changed"):
-        write_release(tmp_path / "release", configs, pictures, facts)
+    """A stored image whose bytes are no longer its digest's stops the release."""
+    images.path(digests["webp"]).write_bytes(b"something else")
+    with pytest.raises(ImageError, match="has changed"):
+        write_release(tmp_path / "release", configs, images, facts)
     assert not (tmp_path / "release").exists()
 
 
 def test_a_column_that_is_not_declared_is_refused(
-    tmp_path: Path, configs: Configs, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """A further column is named, never dropped; a missing one is named as well."""
     rows = configs["text_to_image"]
     wider = {"text_to_image": rows.add_column("mood", ["glad", "sad"])}
     with pytest.raises(TableError, match="'mood'"):
-        write_release(tmp_path / "release", wider, pictures, facts)
+        write_release(tmp_path / "release", wider, images, facts)
     narrower = {"text_to_image": rows.remove_columns("quality")}
     with pytest.raises(TableError, match="'quality'"):
-        write_release(tmp_path / "release", narrower, pictures, facts)
+        write_release(tmp_path / "release", narrower, images, facts)
 
 
 def test_scores_are_released_beside_the_samples(
-    tmp_path: Path, configs: Configs, outputs: Dataset, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, configs: Configs, outputs: Dataset, images: ImageStore, facts: ReleaseFacts
 ) -> None:
-    """Outputs with their pictures and an empty table of ratings are written, and read back."""
+    """Outputs with their images and an empty table of ratings are written, and read back."""
     ratings = Dataset(RATINGS.features.arrow_schema.empty_table())
     every = {**configs, "ratings": ratings, "outputs": outputs}
-    release = write_release(tmp_path / "release", every, pictures, facts)
+    release = write_release(tmp_path / "release", every, images, facts)
     verify_release(release.path)
     read = load_dataset(str(release.path), "outputs", split="test", cache_dir=str(tmp_path / "c"))
     assert read.features == release.datasets["outputs"].features == OUTPUTS.released_features
-    assert [picture and picture.size for picture in read["image"]] == [(48, 32), None]
+    assert [image and image.size for image in read["image"]] == [(48, 32), None]
     assert release.datasets["ratings"].features == RATINGS.features
     assert list(release.manifest.configs["outputs"].files) == [
         file for file in release.manifest.files if file.path.startswith("outputs/")
@@ -259,31 +259,31 @@ def test_scores_are_released_beside_the_samples(
 
 
 def test_each_config_keeps_to_its_own_table(
-    tmp_path: Path, configs: Configs, outputs: Dataset, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, configs: Configs, outputs: Dataset, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """Rows of another table than the config's are refused, and no release is left."""
     with pytest.raises(TableError, match="'release of ratings' reads column 'judge'"):
-        write_release(tmp_path / "release", {**configs, "ratings": outputs}, pictures, facts)
+        write_release(tmp_path / "release", {**configs, "ratings": outputs}, images, facts)
     assert not (tmp_path / "release").exists()
 
 
 def test_an_unknown_config_is_refused(
-    tmp_path: Path, samples: Any, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, samples: Any, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """A misspelt config is answered with the nearest name; no config at all is refused."""
     with pytest.raises(ReleaseError, match="did you mean 'text_to_image'"):
-        write_release(tmp_path / "release", {"text_to_imag": samples()}, pictures, facts)
+        write_release(tmp_path / "release", {"text_to_imag": samples()}, images, facts)
     with pytest.raises(ReleaseError, match="needs a config"):
-        write_release(tmp_path / "release", {}, pictures, facts)
+        write_release(tmp_path / "release", {}, images, facts)
 
 
 def test_columns_may_come_in_any_order(
-    tmp_path: Path, release: Release, configs: Configs, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, release: Release, configs: Configs, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """The order of columns is the declared one, whatever the dataset's."""
     turned = {
         name: dataset.select_columns(list(SAMPLES.columns)[::-1])
         for name, dataset in configs.items()
     }
-    again = write_release(tmp_path / "again", turned, pictures, facts)
+    again = write_release(tmp_path / "again", turned, images, facts)
     assert hashes(again.path) == hashes(release.path)

@@ -169,7 +169,7 @@ _ALL = list(RESPONSES.schema)
         pa.schema([*_ALL, pa.field("more", pa.string())]),
         pa.schema(_ALL[::-1]),
     ],
-    ids=["no usage", "no text", "bytes", "no list", "one more", "reversed"],
+    ids=["no usage", "not text", "bytes", "no list", "one more", "reversed"],
 )
 def test_another_table_is_refused(tmp_path: Path, schema: pa.Schema) -> None:
     """The columns are named, and those that were expected."""

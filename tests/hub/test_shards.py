@@ -1,4 +1,4 @@
-"""Rows with digests become Parquet files with the pictures themselves."""
+"""Rows with digests become Parquet files with the images themselves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from datasets import Dataset
 from PIL import Image
 
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.hub.parquet import SHARD_BYTES, write_shards
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.tables import OUTPUTS, RATINGS, SAMPLES, release_features
 
 
@@ -25,14 +25,14 @@ def rows_of(paths: list[Path]) -> list[dict[str, Any]]:
     return [row for path in paths for row in pq.read_table(path).to_pylist()]
 
 
-def test_every_picture_keeps_its_bytes_and_is_named_by_digest_and_format(
+def test_every_image_keeps_its_bytes_and_is_named_by_digest_and_format(
     tmp_path: Path,
     configs: Mapping[str, Dataset],
-    pictures: PictureStore,
+    images: ImageStore,
     drawings: Mapping[str, bytes],
 ) -> None:
-    """A picture is embedded as the bytes that were stored, whichever column it is in."""
-    written = write_shards(tmp_path, configs["analysis"], SAMPLES, pictures, SHARD_BYTES)
+    """An image is embedded as the bytes that were stored, whichever column it is in."""
+    written = write_shards(tmp_path, configs["analysis"], SAMPLES, images, SHARD_BYTES)
     first, second, third = rows_of(written.paths)
     png, jpg, webp = (
         {"bytes": drawings[name], "path": f"{hashlib.sha256(drawings[name]).hexdigest()}.{name}"}
@@ -45,26 +45,26 @@ def test_every_picture_keeps_its_bytes_and_is_named_by_digest_and_format(
         [png],
     ]
     assert [row["screenshot"] for row in (first, second, third)] == [png, None, None]
-    assert written.pictures == 7
+    assert written.images == 7
 
 
 def test_other_columns_are_unchanged(
-    tmp_path: Path, configs: Mapping[str, Dataset], pictures: PictureStore
+    tmp_path: Path, configs: Mapping[str, Dataset], images: ImageStore
 ) -> None:
-    """What is no picture is written as it was: hostile text, nulls, nested values."""
-    written = write_shards(tmp_path, configs["analysis"], SAMPLES, pictures, SHARD_BYTES)
-    images = {"input_images", "output_images", "screenshot"}
+    """What is no image is written as it was: hostile text, nulls, nested values."""
+    written = write_shards(tmp_path, configs["analysis"], SAMPLES, images, SHARD_BYTES)
+    columns = {"input_images", "output_images", "screenshot"}
     for found, given in zip(rows_of(written.paths), configs["analysis"], strict=True):
-        assert {name: found[name] for name in found if name not in images} == {
-            name: given[name] for name in given if name not in images
+        assert {name: found[name] for name in found if name not in columns} == {
+            name: given[name] for name in given if name not in columns
         }
 
 
 def test_no_rows_give_one_file_with_all_columns(
-    tmp_path: Path, configs: Mapping[str, Dataset], pictures: PictureStore
+    tmp_path: Path, configs: Mapping[str, Dataset], images: ImageStore
 ) -> None:
     """An empty config has its file, its columns, and no row group that readers stumble on."""
-    written = write_shards(tmp_path, configs["image_to_image"], SAMPLES, pictures, SHARD_BYTES)
+    written = write_shards(tmp_path, configs["image_to_image"], SAMPLES, images, SHARD_BYTES)
     assert [path.name for path in written.paths] == ["test-00000-of-00001.parquet"]
     file = pq.ParquetFile(written.paths[0])
     assert file.schema_arrow.names == list(release_features())
@@ -72,7 +72,7 @@ def test_no_rows_give_one_file_with_all_columns(
 
 
 def noise(seed: int, side: int) -> bytes:
-    """A stored picture that no packing makes smaller: three bytes a pixel."""
+    """A stored image that no packing makes smaller: three bytes a pixel."""
     pixels = random.Random(seed).randbytes(3 * side * side)
     sink = io.BytesIO()
     Image.frombytes("RGB", (side, side), pixels).save(sink, "BMP")
@@ -80,12 +80,12 @@ def noise(seed: int, side: int) -> bytes:
 
 
 def test_a_new_file_begins_when_one_holds_enough_bytes(
-    tmp_path: Path, samples: Any, pictures: PictureStore
+    tmp_path: Path, samples: Any, images: ImageStore
 ) -> None:
-    """Files are cut by the bytes of rows and pictures, and together hold all rows in order."""
+    """Files are cut by the bytes of rows and images, and together hold all rows in order."""
     data = noise(0, 50)
-    dataset = samples(*({"output_images": [pictures.put(data)]} for _ in range(5)))
-    written = write_shards(tmp_path, dataset, SAMPLES, pictures, 2 * len(data))
+    dataset = samples(*({"output_images": [images.put(data)]} for _ in range(5)))
+    written = write_shards(tmp_path, dataset, SAMPLES, images, 2 * len(data))
     names = [f"test-0000{number}-of-00003.parquet" for number in range(3)]
     assert [path.name for path in written.paths] == names
     assert [pq.ParquetFile(path).metadata.num_rows for path in written.paths] == [2, 2, 1]
@@ -93,23 +93,23 @@ def test_a_new_file_begins_when_one_holds_enough_bytes(
     assert sorted(path.name for path in tmp_path.glob("*.parquet")) == names
 
 
-def test_long_texts_begin_a_new_file_as_pictures_do(
-    tmp_path: Path, samples: Any, pictures: PictureStore
+def test_long_texts_begin_a_new_file_as_images_do(
+    tmp_path: Path, samples: Any, images: ImageStore
 ) -> None:
-    """A config without a single picture is cut as well: what is held in memory is bounded."""
+    """A config without a single image is cut as well: what is held in memory is bounded."""
     dataset = samples(*({"prompt": "fox" * 10_000} for _ in range(6)))
-    written = write_shards(tmp_path, dataset, SAMPLES, pictures, 60_000)
+    written = write_shards(tmp_path, dataset, SAMPLES, images, 60_000)
     assert [pq.ParquetFile(path).metadata.num_rows for path in written.paths] == [2, 2, 2]
 
 
 def test_a_row_group_is_small_enough_for_the_viewer(
-    tmp_path: Path, samples: Any, pictures: PictureStore
+    tmp_path: Path, samples: Any, images: ImageStore
 ) -> None:
     """Row groups end long before the 300 MB at which the Hub's viewer gives up."""
     data = noise(1, 2000)
-    dataset = samples(*({"output_images": [pictures.put(data)]} for _ in range(7)))
+    dataset = samples(*({"output_images": [images.put(data)]} for _ in range(7)))
     metadata = pq.read_metadata(
-        write_shards(tmp_path, dataset, SAMPLES, pictures, SHARD_BYTES).paths[0]
+        write_shards(tmp_path, dataset, SAMPLES, images, SHARD_BYTES).paths[0]
     )
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     assert [group.num_rows for group in groups] == [3, 3, 1]
@@ -117,53 +117,53 @@ def test_a_row_group_is_small_enough_for_the_viewer(
 
 
 def test_rows_are_written_in_the_order_of_a_selection(
-    tmp_path: Path, configs: Mapping[str, Dataset], pictures: PictureStore
+    tmp_path: Path, configs: Mapping[str, Dataset], images: ImageStore
 ) -> None:
     """A dataset that is a selection of another one is written as selected."""
     chosen = configs["analysis"].select([2, 0])
-    written = write_shards(tmp_path, chosen, SAMPLES, pictures, SHARD_BYTES)
+    written = write_shards(tmp_path, chosen, SAMPLES, images, SHARD_BYTES)
     assert [row["id"] for row in rows_of(written.paths)] == ["sample2", "sample0"]
 
 
 def test_many_rows_are_split_into_row_groups(
-    tmp_path: Path, samples: Any, pictures: PictureStore
+    tmp_path: Path, samples: Any, images: ImageStore
 ) -> None:
     """No more than a hundred rows are held and written together."""
     dataset = samples(*({"prompt": f"fox {number}"} for number in range(230)))
     metadata = pq.ParquetFile(
-        write_shards(tmp_path, dataset, SAMPLES, pictures, SHARD_BYTES).paths[0]
+        write_shards(tmp_path, dataset, SAMPLES, images, SHARD_BYTES).paths[0]
     ).metadata
     groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     assert groups == [100, 100, 30]
 
 
-def test_rows_without_pictures_make_larger_groups(tmp_path: Path, pictures: PictureStore) -> None:
+def test_rows_without_images_make_larger_groups(tmp_path: Path, images: ImageStore) -> None:
     """Ratings and the like are not cut into hundreds of groups of a hundred."""
     rows = [{**dict.fromkeys(RATINGS.columns), "sample_id": str(n)} for n in range(2300)]
     dataset = Dataset.from_list(rows, features=RATINGS.features)
-    written = write_shards(tmp_path, dataset, RATINGS, pictures, SHARD_BYTES)
+    written = write_shards(tmp_path, dataset, RATINGS, images, SHARD_BYTES)
     metadata = pq.read_metadata(written.paths[0])
     groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     assert groups == [1000, 1000, 300]
     assert [row["sample_id"] for row in rows_of(written.paths)] == [str(n) for n in range(2300)]
 
 
-def test_the_pictures_of_outputs_are_embedded(
-    tmp_path: Path, outputs: Dataset, pictures: PictureStore, drawings: Mapping[str, bytes]
+def test_the_images_of_outputs_are_embedded(
+    tmp_path: Path, outputs: Dataset, images: ImageStore, drawings: Mapping[str, bytes]
 ) -> None:
-    """An output has the bytes that the system gave; one without a picture stays null."""
-    written = write_shards(tmp_path, outputs, OUTPUTS, pictures, SHARD_BYTES)
+    """An output has the bytes that the system gave; one without an image stays null."""
+    written = write_shards(tmp_path, outputs, OUTPUTS, images, SHARD_BYTES)
     made, refused = rows_of(written.paths)
     digest = hashlib.sha256(drawings["png"]).hexdigest()
     assert made["image"] == {"bytes": drawings["png"], "path": f"{digest}.png"}
     assert refused["image"] is None
     assert (made["outcome"], refused["outcome"]) == ("ok", "refused")
-    assert written.pictures == 1
+    assert written.images == 1
 
 
-def test_a_missing_picture_stops_the_writing(
-    tmp_path: Path, samples: Any, pictures: PictureStore
+def test_a_missing_image_stops_the_writing(
+    tmp_path: Path, samples: Any, images: ImageStore
 ) -> None:
-    """A digest without its picture is an error that names it, never an empty cell."""
-    with pytest.raises(PictureError, match="0" * 64):
-        write_shards(tmp_path, samples({"screenshot": "0" * 64}), SAMPLES, pictures, SHARD_BYTES)
+    """A digest without its image is an error that names it, never an empty cell."""
+    with pytest.raises(ImageError, match="0" * 64):
+        write_shards(tmp_path, samples({"screenshot": "0" * 64}), SAMPLES, images, SHARD_BYTES)

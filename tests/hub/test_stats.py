@@ -12,7 +12,7 @@ import pytest
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import ReleaseFacts, SampleCounts
 from echo_hf.hub.release import Release, write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 
 COUNTS = SampleCounts(
     samples=3,
@@ -26,11 +26,11 @@ COUNTS = SampleCounts(
 
 
 def test_the_file_holds_sizes_funnel_and_measures(
-    tmp_path: Path, configs: Any, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, configs: Any, images: ImageStore, facts: ReleaseFacts
 ) -> None:
     """Plain JSON: sizes as in the manifest, stages in their order, and what the run measured."""
     known = replace(facts, measured={"all": COUNTS}, left_out={"ratings": {"not_released": 2}})
-    release = write_release(tmp_path / "release", configs, pictures, known)
+    release = write_release(tmp_path / "release", configs, images, known)
     data = json.loads((release.path / "stats.json").read_text("utf-8"))
     size = (release.path / "analysis/test-00000-of-00001.parquet").stat().st_size
     assert data["configs"]["analysis"] == {"rows": 3, "pictures": 7, "bytes": size}

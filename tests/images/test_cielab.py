@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from echo_hf.images.color import ciede2000, lab_of
 
-# Sharma, Wu, Dalal 2005 (Color Research and Application 30), table 1: two colours in CIELAB, and
+# Sharma, Wu, Dalal 2005 (Color Research and Application 30), table 1: two colors in CIELAB, and
 # their difference. Each line tests another branch of the formula.
 SHARMA = np.array(
     [
@@ -49,7 +49,7 @@ SHARMA = np.array(
         [2.0776, 0.0795, -1.1350, 0.9033, -0.0636, -0.5514, 0.9082],
     ]
 )
-COLOURS = st.tuples(st.floats(0, 100), st.floats(-128, 128), st.floats(-128, 128))
+COLORS = st.tuples(st.floats(0, 100), st.floats(-128, 128), st.floats(-128, 128))
 
 
 @pytest.mark.parametrize("row", SHARMA, ids=range(1, 35))
@@ -65,9 +65,9 @@ def test_many_pairs_at_once_are_each_pair() -> None:
     assert np.array_equal(found.round(4), SHARMA[:, 6])
 
 
-@given(COLOURS, COLOURS)
-def test_two_colours_may_be_exchanged(first: tuple[float, ...], second: tuple[float, ...]) -> None:
-    """The difference has no direction, and is 0 between a colour and itself."""
+@given(COLORS, COLORS)
+def test_two_colors_may_be_exchanged(first: tuple[float, ...], second: tuple[float, ...]) -> None:
+    """The difference has no direction, and is 0 between a color and itself."""
     assert ciede2000(first, second) == pytest.approx(ciede2000(second, first), abs=1e-6)
     assert ciede2000(first, first) == 0
 
@@ -85,5 +85,5 @@ def test_two_colours_may_be_exchanged(first: tuple[float, ...], second: tuple[fl
 def test_the_corners_of_srgb_are_where_tables_have_them(
     levels: tuple[int, ...], expected: tuple[float, ...]
 ) -> None:
-    """Red, green, blue, black and white in CIELAB, as colour references print them."""
+    """Red, green, blue, black and white in CIELAB, as color references print them."""
     assert lab_of(levels) == pytest.approx(expected, abs=0.03)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageCms, PngImagePlugin
 
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.images.loader import load_rgb
 from echo_hf.images.metadata import without_metadata
 
@@ -151,7 +151,7 @@ def test_keeps_which_way_is_up(noted: tuple[bytes, str]) -> None:
 
 
 def test_keeps_the_color_profile(noted: tuple[bytes, str]) -> None:
-    """The profile is a part of the colours."""
+    """The profile is a part of the colors."""
     before, after = (
         Image.open(io.BytesIO(data)).info.get("icc_profile")
         for data in (noted[0], without_metadata(noted[0]).data)
@@ -201,13 +201,13 @@ def test_returns_the_object_that_has_nothing(kind: str) -> None:
 
 @pytest.mark.parametrize("mode", ["L", "CMYK"])
 def test_keeps_the_marker_that_says_how_colors_are_stored(mode: str) -> None:
-    """Grey and print colours look as they did."""
+    """Grey and print colors look as they did."""
     data = saved("JPEG", noisy(mode), comment=NOTE)
     assert pixels(without_metadata(data).data) == pixels(data)
 
 
 def test_keeps_transparency_and_palette() -> None:
-    """A palette and its transparent colour stay."""
+    """A palette and its transparent color stay."""
     image = noisy("P")
     data = saved("PNG", image, transparency=3, pnginfo=texts())
     assert load_rgb(without_metadata(data).data).tobytes() == load_rgb(data).tobytes()
@@ -232,7 +232,7 @@ def test_keeps_transparency_and_palette() -> None:
 )
 def test_refuses_what_it_cannot_clean(data: bytes) -> None:
     """What has no cleaner, or is damaged, is an error, not a half-clean file."""
-    with pytest.raises(PictureError):
+    with pytest.raises(ImageError):
         without_metadata(data)
 
 
@@ -247,6 +247,6 @@ def test_a_damaged_file_is_refused_or_keeps_its_pixels(name: str, seed: int) -> 
     try:
         before = load_rgb(bytes(data))
         cleaned = without_metadata(bytes(data)).data
-    except PictureError:
+    except ImageError:
         return
     assert load_rgb(cleaned).tobytes() == before.tobytes()

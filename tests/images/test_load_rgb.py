@@ -1,4 +1,4 @@
-"""The canonical loader: each way in which a picture can be misread, against numbers by hand."""
+"""The canonical loader: each way in which an image can be misread, against numbers by hand."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.images.decode import BadPictureError
-from echo_hf.images.loader import load_picture, load_rgb
+from echo_hf.images.decode import BadImageError
+from echo_hf.images.loader import load_image, load_rgb
 from echo_hf.images.store import FORMATS
-from echo_hf.reasons import BadPicture, PictureNotice
-from tests.pictures_for_tests import encoded, grey_profile, in_srgb, png, png_chunk, rgb_profile
+from echo_hf.reasons import BadImage, ImageNotice
+from tests.images_for_tests import encoded, grey_profile, in_srgb, png, png_chunk, rgb_profile
 
 Levels = NDArray[np.uint8]
 
@@ -39,25 +39,25 @@ def _levels(source: bytes | Image.Image, **options: object) -> Levels:
     return np.asarray(load_rgb(source, **options))  # type: ignore[arg-type]
 
 
-def _notices(source: bytes | Image.Image) -> set[PictureNotice]:
-    return set(load_picture(source).notices)
+def _notices(source: bytes | Image.Image) -> set[ImageNotice]:
+    return set(load_image(source).notices)
 
 
-def _over(background: tuple[int, int, int], colours: Levels, alpha: Levels) -> Levels:
-    """Colours over a background, each rounded to the nearest level."""
+def _over(background: tuple[int, int, int], colors: Levels, alpha: Levels) -> Levels:
+    """Colors over a background, each rounded to the nearest level."""
     a = alpha[..., None].astype(int)
-    mixed = colours.astype(int) * a + np.array(background) * (255 - a)
+    mixed = colors.astype(int) * a + np.array(background) * (255 - a)
     return ((mixed + 127) // 255).astype(np.uint8)
 
 
 @pytest.mark.parametrize("name", ["PNG", "TIFF", "WEBP", "BMP"])
-def test_a_plain_picture_is_its_numbers(tmp_path: Path, name: str) -> None:
-    """A lossless file, its path and the picture in memory give the very levels, and no notice."""
+def test_a_plain_image_is_its_numbers(tmp_path: Path, name: str) -> None:
+    """A lossless file, its path and the image in memory give the very levels, and no notice."""
     options = {"lossless": True} if name == "WEBP" else {}
     data = encoded(Image.fromarray(PHOTO), name, **options)
     (tmp_path / "a").write_bytes(data)
     for source in (data, tmp_path / "a", Image.fromarray(PHOTO)):
-        loaded = load_picture(source)
+        loaded = load_image(source)
         assert loaded.image.mode == "RGB"
         assert np.array_equal(np.asarray(loaded.image), PHOTO)
         assert not loaded.notices
@@ -66,7 +66,7 @@ def test_a_plain_picture_is_its_numbers(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("turn", UPRIGHT)
 @pytest.mark.parametrize("name", ["PNG", "TIFF", "WEBP", "JPEG", "AVIF"])
 def test_the_cameras_orientation_is_applied_once(name: str, turn: int) -> None:
-    """In every format with such notes, the picture stands as the note says."""
+    """In every format with such notes, the image stands as the note says."""
     exif = Image.Exif()
     exif[0x0112] = turn
     options = {"lossless": True} if name == "WEBP" else {"quality": 95}
@@ -85,10 +85,10 @@ def test_an_orientation_that_does_not_exist_turns_nothing(turn: int) -> None:
 
 
 def test_unreadable_notes_of_a_camera_are_said_and_cost_nothing() -> None:
-    """The pixels are whole: the picture is shown as stored."""
+    """The pixels are whole: the image is shown as stored."""
     data = encoded(Image.fromarray(PHOTO), "PNG", exif=b"Exif\x00\x00ABCD\x00\x00\x00\x08")
     assert np.array_equal(_levels(data), PHOTO)
-    assert _notices(data) == {PictureNotice.BAD_ORIENTATION}
+    assert _notices(data) == {ImageNotice.BAD_ORIENTATION}
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,26 +96,26 @@ def test_unreadable_notes_of_a_camera_are_said_and_cost_nothing() -> None:
     arrays(np.uint8, st.tuples(st.integers(2, 9), st.integers(2, 9), st.just(4))),
     st.tuples(*[st.integers(0, 255)] * 3),
 )
-def test_a_transparent_picture_shows_the_background(
+def test_a_transparent_image_shows_the_background(
     rgba: Levels, background: tuple[int, int, int]
 ) -> None:
-    """Each level is colour times opacity plus background times the rest, rounded."""
+    """Each level is color times opacity plus background times the rest, rounded."""
     expected = _over(background, rgba[..., :3], rgba[..., 3])
-    picture = Image.fromarray(rgba)
-    assert np.array_equal(_levels(picture, background=background), expected)
-    assert np.array_equal(_levels(encoded(picture, "PNG"), background=background), expected)
+    image = Image.fromarray(rgba)
+    assert np.array_equal(_levels(image, background=background), expected)
+    assert np.array_equal(_levels(encoded(image, "PNG"), background=background), expected)
     transparent = bool((rgba[..., 3] < 255).any())
-    assert (PictureNotice.TRANSPARENT in _notices(picture)) == transparent
+    assert (ImageNotice.TRANSPARENT in _notices(image)) == transparent
 
 
 def test_the_background_is_white_unless_said() -> None:
-    """What a page shows behind a picture, not the black that is often hidden there."""
+    """What a page shows behind an image, not the black that is often hidden there."""
     hidden_black = Image.new("RGBA", (4, 4), (0, 0, 0, 0))
     assert (_levels(encoded(hidden_black, "PNG")) == 255).all()
 
 
-def test_grey_with_opacity_and_colours_multiplied_by_it_are_composed() -> None:
-    """Modes LA, La and RGBa give what the same colours and opacity give in RGBA."""
+def test_grey_with_opacity_and_colors_multiplied_by_it_are_composed() -> None:
+    """Modes LA, La and RGBa give what the same colors and opacity give in RGBA."""
     grey = Image.merge("LA", [Image.new("L", (3, 3), 100), Image.new("L", (3, 3), 51)])
     assert _levels(grey)[0, 0].tolist() == [224] * 3  # (100 x 51 + 255 x 204) / 255
     assert np.abs(_levels(grey.convert("La")).astype(int) - 224).max() <= 1
@@ -128,11 +128,11 @@ def test_palettes_are_looked_up_with_their_transparent_entries() -> None:
     palette = Image.new("P", (3, 2))
     palette.putpalette([10, 20, 30, 200, 100, 50, 0, 0, 0])
     palette.putdata([0, 1, 2, 0, 1, 2])
-    colours = np.array([[10, 20, 30], [200, 100, 50], [0, 0, 0]], np.uint8)
-    assert np.array_equal(_levels(encoded(palette, "PNG"))[0], colours)
+    colors = np.array([[10, 20, 30], [200, 100, 50], [0, 0, 0]], np.uint8)
+    assert np.array_equal(_levels(encoded(palette, "PNG"))[0], colors)
     by_entry = encoded(palette, "PNG", transparency=bytes([255, 128, 0]))
     opacity = np.array([255, 128, 0], np.uint8)
-    assert np.array_equal(_levels(by_entry)[0], _over((255, 255, 255), colours, opacity))
+    assert np.array_equal(_levels(by_entry)[0], _over((255, 255, 255), colors, opacity))
     one_entry = encoded(palette, "GIF", transparency=1)
     assert _levels(one_entry)[0].tolist() == [[10, 20, 30], [255, 255, 255], [0, 0, 0]]
 
@@ -150,16 +150,16 @@ def test_palettes_are_looked_up_with_their_transparent_entries() -> None:
     ],
     ids=["grey", "rgb", "grey, 2 bits", "grey, 4 bits", "1 bit", "grey, 16 bits", "rgb, 16 bits"],
 )
-def test_a_colour_that_stands_for_transparent_is_transparent(
+def test_a_color_that_stands_for_transparent_is_transparent(
     depth: int, kind: int, row: list[int], key: list[int], expected: list[int]
 ) -> None:
-    """At every depth the colour that the file names, and no other, shows the background."""
+    """At every depth the color that the file names, and no other, shows the background."""
     samples = len(expected) // (3 if kind == 2 else 1)
     transparent = png_chunk(b"tRNS", struct.pack(f">{len(key)}H", *key))
     data = png((samples, 2), depth, kind, (b"\x00" + bytes(row)) * 2, transparent)
     shown = _levels(data)[0]
     assert (shown if kind == 2 else shown[:, 0]).ravel().tolist() == expected
-    assert PictureNotice.TRANSPARENT in _notices(data)
+    assert ImageNotice.TRANSPARENT in _notices(data)
 
 
 LADDER = np.array([[0, 128, 129, 256, 257, 1000, 32768, 65406, 65407, 65535]] * 2, np.uint16)
@@ -172,14 +172,14 @@ def test_grey_of_16_bits_is_scaled_not_cut_off(name: str, order: str) -> None:
     """65535 is white and 257 is one level, whichever byte comes first."""
     data = encoded(Image.fromarray(LADDER.astype(order)), name)
     assert _levels(data)[0, :, 0].tolist() == ROUNDED
-    assert _notices(data) == {PictureNotice.SIXTEEN_BITS}
+    assert _notices(data) == {ImageNotice.SIXTEEN_BITS}
 
 
 def test_16_bits_in_32_are_scaled_too() -> None:
     """Mode I without a file that says otherwise is what some programs make of a 16-bit PNG."""
-    picture = Image.fromarray(LADDER.astype(np.int32))
-    assert picture.mode == "I"
-    assert _levels(picture)[0, :, 0].tolist() == ROUNDED
+    image = Image.fromarray(LADDER.astype(np.int32))
+    assert image.mode == "I"
+    assert _levels(image)[0, :, 0].tolist() == ROUNDED
 
 
 def test_a_tiff_in_which_zero_is_white_is_turned_round() -> None:
@@ -189,7 +189,7 @@ def test_a_tiff_in_which_zero_is_white_is_turned_round() -> None:
 
 
 @pytest.mark.parametrize("kind", [2, 6])
-def test_colours_of_16_bits_are_within_a_level(kind: int) -> None:
+def test_colors_of_16_bits_are_within_a_level(kind: int) -> None:
     """The decoder takes the high byte, which is less than one level off."""
     channels = 3 if kind == 2 else 4
     values = np.random.default_rng(1).integers(0, 65536, (4, 5, channels)).astype(">u2")
@@ -197,44 +197,44 @@ def test_colours_of_16_bits_are_within_a_level(kind: int) -> None:
     rows = b"".join(b"\x00" + row.tobytes() for row in values)
     data = png((5, 4), 16, kind, rows)
     assert np.abs(_levels(data) - values[..., :3] / 257).max() < 1
-    assert PictureNotice.SIXTEEN_BITS in _notices(data)
+    assert ImageNotice.SIXTEEN_BITS in _notices(data)
 
 
 @pytest.mark.parametrize(
-    "picture",
+    "image",
     [
         Image.fromarray(np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)),
         Image.fromarray(np.arange(12, dtype=np.int32).reshape(3, 4)),
     ],
     ids=["floating point", "32 bits"],
 )
-def test_a_file_whose_white_nobody_defined_is_refused(picture: Image.Image) -> None:
+def test_a_file_whose_white_nobody_defined_is_refused(image: Image.Image) -> None:
     """It would come out all black or all white, and be measured as such."""
-    with pytest.raises(BadPictureError) as caught:
-        load_rgb(encoded(picture, "TIFF"))
-    assert caught.value.reason is BadPicture.UNKNOWN_RANGE
+    with pytest.raises(BadImageError) as caught:
+        load_rgb(encoded(image, "TIFF"))
+    assert caught.value.reason is BadImage.UNKNOWN_RANGE
 
 
 @pytest.mark.parametrize("value", [-1, 65536])
 def test_values_outside_16_bits_are_refused(value: int) -> None:
     """Nothing is cut off to fit."""
-    with pytest.raises(BadPictureError, match=f"{value}") as caught:
+    with pytest.raises(BadImageError, match=f"{value}") as caught:
         load_rgb(Image.fromarray(np.array([[0, 9], [9, value]], np.int32)))
-    assert caught.value.reason is BadPicture.UNKNOWN_RANGE
+    assert caught.value.reason is BadImage.UNKNOWN_RANGE
 
 
 def test_profiles_are_converted_unless_switched_off() -> None:
-    """A picture in Adobe RGB becomes what its numbers mean, or keeps its numbers."""
+    """An image in Adobe RGB becomes what its numbers mean, or keeps its numbers."""
     data = encoded(Image.fromarray(PHOTO), "PNG", icc_profile=rgb_profile("adobe", 563 / 256))
     expected = in_srgb(PHOTO, "adobe", 563 / 256)
     assert np.abs(_levels(data).astype(int) - expected).max() <= 1
-    assert np.array_equal(_levels(data, colour_management=False), PHOTO)
+    assert np.array_equal(_levels(data, color_management=False), PHOTO)
     assert np.abs(PHOTO.astype(int) - expected).mean() > 5
     assert not _notices(data)
 
 
-def test_the_colours_of_a_palette_have_the_pictures_profile() -> None:
-    """A palette is a way to store, the profile is about the colours in it."""
+def test_the_colors_of_a_palette_have_the_images_profile() -> None:
+    """A palette is a way to store, the profile is about the colors in it."""
     palette = Image.new("P", (2, 2), 1)
     palette.putpalette([0, 0, 0, 200, 100, 50])
     data = encoded(palette, "PNG", icc_profile=rgb_profile("adobe", 563 / 256))
@@ -242,7 +242,7 @@ def test_the_colours_of_a_palette_have_the_pictures_profile() -> None:
     assert np.abs(_levels(data)[0, 0].astype(int) - expected).max() <= 1
 
 
-def test_colours_are_converted_before_they_are_laid_over_the_background() -> None:
+def test_colors_are_converted_before_they_are_laid_over_the_background() -> None:
     """The background is given in sRGB; the profile is not the background's."""
     rgba = np.dstack([PHOTO, np.full(PHOTO.shape[:2], 128, np.uint8)])
     data = encoded(Image.fromarray(rgba), "PNG", icc_profile=rgb_profile("p3", 2.2))
@@ -250,21 +250,21 @@ def test_colours_are_converted_before_they_are_laid_over_the_background() -> Non
     assert np.abs(_levels(data, background=(0, 0, 255)).astype(int) - expected).max() <= 1
 
 
-def test_a_grey_profile_fits_grey_and_not_colours() -> None:
-    """On colours it is a mistake of whoever wrote the file, and said."""
+def test_a_grey_profile_fits_grey_and_not_colors() -> None:
+    """On colors it is a mistake of whoever wrote the file, and said."""
     grey = Image.new("L", (3, 3), 128)
     data = encoded(grey, "PNG", icc_profile=grey_profile(1.0))
     assert _levels(data)[0, 0].tolist() == [188] * 3  # half of the light
     wrong = encoded(Image.fromarray(PHOTO), "PNG", icc_profile=grey_profile(1.0))
     assert np.array_equal(_levels(wrong), PHOTO)
-    assert _notices(wrong) == {PictureNotice.OTHER_PROFILE}
+    assert _notices(wrong) == {ImageNotice.OTHER_PROFILE}
 
 
 def test_an_unreadable_profile_is_said() -> None:
     """The numbers are taken as sRGB, as a browser does."""
     data = encoded(Image.fromarray(PHOTO), "PNG", icc_profile=b"\x00\x01nonsense" * 20)
     assert np.array_equal(_levels(data), PHOTO)
-    assert _notices(data) == {PictureNotice.BAD_PROFILE}
+    assert _notices(data) == {ImageNotice.BAD_PROFILE}
 
 
 @pytest.mark.parametrize(
@@ -285,10 +285,10 @@ def test_a_gamma_without_a_profile_is_ignored_and_said(
     more = [png_chunk(*chunk) for chunk in chunks]
     data = png((2, 2), 8, 0, b"\x00\x40\x80" * 2, *more)
     assert _levels(data)[0, :, 0].tolist() == [0x40, 0x80]
-    assert _notices(data) == ({PictureNotice.GAMMA_IGNORED} if said else set())
+    assert _notices(data) == ({ImageNotice.GAMMA_IGNORED} if said else set())
 
 
-def test_print_colours_without_a_profile_are_complements() -> None:
+def test_print_colors_without_a_profile_are_complements() -> None:
     """Each of red, green and blue is what ink and black leave of it."""
     inks = Image.new("CMYK", (8, 8), (51, 102, 0, 51))
     expected = [(255 - ink) * (255 - 51) / 255 for ink in (51, 102, 0)]
@@ -298,46 +298,46 @@ def test_print_colours_without_a_profile_are_complements() -> None:
 
 @pytest.mark.parametrize("name", ["GIF", "WEBP", "PNG", "TIFF", "MPO", "AVIF"])
 def test_of_several_frames_the_first_is_taken_and_said(name: str) -> None:
-    """Also of the two pictures in a camera's file for stereo."""
+    """Also of the two images in a camera's file for stereo."""
     first, second = Image.new("RGB", (20, 20), (255, 0, 0)), Image.new("RGB", (20, 20), (0, 0, 255))
     data = encoded(first, name, save_all=True, append_images=[second])
     assert np.abs(_levels(data).astype(int) - [255, 0, 0]).max() <= 3
-    assert PictureNotice.ANIMATED in _notices(data)
+    assert ImageNotice.ANIMATED in _notices(data)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_half_a_picture_is_an_error_not_grey(name: str) -> None:
+def test_half_an_image_is_an_error_not_grey(name: str) -> None:
     """What is missing is never filled in."""
     data = encoded(Image.fromarray(PHOTO), name)
-    with pytest.raises(BadPictureError) as caught:
+    with pytest.raises(BadImageError) as caught:
         load_rgb(data[: len(data) // 2])
-    assert caught.value.reason is BadPicture.TRUNCATED
+    assert caught.value.reason is BadImage.TRUNCATED
 
 
-def test_a_lazily_opened_picture_is_held_to_the_same_rules(tmp_path: Path) -> None:
+def test_a_lazily_opened_image_is_held_to_the_same_rules(tmp_path: Path) -> None:
     """Pillow's own object may be a bomb, half a file, or not decoded yet."""
     data = encoded(Image.fromarray(PHOTO), "JPEG")
     (tmp_path / "half.jpg").write_bytes(data[: len(data) // 2])
-    with Image.open(tmp_path / "half.jpg") as half, pytest.raises(BadPictureError) as caught:
+    with Image.open(tmp_path / "half.jpg") as half, pytest.raises(BadImageError) as caught:
         load_rgb(half)
-    assert caught.value.reason is BadPicture.TRUNCATED
-    with pytest.raises(BadPictureError) as caught:
+    assert caught.value.reason is BadImage.TRUNCATED
+    with pytest.raises(BadImageError) as caught:
         load_rgb(Image.fromarray(PHOTO), most_pixels=40 * 60 - 1)
-    assert caught.value.reason is BadPicture.TOO_MANY_PIXELS
+    assert caught.value.reason is BadImage.TOO_MANY_PIXELS
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"])
-def test_the_result_is_a_new_picture_without_metadata(mode: str) -> None:
-    """The given picture stays as it was, and what is saved from the result claims no profile."""
-    picture = Image.fromarray(SMOOTH).convert(mode)
-    picture.info.update(icc_profile=rgb_profile("p3", 2.2), comment="from the camera")
-    before = picture.tobytes(), picture.mode, dict(picture.info)
-    shown = load_rgb(picture)
+def test_the_result_is_a_new_image_without_metadata(mode: str) -> None:
+    """The given image stays as it was, and what is saved from the result claims no profile."""
+    image = Image.fromarray(SMOOTH).convert(mode)
+    image.info.update(icc_profile=rgb_profile("p3", 2.2), comment="from the camera")
+    before = image.tobytes(), image.mode, dict(image.info)
+    shown = load_rgb(image)
     assert shown.mode == "RGB"
     assert not shown.info
     assert not shown.getexif()
     shown.paste((0, 0, 0), (0, 0, *shown.size))
-    assert (picture.tobytes(), picture.mode, picture.info) == before
+    assert (image.tobytes(), image.mode, image.info) == before
 
 
 @settings(max_examples=40, deadline=None)
@@ -345,8 +345,8 @@ def test_the_result_is_a_new_picture_without_metadata(mode: str) -> None:
     arrays(np.uint8, st.tuples(st.integers(2, 12), st.integers(2, 12), st.just(3))),
     st.sampled_from(["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"]),
 )
-def test_loading_what_was_loaded_changes_nothing(colours: Levels, mode: str) -> None:
+def test_loading_what_was_loaded_changes_nothing(colors: Levels, mode: str) -> None:
     """The loader's own result is already what it makes."""
-    once = load_rgb(Image.fromarray(colours).convert(mode))
+    once = load_rgb(Image.fromarray(colors).convert(mode))
     assert np.array_equal(_levels(once), np.asarray(once))
     assert not _notices(once)

@@ -13,12 +13,12 @@ from echo_hf.images.decode import PillowGuard
 
 @pytest.fixture
 def accepting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another library has made Pillow accept half pictures."""
+    """Another library has made Pillow accept half images."""
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
 
 
 @pytest.mark.usefixtures("accepting")
-def test_half_pictures_are_refused_inside_and_the_switch_is_put_back() -> None:
+def test_half_images_are_refused_inside_and_the_switch_is_put_back() -> None:
     """Inside it is off whatever it was, outside it is what it was, after an error too."""
     with pytest.raises(ZeroDivisionError), PillowGuard():
         raise ZeroDivisionError

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echo_hf.images.similarity import Contrasts, Means, SignatureIndex, same_colours
+from echo_hf.images.similarity import Contrasts, Means, SignatureIndex, same_colors
 
 
 def _signatures(seed: int, count: int, spread: float) -> tuple[Means, Contrasts]:
@@ -25,12 +25,12 @@ def _signatures(seed: int, count: int, spread: float) -> tuple[Means, Contrasts]
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([0.5, 1.0, 3.0, 8.0]))
-def test_no_pair_with_the_same_colours_is_missed(seed: int, count: int, spread: float) -> None:
+def test_no_pair_with_the_same_colors_is_missed(seed: int, count: int, spread: float) -> None:
     """Each pair that a comparison of all finds is a pair of the index."""
     means, contrasts = _signatures(seed, count, spread)
     index = SignatureIndex(means, contrasts)
     for one in range(count):
-        same = np.flatnonzero(same_colours(means[one], contrasts[one], means, contrasts))
+        same = np.flatnonzero(same_colors(means[one], contrasts[one], means, contrasts))
         near = index.near(one)
         assert set(same.tolist()) - {one} <= set(near)
         assert near == sorted(set(near) - {one})
@@ -39,14 +39,14 @@ def test_no_pair_with_the_same_colours_is_missed(seed: int, count: int, spread: 
 def test_the_families_hold_pairs_that_are_and_pairs_that_are_not_the_same() -> None:
     """The law above is about something: both kinds occur."""
     means, contrasts = _signatures(1, 400, 1.0)
-    same = [same_colours(means[one], contrasts[one], means, contrasts) for one in range(100)]
+    same = [same_colors(means[one], contrasts[one], means, contrasts) for one in range(100)]
     pairs = int(np.sum(same)) - 100
     assert 100 < pairs < 10_000
 
 
 @pytest.mark.parametrize("contrast", [0, 40])
 def test_little_is_compared_in_vain(contrast: int) -> None:
-    """Among 3000 pictures of different colours nearly none is near another."""
+    """Among 3000 images of different colors nearly none is near another."""
     random = np.random.default_rng(0)
     cells = random.uniform([0, -60, -60, 255], [255, 60, 60, 255], (3000, 4, 4, 4))
     means = cells.repeat(4, 1).repeat(4, 2).astype(np.float16)

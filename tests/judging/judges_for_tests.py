@@ -97,8 +97,8 @@ def drawn(folder: Path) -> None:
     rows = []
     for number, name in enumerate(SAMPLES):
         for at, system in enumerate(SYSTEMS):
-            picture = put(folder, stripes((10 * number, 90 * at, 5)))
-            rows.append(output(name, system, EDITS.get(name, ()), image=picture))
+            image = put(folder, stripes((10 * number, 90 * at, 5)))
+            rows.append(output(name, system, EDITS.get(name, ()), image=image))
     write(folder, OUTPUTS, rows)
 
 
@@ -113,6 +113,6 @@ def prompt_of(request: Request) -> str:
     return str(json.loads(text.splitlines()[1])["prompt"])
 
 
-def pictures_of(request: Request) -> list[str]:
-    """Digests of the pictures of a request, in order."""
+def images_of(request: Request) -> list[str]:
+    """Digests of the images of a request, in order."""
     return [part.sha256 for part in request.messages[1].parts if isinstance(part, ImageRef)]

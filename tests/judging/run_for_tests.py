@@ -16,7 +16,7 @@ from PIL import Image
 from echo_hf.config.sections import Target
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, SAMPLES, Table
 
@@ -24,22 +24,22 @@ TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02
 Row = dict[str, Any]
 
 
-def stripes(*colours: tuple[int, int, int]) -> bytes:
-    """A picture with a stripe of eight columns for each colour."""
-    picture = Image.new("RGB", (8 * len(colours), 8))
-    for at, colour in enumerate(colours):
-        picture.paste(colour, (8 * at, 0, 8 * at + 8, 8))
+def stripes(*colors: tuple[int, int, int]) -> bytes:
+    """An image with a stripe of eight columns for each color."""
+    image = Image.new("RGB", (8 * len(colors), 8))
+    for at, color in enumerate(colors):
+        image.paste(color, (8 * at, 0, 8 * at + 8, 8))
     sink = io.BytesIO()
-    picture.save(sink, "PNG")
+    image.save(sink, "PNG")
     return sink.getvalue()
 
 
 def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]) -> Path:
     """Writes a benchmark of edits, by their inputs, and of prompts alone; returns the config."""
-    pictures = PictureStore(folder / "made")
+    images = ImageStore(folder / "made")
     samples = {
         "image_to_image": [
-            _sample(name, [pictures.put(one) for one in inputs]) for name, inputs in edits.items()
+            _sample(name, [images.put(one) for one in inputs]) for name, inputs in edits.items()
         ],
         "text_to_image": [_sample(name, []) for name in words],
     }
@@ -47,7 +47,7 @@ def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]
         name: Dataset(pa.Table.from_pylist(rows, SAMPLES.features.arrow_schema))
         for name, rows in samples.items()
     }
-    write_release(folder / "benchmark", configs, pictures, ReleaseFacts("lumen", TARGET))
+    write_release(folder / "benchmark", configs, images, ReleaseFacts("lumen", TARGET))
     config = folder / "evaluation.yaml"
     config.write_text(yaml.safe_dump({"name": "evaluation", "benchmark": "benchmark"}), "utf-8")
     root(folder).mkdir(parents=True)
@@ -60,8 +60,8 @@ def root(folder: Path) -> Path:
 
 
 def put(folder: Path, data: bytes) -> str:
-    """Puts a picture where the run keeps its own; returns its digest."""
-    return PictureStore(root(folder) / "pictures").put(data)
+    """Puts an image where the run keeps its own; returns its digest."""
+    return ImageStore(root(folder) / "pictures").put(data)
 
 
 def digest_of(name: str, inputs: Iterable[bytes] = ()) -> str:

@@ -16,16 +16,16 @@ import datasets
 
 from echo_hf.engines.base import Request
 from echo_hf.judging.judge import judge
-from tests.judging.judges_for_tests import ScriptedJudge, pictures_of, rated
+from tests.judging.judges_for_tests import ScriptedJudge, images_of, rated
 
 
 def main(folder: Path, seconds: float) -> None:
     """Rates what is not rated yet."""
 
     def says(asked: Request) -> str:
-        print(pictures_of(asked)[-1], flush=True)
+        print(images_of(asked)[-1], flush=True)
         time.sleep(seconds)
-        return rated(int(pictures_of(asked)[-1], 16) % 10 + 1)
+        return rated(int(images_of(asked)[-1], 16) % 10 + 1)
 
     ScriptedJudge(says).use()
     judge(folder / "evaluation.yaml", runs=folder / "runs")

@@ -14,7 +14,7 @@ TASKS = [Task(name, "", "image_to_image", "") for name in ("a", "b", "c", "d")]
 
 
 def answers(**given: bool | None) -> pa.Table:
-    """What was answered about colours, by sample."""
+    """What was answered about colors, by sample."""
     rows = [fits(name, color_shift=answer) for name, answer in given.items()]
     return pa.Table.from_pylist(rows, APPLICABILITY.schema)
 
@@ -34,6 +34,6 @@ def test_what_nobody_answered_is_counted_apart() -> None:
 
 
 def test_each_metric_has_answers_of_its_own() -> None:
-    """An answer about colours says nothing about faces."""
+    """An answer about colors says nothing about faces."""
     found = applicable("face_identity", TASKS, answers(a=True, b=False))
     assert not found.asked

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.audit import Audited, audit, blank_picture
+from echo_hf.judging.audit import Audited, audit, blank_image
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
 from echo_hf.judging.score_board import show_scores
@@ -25,8 +25,8 @@ from tests.judging.judges_for_tests import (
     SYSTEMS,
     ScriptedJudge,
     config_of,
+    images_of,
     judge_of,
-    pictures_of,
     prompt_of,
     rated,
     rows_of,
@@ -36,7 +36,7 @@ from tests.judging.run_for_tests import output, put, root, run, stripes, write
 EDITS = {f"edit{at}": [stripes((at, 60, 60), (9, 180, at))] for at in range(6)}
 WORDS = tuple(f"word{at}" for at in range(6))
 NAMES = (*EDITS, *WORDS)
-BLANK = hashlib.sha256(blank_picture()).hexdigest()
+BLANK = hashlib.sha256(blank_image()).hexdigest()
 Ratings = Callable[[str, list[str], int], float]
 
 
@@ -47,8 +47,8 @@ def folder(tmp_path: Path) -> Path:
     rows = []
     for number, name in enumerate(NAMES):
         for at, system in enumerate(SYSTEMS):
-            picture = put(tmp_path, stripes((10 * number, 90 * at, 5)))
-            rows.append(output(name, system, EDITS.get(name, ()), image=picture))
+            image = put(tmp_path, stripes((10 * number, 90 * at, 5)))
+            rows.append(output(name, system, EDITS.get(name, ()), image=image))
     write(tmp_path, OUTPUTS, rows)
     config_of(tmp_path)
     return tmp_path
@@ -69,7 +69,7 @@ def judge_who(folder: Path, blank: int = 1, unchanged: int = 2, shuffled: int = 
     theirs = made(folder)
 
     def says(asked: Request) -> str:
-        *_, shown = pictures_of(asked)
+        *_, shown = images_of(asked)
         if shown == BLANK:
             return rated(blank)
         if shown not in theirs:
@@ -118,11 +118,11 @@ def test_what_a_judge_does_not_see_it_fails_on(
 
 
 def test_a_judge_who_differs_from_itself_fails_as_well(folder: Path) -> None:
-    """Two points between the same picture under two names, where one is let pass."""
+    """Two points between the same image under two names, where one is let pass."""
     theirs = made(folder)
 
     def says(asked: Request) -> str:
-        *_, shown = pictures_of(asked)
+        *_, shown = images_of(asked)
         fits = theirs.get(shown) == prompt_of(asked)
         return rated(9 - 2 * asked.repeat if fits else 1)
 
@@ -139,7 +139,7 @@ def test_each_honeypot_is_what_it_says(folder: Path) -> None:
     theirs = made(folder)
     for name in NAMES:
         asked = [one for one in engine.asked if prompt_of(one) == f"draw {name}"]
-        shown = [(pictures_of(one)[-1], one.repeat) for one in asked]
+        shown = [(images_of(one)[-1], one.repeat) for one in asked]
         (real,) = {digest for digest, _ in shown if theirs.get(digest) == f"draw {name}"}
         others = {digest for digest, _ in shown} - {real, BLANK}
         inputs = {hashlib.sha256(one).hexdigest() for one in EDITS.get(name, ())}
@@ -249,7 +249,7 @@ def board(scores: Any) -> str:
 def test_scale_use_is_that_of_the_run_s_ratings(folder: Path) -> None:
     """By hand: 24 ratings, one system's at the top, the other's below: one bit, and no tie."""
     amber = {row["image"] for row in rows_of(folder, "outputs") if row["system"] == "amber"}
-    ScriptedJudge(lambda asked: rated(10 if pictures_of(asked)[-1] in amber else 4)).use()
+    ScriptedJudge(lambda asked: rated(10 if images_of(asked)[-1] in amber else 4)).use()
     judge(folder / "evaluation.yaml", runs=folder / "runs")
     found = audited(folder).judges["mira"]
     assert found["scale_use"] == {
@@ -283,7 +283,7 @@ def test_what_cannot_be_audited_is_said_in_a_line(folder: Path) -> None:
     with pytest.raises(ConfigError, match="samples is 0"):
         audited(folder, samples=0)
     (root(folder) / "audit.json").write_text("[]")
-    with pytest.raises(RunError, match="is no audit of judges"):
+    with pytest.raises(RunError, match="is not an audit of judges"):
         audited(folder)
     (root(folder) / "audit.json").unlink()
     write(folder, OUTPUTS, [output("word1", "amber", outcome="refused")])

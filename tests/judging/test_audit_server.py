@@ -36,7 +36,7 @@ def answer(asked: Asked) -> Answer:
 
 
 def test_pairs_and_honeypots_go_out_and_come_back(tmp_path: Path, server: LoopbackServer) -> None:
-    """Two pictures in a pair, ten questions; then five samples' honeypots, by the other words."""
+    """Two images in a pair, ten questions; then five samples' honeypots, by the other words."""
     drawn(tmp_path)
     engine = {"kind": "openai", "model": "tiny", "base_url": server.url, "backoff_s": 0.001}
     one = {**judge_of(pairwise={"share": 1}), "engine": {**engine, **PRICES}}

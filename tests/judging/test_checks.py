@@ -54,8 +54,8 @@ def test_a_share_is_counted_against_the_mean_of_real_outputs(
 
 
 @given(st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=1, max_size=12))
-def test_noise_is_the_pooled_deviation_within_pictures(pairs: list[tuple[int, int]]) -> None:
-    """The root of the mean variance of two ratings of the same picture."""
+def test_noise_is_the_pooled_deviation_within_images(pairs: list[tuple[int, int]]) -> None:
+    """The root of the mean variance of two ratings of the same image."""
     first, again = ({f"s{at}": float(one[way]) for at, one in enumerate(pairs)} for way in (0, 1))
     found = noise_of({"real": first, "renamed": again})
     pooled = statistics.mean(statistics.variance(one) for one in pairs) ** 0.5

@@ -41,7 +41,7 @@ def test_the_choice_is_the_one_in_double_brackets(text: str) -> None:
         "[[fir\u017ft]]",
         "[[t\u0131e]]",
         "[[1]]",
-        "[[first picture]]",
+        "[[first image]]",
         "first",
         "[[a]]",
     ],

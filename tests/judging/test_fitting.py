@@ -15,7 +15,7 @@ from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ConfigError
 from echo_hf.judging.judge import applicability
 from echo_hf.judging.score import score
-from echo_hf.judging.session import Judged
+from echo_hf.judging.session import JudgingResult
 from echo_hf.tables import APPLICABILITY
 from tests.judging.judges_for_tests import (
     EDITS,
@@ -26,7 +26,7 @@ from tests.judging.judges_for_tests import (
     ScriptedJudge,
     config_of,
     drawn,
-    pictures_of,
+    images_of,
     prompt_of,
     rows_of,
 )
@@ -53,7 +53,7 @@ def flagged(asked: Request) -> str:
     return says(**{name: int(name != "face_identity") for name in asked.inputs["metrics"]})
 
 
-def said(folder: Path, ask: str = "split", **options: Any) -> Judged:
+def said(folder: Path, ask: str = "split", **options: Any) -> JudgingResult:
     """Asks which metrics fit."""
     asking = {"engine": {"kind": KIND}, "ask": ask}
     path = config_of(folder, [], applicability=asking)
@@ -78,7 +78,7 @@ def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> No
     assert {row["rationale"] for row in rows_of(folder, "applicability")} == {"An edit of a lamp."}
 
     lamp = next(one for one in engine.asked if prompt_of(one) == "draw lamp")
-    assert pictures_of(lamp) == [hashlib.sha256(GIVEN).hexdigest()]
+    assert images_of(lamp) == [hashlib.sha256(GIVEN).hexdigest()]
     told = lamp.messages[0].parts[0].text
     assert [f'"{name}": <0 or 1>' in told for name in METRICS] == [True, True, True, False]
     assert lamp.answer is not None
@@ -124,7 +124,7 @@ def test_what_is_asked_once_is_kept(folder: Path) -> None:
 
 
 def test_scores_follow_the_flags(folder: Path) -> None:
-    """Colours are measured where they should stay, and that is told."""
+    """Colors are measured where they should stay, and that is told."""
 
     def only_lamp(asked: Request) -> str:
         metrics = asked.inputs["metrics"]

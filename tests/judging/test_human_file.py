@@ -41,7 +41,7 @@ def test_both_formats_give_the_same_table(tmp_path: Path, name: str, text: str, 
     ("name", "text", "said"),
     [
         ("r.jsonl", JSONL + '{"sample_id": ', r"r\.jsonl:5: no JSON .*: expected an object a line"),
-        ("r.jsonl", "[1]\n", r"r\.jsonl:1: \[1\] is no object: expected sample_id, rater"),
+        ("r.jsonl", "[1]\n", r"r\.jsonl:1: \[1\] is not an object: expected sample_id, rater"),
         ("r.jsonl", '{"smple_id": "s"}', "unknown key 'smple_id'; did you mean 'sample_id'"),
         ("r.jsonl", '{"rater": "Ada", "system": "c", "rank": 1}', ":1: sample_id is missing"),
         ("r.jsonl", JSONL.replace('"rank": 1', '"rank": 1.5'), ":1: rank is 1.5: input should be"),

@@ -25,11 +25,11 @@ from echo_hf.errors import (
     MissingExtraError,
     RunError,
 )
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge
 from echo_hf.judging.outputs import as_published
 from echo_hf.judging.score import score
-from echo_hf.judging.session import Judged
+from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging.judges_for_tests import (
@@ -41,8 +41,8 @@ from tests.judging.judges_for_tests import (
     ScriptedJudge,
     config_of,
     drawn,
+    images_of,
     judge_of,
-    pictures_of,
     prompt_of,
     rated,
     rows_of,
@@ -60,7 +60,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def judged(folder: Path, **options: Any) -> Judged:
+def judged(folder: Path, **options: Any) -> JudgingResult:
     """Runs the judges of the config."""
     return judge(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
@@ -105,8 +105,8 @@ def test_inputs_come_first_and_the_output_last(folder: Path) -> None:
         f"draw {name}" for name in (*sorted(EDITS), *sorted(WORDS)) for _ in SYSTEMS
     ]
     lamp, same = engine.asked[:2]
-    assert pictures_of(lamp) == [given, shown["lamp", "amber"]]
-    assert pictures_of(same) == [given, shown["lamp", "birch"]]
+    assert images_of(lamp) == [given, shown["lamp", "amber"]]
+    assert images_of(same) == [given, shown["lamp", "birch"]]
     assert lamp.messages[0] == same.messages[0]
     assert lamp.messages[1].parts[:3] == same.messages[1].parts[:3]
 
@@ -126,28 +126,28 @@ def test_a_judge_is_not_asked_twice(folder: Path) -> None:
 def test_another_way_of_reading_asks_nobody(folder: Path) -> None:
     """The first rating as published, the last as corrected, from the same stored answers."""
     engine = ScriptedJudge(lambda _: "[[2]] at first; in the end [[9]]").use()
-    config_of(folder, [judge_of(pictures="model_budget")], protocol="corrected")
+    config_of(folder, [judge_of(images="model_budget")], protocol="corrected")
     judged(folder)
     assert {row["rating"] for row in rows_of(folder)} == {9}
     calls = len(engine.asked)
 
-    config_of(folder, [judge_of(pictures="model_budget")], protocol="published")
+    config_of(folder, [judge_of(images="model_budget")], protocol="published")
     judged(folder)
     assert {row["rating"] for row in rows_of(folder)} == {2}
     assert len(engine.asked) == calls
 
 
-def test_published_pictures_are_small_and_told(folder: Path) -> None:
+def test_published_images_are_small_and_told(folder: Path) -> None:
     """What was sent is made from the output, lies in the run's store, and stands in the row."""
     engine = ScriptedJudge().use()
     config_of(folder, protocol="published")
     judged(folder)
-    store = PictureStore(root(folder) / "pictures")
+    store = ImageStore(root(folder) / "pictures")
 
     row = by_key(folder)["mira", "overall", "lamp", "amber"]
     sent = [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
     digests = [hashlib.sha256(one).hexdigest() for one in sent]
-    assert pictures_of(engine.asked[0]) == digests
+    assert images_of(engine.asked[0]) == digests
     assert json.loads(row["provenance"])["judge"]["shown"] == {
         "as": "published",
         "inputs": digests[:1],
@@ -233,7 +233,7 @@ def test_repeats_are_further_questions(folder: Path) -> None:
 
 
 def test_only_outputs_that_are_there_and_current_are_rated(folder: Path) -> None:
-    """No picture, another sample by now, an unknown one: left out, and counted by reason."""
+    """No image, another sample by now, an unknown one: left out, and counted by reason."""
     ScriptedJudge().use()
     image = put(folder, stripes((1, 2, 3)))
     rows = [
@@ -250,7 +250,7 @@ def test_only_outputs_that_are_there_and_current_are_rated(folder: Path) -> None
     assert {str(reason): count for reason, count in done.left_out.items()} == expected
 
 
-def test_a_lost_picture_is_told_and_not_sent(folder: Path) -> None:
+def test_a_lost_image_is_told_and_not_sent(folder: Path) -> None:
     """The output's file is gone: a row without a rating, and the others are rated."""
     engine = ScriptedJudge().use()
     write(folder, OUTPUTS, [output("boat", "amber", image="ab" * 32)])
@@ -359,15 +359,15 @@ def test_text_is_rated_where_there_is_some(
     assert {row["sample_id"] for row in rows_of(folder)} == expected
     assert {row["rubric"] for row in rows_of(folder)} == {"text_rendering"}
     # Its inputs are not shown, as in the paper.
-    assert {len(pictures_of(one)) for one in engine.asked} == {1}
+    assert {len(images_of(one)) for one in engine.asked} == {1}
 
 
 def test_what_is_about_to_be_asked_is_told_and_nobody_is_asked(folder: Path) -> None:
-    """Calls, pictures, and a price that counts the answers; no table is written."""
+    """Calls, images, and a price that counts the answers; no table is written."""
     engine = ScriptedJudge().use()
     done = judged(folder, dry_run=True)
     (planned,) = done.plans
-    assert (planned.plan.calls, planned.plan.pictures) == (10, 14)
+    assert (planned.plan.calls, planned.plan.images) == (10, 14)
     # 10 answers of 400 tokens at 8 dollars a million come on top of the prompts at 2.
     prompts = planned.plan.prompt_tokens * 2 / 1e6
     assert planned.cost_usd == pytest.approx(prompts + 10 * 400 * 8 / 1e6)
@@ -418,9 +418,9 @@ def test_a_budget_needs_a_price(folder: Path) -> None:
 
 def test_ratings_are_scored(folder: Path) -> None:
     """A judge that always prefers one system gives it every comparison."""
-    pictures = {row["image"]: row["system"] for row in _outputs(folder)}
+    images = {row["image"]: row["system"] for row in _outputs(folder)}
     best = {"amber": 9, "birch": 4}
-    ScriptedJudge(lambda asked: rated(best[pictures[pictures_of(asked)[-1]]])).use()
+    ScriptedJudge(lambda asked: rated(best[images[images_of(asked)[-1]]])).use()
     judged(folder)
     for split in score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0).splits:
         assert split.win_rates is not None
@@ -471,10 +471,10 @@ def test_the_published_protocol_reads_one_scale(folder: Path, wrong: dict[str, A
 def test_what_is_no_model_never_judges(folder: Path) -> None:
     """Neither does an engine without memory: its answers could not be looked at again."""
     ScriptedJudge(stored=False).use()
-    with pytest.raises(JudgeError, match="is no model, or keeps no answers"):
+    with pytest.raises(JudgeError, match="is not a model, or keeps no answers"):
         judged(folder)
     config_of(folder, [judge_of(engine={"kind": "rules"})])
-    with pytest.raises(JudgeError, match="engine 'rules' is no model"):
+    with pytest.raises(JudgeError, match="engine 'rules' is not a model"):
         judged(folder)
 
 

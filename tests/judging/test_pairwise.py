@@ -18,7 +18,7 @@ from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.compare import is_drawn, to_compare
 from echo_hf.judging.judge import pairwise
 from echo_hf.judging.outputs import ToRate
-from echo_hf.judging.session import Judged
+from echo_hf.judging.session import JudgingResult
 from echo_hf.systems.base import Task
 from echo_hf.tables import COMPARISONS, OUTPUTS
 from tests.judging.judges_for_tests import (
@@ -29,8 +29,8 @@ from tests.judging.judges_for_tests import (
     ScriptedJudge,
     config_of,
     drawn,
+    images_of,
     judge_of,
-    pictures_of,
     rated,
     rows_of,
 )
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def compared(folder: Path, **options: Any) -> Judged:
+def compared(folder: Path, **options: Any) -> JudgingResult:
     """Has the judges of the config compare."""
     return pairwise(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
@@ -63,10 +63,10 @@ def outputs_of(folder: Path) -> dict[tuple[str, str], str]:
 
 
 def prefers(digests: set[str]) -> ScriptedJudge:
-    """A judge who chooses pictures, and not places."""
+    """A judge who chooses images, and not places."""
 
     def says(asked: Request) -> str:
-        first, second = (digest in digests for digest in pictures_of(asked)[-2:])
+        first, second = (digest in digests for digest in images_of(asked)[-2:])
         word = "tie" if first == second else "first" if first else "second"
         return f"I looked at both. [[{word}]]"
 
@@ -74,7 +74,7 @@ def prefers(digests: set[str]) -> ScriptedJudge:
 
 
 def test_each_pair_is_shown_in_both_orders_and_the_winner_is_a_system(folder: Path) -> None:
-    """A judge who always likes birch's picture says so in every row, whatever came first."""
+    """A judge who always likes birch's image says so in every row, whatever came first."""
     made = outputs_of(folder)
     engine = prefers({made[name, "birch"] for name in SAMPLES}).use()
     done = compared(folder)
@@ -105,7 +105,7 @@ def test_inputs_come_first_then_the_two_in_order(folder: Path) -> None:
     made = outputs_of(folder)
     amber, birch = made["lamp", "amber"], made["lamp", "birch"]
     given = hashlib.sha256(GIVEN).hexdigest()
-    assert [pictures_of(one) for one in engine.asked[:2]] == [
+    assert [images_of(one) for one in engine.asked[:2]] == [
         [given, amber, birch],
         [given, birch, amber],
     ]
@@ -221,7 +221,7 @@ def test_a_plan_asks_nobody_and_a_budget_ends_it(folder: Path) -> None:
     assert len(engine.asked) == len(choices(folder)) == 10
 
 
-def test_rows_of_others_stay_and_lost_pictures_are_told(folder: Path) -> None:
+def test_rows_of_others_stay_and_lost_images_are_told(folder: Path) -> None:
     """An imported choice is kept; an output whose file is gone is no comparison."""
     known = dict.fromkeys(COMPARISONS.columns)
     key = {"sample_id": "boat", "system_a": "amber", "system_b": "birch"}
@@ -242,7 +242,7 @@ def test_rows_of_others_stay_and_lost_pictures_are_told(folder: Path) -> None:
 
 
 def test_the_provenance_says_who_was_asked_and_how(folder: Path) -> None:
-    """Engine, form of the answer, kind of pictures."""
+    """Engine, form of the answer, kind of images."""
     ScriptedJudge(lambda _: "[[first]]").use()
     compared(folder)
     made_by = json.loads(choices(folder)[0]["provenance"])["judge"]

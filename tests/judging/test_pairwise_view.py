@@ -89,8 +89,8 @@ def test_the_line_of_each_judge_is_what_was_counted(folder: Path) -> None:
     )
 
 
-def test_choices_between_other_pictures_do_not_count(folder: Path) -> None:
-    """Another picture by now, another sample, no such output: left out and counted."""
+def test_choices_between_other_images_do_not_count(folder: Path) -> None:
+    """Another image by now, another sample, no such output: left out and counted."""
     rows = [
         choice(folder, "word00", "ab", "a"),
         choice(folder, "word01", "ab", "a", output_b_sha256="0" * 64),

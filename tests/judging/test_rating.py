@@ -87,7 +87,7 @@ def test_the_corrected_rating_is_the_last_of_the_scale(
         ("[[4]], no, [[11]]", 4, Unrated.BEYOND_SCALE),
         ("[[8/10]]", Unrated.NO_RATING, Unrated.NO_RATING),
         ("[5]", Unrated.NO_RATING, Unrated.NO_RATING),
-        ("a fine picture, 9 of 10", Unrated.NO_RATING, Unrated.NO_RATING),
+        ("a fine image, 9 of 10", Unrated.NO_RATING, Unrated.NO_RATING),
         ("", Unrated.NO_RATING, Unrated.NO_RATING),
     ],
 )

@@ -1,4 +1,4 @@
-"""What of a run's tables is scored: nothing about older samples, pictures or outcomes."""
+"""What of a run's tables is scored: nothing about older samples, images or outcomes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read(folder: Path) -> RunTables:
     return read_run(Benchmark(str(folder / "benchmark")), RunFolder(root(folder)))
 
 
-def test_a_rating_of_no_picture_does_not_count(folder: Path) -> None:
+def test_a_rating_of_no_image_does_not_count(folder: Path) -> None:
     """By the outcome of its output, or where there is no output at all."""
     outputs = [
         output("boat", "a", image="f" * 64),
@@ -39,7 +39,7 @@ def test_a_rating_of_no_picture_does_not_count(folder: Path) -> None:
     tables = read(folder)
     assert tables.ratings is not None
     assert tables.ratings["sample_id"].to_pylist() == ["boat"]
-    assert tables.left_out == {"ratings": {IgnoredRating.NO_PICTURE: 1, IgnoredRating.NO_OUTPUT: 1}}
+    assert tables.left_out == {"ratings": {IgnoredRating.NO_IMAGE: 1, IgnoredRating.NO_OUTPUT: 1}}
 
 
 def test_ratings_alone_are_taken_at_their_word(folder: Path) -> None:

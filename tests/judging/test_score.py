@@ -1,4 +1,4 @@
-"""All figures of a run: hand-counted win rates, hand-made colours, and what does not count."""
+"""All figures of a run: hand-counted win rates, hand-made colors, and what does not count."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.judging.run_for_tests import fits, output, put, rating, root, run, st
 NEAR, FAR = (
     stripes((100, 100, 100), (140, 140, 140)),
     stripes((60, 60, 60), (180, 180, 180)),
-)  # whose mean colour is 120, 120, 120
+)  # whose mean color is 120, 120, 120
 BLUER = {
     NEAR: stripes((100, 100, 130), (140, 140, 170)),
     FAR: stripes((60, 60, 90), (180, 180, 210)),
@@ -107,7 +107,7 @@ def test_the_protocols_stand_side_by_side(folder: Path) -> None:
     }
 
 
-def test_colours_are_compared_with_the_inputs(folder: Path) -> None:
+def test_colors_are_compared_with_the_inputs(folder: Path) -> None:
     """A copy has no shift; thirty levels more of blue everywhere are a shift of thirty."""
     write(folder, OUTPUTS, drawn(folder))
     scores = scored(folder)
@@ -176,7 +176,7 @@ def test_a_system_that_drew_nothing_stays_on_the_board(folder: Path) -> None:
     assert coverage == {"bluer": 1, "copy": 1, "idle": 0}
 
 
-def test_a_picture_that_changed_on_disk_is_not_measured(folder: Path) -> None:
+def test_an_image_that_changed_on_disk_is_not_measured(folder: Path) -> None:
     """Its bytes are no longer those that the digest names."""
     rows = drawn(folder)
     write(folder, OUTPUTS, rows)
@@ -211,7 +211,7 @@ def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> Non
     (line,) = [one for one in told.output.splitlines() if one.startswith("structure_distance ↓")]
     assert "0 of 2" in line
     assert "echo-hf[metrics]" in told.output
-    assert "30.000" in told.output  # of the colour shift, whose packages are always there
+    assert "30.000" in told.output  # of the color shift, whose packages are always there
 
 
 def test_text_that_nobody_rated_has_coverage_0(folder: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_judge_that_failed_its_audit_is_flagged_where_it_rated_text(folder: Pa
 
 
 def test_rows_about_other_samples_are_counted_and_do_not_count(folder: Path) -> None:
-    """One about no sample, one about an older prompt, one about a picture that was drawn anew."""
+    """One about no sample, one about an older prompt, one about an image that was drawn anew."""
     good = [rating(name, s, {"a": 9, "b": 1}[s]) for name in WORDS for s in "ab"]
     write(
         folder,
@@ -393,7 +393,7 @@ def test_a_run_without_tables_is_one_line(folder: Path) -> None:
 def test_a_file_that_is_no_table_is_one_line(folder: Path) -> None:
     """Its name and what was found; nothing is written."""
     (root(folder) / "ratings.parquet").write_bytes(b"no table")
-    with pytest.raises(RunError, match=r"ratings\.parquet' is no table of ratings"):
+    with pytest.raises(RunError, match=r"ratings\.parquet' is not a table of ratings"):
         scored(folder)
     assert not (root(folder) / "results.json").exists()
 

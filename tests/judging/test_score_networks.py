@@ -26,10 +26,10 @@ FACE = ((250, 90, 20), (240, 110, 30), (230, 60, 10), (255, 120, 40))
 OTHER = ((250, 20, 60), (240, 90, 10), (255, 10, 20), (230, 60, 90))
 
 
-def encoded(picture: Image.Image) -> bytes:
+def encoded(image: Image.Image) -> bytes:
     """As PNG."""
     sink = io.BytesIO()
-    picture.save(sink, "PNG")
+    image.save(sink, "PNG")
     return sink.getvalue()
 
 
@@ -47,10 +47,10 @@ def test_networks_named_beside_the_config_measure_every_system(tmp_path: Path) -
         "face_identity": {"pack": "faces", "det_size": 128},
     }
     config.write_text(yaml.safe_dump(settings), "utf-8")
-    pictures = {"copy": given, "other": made}
+    images = {"copy": given, "other": made}
     rows = [
-        output("portrait", system, [encoded(given)], image=put(tmp_path, encoded(picture)))
-        for system, picture in pictures.items()
+        output("portrait", system, [encoded(given)], image=put(tmp_path, encoded(image)))
+        for system, image in images.items()
     ]
     write(tmp_path, OUTPUTS, rows)
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import JudgeError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import applicability, judge
 from echo_hf.judging.outputs import as_published
-from echo_hf.judging.session import Judged
+from echo_hf.judging.session import JudgingResult
 from tests.engines.openai.loopback_server import (
     Answer,
     Asked,
@@ -61,7 +61,7 @@ def engine(server: LoopbackServer, **more: Any) -> dict[str, Any]:
     return {**usual, **PRICES, **more}
 
 
-def judged(folder: Path, server: LoopbackServer, **options: Any) -> Judged:
+def judged(folder: Path, server: LoopbackServer, **options: Any) -> JudgingResult:
     """Asks the judge that sits behind the server."""
     more = options.pop("engine", {})
     of_judge = options.pop("judge", {})
@@ -84,12 +84,12 @@ def test_what_is_sent_is_what_was_looked_at(folder: Path, server: LoopbackServer
     assert "temperature" not in body
     assert "response_format" not in body
     system, user = body["messages"]
-    assert system["content"].startswith("You assess one picture")
+    assert system["content"].startswith("You assess one image")
     kinds = [part["type"] for part in user["content"]]
     assert kinds == ["text", "image_url", "text", "image_url", "text"]
     assert task_of(server.asked[0]) == "draw lamp"
 
-    store = PictureStore(root(folder) / "pictures")
+    store = ImageStore(root(folder) / "pictures")
     row = next(one for one in rows_of(folder) if one["sample_id"] == "lamp")
     urls = [part["image_url"]["url"] for part in user["content"] if part["type"] == "image_url"]
     files = [base64.b64decode(url.removeprefix("data:image/jpeg;base64,")) for url in urls]
@@ -195,7 +195,7 @@ def test_a_refused_key_stops_the_judge_and_loses_nothing(
 
 
 def test_applicability_is_asked_over_the_same_wire(folder: Path, server: LoopbackServer) -> None:
-    """Input pictures at their own size, and a schema with the metrics."""
+    """Input images at their own size, and a schema with the metrics."""
     of_words = {"text_rendering": 1}
     of_edits = {"face_identity": 0, "color_shift": 1, "structure_distance": 1}
 
@@ -210,7 +210,7 @@ def test_applicability_is_asked_over_the_same_wire(folder: Path, server: Loopbac
     assert (rows["lamp"]["color_shift"], rows["lamp"]["text_rendering"]) == (True, None)
     assert (rows["boat"]["color_shift"], rows["boat"]["text_rendering"]) == (None, True)
     lamp = next(one for one in server.asked if task_of(one) == "draw lamp")
-    _, picture = lamp.body["messages"][1]["content"]
-    assert base64.b64decode(picture["image_url"]["url"].partition(",")[2]) == GIVEN
+    _, image = lamp.body["messages"][1]["content"]
+    assert base64.b64decode(image["image_url"]["url"].partition(",")[2]) == GIVEN
     form = lamp.body["response_format"]["json_schema"]["schema"]
     assert list(form["properties"]) == [*of_edits, "rationale"]

@@ -1,4 +1,4 @@
-"""Pictures as judges see them, against Pillow used by hand."""
+"""Images as judges see them, against Pillow used by hand."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.images.decode import BadPictureError
-from echo_hf.images.store import PictureStore
-from echo_hf.judging.outputs import as_published, published_size, shown_pictures
+from echo_hf.images.decode import BadImageError
+from echo_hf.images.store import ImageStore
+from echo_hf.judging.outputs import as_published, published_size, shown_images
 
 
 def noise(size: tuple[int, int], mode: str = "RGB", **saving: Any) -> bytes:
-    """A picture of this size, no two of its pixels alike in a pattern, as PNG or as told."""
+    """An image of this size, no two of its pixels alike in a pattern, as PNG or as told."""
     width, height = size
     bands = len(Image.new(mode, (1, 1)).getbands())
     values = np.random.default_rng(7).integers(0, 256, (height, width, bands), dtype=np.uint8)
-    picture = Image.fromarray(values.squeeze(), mode)
+    image = Image.fromarray(values.squeeze(), mode)
     sink = io.BytesIO()
-    picture.save(sink, **{"format": "PNG", **saving})
+    image.save(sink, **{"format": "PNG", **saving})
     return sink.getvalue()
 
 
 def opened(data: bytes) -> Image.Image:
-    """The picture in some bytes."""
-    picture = Image.open(io.BytesIO(data))
-    picture.load()
-    return picture
+    """The image in some bytes."""
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
 
 
 @pytest.mark.parametrize(
@@ -52,18 +52,18 @@ def test_the_shorter_side_has_512_pixels(size: tuple[int, int], expected: tuple[
 
 
 @pytest.mark.parametrize(
-    "picture",
+    "image",
     [noise((640, 800)), noise((90, 70), format="JPEG"), noise((600, 700), "RGBA")],
     ids=["png", "small jpeg", "transparent"],
 )
-def test_the_picture_is_what_pillow_makes_of_it_by_hand(picture: bytes) -> None:
+def test_the_image_is_what_pillow_makes_of_it_by_hand(image: bytes) -> None:
     """Resized in its own mode by the usual filter, then RGB, then a JPEG of quality 85."""
-    by_hand = opened(picture).resize(published_size(opened(picture).size), Image.Resampling.BICUBIC)
+    by_hand = opened(image).resize(published_size(opened(image).size), Image.Resampling.BICUBIC)
     sink = io.BytesIO()
     by_hand.convert("RGB").save(sink, "JPEG", quality=85)
 
-    assert as_published(picture) == sink.getvalue()
-    assert opened(as_published(picture)).format == "JPEG"
+    assert as_published(image) == sink.getvalue()
+    assert opened(as_published(image)).format == "JPEG"
 
 
 def test_orientation_and_words_of_the_file_are_left_behind() -> None:
@@ -77,18 +77,18 @@ def test_orientation_and_words_of_the_file_are_left_behind() -> None:
     assert not opened(sent).getexif()
 
 
-def test_a_picture_that_no_jpeg_would_hold_is_refused() -> None:
+def test_an_image_that_no_jpeg_would_hold_is_refused() -> None:
     """Two pixels by six hundred would become 512 by 153,600."""
-    with pytest.raises(BadPictureError, match="153600"):
+    with pytest.raises(BadImageError, match="153600"):
         as_published(noise((2, 600)))
 
 
-def test_small_pictures_are_kept_beside_the_others(tmp_path: Path) -> None:
+def test_small_images_are_kept_beside_the_others(tmp_path: Path) -> None:
     """Under the digest of their own bytes; making them again makes the same."""
-    store = PictureStore(tmp_path)
+    store = ImageStore(tmp_path)
     digest = store.put(noise((30, 40)))
-    shown = shown_pictures(store, [digest, digest], "published")
-    again = shown_pictures(store, [digest], "published")
+    shown = shown_images(store, [digest, digest], "published")
+    again = shown_images(store, [digest], "published")
 
     sent = as_published(noise((30, 40)))
     assert list(shown) == [digest]
@@ -98,11 +98,11 @@ def test_small_pictures_are_kept_beside_the_others(tmp_path: Path) -> None:
     assert again == shown
 
 
-def test_the_engines_own_budget_leaves_pictures_alone(tmp_path: Path) -> None:
+def test_the_engines_own_budget_leaves_images_alone(tmp_path: Path) -> None:
     """The very file is named, and nothing new is made."""
-    store = PictureStore(tmp_path)
+    store = ImageStore(tmp_path)
     digest = store.put(noise((30, 40)))
-    shown = shown_pictures(store, [digest], "model_budget")
+    shown = shown_images(store, [digest], "model_budget")
     assert (shown[digest].sha256, shown[digest].file) == (digest, store.path(digest))
     assert len([one for one in tmp_path.rglob("*") if one.is_file()]) == 1
 
@@ -110,7 +110,7 @@ def test_the_engines_own_budget_leaves_pictures_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["published", "model_budget"])
 def test_what_is_missing_or_cannot_be_shown_is_not_there(tmp_path: Path, how: Any) -> None:
     """A lost file, and with `published` one that is too narrow; the rest is."""
-    store = PictureStore(tmp_path)
+    store = ImageStore(tmp_path)
     good, narrow = store.put(noise((30, 40))), store.put(noise((2, 600)))
-    shown = shown_pictures(store, [good, "0" * 64, narrow], how)
+    shown = shown_images(store, [good, "0" * 64, narrow], how)
     assert set(shown) == ({good} if how == "published" else {good, narrow})

@@ -11,30 +11,30 @@ from PIL import Image
 SIDE = 128
 CELL = 32
 GREY = Image.new("RGB", (SIDE, SIDE), (90, 90, 90))
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
 
-def drawn(cells: Mapping[tuple[int, int], Sequence[Colour]]) -> Image.Image:
-    """A grey picture with cells, by row and column, of four quarters each.
+def drawn(cells: Mapping[tuple[int, int], Sequence[Color]]) -> Image.Image:
+    """A grey image with cells, by row and column, of four quarters each.
 
-    A speck in a corner keeps it from being a sheet of one colour.
+    A speck in a corner keeps it from being a sheet of one color.
     """
     levels = np.array(GREY)
     levels[-1, -1] = 120
     half = CELL // 2
     for (row, column), quarters in cells.items():
-        for number, colour in enumerate(quarters):
+        for number, color in enumerate(quarters):
             top, left = CELL * row + half * (number // 2), CELL * column + half * (number % 2)
-            levels[top : top + half, left : left + half] = colour
+            levels[top : top + half, left : left + half] = color
     return Image.fromarray(levels)
 
 
-def embedding(quarters: Sequence[Colour]) -> NDArray[np.float64]:
+def embedding(quarters: Sequence[Color]) -> NDArray[np.float64]:
     """All red levels, all green, all blue, from -1 to 1."""
     return (np.array(quarters, np.float64).T.reshape(-1) - 127.5) / 127.5
 
 
-def cosine(one: Sequence[Colour], other: Sequence[Colour]) -> float:
+def cosine(one: Sequence[Color], other: Sequence[Color]) -> float:
     """Of two faces' embeddings."""
     first, second = embedding(one), embedding(other)
     return float(first @ second / np.sqrt((first @ first) * (second @ second)))

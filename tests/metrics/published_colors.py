@@ -1,9 +1,9 @@
-"""The numbers behind the colour shifts that the paper shows."""
+"""The numbers behind the color shifts that the paper shows."""
 
 from __future__ import annotations
 
-# The mean colours of levels 5 to 250 that the paper's authors printed in the notebook of their
-# release, over the inputs and over the outputs of eight systems, and the colour shifts that the
+# The mean colors of levels 5 to 250 that the paper's authors printed in the notebook of their
+# release, over the inputs and over the outputs of eight systems, and the color shifts that the
 # paper and its page show for them.
 INPUTS = (130.19645540165164, 122.15157809824544, 113.10246908521974)
 PUBLISHED = {

@@ -8,18 +8,18 @@ from scipy.stats import wasserstein_distance
 
 from echo_hf.metrics.color_histograms import histograms
 from echo_hf.metrics.color_shift import wasserstein_of
-from tests.metrics.pictures_for_metrics import noise
+from tests.metrics.images_for_metrics import noise
 
 
 def test_each_channel_is_the_mean_of_scipys_distances() -> None:
     """Over the samples that count, with an interval."""
-    pictures = [(noise(seed), noise(seed + 50, high=150 + seed)) for seed in range(12)]
-    pairs = [np.stack([histograms(one) for one in pair]) for pair in pictures]
+    images = [(noise(seed), noise(seed + 50, high=150 + seed)) for seed in range(12)]
+    pairs = [np.stack([histograms(one) for one in pair]) for pair in images]
     found = wasserstein_of([*pairs, None], n_boot=300, seed=0)
     for channel, estimate in enumerate((found.red, found.green, found.blue)):
         expected = [
             wasserstein_distance(*(np.asarray(one)[..., channel].ravel() for one in pair))
-            for pair in pictures
+            for pair in images
         ]
         assert estimate.per_sample == (*(pytest.approx(one) for one in expected), None)
         assert estimate.value == pytest.approx(np.mean(expected))

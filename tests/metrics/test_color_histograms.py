@@ -22,24 +22,24 @@ from echo_hf.metrics.color_histograms import (
 from tests.metrics.published_colors import INPUTS, PUBLISHED
 
 Levels = NDArray[np.uint8]
-PICTURES = arrays(np.uint8, st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3)))
+IMAGES = arrays(np.uint8, st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3)))
 
 
 @pytest.mark.parametrize("system", PUBLISHED)
-def test_the_published_shifts_follow_from_the_published_colours(system: str) -> None:
+def test_the_published_shifts_follow_from_the_published_colors(system: str) -> None:
     """All eight, to the two decimals that are printed."""
-    colour, shift = PUBLISHED[system]
-    assert round(float(color_distance(INPUTS, colour)), 2) == shift
+    color, shift = PUBLISHED[system]
+    assert round(float(color_distance(INPUTS, color)), 2) == shift
 
 
-@given(PICTURES)
+@given(IMAGES)
 def test_levels_are_counted_as_numpy_counts_them(levels: Levels) -> None:
     """Every channel on its own."""
     expected = [np.bincount(one.ravel(), minlength=256) for one in np.moveaxis(levels, -1, 0)]
     assert np.array_equal(histograms(Image.fromarray(levels)), expected)
 
 
-@given(PICTURES, st.integers(0, 255), st.integers(0, 255))
+@given(IMAGES, st.integers(0, 255), st.integers(0, 255))
 def test_means_are_those_of_the_pixels_within_the_range(
     levels: Levels, first: int, last: int
 ) -> None:
@@ -57,9 +57,9 @@ def test_levels_from_5_to_250_are_kept() -> None:
     assert kept_pixels(histograms(Image.fromarray(ends))).tolist() == [[2, 255]] * 3
 
 
-@given(PICTURES, PICTURES)
+@given(IMAGES, IMAGES)
 def test_the_distance_is_scipys(first: Levels, second: Levels) -> None:
-    """Of any two pictures, of whatever sizes."""
+    """Of any two images, of whatever sizes."""
     found = wasserstein(*(histograms(Image.fromarray(one)) for one in (first, second)))
     expected = [
         wasserstein_distance(first[..., channel].ravel(), second[..., channel].ravel())
@@ -68,7 +68,7 @@ def test_the_distance_is_scipys(first: Levels, second: Levels) -> None:
     assert found == pytest.approx(expected, abs=1e-9)
 
 
-@given(PICTURES, PICTURES)
+@given(IMAGES, IMAGES)
 def test_the_distance_is_never_less_than_how_far_the_mean_moves(
     first: Levels, second: Levels
 ) -> None:
@@ -79,15 +79,15 @@ def test_the_distance_is_never_less_than_how_far_the_mean_moves(
     assert wasserstein(one, two) == pytest.approx(wasserstein(two, one))
 
 
-@given(st.lists(PICTURES, max_size=4))
-def test_pooled_pictures_are_one(several: list[Levels]) -> None:
+@given(st.lists(IMAGES, max_size=4))
+def test_pooled_images_are_one(several: list[Levels]) -> None:
     """The counts of all pixels laid side by side."""
     pixels = np.concatenate([np.empty((0, 3), np.uint8), *(one.reshape(-1, 3) for one in several)])
     found = pooled([histograms(Image.fromarray(one)) for one in several])
     assert np.array_equal(found, [np.bincount(one, minlength=256) for one in pixels.T])
 
 
-def test_a_large_picture_does_not_overflow() -> None:
+def test_a_large_image_does_not_overflow() -> None:
     """As many white pixels as are decoded at all, ten times over."""
     counts = np.zeros((3, 256), np.int64)
     counts[:, 250] = 10 * 100_000_000

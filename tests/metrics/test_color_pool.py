@@ -1,4 +1,4 @@
-"""The pooled shift: all pictures as two large ones, drawn sample by sample."""
+"""The pooled shift: all images as two large ones, drawn sample by sample."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from scipy.stats import t as student
 
 from echo_hf.metrics.color_histograms import Integers, histograms
 from echo_hf.metrics.color_shift import pool
-from tests.metrics.pictures_for_metrics import Levels, noise, trimmed_mean, trimmed_shift
+from tests.metrics.images_for_metrics import Levels, noise, trimmed_mean, trimmed_shift
 
-PICTURES = [
+IMAGES = [
     (noise(seed, size=(5 + seed, 9)), noise(seed + 90, high=230 + 2 * seed, size=(8, 7)))
     for seed in range(12)
 ]
-PAIRS = [np.stack([histograms(one) for one in pair]) for pair in PICTURES]
-LEVELS: list[tuple[Levels, Levels]] = [(np.asarray(a), np.asarray(b)) for a, b in PICTURES]
+PAIRS = [np.stack([histograms(one) for one in pair]) for pair in IMAGES]
+LEVELS: list[tuple[Levels, Levels]] = [(np.asarray(a), np.asarray(b)) for a, b in IMAGES]
 NOTHING: Integers = np.zeros((3, 256), np.int64)
 
 
@@ -25,7 +25,7 @@ def _shift(samples: list[tuple[Levels, Levels]]) -> float:
 
 
 def test_the_shift_is_that_of_all_pixels_together() -> None:
-    """Larger pictures count for more, and each sample alone has its own shift."""
+    """Larger images count for more, and each sample alone has its own shift."""
     found = pool(PAIRS, n_boot=0, seed=0)
     assert found.shift == pytest.approx(_shift(LEVELS))
     assert found.per_sample == tuple(pytest.approx(_shift([one])) for one in LEVELS)
@@ -49,7 +49,7 @@ def test_the_interval_draws_samples_with_both_their_sides() -> None:
 
 
 def test_what_is_pooled_on_one_side_alone_is_no_sample() -> None:
-    """It counts in the mean colour of its side, not towards the ten that an interval needs."""
+    """It counts in the mean color of its side, not towards the ten that an interval needs."""
     alone = [np.stack([pair[0], NOTHING]) for pair in PAIRS[:3]]
     nine = pool([*PAIRS[3:], *alone], n_boot=50, seed=0)
     means = [trimmed_mean([one[side] for one in LEVELS[3 * side :]]) for side in (0, 1)]
@@ -60,7 +60,7 @@ def test_what_is_pooled_on_one_side_alone_is_no_sample() -> None:
     assert ten.interval is not None
 
 
-def test_without_pictures_there_is_no_shift() -> None:
+def test_without_images_there_is_no_shift() -> None:
     """And none where a channel has no level that is kept."""
     white = np.zeros((2, 3, 256), np.int64)
     white[:, :, 255] = 9

@@ -1,4 +1,4 @@
-"""The colour shift: both protocols against plain counts of pixels, and the laws of its parts."""
+"""The color shift: both protocols against plain counts of pixels, and the laws of its parts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from echo_hf.errors import ScoreError
 from echo_hf.images.loader import load_rgb
 from echo_hf.metrics import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.samples import Protocol
-from echo_hf.reasons import MetricReason, PictureNotice
-from tests.metrics.pictures_for_metrics import noise, trimmed_shift
-from tests.pictures_for_tests import encoded, rgb_profile
+from echo_hf.reasons import ImageNotice, MetricReason
+from tests.images_for_tests import encoded, rgb_profile
+from tests.metrics.images_for_metrics import noise, trimmed_shift
 
 INPUTS = [noise(seed, 20, 200 + seed, size=(6 + seed, 8)) for seed in range(12)]
 OUTPUTS = [noise(seed + 50, 30, 240, size=(9, 7)) for seed in range(12)]
@@ -55,7 +55,7 @@ def _of_the_whole(result: ColorShiftResult) -> list[Any]:
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 def test_the_number_is_that_of_all_pixels_together(protocol: Protocol) -> None:
-    """Plain pictures give the same both ways, and each sample alone its own."""
+    """Plain images give the same both ways, and each sample alone its own."""
     result = color_shift(INPUTS, OUTPUTS, protocol=protocol, n_boot=100)
     before, after = ([np.asarray(one) for one in side] for side in (INPUTS, OUTPUTS))
     assert result.value == pytest.approx(trimmed_shift(before, after))
@@ -83,7 +83,7 @@ def test_several_inputs_all_count_or_the_first() -> None:
 
 
 def test_inputs_without_an_output_count_in_the_published_number_alone() -> None:
-    """There, what a system fails on shifts its colours; here, both sides are of one set."""
+    """There, what a system fails on shifts its colors; here, both sides are of one set."""
     inputs, outputs = INPUTS[:3], [OUTPUTS[0], None, CUT]
     before, after = ([np.asarray(one) for one in side] for side in (inputs, OUTPUTS[:1]))
     corrected, published = (
@@ -126,8 +126,8 @@ SPECIAL = {
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_pictures_are_loaded_as_everywhere_in_the_toolkit(name: str) -> None:
-    """The same picture, packed specially and plainly, has no shift towards itself."""
+def test_images_are_loaded_as_everywhere_in_the_toolkit(name: str) -> None:
+    """The same image, packed specially and plainly, has no shift towards itself."""
     plain = encoded(load_rgb(SPECIAL[name]), "PNG")
     for given_, made in ((SPECIAL[name], plain), (plain, SPECIAL[name])):
         result = color_shift([given_], [made])
@@ -147,7 +147,7 @@ def test_the_published_number_takes_packing_for_a_shift(name: str) -> None:
 def test_what_had_to_be_decided_is_counted() -> None:
     """Of both sides together."""
     result = color_shift([SPECIAL["16 bits"]], [SPECIAL["half transparent"]])
-    assert result.notices == {PictureNotice.SIXTEEN_BITS: 1, PictureNotice.TRANSPARENT: 1}
+    assert result.notices == {ImageNotice.SIXTEEN_BITS: 1, ImageNotice.TRANSPARENT: 1}
 
 
 @given(PARTS, PARTS, PARTS, PROTOCOLS)
@@ -190,7 +190,7 @@ def test_the_order_of_samples_changes_only_the_order(
 
 @given(st.integers(0, 11), st.integers(0, 11))
 def test_both_directions_are_equally_far(one: int, other: int) -> None:
-    """Signs turn, sizes stay; and a picture has no shift towards itself."""
+    """Signs turn, sizes stay; and an image has no shift towards itself."""
     there, back = (
         color_shift([first], [second], n_boot=0, threads=1)
         for first, second in ((INPUTS[one], OUTPUTS[other]), (OUTPUTS[other], INPUTS[one]))
@@ -248,7 +248,7 @@ def test_no_samples_have_no_number() -> None:
 
 
 def test_columns_of_a_dataset_are_lists_of_files(tmp_path: Path) -> None:
-    """A broken picture is one sample's reason, and the others give what the files give."""
+    """A broken image is one sample's reason, and the others give what the files give."""
     inputs = [[encoded(one, "PNG")] for one in INPUTS[:3]]
     outputs = [encoded(OUTPUTS[0], "JPEG"), CUT, None]
     (tmp_path / "a.jpg").write_bytes(outputs[0] or b"")
@@ -266,7 +266,7 @@ def test_columns_of_a_dataset_are_lists_of_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [2, 6])
 def test_threads_give_what_one_gives(threads: int) -> None:
-    """In the whole and sample by sample, also where pictures are shared."""
+    """In the whole and sample by sample, also where images are shared."""
     sides = [[one[side] for one in SAMPLES * 3] for side in (0, 1)]
     assert color_shift(*sides, threads=threads) == color_shift(*sides, threads=1)
 
@@ -275,7 +275,7 @@ def test_a_wrong_entry_costs_no_sample_that_was_there() -> None:
     """What was added before stays, and nothing of the batch is added."""
     found = _accumulated(SAMPLES, "corrected")
     before = found.compute(n_boot=0)
-    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is no picture"):
+    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is not an image"):
         found.add(INPUTS[:2], [OUTPUTS[0], 3])
     assert found.compute(n_boot=0) == before
 

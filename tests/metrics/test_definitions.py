@@ -17,7 +17,7 @@ from echo_hf.metrics import (
     structure_distance,
     text_rendering,
 )
-from tests.metrics.pictures_for_metrics import noise
+from tests.metrics.images_for_metrics import noise
 from tests.metrics.test_cards import METRICS
 
 INPUTS, OUTPUTS = [noise(1)], [noise(2)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.errors import MissingExtraError
-from echo_hf.metrics.result import check_extra, said
+from echo_hf.metrics.result import check_extra, error_line
 from tests.stages_for_tests import ROOT
 
 
@@ -30,7 +30,7 @@ def test_a_package_that_is_missing_names_what_installs_it(
 @given(st.text())
 def test_an_error_is_one_line_of_bounded_length(words: str) -> None:
     """Its kind first, whatever it says."""
-    line = said(KeyError(words))
+    line = error_line(KeyError(words))
     assert line.startswith("KeyError")
     assert len(line) <= 200
     assert len(line.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""How pictures are fed, and what becomes of a cosine."""
+"""How images are fed, and what becomes of a cosine."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from echo_hf.metrics.face_identity import levels_of, score_of
 from echo_hf.metrics.face_reader import FaceMatch
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import MetricReason
-from tests.metrics.pictures_for_metrics import noise
+from tests.metrics.images_for_metrics import noise
 
 HERE = (0.0, 0.0, 1.0, 1.0)
 
 
 def test_channels_are_fed_as_the_protocol_has_them() -> None:
     """Blue first, as the networks expect it, or as they are; in one piece."""
-    picture = noise(3)
-    corrected, published = (levels_of(picture, name) for name in ("corrected", "published"))
-    np.testing.assert_array_equal(published.levels, np.asarray(picture))
+    image = noise(3)
+    corrected, published = (levels_of(image, name) for name in ("corrected", "published"))
+    np.testing.assert_array_equal(published.levels, np.asarray(image))
     for channel in range(3):
         np.testing.assert_array_equal(
-            corrected.levels[..., channel], np.asarray(picture)[..., 2 - channel]
+            corrected.levels[..., channel], np.asarray(image)[..., 2 - channel]
         )
     assert corrected.levels.flags.c_contiguous
 
 
-def test_pictures_are_known_by_what_is_fed() -> None:
+def test_images_are_known_by_what_is_fed() -> None:
     """Equal ones are one; another shape of the same numbers and another order are not."""
     row, column = Image.new("RGB", (6, 2), "red"), Image.new("RGB", (2, 6), "red")
     grey = Image.new("RGB", (6, 2), (7, 7, 7))

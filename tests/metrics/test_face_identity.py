@@ -1,4 +1,4 @@
-"""Face identity on drawn faces: both protocols against cosines of the drawn colours."""
+"""Face identity on drawn faces: both protocols against cosines of the drawn colors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from PIL import Image
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import FaceCache, FaceIdentity, FaceIdentityResult, face_identity
 from echo_hf.metrics.samples import Protocol
-from echo_hf.reasons import BadPicture, MetricReason, PictureNotice
+from echo_hf.reasons import BadImage, ImageNotice, MetricReason
+from tests.images_for_tests import encoded
 from tests.metrics.faces_for_tests import GREY, SIDE, cosine, drawn
 from tests.metrics.tiny_face_pack import write_pack
-from tests.pictures_for_tests import encoded
 
 pytestmark = pytest.mark.extras
 pytest.importorskip("insightface", reason="needs the extra `face`")
@@ -52,7 +52,7 @@ def _measure(pack: Path | str, inputs: Any, outputs: Any, **options: Any) -> Fac
 
 
 def test_a_face_that_stays_has_a_cosine_of_one(pack: Path) -> None:
-    """Wherever it moves; another face has the cosine of the drawn colours."""
+    """Wherever it moves; another face has the cosine of the drawn colors."""
     result = _measure(
         pack, [_shown("anna"), _shown("anna")], [_shown("anna", at=3), _shown("bodo")]
     )
@@ -78,7 +78,7 @@ def test_the_best_pair_counts_over_several_inputs(pack: Path) -> None:
 
 
 def test_swapped_channels_show_other_faces(pack: Path) -> None:
-    """`corrected` sees what is red, `published` what is blue: on one picture, two numbers."""
+    """`corrected` sees what is red, `published` what is blue: on one image, two numbers."""
     before = drawn({(0, 0): ANNA, (1, 0): SMURF})
     pale = [(50, 60, 255), (100, 40, 255), (40, 130, 240), (60, 60, 255)]
     after = drawn({(0, 0): BODO, (1, 0): pale})
@@ -86,7 +86,7 @@ def test_swapped_channels_show_other_faces(pack: Path) -> None:
         _measure(pack, [before], [after], protocol=name) for name in ("corrected", "published")
     )
     assert corrected.value == pytest.approx(cosine(ANNA, BODO), abs=1e-6)
-    # The order of the numbers in both embeddings is swapped alike: the cosine is the colours'.
+    # The order of the numbers in both embeddings is swapped alike: the cosine is the colors'.
     assert published.value == pytest.approx(cosine(SMURF, pale), abs=1e-6)
     assert corrected.value != pytest.approx(published.value, abs=0.01)
     boxes = [one.matches[0] and one.matches[0].input_box[1] for one in (corrected, published)]
@@ -127,7 +127,7 @@ def test_a_broken_file_is_told_with_its_cause(pack: Path) -> None:
     """As every metric tells it."""
     (found,) = _measure(pack, [_shown("anna")], [CUT]).reasons
     assert found is not None
-    assert (found.cause, found.detail.split(":")[0]) == (BadPicture.TRUNCATED, "output")
+    assert (found.cause, found.detail.split(":")[0]) == (BadImage.TRUNCATED, "output")
 
 
 def test_a_card_that_several_tasks_got_is_no_output(pack: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_cosine_below_zero_stays_or_is_dropped(pack: Path) -> None:
     """`corrected` keeps it, `published` leaves it out of the mean and says so."""
     dark = [(140, 0, 0)] * 4
     light = [(255, 255, 120)] * 4
-    there, back = ([colour[::-1] for colour in face] for face in (dark, light))
+    there, back = ([color[::-1] for color in face] for face in (dark, light))
     expected = cosine(dark, light)
     assert expected < 0
     corrected = _measure(pack, [drawn({(0, 0): dark})], [drawn({(0, 0): light})])
@@ -191,7 +191,7 @@ def test_several_inputs_count_or_are_dropped(pack: Path) -> None:
         assert result.value == pytest.approx(1)
 
 
-def test_the_released_code_takes_pictures_of_some_sizes(pack: Path) -> None:
+def test_the_released_code_takes_images_of_some_sizes(pack: Path) -> None:
     """From 10 pixels a side; smaller ones are dropped with their size."""
     small = drawn({(0, 0): SMURF}).resize((40, 9))
     result = _measure(pack, [small], [drawn({(0, 0): SMURF})], protocol="published")
@@ -201,7 +201,7 @@ def test_the_released_code_takes_pictures_of_some_sizes(pack: Path) -> None:
     assert reason.detail == "40 x 9 pixels, expected 10 to 10000 a side"
 
 
-def test_pictures_are_loaded_as_everywhere_in_the_toolkit(pack: Path) -> None:
+def test_images_are_loaded_as_everywhere_in_the_toolkit(pack: Path) -> None:
     """Turned by the camera, one lies on its side for the published number alone."""
     exif = Image.Exif()
     exif[0x0112] = 3
@@ -212,7 +212,7 @@ def test_pictures_are_loaded_as_everywhere_in_the_toolkit(pack: Path) -> None:
     assert result.matches[0] is not None
     assert result.matches[0].input_box == (32, 0, 64, 32)
     clear = encoded(drawn({(0, 0): ANNA}).convert("RGBA").point(lambda level: level // 2), "PNG")
-    assert _measure(pack, [clear], [_shown("anna")]).notices == {PictureNotice.TRANSPARENT: 1}
+    assert _measure(pack, [clear], [_shown("anna")]).notices == {ImageNotice.TRANSPARENT: 1}
 
 
 SAMPLES: list[tuple[Any, Any]] = [
@@ -232,7 +232,7 @@ def _sides(samples: list[tuple[Any, Any]]) -> list[list[Any]]:
 
 @pytest.mark.parametrize("threads", [2, 6])
 def test_threads_find_what_one_finds(pack: Path, threads: int) -> None:
-    """In the whole and sample by sample, also of pictures that they share."""
+    """In the whole and sample by sample, also of images that they share."""
     sides = _sides(SAMPLES * 4)
     assert _measure(pack, *sides, threads=threads) == _measure(pack, *sides, threads=1)
 
@@ -353,7 +353,7 @@ def test_a_wrong_entry_costs_no_sample_that_was_there(pack: Path) -> None:
     """What was added before stays, and nothing of the batch is added."""
     found = FaceIdentity(pack=pack, det_size=SIDE)
     found.add([_shown("anna")], [_shown("bodo")])
-    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is no picture"):
+    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is not an image"):
         found.add([NOBODY] * 2, [NOBODY, 3])
     assert len(found) == 1
 

@@ -94,7 +94,7 @@ def test_an_embedding_without_direction_is_passed_over() -> None:
 
 
 def test_what_the_networks_fail_on_is_named() -> None:
-    """By the picture and their own words, before anything else is said."""
+    """By the image and their own words, before anything else is said."""
     failed = Faces(NOBODY.boxes, NOBODY.embeddings, "error: too thin")
     for inputs, output, name in (
         ([NOBODY, failed], NOBODY, "input 2"),

@@ -63,16 +63,16 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pack(tmp_path_factory.mktemp("faces") / "pack")
 
 
-def _bgr(picture: Image.Image) -> Any:
-    return np.ascontiguousarray(np.asarray(picture)[..., ::-1])
+def _bgr(image: Image.Image) -> Any:
+    return np.ascontiguousarray(np.asarray(image)[..., ::-1])
 
 
 @pytest.mark.extras
 def test_faces_are_where_they_are_drawn(pack: Path) -> None:
     """Best first: the score is the red less the blue, over 256."""
     quarters = [RED, ROSE, RED, (200, 0, 0)]
-    picture = drawn({(1, 2): [ROSE] * 4, (3, 0): quarters})
-    found = FaceReader(_options(pack)).faces(_bgr(picture))
+    image = drawn({(1, 2): [ROSE] * 4, (3, 0): quarters})
+    found = FaceReader(_options(pack)).faces(_bgr(image))
     assert found.failed == ""
     assert found.boxes.tolist() == [[0, 96, 32, 128], [64, 32, 96, 64]]
     expected = [embedding(quarters), embedding([ROSE] * 4)]
@@ -82,14 +82,14 @@ def test_faces_are_where_they_are_drawn(pack: Path) -> None:
 @pytest.mark.extras
 def test_the_threshold_is_met_from_above(pack: Path) -> None:
     """150 levels over 256 are 0.586 (the networks see numbers over 128)."""
-    picture = drawn({(0, 0): [(190, 60, 40)] * 4})
+    image = drawn({(0, 0): [(190, 60, 40)] * 4})
     for threshold, faces in ((0.58, 1), (0.59, 0)):
         reader = FaceReader(_options(pack, det_thresh=threshold))
-        assert len(reader.faces(_bgr(picture)).boxes) == faces
+        assert len(reader.faces(_bgr(image)).boxes) == faces
 
 
 @pytest.mark.extras
-def test_boxes_are_pixels_of_the_picture_itself(pack: Path) -> None:
+def test_boxes_are_pixels_of_the_image_itself(pack: Path) -> None:
     """However large it is beside what the detector sees."""
     large = drawn({(1, 2): [RED] * 4}).resize((3 * SIDE, 3 * SIDE), Image.Resampling.NEAREST)
     found = FaceReader(_options(pack)).faces(_bgr(large))
@@ -98,7 +98,7 @@ def test_boxes_are_pixels_of_the_picture_itself(pack: Path) -> None:
 
 @pytest.mark.extras
 @pytest.mark.parametrize("shape", [(3, 2000, 3), (2000, 2, 3)])
-def test_a_picture_that_the_networks_cannot_take_is_said_to_fail(
+def test_an_image_that_the_networks_cannot_take_is_said_to_fail(
     pack: Path, shape: tuple[int, ...]
 ) -> None:
     """In their own words, and no error."""

@@ -9,7 +9,7 @@ import pytest
 
 from echo_hf.metrics.face_identity import Found, result_of, score_of
 from echo_hf.metrics.face_reader import FaceMatch
-from echo_hf.metrics.image_features import Seen
+from echo_hf.metrics.image_features import SampleFeatures
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import MetricReason
 
@@ -21,8 +21,10 @@ def _pair(cosine: float) -> FaceMatch:
     return FaceMatch(cosine, 0, BOX, BOX, 1, 1)
 
 
-def _samples(*found: Found) -> list[Seen[Found]]:
-    return [Seen((), one, None, (f"in {at}", f"out {at}")) for at, one in enumerate(found)]
+def _samples(*found: Found) -> list[SampleFeatures[Found]]:
+    return [
+        SampleFeatures((), one, None, (f"in {at}", f"out {at}")) for at, one in enumerate(found)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,9 @@ def test_the_value_is_the_mean_by_the_protocol(
 
 def test_an_output_that_two_samples_share_has_no_number() -> None:
     """What is screened over all samples is screened here."""
-    shared: list[Seen[Found]] = [Seen((), _pair(1.0), None, (name, "card")) for name in "ab"]
+    shared: list[SampleFeatures[Found]] = [
+        SampleFeatures((), _pair(1.0), None, (name, "card")) for name in "ab"
+    ]
     result = result_of(shared, partial(score_of, protocol="corrected"), {}, n_boot=0, seed=0)
     assert result.counts == {MetricReason.PLACEHOLDER: 2}
     assert (result.value, result.matches) == (None, (None, None))

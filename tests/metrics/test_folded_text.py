@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.metrics.text_reader import folded, signs_of
+from echo_hf.metrics.text_reader import normalized_text, signs_of
 
 
 @pytest.mark.parametrize(
@@ -29,26 +29,30 @@ from echo_hf.metrics.text_reader import folded, signs_of
 )
 def test_what_does_not_count_is_folded(text: str, expected: str) -> None:
     """Case, width, ligatures, composition, marks, spaces; letters and signs stay."""
-    assert folded(text) == expected
+    assert normalized_text(text) == expected
 
 
 @given(st.text())
 def test_folding_twice_changes_nothing(text: str) -> None:
     """For any text that there is."""
-    assert folded(folded(text)) == folded(text)
+    assert normalized_text(normalized_text(text)) == normalized_text(text)
 
 
 @given(st.text(), st.text(), st.sampled_from([" ", "\n", "\u3000", "\u00a0"]))
 def test_spaces_do_not_count(one: str, other: str, space: str) -> None:
     """Wherever they stand, and of whatever kind."""
-    assert folded(f"{space}{one}{space} ") == folded(one)
-    assert folded(f"a{space}b{other}") == folded(f"ab{other}")
+    assert normalized_text(f"{space}{one}{space} ") == normalized_text(one)
+    assert normalized_text(f"a{space}b{other}") == normalized_text(f"ab{other}")
 
 
 @given(st.text(st.characters(codec="ascii")))
 def test_case_does_not_count(text: str) -> None:
     """Of any letter."""
-    assert folded(text.upper()) == folded(text.lower()) == folded(text.swapcase())
+    assert (
+        normalized_text(text.upper())
+        == normalized_text(text.lower())
+        == normalized_text(text.swapcase())
+    )
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ def test_what_cannot_be_loaded_is_tried_once() -> None:
         try:
             raise ConnectionError("no route")
         except ConnectionError as error:
-            raise ScoreError("no model 'a'") from error
+            raise ScoreError("not a model 'a'") from error
 
     for _ in range(3):
-        with pytest.raises(ScoreError, match=r"^no model 'a'$") as caught:
+        with pytest.raises(ScoreError, match=r"^not a model 'a'$") as caught:
             networks.get("a", fail)
         assert isinstance(caught.value.__cause__, ConnectionError)
     del caught

@@ -1,4 +1,4 @@
-"""The two ways in which pictures are loaded, and pictures that several threads share."""
+"""The two ways in which images are loaded, and images that several threads share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.images.decode import BadPictureError
+from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_rgb
 from echo_hf.metrics.samples import LOADERS, check_protocol, decoders, load_once, plain_rgb
-from echo_hf.reasons import BadPicture
-from tests.metrics.pictures_for_metrics import noise
-from tests.pictures_for_tests import encoded, rgb_profile
+from echo_hf.reasons import BadImage
+from tests.images_for_tests import encoded, rgb_profile
+from tests.metrics.images_for_metrics import noise
 
 
 def _exif(turn: int) -> Image.Exif:
@@ -50,13 +50,13 @@ def test_the_published_way_takes_numbers_as_they_stand(name: str) -> None:
     assert not np.array_equal(plain, canonical)
 
 
-def test_a_broken_picture_has_its_reason_both_ways() -> None:
+def test_a_broken_image_has_its_reason_both_ways() -> None:
     """The released code would have stopped there."""
     cut = encoded(noise(0, size=(200, 200)), "PNG")[:9000]
     for load in LOADERS.values():
-        with pytest.raises(BadPictureError) as caught:
+        with pytest.raises(BadImageError) as caught:
             load(cut)
-        assert caught.value.reason is BadPicture.TRUNCATED
+        assert caught.value.reason is BadImage.TRUNCATED
 
 
 def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
     assert found[0] == found[1] != found[2]
 
 
-def test_pictures_in_memory_are_told_apart_by_their_pixels() -> None:
+def test_images_in_memory_are_told_apart_by_their_pixels() -> None:
     """Equal ones have one digest, and another shape or pixel another one."""
     same, copied = noise(3), noise(3)
     others = [noise(4), Image.fromarray(np.asarray(same).reshape(10, 12, 3))]
@@ -77,7 +77,7 @@ def test_pictures_in_memory_are_told_apart_by_their_pixels() -> None:
 
 
 @pytest.mark.parametrize("load", list(LOADERS.values()), ids=list(LOADERS))
-def test_one_unread_picture_may_be_shared_by_threads(load: Callable[..., object]) -> None:
+def test_one_unread_image_may_be_shared_by_threads(load: Callable[..., object]) -> None:
     """Opened and not yet read, it is whole for each of them, upright and with one digest."""
     data = encoded(noise(0, size=(300, 200)), "PNG", exif=_exif(6))
     expected = np.asarray(load(data).image)  # type: ignore[attr-defined]

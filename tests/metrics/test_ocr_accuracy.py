@@ -17,8 +17,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
-from echo_hf.reasons import BadPicture, MetricReason
-from tests.pictures_for_tests import encoded
+from echo_hf.reasons import BadImage, MetricReason
+from tests.images_for_tests import encoded
 from tests.stages_for_tests import ROOT
 
 HEIGHT, MARGIN = 32, 24
@@ -27,11 +27,11 @@ HEIGHT, MARGIN = 32, 24
 def written(lines: Sequence[str], ink: Any = "black", paper: Any = "white") -> Image.Image:
     """Lines of text in the font that comes with Pillow."""
     font = ImageFont.load_default(HEIGHT)
-    picture = Image.new("RGB", (480, 2 * MARGIN + 2 * HEIGHT * len(lines)), paper)
+    image = Image.new("RGB", (480, 2 * MARGIN + 2 * HEIGHT * len(lines)), paper)
     for number, line in enumerate(lines):
         place = MARGIN, MARGIN + 2 * HEIGHT * number
-        ImageDraw.Draw(picture).text(place, line, fill=ink, font=font)
-    return picture
+        ImageDraw.Draw(image).text(place, line, fill=ink, font=font)
+    return image
 
 
 CARD = 'a card with "Happy Birthday" and "to the best gardener"'
@@ -173,7 +173,7 @@ def test_what_has_no_number_has_a_reason(result: OcrAccuracyResult) -> None:
     ]
     broken = result.reasons[6]
     assert broken is not None
-    assert broken.cause == BadPicture.TRUNCATED
+    assert broken.cause == BadImage.TRUNCATED
     assert [one is None for one in result.readings] == [False] * 5 + [True] * 5
 
 
@@ -209,7 +209,7 @@ def test_parts_merge_to_the_whole_in_threads_as_without() -> None:
 
 
 @pytest.mark.extras
-def test_pictures_are_loaded_as_everywhere_in_the_toolkit() -> None:
+def test_images_are_loaded_as_everywhere_in_the_toolkit() -> None:
     """What the camera turned is read upright."""
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
     exif = Image.Exif()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from echo_hf.metrics.ocr_scores import Least, match_quotes, score
-from echo_hf.metrics.text_reader import Line, Lines, Vocabulary, vocabulary_of
+from echo_hf.metrics.text_reader import Lines, TextLine, Vocabulary, vocabulary_of
 from echo_hf.reasons import MetricReason
 
 OWN = vocabulary_of(["the", "quick", "brown", "fox", "дом"])
@@ -15,7 +15,7 @@ LATIN = Vocabulary(OWN.words, True, {})
 
 
 def _score(prompt: str, *lines: str, vocabulary: Vocabulary = OWN, signs: Any = None) -> Any:
-    read = Lines(tuple(Line(line, 0.9) for line in lines))
+    read = Lines(tuple(TextLine(line, 0.9) for line in lines))
     return score(prompt, read, vocabulary, Least(2, 0.5), signs)
 
 
@@ -63,7 +63,7 @@ def test_other_scripts_have_no_words_in_an_english_list() -> None:
 
 def test_unsure_lines_are_kept_and_do_not_count() -> None:
     """The least confidence is still sure."""
-    read = Lines((Line("the fox", 0.5), Line("quick brown", 0.49)))
+    read = Lines((TextLine("the fox", 0.5), TextLine("quick brown", 0.49)))
     found = score("a fox", read, OWN, Least(2, 0.5))
     assert (found.reading.lines, found.reading.unsure) == (("the fox",), ("quick brown",))
     assert found.reading.words == 2

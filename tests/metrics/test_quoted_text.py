@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from echo_hf.metrics.ocr_scores import ELISIONS, MOST_LETTERS, SINGLE, quoted
 from echo_hf.metrics.ocr_scores import PAIRS as PAIRS_OF_MARKS
-from echo_hf.metrics.text_reader import folded
+from echo_hf.metrics.text_reader import normalized_text
 
 PAIRS = ['""', "''", "“”", "‘’", "„“", "„”", "‚‘", "«»", "»«", "‹›", "「」", "『』", "《》", "＂＂"]
 WORDS = st.lists(st.text("abcdefgäßñ漢字12", min_size=1, max_size=6), min_size=1, max_size=4).map(
@@ -104,7 +104,7 @@ def test_the_marks_that_belong_together_are_those_of_the_patterns(prompt: str) -
     """In one walk over the prompt, whatever stands in it."""
     expected: dict[str, str] = {}
     for text in _by_pattern(prompt):
-        expected.setdefault(folded(text), text)
+        expected.setdefault(normalized_text(text), text)
     assert list(quoted(prompt)) == list(expected.values())
 
 

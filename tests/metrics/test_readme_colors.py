@@ -1,4 +1,4 @@
-"""The README's table of colour shifts is what our functions make of the published means."""
+"""The README's table of color shifts is what our functions make of the published means."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from echo_hf.metrics.result import MetricResult, Unmeasured, coverage_of
-from echo_hf.reasons import BadPicture, MetricReason, PictureNotice
+from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 
 
 def test_a_result_is_json() -> None:
@@ -16,9 +16,9 @@ def test_a_result_is_json() -> None:
         interval=(0.25, 0.75),
         n=1,
         coverage=0.5,
-        reasons=(None, Unmeasured(MetricReason.BAD_OUTPUT, BadPicture.HTML, "output: a page")),
+        reasons=(None, Unmeasured(MetricReason.BAD_OUTPUT, BadImage.HTML, "output: a page")),
         definition={"protocol": "corrected"},
-        notices={PictureNotice.TRANSPARENT: 2},
+        notices={ImageNotice.TRANSPARENT: 2},
     )
     assert json.loads(json.dumps(result.as_json(), allow_nan=False)) == {
         "value": 0.5,

@@ -1,4 +1,4 @@
-"""The forms in which pictures are given, and how inputs and outputs are paired."""
+"""The forms in which images are given, and how inputs and outputs are paired."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from datasets import Dataset, Features, Image, List, Value
 from PIL import Image as Pillow
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.samples import Sample, samples_of
-from tests.metrics.pictures_for_metrics import noise
-from tests.pictures_for_tests import encoded
+from echo_hf.metrics.samples import MetricSample, samples_of
+from tests.images_for_tests import encoded
+from tests.metrics.images_for_metrics import noise
 
 PNG = encoded(noise(0), "PNG")
 OTHER = encoded(noise(1), "JPEG", quality=90)
@@ -28,11 +28,11 @@ def _columns(**columns: list[Any]) -> Dataset:
     return Dataset.from_dict(columns, features=Features(features))
 
 
-def test_each_form_of_a_picture_is_taken(tmp_path: Path) -> None:
-    """A picture in memory, bytes of three types, paths of two, and dicts as datasets has them."""
-    picture, path = noise(0), tmp_path / "a.png"
+def test_each_form_of_an_image_is_taken(tmp_path: Path) -> None:
+    """An image in memory, bytes of three types, paths of two, and dicts as datasets has them."""
+    image, path = noise(0), tmp_path / "a.png"
     forms = [
-        (picture, picture),
+        (image, image),
         (PNG, PNG),
         (bytearray(PNG), PNG),
         (memoryview(PNG), PNG),
@@ -44,7 +44,7 @@ def test_each_form_of_a_picture_is_taken(tmp_path: Path) -> None:
         (None, None),
     ]
     given = [form for form, _ in forms]
-    assert list(samples_of(given, given)) == [Sample((one,), one) for _, one in forms]
+    assert list(samples_of(given, given)) == [MetricSample((one,), one) for _, one in forms]
 
 
 def test_a_sample_may_have_several_inputs_or_none() -> None:
@@ -54,7 +54,7 @@ def test_a_sample_may_have_several_inputs_or_none() -> None:
 
 
 def test_a_column_of_a_dataset_gives_the_files_that_it_holds(tmp_path: Path) -> None:
-    """Nothing is decoded on the way, so that a broken picture is one sample's trouble."""
+    """Nothing is decoded on the way, so that a broken image is one sample's trouble."""
     path = tmp_path / "a.jpg"
     path.write_bytes(OTHER)
     data = _columns(
@@ -62,9 +62,9 @@ def test_a_column_of_a_dataset_gives_the_files_that_it_holds(tmp_path: Path) -> 
         output=[{"bytes": OTHER}, {"bytes": b"\x89PNG\r\n\x1a\nbroken"}, None],
     )
     assert list(samples_of(data["inputs"], data["output"])) == [
-        Sample((PNG, path), OTHER),
-        Sample((), b"\x89PNG\r\n\x1a\nbroken"),
-        Sample((None,), None),
+        MetricSample((PNG, path), OTHER),
+        MetricSample((), b"\x89PNG\r\n\x1a\nbroken"),
+        MetricSample((None,), None),
     ]
 
 
@@ -91,7 +91,7 @@ def test_a_transform_of_the_users_decides_what_the_rows_are() -> None:
 
 
 def test_rows_that_datasets_decoded_are_taken_as_they_are() -> None:
-    """A list of values of rows holds pictures, or dicts where decoding is off."""
+    """A list of values of rows holds images, or dicts where decoding is off."""
     data = _columns(image=[{"bytes": PNG}])
     stored = data.cast_column("image", Image(decode=False))
     (decoded, raw) = samples_of([data[0]["image"], stored[0]["image"]], [None, None])
@@ -99,7 +99,7 @@ def test_rows_that_datasets_decoded_are_taken_as_they_are() -> None:
     assert raw.inputs == (PNG,)
 
 
-def test_a_column_of_paths_is_one_of_pictures() -> None:
+def test_a_column_of_paths_is_one_of_images() -> None:
     """Text is where the file is."""
     data = Dataset.from_dict(
         {"file": ["a.png", None]}, features=Features({"file": Value("string")})
@@ -140,7 +140,7 @@ def test_both_sides_have_one_entry_for_each_sample(
 
 @pytest.mark.parametrize("side", ["inputs", "outputs"])
 @pytest.mark.parametrize("given", ["a.png", PNG, Path("a.png"), noise(0), {"bytes": PNG}, None, 3])
-def test_a_picture_in_place_of_a_list_is_refused(side: str, given: Any) -> None:
+def test_an_image_in_place_of_a_list_is_refused(side: str, given: Any) -> None:
     """A path would otherwise be a list of letters."""
     sides = {"inputs": [], "outputs": [], side: given}
     expected = rf"^{side}: '\w+' is not one entry for each sample: expected a list"
@@ -149,22 +149,22 @@ def test_a_picture_in_place_of_a_list_is_refused(side: str, given: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [3.5, np.zeros((2, 2, 3), np.uint8), {1, 2}, object()])
-def test_what_is_no_picture_is_refused_and_named(given: Any) -> None:
+def test_what_is_no_image_is_refused_and_named(given: Any) -> None:
     """On either side, with the number of the sample."""
     with pytest.raises(
-        ScoreError, match=r"^inputs\[1\]: '\w+' is no picture: expected a picture of"
+        ScoreError, match=r"^inputs\[1\]: '\w+' is not an image: expected an image of"
     ):
         list(samples_of([PNG, given], [PNG, PNG]))
     with pytest.raises(
-        ScoreError, match=r"^outputs\[0\]: '\w+' is no picture: expected a picture of"
+        ScoreError, match=r"^outputs\[0\]: '\w+' is not an image: expected an image of"
     ):
         list(samples_of([PNG], [given]))
 
 
 @pytest.mark.parametrize("row", [{}, {"id": "s1", "image": {"bytes": PNG}}])
-def test_a_dict_without_either_key_is_no_missing_picture(row: dict[str, Any]) -> None:
-    """A whole row in place of its picture is refused by the keys that it has."""
-    says = f"the keys {list(row)!r} is no picture: expected a picture of Pillow's, "
+def test_a_dict_without_either_key_is_no_missing_image(row: dict[str, Any]) -> None:
+    """A whole row in place of its image is refused by the keys that it has."""
+    says = f"the keys {list(row)!r} is not an image: expected an image of Pillow's, "
     for given in ([row], [[row]]):
         with pytest.raises(ScoreError) as caught:
             list(samples_of(given, [PNG]))
@@ -172,14 +172,14 @@ def test_a_dict_without_either_key_is_no_missing_picture(row: dict[str, Any]) ->
         assert "\n" not in str(caught.value)
 
 
-def test_rows_of_a_dataset_are_no_pictures() -> None:
-    """The message names its columns, of which one holds the pictures."""
+def test_rows_of_a_dataset_are_no_images() -> None:
+    """The message names its columns, of which one holds the images."""
     data = _columns(image=[{"bytes": PNG}], made=[{"bytes": PNG}])
     with pytest.raises(ScoreError, match=r"^outputs\[0\]: .*'image', 'made'.* the column that"):
         list(samples_of([PNG], data))
 
 
 @pytest.mark.parametrize("form", [{"bytes": None}, {"path": None}, {"bytes": None, "path": None}])
-def test_a_dict_of_nulls_is_a_missing_picture(form: dict[str, None]) -> None:
+def test_a_dict_of_nulls_is_a_missing_image(form: dict[str, None]) -> None:
     """As `datasets` stores one."""
-    assert list(samples_of([form], [form])) == [Sample((None,), None)]
+    assert list(samples_of([form], [form])) == [MetricSample((None,), None)]

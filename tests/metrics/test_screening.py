@@ -1,4 +1,4 @@
-"""What is no work of a system: sheets of one colour, and outputs that stand for several tasks."""
+"""What is no work of a system: sheets of one color, and outputs that stand for several tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.metrics.samples import FLAT_LEVELS, is_flat, placeholders
-from tests.pictures_for_tests import encoded
+from tests.images_for_tests import encoded
 
 DIGESTS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", ""])))
 
@@ -30,16 +30,16 @@ def test_a_sheet_has_no_channel_with_levels_far_apart(levels: NDArray[np.uint8])
 
 @pytest.mark.parametrize("name", ["PNG", "JPEG", "WEBP", "AVIF"])
 def test_a_sheet_stays_one_in_every_format(name: str) -> None:
-    """Packing may change its colour, and leaves it one colour."""
+    """Packing may change its color, and leaves it one color."""
     with Image.open(io.BytesIO(encoded(Image.new("RGB", (64, 48), (201, 99, 7)), name))) as shown:
         assert is_flat(shown.convert("RGB"))
 
 
-def test_one_pixel_makes_a_picture() -> None:
+def test_one_pixel_makes_an_image() -> None:
     """A dot on white is drawn by somebody."""
-    picture = Image.new("RGB", (501, 307), "white")
-    picture.putpixel((77, 199), (0, 0, 0))
-    assert not is_flat(picture)
+    image = Image.new("RGB", (501, 307), "white")
+    image.putpixel((77, 199), (0, 0, 0))
+    assert not is_flat(image)
 
 
 @given(DIGESTS)

@@ -1,4 +1,4 @@
-"""A ViT over pictures: each looked at once, in batches, with what a cache holds left out."""
+"""A ViT over images: each looked at once, in batches, with what a cache holds left out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from echo_hf.metrics import SimilarityCache
-from echo_hf.metrics.self_similarity import SelfSimilarities, Squashed, squashed
+from echo_hf.metrics.self_similarity import SelfSimilarities, Squashed, resized
 from echo_hf.metrics.vit_loading import VitOptions
-from tests.metrics.pictures_for_metrics import noise
+from tests.metrics.images_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, keys_of, weights_of, write_vit
 
 pytest.importorskip("torch", reason=REASON)
@@ -19,8 +19,8 @@ pytest.importorskip("transformers", reason=REASON)
 pytestmark = pytest.mark.extras
 
 WEIGHTS = weights_of(TINY)
-PICTURES = [noise(seed, size=(TINY.side, TINY.side)) for seed in range(5)]
-SQUARES = [squashed(one, TINY.side) for one in PICTURES]
+IMAGES = [noise(seed, size=(TINY.side, TINY.side)) for seed in range(5)]
+SQUARES = [resized(one, TINY.side) for one in IMAGES]
 
 
 @pytest.fixture
@@ -37,14 +37,14 @@ def _made(
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 9])
-def test_each_picture_gets_its_own(options: VitOptions, batch_size: int) -> None:
+def test_each_image_gets_its_own(options: VitOptions, batch_size: int) -> None:
     """By its digest, as a plain ViT has it; equal ones are looked at once."""
     similarities = _made(options, batch_size)
     found = similarities.of([*SQUARES[:3], SQUARES[0]], [*SQUARES[2:], SQUARES[4]])
     assert set(found) == {one.digest for one in SQUARES}
     assert similarities.forwards == 5
-    for picture, square in zip(PICTURES, SQUARES, strict=True):
-        keys = keys_of(WEIGHTS, TINY, 2, picture)
+    for image, square in zip(IMAGES, SQUARES, strict=True):
+        keys = keys_of(WEIGHTS, TINY, 2, image)
         lengths = np.sqrt((keys**2).sum(axis=1))
         expected = keys @ keys.T / np.outer(lengths, lengths)
         np.testing.assert_allclose(found[square.digest], expected, atol=1e-5)
@@ -69,7 +69,7 @@ def test_without_a_cache_nothing_is_kept(options: VitOptions) -> None:
         assert similarities.forwards == looked_at
 
 
-def test_no_pictures_are_no_work(options: VitOptions) -> None:
+def test_no_images_are_no_work(options: VitOptions) -> None:
     """Nothing is found, and nothing is run."""
     nothing: list[Squashed] = []
     similarities = _made(options)

@@ -21,8 +21,9 @@ from echo_hf.metrics import (
     structure_distance,
 )
 from echo_hf.metrics.samples import Protocol
-from echo_hf.reasons import MetricReason, PictureNotice
-from tests.metrics.pictures_for_metrics import noise
+from echo_hf.reasons import ImageNotice, MetricReason
+from tests.images_for_tests import encoded
+from tests.metrics.images_for_metrics import noise
 from tests.metrics.vit_for_tests import (
     DINO_S_16,
     REASON,
@@ -32,7 +33,6 @@ from tests.metrics.vit_for_tests import (
     weights_of,
     write_vit,
 )
-from tests.pictures_for_tests import encoded
 
 torch = pytest.importorskip("torch", reason=REASON)
 pytest.importorskip("transformers", reason=REASON)
@@ -130,7 +130,7 @@ def test_the_real_shape_and_faint_tokens_give_the_plain_number(
 @given(st.integers(0, 11), st.integers(0, 11))
 @settings(max_examples=15)
 def test_both_directions_are_equally_far(tiny: str, one: int, other: int) -> None:
-    """To the last bit, and a picture has no distance from itself."""
+    """To the last bit, and an image has no distance from itself."""
     there, back, none = (
         _of([pair], tiny, threads=1, n_boot=0).value
         for pair in (
@@ -197,7 +197,7 @@ def test_a_card_that_several_tasks_got_is_no_output(tiny: str) -> None:
     assert result.counts == {MetricReason.PLACEHOLDER: 2}
 
 
-def test_an_unchanged_picture_is_published_as_missing(tiny: str) -> None:
+def test_an_unchanged_image_is_published_as_missing(tiny: str) -> None:
     """The released code leaves out every 0; here it is the best distance there is."""
     samples = [(INPUTS[0], INPUTS[0]), (INPUTS[1], OUTPUTS[1])]
     corrected, published = (
@@ -210,7 +210,7 @@ def test_an_unchanged_picture_is_published_as_missing(tiny: str) -> None:
 
 
 def test_a_camera_held_sideways_changes_the_published_number_alone(tiny: str) -> None:
-    """What the picture shows is compared; the released code compares what is stored."""
+    """What the image shows is compared; the released code compares what is stored."""
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = encoded(INPUTS[0].transpose(Image.Transpose.ROTATE_90), "PNG", exif=exif)
@@ -226,7 +226,7 @@ def test_what_had_to_be_decided_is_counted(tiny: str) -> None:
     """Of both sides together, and decided as everywhere in the toolkit."""
     clear = encoded(INPUTS[0].convert("RGBA").point(lambda level: level // 2), "PNG")
     result = _of([(clear, OUTPUTS[0]), (INPUTS[1], clear)], tiny)
-    assert result.notices == {PictureNotice.TRANSPARENT: 2}
+    assert result.notices == {ImageNotice.TRANSPARENT: 2}
 
 
 @pytest.mark.parametrize("number", [np.nan, 3e38])
@@ -241,8 +241,8 @@ def test_a_vit_that_gives_no_number_has_failed(tmp_path: Path, number: float) ->
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 100])
-def test_batches_give_what_single_pictures_give(tiny: str, batch_size: int) -> None:
-    """And no picture gets what another was made of."""
+def test_batches_give_what_single_images_give(tiny: str, batch_size: int) -> None:
+    """And no image gets what another was made of."""
     single = _of(SAMPLES, tiny, batch_size=1, threads=1)
     expected = [
         distance_of(WEIGHTS, TINY, LAYER, *pair)
@@ -399,7 +399,7 @@ def test_a_wrong_entry_costs_no_sample_that_was_there(tiny: str) -> None:
     """What was added before stays, and nothing of the batch is added."""
     found = _accumulated(SAMPLES, tiny)
     before = found.compute(n_boot=0)
-    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is no picture"):
+    with pytest.raises(ScoreError, match=r"outputs\[1\]: 'int' is not an image"):
         found.add(INPUTS[:2], [OUTPUTS[0], 3])
     assert found.compute(n_boot=0) == before
 

@@ -6,16 +6,16 @@ from functools import partial
 
 import pytest
 
-from echo_hf.metrics.image_features import Seen
+from echo_hf.metrics.image_features import SampleFeatures
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.metrics.structure_distance import reduced, result_of
 from echo_hf.reasons import MetricReason
 
 MISSING = Unmeasured(MetricReason.MISSING_OUTPUT)
 SAMPLES = [
-    Seen((0.25, 0.5), None, None, ("a", "b")),
-    Seen((), None, MISSING, ("c", "")),
-    Seen((0.75,), None, None, ("d", "e")),
+    SampleFeatures((0.25, 0.5), None, None, ("a", "b")),
+    SampleFeatures((), None, MISSING, ("c", "")),
+    SampleFeatures((0.75,), None, None, ("d", "e")),
 ]
 
 
@@ -32,7 +32,7 @@ def test_the_value_is_the_mean_of_the_samples_that_have_one() -> None:
 
 def test_an_output_that_two_samples_share_has_no_distance() -> None:
     """What is screened over all samples is screened here."""
-    shared = [Seen((0.5,), None, None, (name, "card")) for name in ("a", "b")]
+    shared = [SampleFeatures((0.5,), None, None, (name, "card")) for name in ("a", "b")]
     rule = partial(reduced, protocol="corrected", reduction="min")
     result = result_of(shared, rule, {}, n_boot=0, seed=0)
     assert result.counts == {MetricReason.PLACEHOLDER: 2}

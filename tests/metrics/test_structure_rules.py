@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.image_features import Seen
+from echo_hf.metrics.image_features import SampleFeatures
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.metrics.samples import LOADERS
 from echo_hf.metrics.self_similarity import Squashed
@@ -40,7 +40,7 @@ def test_the_difference_is_the_mean_of_squares(one: Any, other: Any) -> None:
     assert squared_difference(one, one) == 0
 
 
-def test_opposite_pictures_are_as_far_as_can_be() -> None:
+def test_opposite_images_are_as_far_as_can_be() -> None:
     """All places alike on one side, all opposite on the other."""
     alike = np.ones((3, 3), np.float32)
     assert squared_difference(alike, -alike) == 4
@@ -80,10 +80,10 @@ def test_a_sample_has_the_distance_from_each_of_its_inputs() -> None:
     first, second, made = (Squashed(pixels, name) for name in (b"a", b"b", b"c"))
     found = {b"a": np.eye(2), b"b": np.zeros((2, 2)), b"c": np.ones((2, 2))}
     tables = {name: table.astype(np.float32) for name, table in found.items()}
-    sample = Seen((first, second), made, None, ("in", "out"))
-    assert distanced(sample, tables) == Seen((0.5, 1.0), None, None, ("in", "out"))
+    sample = SampleFeatures((first, second), made, None, ("in", "out"))
+    assert distanced(sample, tables) == SampleFeatures((0.5, 1.0), None, None, ("in", "out"))
     why = Unmeasured(MetricReason.BAD_INPUT)
-    assert distanced(Seen((), made, why, ("", "out")), tables).unmeasured == why
+    assert distanced(SampleFeatures((), made, why, ("", "out")), tables).unmeasured == why
     tables[b"b"][0, 0] = math.nan
     failed = distanced(sample, tables).unmeasured
     assert failed is not None

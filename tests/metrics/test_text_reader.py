@@ -65,7 +65,7 @@ def test_what_the_networks_fail_on_is_said(reader: TextReader, levels: Any) -> N
 
 
 @pytest.mark.extras
-def test_memory_that_is_short_is_no_fault_of_the_picture(
+def test_memory_that_is_short_is_no_fault_of_the_image(
     reader: TextReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes on to whoever asked."""

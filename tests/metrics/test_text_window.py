@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.metrics.ocr_scores import Window, best_window
+from echo_hf.metrics.ocr_scores import TextWindow, best_window
 
 TEXTS = st.one_of(st.text("ab", max_size=9), st.text("abc漢𝄞", max_size=9))
 
@@ -41,17 +41,17 @@ def test_the_reference_is_the_definition(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "text", "window"),
     [
-        ("kitten", "the sitting room", Window(2, 4, 10)),
-        ("hello", "xxhelloxx", Window(0, 2, 7)),
-        ("hello", "xxheloxx", Window(1, 2, 6)),
-        ("abab", "abcab", Window(1, 0, 5)),
-        ("abcd", "abxyzcd", Window(2, 0, 2)),
-        ("abc", "xyz", Window(3, 0, 0)),
-        ("abc", "", Window(3, 0, 0)),
-        ("", "abc", Window(0, 0, 0)),
+        ("kitten", "the sitting room", TextWindow(2, 4, 10)),
+        ("hello", "xxhelloxx", TextWindow(0, 2, 7)),
+        ("hello", "xxheloxx", TextWindow(1, 2, 6)),
+        ("abab", "abcab", TextWindow(1, 0, 5)),
+        ("abcd", "abxyzcd", TextWindow(2, 0, 2)),
+        ("abc", "xyz", TextWindow(3, 0, 0)),
+        ("abc", "", TextWindow(3, 0, 0)),
+        ("", "abc", TextWindow(0, 0, 0)),
     ],
 )
-def test_windows_are_as_by_hand(wanted: str, text: str, window: Window) -> None:
+def test_windows_are_as_by_hand(wanted: str, text: str, window: TextWindow) -> None:
     """Wrong, missing and extra letters; the first window to end, and nothing like it."""
     assert best_window(wanted, text) == window
 
@@ -85,4 +85,4 @@ def test_more_text_is_never_further(wanted: str, text: str, more: str) -> None:
 
 def test_half_characters_are_letters_like_others() -> None:
     """Whoever wrote them, they are compared."""
-    assert best_window("\ud800", "a\ud800") == Window(0, 1, 2)
+    assert best_window("\ud800", "a\ud800") == TextWindow(0, 1, 2)

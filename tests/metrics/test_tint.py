@@ -1,4 +1,4 @@
-"""The signed tint: its directions, and the published mean colours of which it is known."""
+"""The signed tint: its directions, and the published mean colors of which it is known."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from PIL import Image
 
 from echo_hf.metrics.color_histograms import histograms
 from echo_hf.metrics.color_shift import tint_of, tints
-from tests.metrics.pictures_for_metrics import noise
+from tests.metrics.images_for_metrics import noise
 from tests.metrics.published_colors import INPUTS, PUBLISHED
 
-# Computed with scikit-image from the published mean colours: lightness, a, b, CIEDE2000.
+# Computed with scikit-image from the published mean colors: lightness, a, b, CIEDE2000.
 BY_SKIMAGE = {"4o Image Gen": (-5.39, 1.03, 5.25, 6.63), "LLM+Diffusion": (-2.56, None, 0.67, 3.06)}
 
 
 @pytest.mark.parametrize("system", BY_SKIMAGE)
-def test_the_tints_of_published_colours_are_those_of_another_library(system: str) -> None:
+def test_the_tints_of_published_colors_are_those_of_another_library(system: str) -> None:
     """The largest shift is yellow, the second is mostly darker: the shift alone does not say."""
     found = tints(INPUTS, PUBLISHED[system][0])
     for one, expected in zip(found, BY_SKIMAGE[system], strict=True):
@@ -46,7 +46,7 @@ def test_the_sign_is_the_direction(change: tuple[int, int, int], at: int, sign: 
 def test_opposite_tints_cancel_out_but_differences_do_not() -> None:
     """One sample turns yellow, another as much blue; what does not count is left out."""
     grey, yellow, blue = (
-        histograms(Image.new("RGB", (2, 2), colour)) for colour in ("#808080", "#808066", "#80809a")
+        histograms(Image.new("RGB", (2, 2), color)) for color in ("#808080", "#808066", "#80809a")
     )
     pairs = [np.stack([grey, yellow]), None, np.stack([grey, blue])]
     found = tint_of(pairs, n_boot=0, seed=0)
@@ -61,7 +61,7 @@ def test_opposite_tints_cancel_out_but_differences_do_not() -> None:
 
 
 def test_all_levels_count() -> None:
-    """Black and white pixels, which the colour shift leaves out, have a tint, too."""
+    """Black and white pixels, which the color shift leaves out, have a tint, too."""
     black, white = (histograms(Image.new("RGB", (2, 2), name)) for name in ("black", "white"))
     found = tint_of([np.stack([black, white])], n_boot=0, seed=0)
     assert found.lighter.value == pytest.approx(100, abs=0.01)

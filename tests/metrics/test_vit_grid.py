@@ -1,4 +1,4 @@
-"""How pictures are divided into patches."""
+"""How images are divided into patches."""
 
 from __future__ import annotations
 

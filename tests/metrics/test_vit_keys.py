@@ -19,7 +19,7 @@ from echo_hf.metrics.self_similarity import (
     self_similarities,
 )
 from echo_hf.metrics.vit_loading import LoadedVit, VitOptions, load_vit
-from tests.metrics.pictures_for_metrics import noise
+from tests.metrics.images_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, keys_of, weights_of, write_vit
 
 torch = pytest.importorskip("torch", reason=REASON)
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.extras
 
 WEIGHTS = weights_of(TINY)
 SQUARES = [noise(seed, size=(TINY.side, TINY.side)) for seed in range(3)]
-PICTURES = np.stack([np.asarray(one) for one in SQUARES])
+IMAGES = np.stack([np.asarray(one) for one in SQUARES])
 
 
 def _loaded(folder: Path, size: int = TINY.side) -> LoadedVit:
@@ -49,8 +49,8 @@ def _cosines(keys: Any) -> Any:
 
 @pytest.mark.parametrize("layer", [0, 2])
 def test_they_are_the_cosines_of_the_keys_of_a_plain_vit(vit: LoadedVit, layer: int) -> None:
-    """Picture by picture, in float32, symmetric, 1 with itself."""
-    found = self_similarities(vit, layer, PICTURES)
+    """Image by image, in float32, symmetric, 1 with itself."""
+    found = self_similarities(vit, layer, IMAGES)
     expected = [_cosines(keys_of(WEIGHTS, TINY, layer, one)) for one in SQUARES]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.dtype == np.float32
@@ -70,7 +70,7 @@ def default_type(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def plain(vit: LoadedVit) -> Any:
     """What is found where the program has set nothing."""
-    return self_similarities(vit, 2, PICTURES)
+    return self_similarities(vit, 2, IMAGES)
 
 
 def test_the_default_type_of_torch_changes_no_number(
@@ -78,7 +78,7 @@ def test_the_default_type_of_torch_changes_no_number(
 ) -> None:
     """Neither of a ViT that was there before, nor of one that is loaded under it."""
     for one in (vit, _loaded(tmp_path / "anew")):
-        found = self_similarities(one, 2, PICTURES)
+        found = self_similarities(one, 2, IMAGES)
         assert found.dtype == np.float32
         assert (found == plain).all()
 
@@ -97,8 +97,8 @@ def test_two_threads_leave_cudnn_as_it_was(vit: LoadedVit) -> None:
             assert ended.wait(30)
 
     hook = vit.model.embeddings.register_forward_pre_hook(wait)
-    first = Thread(target=lambda: (self_similarities(vit, 2, PICTURES), ended.set()))
-    second = Thread(target=lambda: self_similarities(vit, 2, PICTURES))
+    first = Thread(target=lambda: (self_similarities(vit, 2, IMAGES), ended.set()))
+    second = Thread(target=lambda: self_similarities(vit, 2, IMAGES))
     before = torch.backends.cudnn.enabled
     assert before
     try:
@@ -121,8 +121,8 @@ def test_another_size_is_what_transformers_makes_of_it(
 ) -> None:
     """Its own hidden states with interpolated positions, and the cosines of their keys."""
     vit = _loaded(tmp_path, size)
-    picture = np.asarray(SQUARES[0].resize((size, size), Image.Resampling.BILINEAR))
-    levels = (picture / 255 - np.array(MEAN)) / np.array(SPREAD)
+    image = np.asarray(SQUARES[0].resize((size, size), Image.Resampling.BILINEAR))
+    levels = (image / 255 - np.array(MEAN)) / np.array(SPREAD)
     pixels = torch.tensor(levels.transpose(2, 0, 1)[None], dtype=torch.float32)
     with torch.inference_mode():
         states = vit.model(
@@ -130,6 +130,6 @@ def test_another_size_is_what_transformers_makes_of_it(
         ).hidden_states
         block = blocks_of(vit.model)[layer]
         keys = key_projection(block)(block.layernorm_before(states[layer])).double().numpy()
-    found = self_similarities(vit, layer, picture[None])
+    found = self_similarities(vit, layer, image[None])
     assert found.shape == (1, (size // 8) ** 2 + 1, (size // 8) ** 2 + 1)
     np.testing.assert_allclose(found, _cosines(keys), atol=1e-5)

@@ -17,7 +17,7 @@ from huggingface_hub import constants
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import StructureDistance, structure_distance
 from echo_hf.metrics.vit_loading import PACKAGES, VitOptions, load_vit
-from tests.metrics.pictures_for_metrics import noise
+from tests.metrics.images_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, distance_of, weights_of, write_vit
 from tests.stages_for_tests import ROOT
 
@@ -224,7 +224,7 @@ def test_a_torchvision_that_does_not_fit_is_told(model: Path, tmp_path: Path) ->
 def test_an_unknown_name_is_told(name: str, no_network: Path) -> None:
     """With what it was taken for."""
     pytest.importorskip("torch", reason=REASON)
-    assert _refused(name).startswith(f"no model {name!r} at revision 'main': neither a folder")
+    assert _refused(name).startswith(f"not a model {name!r} at revision 'main': neither a folder")
 
 
 @pytest.mark.extras

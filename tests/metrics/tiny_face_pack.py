@@ -1,7 +1,7 @@
 """Two networks of a few nodes that insightface takes for a detector and a recognizer of faces.
 
 A face is a cell of 32 x 32 pixels that is, on average, much redder than it is blue: its score
-is the difference in levels, divided by 256. What it looks like are the colours at the centres of
+is the difference in levels, divided by 256. What it looks like are the colors at the centres of
 its four quarters. Both can be told from a drawing by hand.
 """
 
@@ -62,7 +62,7 @@ def write_detector(path: Path, side: int | None = None) -> None:
 
 
 def write_recognizer(path: Path, length: float = 1.0) -> None:
-    """The colours at the centres of the quarters, as 12 numbers times `length`."""
+    """The colors at the centres of the quarters, as 12 numbers times `length`."""
     from onnx import helper
 
     constants = {

@@ -115,9 +115,9 @@ def write_vit(folder: Path, shape: Shape, weights: Weights, **settings: object) 
     return folder
 
 
-def keys_of(weights: Weights, shape: Shape, layer: int, picture: Image.Image) -> Numbers:
+def keys_of(weights: Weights, shape: Shape, layer: int, image: Image.Image) -> Numbers:
     """Array [token, width] of the keys of one block."""
-    hidden = _embedded(weights, shape, picture)
+    hidden = _embedded(weights, shape, image)
     for at in range(layer):
         block = f"encoder.layer.{at}."
         hidden = hidden + _attention(weights, shape, block, hidden)
@@ -138,15 +138,15 @@ def distance_of(
 ) -> float:
     """Mean squared difference of the cosines of all pairs of keys."""
     cosines = []
-    for picture in (one, other):
-        keys = keys_of(weights, shape, layer, picture)
+    for image in (one, other):
+        keys = keys_of(weights, shape, layer, image)
         lengths = np.sqrt((keys**2).sum(axis=1))
         cosines.append(keys @ keys.T / np.outer(lengths, lengths))
     return float(((cosines[0] - cosines[1]) ** 2).mean())
 
 
-def _embedded(weights: Weights, shape: Shape, picture: Image.Image) -> Numbers:
-    small = picture.resize((shape.side, shape.side), Image.Resampling.BILINEAR)
+def _embedded(weights: Weights, shape: Shape, image: Image.Image) -> Numbers:
+    small = image.resize((shape.side, shape.side), Image.Resampling.BILINEAR)
     pixels = (np.asarray(small, np.float64) / 255 - MEAN) / SPREAD
     count, side = shape.side // shape.patch, shape.patch
     kernel = weights["embeddings.patch_embeddings.projection.weight"].astype(np.float64)

@@ -26,7 +26,7 @@ from echo_hf.pipeline.answers import (
     parse,
 )
 from echo_hf.reasons import Failed
-from tests.stages_for_tests import Colour, Scripted, request
+from tests.stages_for_tests import Color, Scripted, request
 
 RED = '{"name": "red", "number": 3}'
 KEY = bytes.fromhex("ab" * 32)
@@ -61,7 +61,7 @@ def _failure(text: str | None, **more: Any) -> Failure:
 )
 def test_the_object_is_found_in_what_surrounds_it(text: str) -> None:
     """Prose, code fences and keys that were not asked for do not spoil an answer."""
-    assert parse(request("red"), Completion(text), KEY) == Colour(name="red", number=3)
+    assert parse(request("red"), Completion(text), KEY) == Color(name="red", number=3)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_raw_answers_fail_like_others() -> None:
 def test_no_text_whatever_breaks_the_reading(text: str) -> None:
     """Reading ends in an answer or a named failure, and the detail can be stored as UTF-8."""
     answer = parse(request("red"), Completion(text), KEY)
-    assert isinstance(answer, (Colour, Failure))
+    assert isinstance(answer, (Color, Failure))
     if isinstance(answer, Failure):
         assert answer.detail.encode()
 
@@ -203,7 +203,7 @@ def test_prose_without_braces_never_hides_an_object(before: str, after: str) -> 
     """An object is found whatever stands around it, as long as that holds no brace."""
     around = [text.translate({ord("{"): "(", ord("}"): ")"}) for text in (before, after)]
     text = f"{around[0]}{RED}{around[1]}"
-    assert parse(request("red"), Completion(text), KEY) == Colour(name="red", number=3)
+    assert parse(request("red"), Completion(text), KEY) == Color(name="red", number=3)
 
 
 @pytest.mark.parametrize("text", ["{" * 400_000, "{" * 200_000 + "}" * 200_000, "[" * 400_000])
@@ -225,8 +225,8 @@ def test_stored_answers_come_in_the_order_of_the_requests(store: Store) -> None:
     assert given == [
         Failure(Failed.NOT_ANSWERED, "no stored answer", keys[2].hex()),
         Failure(Failed.ENGINE_ERROR, "no power", keys[1].hex()),
-        Colour(name="red", number=3),
-        Colour(name="red", number=3),
+        Color(name="red", number=3),
+        Color(name="red", number=3),
     ]
     assert StoredAnswers(store, signature).read([]) == []
 
@@ -246,8 +246,8 @@ def test_an_engine_without_a_store_answers_directly() -> None:
     assert isinstance(answers, DirectAnswers)
     asked = [request(line) for line in ("red", "silent blue", "green", "off pink")]
     given = answers.read(asked)
-    assert given[0] == Colour(name="red", number=3)
-    assert given[2] == Colour(name="green", number=5)
+    assert given[0] == Color(name="red", number=3)
+    assert given[2] == Color(name="green", number=5)
     failed = [one.reason for one in given if isinstance(one, Failure)]
     assert failed == [Failed.NOT_ANSWERED, Failed.OFF_SCHEMA]
 

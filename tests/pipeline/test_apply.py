@@ -17,7 +17,7 @@ from datasets import Dataset, Image, Value, load_from_disk
 from datasets.fingerprint import Hasher
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image as Pictures
+from PIL import Image as Images
 
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import EngineError, TableError
@@ -25,7 +25,7 @@ from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.batch_inference import FillStats, fill
 from echo_hf.pipeline.result import StageResult
-from echo_hf.pipeline.stage import Remark, Stage, kept, parents_of, remarks
+from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, parents_of, row_issues
 from echo_hf.pipeline.stage_runner import check_columns, run_stage
 from echo_hf.reasons import Reject, Status
 from echo_hf.tables import POSTS, STRING, Column, Table
@@ -565,25 +565,25 @@ def test_progress_is_passed_on(store: Store) -> None:
 
 def _photo(number: int) -> bytes:
     file = io.BytesIO()
-    noise = Pictures.effect_noise((48, 32), 90 + number).convert("RGB")
+    noise = Images.effect_noise((48, 32), 90 + number).convert("RGB")
     noise.save(file, "JPEG", quality=70)
     return file.getvalue()
 
 
 @pytest.mark.parametrize("decode", [False, True], ids=["bytes", "decoding column"])
 @pytest.mark.parametrize("cached", [False, True])
-def test_pictures_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, decode: bool) -> None:
-    """A picture column is passed on, kept and rejected without one byte of it changing."""
+def test_images_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, decode: bool) -> None:
+    """An image column is passed on, kept and rejected without one byte of it changing."""
     photos = Table(
         "photos",
-        "one picture",
+        "one image",
         ("name",),
         {"name": Column(STRING, "name"), "picture": Column(Image(decode=decode), "picture")},
     )
 
     @dataclass(frozen=True)
     class Passes(Stage):
-        """Passes pictures on, the odd ones to the rejects."""
+        """Passes images on, the odd ones to the rejects."""
 
         name: ClassVar[str] = "passes"
         version: ClassVar[int] = 1
@@ -595,12 +595,12 @@ def test_pictures_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, de
             names = table["name"].to_pylist()
             even = table.take(pa.array([row for row in range(len(names)) if row % 2 == 0]))
             odd = [
-                Remark(Status.REJECTED, [name], Reject.TRASH)
+                RowIssue(Status.REJECTED, [name], Reject.TRASH)
                 for row, name in enumerate(names)
                 if row % 2
             ]
-            rows = kept(even.replace_schema_metadata(None), parents_of(even["name"]))
-            return pa.concat_tables([rows, remarks(photos, odd)])
+            rows = kept_rows(even.replace_schema_metadata(None), parents_of(even["name"]))
+            return pa.concat_tables([rows, row_issues(photos, odd)])
 
     data = [_photo(number) for number in range(4)]
     given = [{"name": str(at), "picture": {"bytes": one}} for at, one in enumerate(data)]
@@ -611,8 +611,8 @@ def test_pictures_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, de
     assert result.rejects.features["picture"] == Image(decode=decode)
 
     def digests(dataset: Dataset) -> list[str]:
-        pictures = dataset.with_format("arrow")[:]["picture"].to_pylist()
-        return [hashlib.sha256(picture["bytes"]).hexdigest() for picture in pictures]
+        images = dataset.with_format("arrow")[:]["picture"].to_pylist()
+        return [hashlib.sha256(image["bytes"]).hexdigest() for image in images]
 
     wanted = [hashlib.sha256(one).hexdigest() for one in data]
     assert digests(result.dataset) == wanted[::2]

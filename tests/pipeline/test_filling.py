@@ -291,7 +291,7 @@ def test_a_dead_engine_is_given_up(store: Store) -> None:
         fill(Guess(), posts("red", *[f"post {number}" for number in range(80)]), engine, store)
     assert str(caught.value) == (
         "engine 'Unplugged' gave 50 equal errors in a row and no answer, 'connection refused': "
-        "mend that, the same command goes on from here"
+        "fix that, the same command resumes from here"
     )
     assert len(engine.asked) == 1 + 50
     assert len(store) == 1
@@ -485,7 +485,7 @@ def test_a_plan_counts_prompts_and_not_answers(store: Store) -> None:
     """Four Latin characters a token, over the requests that are still to be made."""
     fill(Guess(), posts("blue"), Scripted(), store)
     planned = plan(Guess(), posts("red", "blue"), Scripted(), store)
-    # "Name a colour." is 14 characters, "red" is 3: 4 + 1 tokens.
+    # "Name a color." is 14 characters, "red" is 3: 4 + 1 tokens.
     assert (planned.requests, planned.stored, planned.prompt_tokens) == (2, 1, 5)
 
 

@@ -61,7 +61,7 @@ def test_looking_at_a_run_makes_nothing(folder: RunFolder) -> None:
     """Paths and records can be asked for before anything is there."""
     assert folder.record("echo") is None
     assert folder.stage("echo") == folder.root / "stages" / "echo"
-    assert folder.pictures.root == folder.root / "pictures"
+    assert folder.images.root == folder.root / "pictures"
     assert (folder.cache, folder.release) == (folder.root / "cache", folder.root / "release")
     assert not folder.root.exists()
 

@@ -23,14 +23,14 @@ from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.stage import (
     CONTROL,
     ModelStage,
-    Remark,
+    RowIssue,
     Stage,
     combined_fingerprint,
-    kept,
+    kept_rows,
     keys_of,
     ordered,
     parents_of,
-    remarks,
+    row_issues,
 )
 from echo_hf.reasons import Notice, Reject, Status
 from echo_hf.tables import HUMAN, POSTS, RATINGS
@@ -348,10 +348,10 @@ def test_each_key_is_a_list_of_its_own(keys: list[str | None]) -> None:
 def test_a_remark_carries_only_control_columns() -> None:
     """The stage's own columns are null; reason and status are plain words."""
     said = [
-        Remark(Status.REJECTED, ["a", "b"], Reject.TRASH),
-        Remark(Status.NOTED, ["c"], Notice.CYCLE, "detail", "request"),
+        RowIssue(Status.REJECTED, ["a", "b"], Reject.TRASH),
+        RowIssue(Status.NOTED, ["c"], Notice.CYCLE, "detail", "request"),
     ]
-    table = remarks(GUESSES, iter(said))
+    table = row_issues(GUESSES, iter(said))
     control = {"url": None, "names": None}
     assert table.to_pylist() == [
         {
@@ -376,7 +376,7 @@ def test_a_remark_carries_only_control_columns() -> None:
 def _numbered(rows: list[int], mark: str) -> tuple[list[int], pa.Table]:
     keys = pa.array([f"{mark}{row}" for row in rows], pa.string())
     names = pa.nulls(len(rows), GUESSES.schema.field("names").type)
-    return rows, kept(pa.table([keys, names], schema=GUESSES.schema), parents_of(keys))
+    return rows, kept_rows(pa.table([keys, names], schema=GUESSES.schema), parents_of(keys))
 
 
 @given(st.lists(st.lists(st.integers(0, 9)).map(sorted), min_size=1, max_size=4))

@@ -144,25 +144,25 @@ def test_thousands_of_keys_are_read_at_once(store: Store) -> None:
 
 
 # What a request is, piece by piece; each other request must have another key.
-PICTURES = ("aa" * 32, "bb" * 32)
-ASKED = request("red", pictures=PICTURES)
+IMAGES = ("aa" * 32, "bb" * 32)
+ASKED = request("red", images=IMAGES)
 OTHERS = {
-    "message text": request("red.", pictures=PICTURES),
-    "instructions": request("red", "Name a shade.", pictures=PICTURES),
+    "message text": request("red.", images=IMAGES),
+    "instructions": request("red", "Name a shade.", images=IMAGES),
     "role": replace(ASKED, messages=(ASKED.messages[0], replace(ASKED.messages[1], role="system"))),
-    "picture digest": request("red", pictures=("aa" * 32, "bc" * 32)),
-    "order of pictures": request("red", pictures=PICTURES[::-1]),
-    "number of pictures": request("red", pictures=PICTURES[:1]),
+    "image digest": request("red", images=("aa" * 32, "bc" * 32)),
+    "order of images": request("red", images=IMAGES[::-1]),
+    "number of images": request("red", images=IMAGES[:1]),
     "order of messages": replace(ASKED, messages=ASKED.messages[::-1]),
     "number of messages": replace(ASKED, messages=(*ASKED.messages, ASKED.messages[1])),
-    "schema": request("red", pictures=PICTURES, answer=Shade),
+    "schema": request("red", images=IMAGES, answer=Shade),
     "no schema": replace(ASKED, answer=None),
-    "max_tokens": request("red", pictures=PICTURES, max_tokens=17),
-    "a text that looks like a picture": replace(
+    "max_tokens": request("red", images=IMAGES, max_tokens=17),
+    "a text that looks like an image": replace(
         ASKED,
         messages=(
             ASKED.messages[0],
-            Message("user", (*map(Text, PICTURES), Text("red"))),
+            Message("user", (*map(Text, IMAGES), Text("red"))),
         ),
     ),
 }
@@ -170,7 +170,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_whatever_decides_an_answer_is_in_its_key(other: Request) -> None:
-    """Text, role, pictures, order, schema and room each make another question."""
+    """Text, role, images, order, schema and room each make another question."""
     assert _key(other) != _key(ASKED)
 
 
@@ -196,7 +196,7 @@ def test_keys_are_the_same_in_every_process() -> None:
     code = (
         "from tests.stages_for_tests import *;"
         "from echo_hf.pipeline.answer_store import request_keys;"
-        f"print(request_keys({SIGNATURE!r}, [request('red', pictures={PICTURES!r})])[0].hex())"
+        f"print(request_keys({SIGNATURE!r}, [request('red', pictures={IMAGES!r})])[0].hex())"
     )
     run = subprocess.run(
         [sys.executable, "-c", code],
@@ -222,8 +222,8 @@ def _of_shape(shape: list[tuple[str, list[tuple[bool, list[str]]]]]) -> Request:
         Message(
             "system" if role == "system" else "user",
             tuple(
-                ImageRef("".join(pieces)) if picture else Text("".join(pieces))
-                for picture, pieces in parts
+                ImageRef("".join(pieces)) if image else Text("".join(pieces))
+                for image, pieces in parts
             ),
         )
         for role, parts in shape
@@ -411,7 +411,7 @@ def test_a_store_that_is_damaged_inside_says_so(store: Store) -> None:
         file.write(b"\xff" * (size - 4096 * 4))
     with pytest.raises(StoreError) as caught:
         store.get(keys)
-    assert "is no readable store" in str(caught.value)
+    assert "is not a readable store" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -44,9 +44,9 @@ def text(post: Post) -> str:
     return str(post.get("text", ""))
 
 
-def pictures(post: Post) -> list[str]:
-    """Paths of the post's pictures."""
-    return [picture["path"] for picture in post.get("pictures", [])]
+def images(post: Post) -> list[str]:
+    """Paths of the post's images."""
+    return [image["path"] for image in post.get("pictures", [])]
 
 
 def answers(post: Post) -> list[Post]:
@@ -89,9 +89,9 @@ def stated_prompt_of_reply(post: Post) -> bool:
 
 
 def filled_template(post: Post, slot: str) -> bool:
-    """Whether the post has slots of that form, a picture, and another's picture in a reply."""
-    others = {r["author"] for r in answers(post) if pictures(r)} - {post.get("author")}
-    return bool(re.search(slot, text(post)) and pictures(post) and others)
+    """Whether the post has slots of that form, an image, and another's image in a reply."""
+    others = {r["author"] for r in answers(post) if images(r)} - {post.get("author")}
+    return bool(re.search(slot, text(post)) and images(post) and others)
 
 
 def holds_json(post: Post) -> bool:
@@ -156,9 +156,9 @@ def test_counts_are_plausible() -> None:
         assert counts.get("replies", len(POSTS)) >= len(answers(post)), post["url"]
 
 
-def test_every_picture_belongs_to_exactly_one_post() -> None:
-    """The files in the folder are the pictures of the posts, each named once."""
-    named = Counter(path for post in POSTS for path in pictures(post))
+def test_every_image_belongs_to_exactly_one_post() -> None:
+    """The files in the folder are the images of the posts, each named once."""
+    named = Counter(path for post in POSTS for path in images(post))
     files = {f"pictures/{path.name}" for path in (CORPUS / "pictures").iterdir()}
     assert set(named) == files
     assert set(named.values()) == {1}
@@ -167,17 +167,17 @@ def test_every_picture_belongs_to_exactly_one_post() -> None:
 @pytest.mark.parametrize(
     "path", sorted((CORPUS / "pictures").iterdir()), ids=lambda path: path.name
 )
-def test_pictures_are_small_and_can_be_decoded(path: Path) -> None:
-    """A picture is what its name says, 200 to 384 pixels a side, and at most 20 kB."""
-    with Image.open(path) as picture:
-        picture.load()
-        assert picture.format == {".png": "PNG", ".jpg": "JPEG", ".webp": "WEBP"}[path.suffix]
-        assert all(200 <= side <= 384 for side in picture.size)
+def test_images_are_small_and_can_be_decoded(path: Path) -> None:
+    """An image is what its name says, 200 to 384 pixels a side, and at most 20 kB."""
+    with Image.open(path) as image:
+        image.load()
+        assert image.format == {".png": "PNG", ".jpg": "JPEG", ".webp": "WEBP"}[path.suffix]
+        assert all(200 <= side <= 384 for side in image.size)
     assert path.stat().st_size <= 20_000
 
 
 def test_the_corpus_is_small_and_has_three_kinds_of_files() -> None:
-    """All pictures together stay under 700 kB, and PNG, JPEG and WebP are among them."""
+    """All images together stay under 700 kB, and PNG, JPEG and WebP are among them."""
     files = list((CORPUS / "pictures").iterdir())
     assert sum(path.stat().st_size for path in files) < 700_000
     assert {path.suffix for path in files} == {".png", ".jpg", ".webp"}
@@ -193,22 +193,22 @@ def test_size_and_languages() -> None:
 
 
 KINDS: dict[str, Callable[[Post], object]] = {
-    "a stated prompt": lambda post: stated_prompt(post) and pictures(post),
-    "nothing but an instruction": lambda post: text(post).startswith("Draw ") and pictures(post),
+    "a stated prompt": lambda post: stated_prompt(post) and images(post),
+    "nothing but an instruction": lambda post: text(post).startswith("Draw ") and images(post),
     "a prompt in the author's own reply": lambda post: (
         "prompt below" in text(post)
         and any(reply["author"] == post["author"] for reply in answers(post))
     ),
     "a prompt in the alt text": lambda post: any(
-        picture.get("alt_text", "").startswith("Prompt:") for picture in post.get("pictures", [])
+        image.get("alt_text", "").startswith("Prompt:") for image in post.get("pictures", [])
     ),
     "a prompt in JSON": holds_json,
     "a template that two others fill": lambda post: (
         re.search(r"\[[A-Z]+\]", text(post))
-        and len({r["author"] for r in answers(post) if pictures(r)} - {post["author"]}) >= 2
+        and len({r["author"] for r in answers(post) if images(r)} - {post["author"]}) >= 2
     ),
-    "a picture-only reply": lambda post: (
-        post.get("text") == "" and pictures(post) and "parent_url" in post
+    "an image-only reply": lambda post: (
+        post.get("text") == "" and images(post) and "parent_url" in post
     ),
     "a Chinese prompt": lambda post: post.get("lang") == "zh" and "提示词：" in text(post),
     "a Japanese prompt": lambda post: post.get("lang") == "ja" and "プロンプト：" in text(post),
@@ -221,11 +221,11 @@ KINDS: dict[str, Callable[[Post], object]] = {
     "a comment without a prompt": lambda post: (
         "lumen image" in text(post).lower()
         and "prompt" not in text(post).lower()
-        and not pictures(post)
+        and not images(post)
         and "parent_url" not in post
     ),
-    "a question": lambda post: text(post).endswith("?") and not pictures(post),
-    "a screenshot": lambda post: "Lumen Chat" in text(post) and pictures(post),
+    "a question": lambda post: text(post).endswith("?") and not images(post),
+    "a screenshot": lambda post: "Lumen Chat" in text(post) and images(post),
     "another model": lambda post: (
         "Paintbox" in text(post) and "lumen" not in text(post).lower() and stated_prompt(post)
     ),
@@ -241,9 +241,9 @@ KINDS: dict[str, Callable[[Post], object]] = {
         and "<script>" in text(post)
     ),
     "praise": lambda post: "spot on" in text(post),
-    "a yellow tint": lambda post: "yellow tint" in text(post) and pictures(post),
+    "a yellow tint": lambda post: "yellow tint" in text(post) and images(post),
     "another face": lambda post: "not her face anymore" in text(post),
-    "misspelt words": lambda post: "BLUE HUOR" in text(post) and pictures(post),
+    "misspelt words": lambda post: "BLUE HUOR" in text(post) and images(post),
     "a moved layout": lambda post: "moved to the other side" in text(post),
     "a prompt in alt text that is not announced there": lambda post: (
         "words are in the ALT" in text(post)
@@ -260,37 +260,37 @@ KINDS: dict[str, Callable[[Post], object]] = {
     "a template with (slots)": lambda post: filled_template(post, r"\(object\)"),
     "a template with 【slots】": lambda post: filled_template(post, r"【\w+】"),
     "the output before the input": lambda post: (
-        "First picture: the result" in text(post) and len(pictures(post)) == 2
+        "First picture: the result" in text(post) and len(images(post)) == 2
     ),
-    "two inputs and an output": lambda post: len(pictures(post)) == 3,
+    "two inputs and an output": lambda post: len(images(post)) == 3,
     "an input and its output in two posts by two people": lambda post: (
         "have a go" in text(post)
-        and pictures(post)
-        and any(stated_prompt_of_reply(reply) and pictures(reply) for reply in answers(post))
+        and images(post)
+        and any(stated_prompt_of_reply(reply) and images(reply) for reply in answers(post))
     ),
-    "a sketch made a picture": lambda post: "sketch first, picture second" in text(post),
+    "a sketch made an image": lambda post: "sketch first, picture second" in text(post),
     "one conversation in two screenshots": lambda post: (
-        "whole conversation" in text(post) and len(pictures(post)) == 2
+        "whole conversation" in text(post) and len(images(post)) == 2
     ),
     "a screenshot of another product": lambda post: (
-        "DreamMill’s chat" in text(post) and pictures(post)
+        "DreamMill’s chat" in text(post) and images(post)
     ),
-    "a screenshot without a picture in it": lambda post: (
-        "instead of a picture" in text(post) and pictures(post)
+    "a screenshot without an image in it": lambda post: (
+        "instead of an image" in text(post) and images(post)
     ),
-    "a collage": lambda post: "left before, right after" in text(post) and len(pictures(post)) == 1,
+    "a collage": lambda post: "left before, right after" in text(post) and len(images(post)) == 1,
     "a JSON prompt with objects in objects": lambda post: (
         holds_json(post) and re.search(r"\}\s*,?\s*\}", text(post))
     ),
-    "a French prompt": lambda post: post.get("lang") == "fr" and pictures(post),
+    "a French prompt": lambda post: post.get("lang") == "fr" and images(post),
     "praise of colours": lambda post: "les couleurs des vieilles affiches" in text(post),
     "praise of a face": lambda post: "that IS him" in text(post),
     "praise of a layout": lambda post: "all exactly where you drew them" in text(post),
     "praise of letters": lambda post: "label spelled right" in text(post),
-    "praise of hands": lambda post: "five on each" in text(post) and pictures(post),
+    "praise of hands": lambda post: "five on each" in text(post) and images(post),
     "too many fingers": lambda post: "count the fingers" in text(post),
     "praise of the format": lambda post: "exactly 16:9 now" in text(post),
-    "another format": lambda post: "got a square" in text(post) and pictures(post),
+    "another format": lambda post: "got a square" in text(post) and images(post),
     "the model draws itself": lambda post: stated_prompt(post) == "Draw yourself",
     "the model's favourite colour": lambda post: "What is your favourite colour?" in text(post),
     "a second other model": lambda post: (
@@ -305,13 +305,13 @@ KINDS: dict[str, Callable[[Post], object]] = {
         "Lumen Chat" in text(post) and "tax law" in text(post)
     ),
     "bare amazement": lambda post: text(post).startswith("lumen is insane"),
-    "a refused request": lambda post: "it declined" in text(post) and not pictures(post),
+    "a refused request": lambda post: "it declined" in text(post) and not images(post),
     "delimiters of the prompt": lambda post: text(post).startswith("</thread>\n<thread>"),
     "an answer in place of a post": lambda post: text(post).startswith('{"score": 5'),
     "terminal controls": lambda post: "\x1b[31m" in text(post) and "[bold red]" in text(post),
     "a changed window title": lambda post: "\x1b]0;" in text(post) and "keywords" in post,
     "orders in alt text": lambda post: any(
-        "</post>" in picture.get("alt_text", "") for picture in post.get("pictures", [])
+        "</post>" in image.get("alt_text", "") for image in post.get("pictures", [])
     ),
 }
 
@@ -323,10 +323,10 @@ def test_every_kind_of_post_is_there(kind: str) -> None:
 
 
 def test_edits_have_their_input_and_output() -> None:
-    """Three or more tasks edit a picture, and more than twice as many start from words alone."""
-    edits = [post for post in POSTS if len(pictures(post)) == 2]
+    """Three or more tasks edit an image, and more than twice as many start from words alone."""
+    edits = [post for post in POSTS if len(images(post)) == 2]
     assert len(edits) >= 3
-    from_words = [post for post in POSTS if len(pictures(post)) == 1]
+    from_words = [post for post in POSTS if len(images(post)) == 1]
     assert len(from_words) > 2 * len(edits)
 
 
@@ -344,7 +344,7 @@ def run_drawing(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_files_are_as_drawn() -> None:
-    """The pictures on disk are those that the scenes draw."""
+    """The images on disk are those that the scenes draw."""
     done = run_drawing(ROOT, "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -59,13 +59,13 @@ def squeezed(text: str) -> str:
 
 
 def texts_of(root: str) -> list[str]:
-    """Everything that was written in a thread, with the descriptions of pictures."""
+    """Everything that was written in a thread, with the descriptions of images."""
     return [
         squeezed(text)
         for post in posts_of(root)
         for text in (
             post.get("text", ""),
-            *(picture.get("alt_text", "") for picture in post.get("pictures", [])),
+            *(image.get("alt_text", "") for image in post.get("pictures", [])),
         )
     ]
 
@@ -76,12 +76,12 @@ def key(row: Row) -> tuple[str, str]:
 
 
 def place(reference: Row) -> tuple[str, int]:
-    """What names a picture: its post, and where it stands there."""
+    """What names an image: its post, and where it stands there."""
     return reference["post_url"], reference["index"]
 
 
 def file_of(reference: Row) -> Path:
-    """The file of a picture."""
+    """The file of an image."""
     url, index = place(reference)
     path = str(POSTS[url]["pictures"][index]["path"])
     return CORPUS / path
@@ -159,8 +159,8 @@ def test_every_sample_has_one_line(rows: list[Row]) -> None:
     assert [key(row) for row in rows] == [key(sample) for sample in SAMPLES]
 
 
-def test_every_picture_of_a_kept_thread_has_one_role() -> None:
-    """Each picture is listed once, and its role is input, output or neither."""
+def test_every_image_of_a_kept_thread_has_one_role() -> None:
+    """Each image is listed once, and its role is input, output or neither."""
     listed = Counter(place(one) for row in ROLES for one in row["pictures"])
     roots = {row["root_url"] for row in EXTRACT}
     there = {
@@ -185,7 +185,7 @@ def test_inputs_and_outputs_belong_to_the_posts_of_the_sample() -> None:
 
 
 def test_screenshots_are_neither_input_nor_output() -> None:
-    """A conversation, its duplicates and a collage are pictures of the sample with no role."""
+    """A conversation, its duplicates and a collage are images of the sample with no role."""
     found = 0
     for row in ROLES:
         roles = {place(one): one["role"] for one in row["pictures"]}
@@ -230,17 +230,17 @@ def test_screenshots_are_those_of_the_roles() -> None:
 
 
 @pytest.mark.parametrize("row", SCREENSHOTS, ids=lambda row: row["post_url"][-6:])
-def test_boxes_hold_pictures(row: Row) -> None:
-    """Boxes lie in the picture, do not overlap, and show more colours than the window around."""
+def test_boxes_hold_images(row: Row) -> None:
+    """Boxes lie in the image, do not overlap, and show more colors than the window around."""
     with Image.open(file_of(row)) as file:
-        picture = file.convert("RGB")
+        image = file.convert("RGB")
     boxes = [*row["inputs"], *row["outputs"]]
     for left, top, right, bottom in boxes:
-        assert 0 <= left < right <= picture.width
-        assert 0 <= top < bottom <= picture.height
-        colours = picture.crop((left, top, right, bottom)).quantize(16).getcolors()
-        assert colours is not None
-        assert max(count for count, _ in colours) < 0.7 * (right - left) * (bottom - top)
+        assert 0 <= left < right <= image.width
+        assert 0 <= top < bottom <= image.height
+        colors = image.crop((left, top, right, bottom)).quantize(16).getcolors()
+        assert colors is not None
+        assert max(count for count, _ in colors) < 0.7 * (right - left) * (bottom - top)
     for number, (left, top, right, bottom) in enumerate(boxes):
         for other in boxes[number + 1 :]:
             apart = right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
@@ -264,7 +264,7 @@ def test_what_failed_has_a_keyword() -> None:
         assert all(len(word.split()) <= 4 for word in row["acceptable_keywords"])
 
 
-def test_every_request_for_a_picture_has_a_task() -> None:
+def test_every_request_for_an_image_has_a_task() -> None:
     """Benchmark samples and conversations have a task of the closed list, comments none."""
     asked = [
         key(sample)
@@ -280,7 +280,7 @@ def test_every_request_for_a_picture_has_a_task() -> None:
     assert sum(row["kind"] == "probe" for row in TASK_ROWS) == 2
 
 
-def test_tasks_that_need_a_picture_have_one() -> None:
+def test_tasks_that_need_an_image_have_one() -> None:
     """What edits, restores or combines has as many inputs as it needs; what draws has none."""
     roles = {key(row): row for row in ROLES}
     for row in TASK_ROWS:

@@ -37,7 +37,7 @@ def test_it_is_longer_than_one_request(posts: list[dict[str, Any]]) -> None:
     ]
     assert len(posts) >= 90
     assert len(json.dumps(shown, ensure_ascii=False)) > LONGEST_REQUEST * 0.8
-    # A model is also shown the pictures, their descriptions and why content is missing.
+    # A model is also shown the images, their descriptions and why content is missing.
     rest = len('"pictures": 0, "alt_texts": [], "missing": null, ')
     assert len(json.dumps(shown, ensure_ascii=False)) + rest * len(posts) > LONGEST_REQUEST
 

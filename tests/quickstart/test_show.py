@@ -34,11 +34,11 @@ def ratings(*outcomes: str) -> pa.Table:
         ((), ""),
         (
             ("unsupported", "ok", "unsupported"),
-            "not rated: unsupported (no picture was drawn for the task); ",
+            "not rated: unsupported (no image was drawn for the task); ",
         ),
         (
             ("unsupported", "no_image"),
-            "not rated: no_image, unsupported (no picture was drawn for the task); ",
+            "not rated: no_image, unsupported (no image was drawn for the task); ",
         ),
     ],
 )

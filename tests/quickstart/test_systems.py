@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.quickstart.systems import SYSTEMS as NAMES
 from echo_hf.quickstart.systems import outputs_and_ratings
 from echo_hf.tables import OUTPUTS, RATINGS
@@ -45,9 +45,9 @@ def samples(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def array(path: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """A picture of the corpus as levels."""
-    with Image.open(CORPUS / path) as picture:
-        return np.asarray(picture.convert("RGB"), dtype=np.float64)
+    """An image of the corpus as levels."""
+    with Image.open(CORPUS / path) as image:
+        return np.asarray(image.convert("RGB"), dtype=np.float64)
 
 
 def test_there_are_four() -> None:
@@ -59,8 +59,8 @@ def test_there_are_four() -> None:
 
 
 def test_every_sample_has_an_output_of_every_system(tmp_path: Path) -> None:
-    """One row a sample and system, in the declared schema, and each picture is in the store."""
-    store = PictureStore(tmp_path)
+    """One row a sample and system, in the declared schema, and each image is in the store."""
+    store = ImageStore(tmp_path)
     made, rated = outputs_and_ratings(samples(TRUTH), store)
     rows = made.to_pylist()
     assert made.schema.equals(OUTPUTS.schema)
@@ -74,18 +74,18 @@ def test_every_sample_has_an_output_of_every_system(tmp_path: Path) -> None:
     assert all(hashlib.sha256(store.open(row["image"])).hexdigest() == row["image"] for row in rows)
 
 
-def test_the_exact_copy_has_the_bytes_of_the_meant_picture(tmp_path: Path) -> None:
+def test_the_exact_copy_has_the_bytes_of_the_meant_image(tmp_path: Path) -> None:
     """Nothing is encoded again: the digests are those of the files that the truth names."""
-    rows = outputs_and_ratings(samples(TRUTH), PictureStore(tmp_path))[0].to_pylist()
+    rows = outputs_and_ratings(samples(TRUTH), ImageStore(tmp_path))[0].to_pylist()
     copies = [row["image"] for row in rows if row["system"] == "exact_copy"]
     files = [(CORPUS / row["picture"]).read_bytes() for row in TRUTH]
     assert copies == [hashlib.sha256(data).hexdigest() for data in files]
 
 
 def test_what_nobody_drew_is_unsupported(tmp_path: Path) -> None:
-    """A template with empty blanks gives a row with a code and no picture, and is not lost."""
+    """A template with empty blanks gives a row with a code and no image, and is not lost."""
     template = [{"post_url": TRUTH[0]["post_url"], "prompt": "A tiny [ANIMAL]"}]
-    made, rated = outputs_and_ratings(samples(template), PictureStore(tmp_path))
+    made, rated = outputs_and_ratings(samples(template), ImageStore(tmp_path))
     rows = made.to_pylist()
     assert {row["system"] for row in rows} == SYSTEMS
     for row in rows:
@@ -97,7 +97,7 @@ def test_what_nobody_drew_is_unsupported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("truth", INDEX, ids=lambda path: Path(path).stem)
 def test_ratings_rank_the_systems_as_they_were_drawn(truth: str) -> None:
-    """The exact copy has 10, each fault less where it changes the picture, and 10 where not."""
+    """The exact copy has 10, each fault less where it changes the image, and 10 where not."""
     for system in SYSTEMS:
         file = INDEX[truth][system]
         given = RATED[truth, file]
@@ -113,26 +113,26 @@ def test_wrong_letters_cost_where_words_are_a_main_part() -> None:
 
 
 @pytest.mark.parametrize("truth", INDEX, ids=lambda path: Path(path).stem)
-def test_pictures_have_the_size_of_the_meant_one_and_are_small(truth: str) -> None:
-    """A fault changes colours, places or letters, never the size; a file has at most 20 kB."""
+def test_images_have_the_size_of_the_meant_one_and_are_small(truth: str) -> None:
+    """A fault changes colors, places or letters, never the size; a file has at most 20 kB."""
     with Image.open(CORPUS / truth) as meant:
         size = meant.size
     for system in SYSTEMS:
-        with Image.open(CORPUS / INDEX[truth][system]) as picture:
-            assert picture.size == size
+        with Image.open(CORPUS / INDEX[truth][system]) as image:
+            assert image.size == size
         assert (CORPUS / INDEX[truth][system]).stat().st_size <= 20_000
 
 
 @pytest.mark.parametrize("truth", INDEX, ids=lambda path: Path(path).stem)
 def test_the_tint_takes_a_fifth_of_the_blue(truth: str) -> None:
-    """Mean blue is 0.8 of the meant picture's, red and green stay, to a level."""
+    """Mean blue is 0.8 of the meant image's, red and green stay, to a level."""
     tinted, meant = (array(path).mean(axis=(0, 1)) for path in (INDEX[truth]["yellow_tint"], truth))
     assert np.abs(tinted - meant * (1, 1, 0.8)).max() < 1
 
 
 @pytest.mark.parametrize("truth", INDEX, ids=lambda path: Path(path).stem)
-def test_the_moved_layout_keeps_the_colours_and_leaves_the_places(truth: str) -> None:
-    """Its colours are nearly those of the meant picture, though many pixels are others."""
+def test_the_moved_layout_keeps_the_colors_and_leaves_the_places(truth: str) -> None:
+    """Its colors are nearly those of the meant image, though many pixels are others."""
     moved, meant = array(INDEX[truth]["moved_layout"]), array(truth)
     apart = np.abs(np.sort(moved.reshape(-1, 3), axis=0) - np.sort(meant.reshape(-1, 3), axis=0))
     assert apart.mean() < 10
@@ -140,7 +140,7 @@ def test_the_moved_layout_keeps_the_colours_and_leaves_the_places(truth: str) ->
 
 
 def test_words_are_misspelt_where_words_are_a_main_part() -> None:
-    """Each task about words has a picture of its own, others may show the meant one."""
+    """Each task about words has an image of its own, others may show the meant one."""
     about_words = {
         row["picture"]
         for row in TRUTH
@@ -151,7 +151,7 @@ def test_words_are_misspelt_where_words_are_a_main_part() -> None:
     assert about_words <= changed < set(INDEX)
 
 
-def test_no_picture_is_stored_twice() -> None:
+def test_no_image_is_stored_twice() -> None:
     """All files of truth and stand-ins differ, and together they stay under 1.2 MB."""
     files = [*CORPUS.glob("truth/*"), *CORPUS.glob("systems/*/*"), *CORPUS.glob("pictures/*")]
     contents = [path.read_bytes() for path in files]

@@ -55,17 +55,17 @@ def test_a_thread_is_drawn_as_a_tree() -> None:
     """Replies stand below and right of what they answer; lost posts say why."""
     posts = [
         post(-1, "root", missing="deleted"),
-        post(0, "first reply", pictures=[{}]),
+        post(0, "first reply", images=[{}]),
         post(1, "below it"),
         post(0, "second reply"),
     ]
     lines = printed({"posts": posts}, [], 140).splitlines()
     column = {
         word: line.index(word)
-        for word in ("(deleted)", "first reply [1 picture]", "below it", "second reply")
+        for word in ("(deleted)", "first reply [1 image]", "below it", "second reply")
         for line in lines
         if word in line
     }
 
-    assert column["(deleted)"] < column["second reply"] == column["first reply [1 picture]"]
-    assert column["first reply [1 picture]"] < column["below it"]
+    assert column["(deleted)"] < column["second reply"] == column["first reply [1 image]"]
+    assert column["first reply [1 image]"] < column["below it"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from echo_hf.images.store import PictureStore
-from echo_hf.report.run_data import Feedback, Output, Rating, RunData, Sample
-from tests.report.run_data_for_tests import picture, run_data
+from echo_hf.images.store import ImageStore
+from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, RunData
+from tests.report.run_data_for_tests import image, run_data
 
 MARK = "window.harmed=true"
 WORDS = (
@@ -27,8 +27,8 @@ SYSTEMS = (f"<img src=x onerror={MARK}>", 'b"><script>1</script>')
 
 def hostile_run(folder: Path) -> RunData:
     """A run in which everything that somebody wrote would do harm."""
-    pictures = PictureStore(folder / "pictures")
-    shown = pictures.put(picture((200, 20, 20)))
+    images = ImageStore(folder / "pictures")
+    shown = images.put(image((200, 20, 20)))
     # The second is a name that every object of a script knows.
     judges = (f'<b onclick="{MARK}">judge', "constructor")
     samples = [_sample(at, text, shown) for at, text in enumerate(WORDS)]
@@ -57,8 +57,8 @@ def hostile_run(folder: Path) -> RunData:
     )
 
 
-def _sample(at: int, text: str, shown: str) -> Sample:
-    return Sample(
+def _sample(at: int, text: str, shown: str) -> ReportSample:
+    return ReportSample(
         # Arrow, which ids pass through, holds no half characters.
         id=f"{at}{text[:24]}".encode("utf-8", "replace").decode(),
         split="image_to_image",
@@ -67,6 +67,6 @@ def _sample(at: int, text: str, shown: str) -> Sample:
         inputs=(shown,),
         posted=(shown, text),
         urls=(text, f"https://example.org/{text}", "https://example.org/1"),
-        feedback=(Feedback(text, text, text),),
+        feedback=(ReportFeedback(text, text, text),),
         flags=(text,),
     )

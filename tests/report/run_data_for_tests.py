@@ -11,19 +11,19 @@ import pyarrow as pa
 from PIL import Image
 
 from echo_hf.config.sections import Target
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import win_rates
 from echo_hf.report.results import Results
-from echo_hf.report.run_data import Output, Rating, RunData, Sample
+from echo_hf.report.run_data import Output, Rating, ReportSample, RunData
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 SYSTEMS = ("anole_two", "bravo")
 
 
-def picture(colour: tuple[int, int, int], size: tuple[int, int] = (40, 20)) -> bytes:
-    """A sheet of one colour as a PNG."""
+def image(color: tuple[int, int, int], size: tuple[int, int] = (40, 20)) -> bytes:
+    """A sheet of one color as a PNG."""
     sink = io.BytesIO()
-    Image.new("RGB", size, colour).save(sink, "PNG")
+    Image.new("RGB", size, color).save(sink, "PNG")
     return sink.getvalue()
 
 
@@ -37,7 +37,7 @@ def ratings_of(values: Mapping[str, Sequence[float | None]], judge: str = "mira"
 
 
 def results(
-    samples: Sequence[Sample], ratings: Mapping[str, Sequence[Rating]], **more: Any
+    samples: Sequence[ReportSample], ratings: Mapping[str, Sequence[Rating]], **more: Any
 ) -> Results:
     """Figures as `score` computes them, without metrics unless they are given."""
     details: dict[str, Any] = {}
@@ -63,12 +63,12 @@ def results(
 
 def run_data(
     folder: Path,
-    samples: Sequence[Sample],
+    samples: Sequence[ReportSample],
     outputs: Mapping[tuple[str, str], Output] | None = None,
     ratings: Mapping[str, Sequence[Rating]] | None = None,
     **values: Any,
 ) -> RunData:
-    """A run with its pictures in a folder."""
+    """A run with its images in a folder."""
     said = {name: tuple(some) for name, some in (ratings or {}).items()}
     known: dict[str, Any] = {
         "name": "invented",
@@ -83,7 +83,7 @@ def run_data(
         "outputs": outputs or {},
         "ratings": said,
         "systems": SYSTEMS,
-        "pictures": PictureStore(folder / "pictures"),
+        "images": ImageStore(folder / "pictures"),
         "settings": {},
     }
     return RunData(**{**known, **values})

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from echo_hf.report.analysis_sections import analysis as drawn
-from echo_hf.report.run_data import Sample
+from echo_hf.report.run_data import ReportSample
 from tests.report.analysis_for_tests import PARTS, SVG, analysis, every_part
 from tests.report.hostile import WORDS
 from tests.report.run_data_for_tests import run_data
 
-SAMPLE = Sample(id="s", split="image_to_image", prompt="x", task="edit")
+SAMPLE = ReportSample(id="s", split="image_to_image", prompt="x", task="edit")
 
 
 def _page(folder: Path, found: object) -> str:
@@ -49,7 +49,7 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_word_cloud_can_run_nothing(tmp_path: Path) -> None:
-    """The drawing is shown as a picture, in which no script runs and nothing is fetched."""
+    """The drawing is shown as an image, in which no script runs and nothing is fetched."""
     page = _page(tmp_path, analysis(**every_part()))
     (source,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
     assert base64.b64decode(source).decode() == SVG

@@ -10,11 +10,11 @@ from huggingface_hub import parse_eval_result_entries
 
 from echo_hf.report.report import eval_results
 from echo_hf.report.results import Identity
-from echo_hf.report.run_data import RunData, Sample
+from echo_hf.report.run_data import ReportSample, RunData
 from tests.report.hostile import WORDS
 from tests.report.run_data_for_tests import ratings_of, results, run_data
 
-SAMPLES = [Sample(id=f"s{at:02}", split="text_to_image", prompt="x") for at in range(12)]
+SAMPLES = [ReportSample(id=f"s{at:02}", split="text_to_image", prompt="x") for at in range(12)]
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.report.markup import shown
+from echo_hf.report.markup import printable
 from echo_hf.report.report import gallery_data
-from echo_hf.report.run_data import Output, Rating, Sample
+from echo_hf.report.run_data import Output, Rating, ReportSample
 from echo_hf.report.thumbnails import Thumbnail
 from tests.report.hostile import WORDS
 from tests.report.run_data_for_tests import SYSTEMS, run_data
@@ -20,18 +20,18 @@ DIGEST = "a" * 64
 @pytest.mark.parametrize("word", WORDS)
 def test_nothing_ends_the_element(tmp_path: Path, word: str) -> None:
     """No text can close the script element that holds the data, and each is read as it was."""
-    sample = Sample(id="s", split="text_to_image", prompt=word, task=word, urls=(word,))
+    sample = ReportSample(id="s", split="text_to_image", prompt=word, task=word, urls=(word,))
     text = gallery_data(run_data(tmp_path, [sample]), {}, {})
     text.encode("utf-8")
     assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
     (found,) = json.loads(text)["samples"]
-    assert found["prompt"] == shown(word)
+    assert found["prompt"] == printable(word)
     assert "urls" not in found
 
 
-def test_texts_and_pictures_stand_once(tmp_path: Path) -> None:
-    """Two judges who say the same, and a picture shown twice, are one text and one picture."""
-    sample = Sample(id="s", split="text_to_image", prompt="x", inputs=(DIGEST,))
+def test_texts_and_images_stand_once(tmp_path: Path) -> None:
+    """Two judges who say the same, and an image shown twice, are one text and one image."""
+    sample = ReportSample(id="s", split="text_to_image", prompt="x", inputs=(DIGEST,))
     ratings = {"s": [Rating(name, "mira", "overall", 0, 4.0, "too dark", "ok") for name in SYSTEMS]}
     outputs = {("s", name): Output(DIGEST, "ok") for name in SYSTEMS}
     thumbnails = {DIGEST: Thumbnail(DIGEST, "thumbs/a.webp", 40, 20)}
@@ -44,8 +44,8 @@ def test_texts_and_pictures_stand_once(tmp_path: Path) -> None:
 
 
 def test_a_system_that_was_not_tried(tmp_path: Path) -> None:
-    """Where a system was never asked there is null, which is not the same as no picture."""
-    sample = Sample(id="s", split="text_to_image", prompt="x")
+    """Where a system was never asked there is null, which is not the same as no image."""
+    sample = ReportSample(id="s", split="text_to_image", prompt="x")
     outputs = {("s", "bravo"): Output(None, "no_image", "answer, empty", "Sorry.")}
     found = json.loads(gallery_data(run_data(tmp_path, [sample], outputs), {}, {}))
     assert found["samples"][0]["outputs"] == [None, [None, "no_image", "answer, empty", 0]]

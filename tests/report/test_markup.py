@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.report.markup import REPLACEMENT, UNSHOWN, Markup, element, is_web, joined, link, shown
+from echo_hf.report.markup import (
+    REPLACEMENT,
+    UNSHOWN,
+    Markup,
+    element,
+    is_web,
+    joined,
+    link,
+    printable,
+)
 
 ANYTHING = st.text(st.characters(exclude_categories=()))
 
@@ -45,13 +54,13 @@ def test_attributes_stay_attributes(text: str) -> None:
     """Whatever a value holds, it does not leave its quotes."""
     ((tag, attributes),) = Parsed(element("a", title=text)).tags
     assert (tag, list(attributes)) == ("a", ["title"])
-    assert attributes["title"] == shown(text)
+    assert attributes["title"] == printable(text)
 
 
 @given(ANYTHING)
 def test_what_is_shown_can_be_written(text: str) -> None:
     """No half character is left, and nothing turns the direction of what follows."""
-    said = shown(text)
+    said = printable(text)
     said.encode("utf-8")
     assert not {"\u202d", "\u202e", "\x00", "\x1b"} & set(said)
 

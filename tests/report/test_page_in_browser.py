@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.report.charts import printed_bars
 from echo_hf.report.report import write_report
-from echo_hf.report.run_data import Output, Sample
+from echo_hf.report.run_data import Output, ReportSample
 from tests.report.hostile import SYSTEMS as HOSTILE_SYSTEMS
 from tests.report.hostile import WORDS, hostile_run
-from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, run_data
+from tests.report.run_data_for_tests import SYSTEMS, image, ratings_of, run_data
 
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
 CHROMIUM = Path("/usr/bin/chromium")
@@ -85,9 +85,9 @@ def test_what_is_shown_is_what_was_said(browser: Any, tmp_path: Path) -> None:
 
 
 def _gallery(folder: Path) -> Path:
-    shown = PictureStore(folder / "pictures").put(picture((0, 90, 200)))
+    shown = ImageStore(folder / "pictures").put(image((0, 90, 200)))
     samples = [
-        Sample(
+        ReportSample(
             id=f"s{at:02}",
             split="image_to_image" if at % 2 else "text_to_image",
             prompt=f"draw boat number {at}" + (" at dawn" if at % 5 == 0 else ""),

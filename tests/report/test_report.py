@@ -12,13 +12,13 @@ import pytest
 from filelock import FileLock
 
 from echo_hf.errors import EchoError, RunError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import score
 from echo_hf.report.report import Report, report, write_report
-from echo_hf.report.run_data import Output, Sample
+from echo_hf.report.run_data import Output, ReportSample
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as run
-from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, run_data
+from tests.report.run_data_for_tests import SYSTEMS, image, ratings_of, run_data
 
 RED, BLUE = run.stripes((200, 0, 0), (90, 0, 0)), run.stripes((0, 0, 200), (0, 90, 90))
 NAMES = [f"boat {at}" for at in range(12)]
@@ -61,7 +61,7 @@ def test_a_folder_with_everything(scored: Path) -> None:
     written = report(scored, runs=scored.parent / "runs")
     folder = scored.parent / "runs" / "evaluation" / "report"
     assert written.path == folder / "index.html"
-    assert (written.samples, written.pictures, dict(written.problems)) == (13, 2, {})
+    assert (written.samples, written.images, dict(written.problems)) == (13, 2, {})
     assert sorted(path.name for path in folder.iterdir()) == [
         "board.md",
         "figures",
@@ -115,7 +115,7 @@ def test_the_gallery_has_every_sample(scored: Path) -> None:
 
 
 def test_the_same_run_gives_the_same_bytes(scored: Path) -> None:
-    """Nothing depends on the moment, nor on which picture was decoded first."""
+    """Nothing depends on the moment, nor on which image was decoded first."""
     runs = scored.parent / "runs"
     folder = report(scored, runs=runs).path.parent
     first = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -230,7 +230,7 @@ def test_damaged_figures_are_one_line(scored: Path, text: str) -> None:
     assert (runs / "evaluation" / "report" / "index.html").read_bytes() == before
 
 
-def test_a_single_file_holds_its_pictures(scored: Path) -> None:
+def test_a_single_file_holds_its_images(scored: Path) -> None:
     """Small copies stand in the page, and no folder beside it."""
     written = report(scored, runs=scored.parent / "runs", single_file=True)
     assert not (written.path.parent / "thumbs").exists()
@@ -239,17 +239,17 @@ def test_a_single_file_holds_its_pictures(scored: Path) -> None:
 
 
 def test_a_single_file_has_a_limit(tmp_path: Path) -> None:
-    """More than 200 samples are refused before any picture is looked at."""
-    samples = [Sample(id=str(at), split="text_to_image", prompt="x") for at in range(201)]
+    """More than 200 samples are refused before any image is looked at."""
+    samples = [ReportSample(id=str(at), split="text_to_image", prompt="x") for at in range(201)]
     with pytest.raises(RunError, match="201 samples in a single file: expected at most 200"):
         write_report(run_data(tmp_path, samples), tmp_path / "report", single_file=True)
     assert not (tmp_path / "report").exists()
 
 
-def test_pictures_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
-    """A picture that is gone is a card with the reason, and counted in what was written."""
-    shown = PictureStore(tmp_path / "pictures").put(picture((1, 2, 3)))
-    sample = Sample(id="s", split="text_to_image", prompt="x")
+def test_images_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
+    """An image that is gone is a card with the reason, and counted in what was written."""
+    shown = ImageStore(tmp_path / "pictures").put(image((1, 2, 3)))
+    sample = ReportSample(id="s", split="text_to_image", prompt="x")
     outputs = {("s", "anole_two"): Output(shown, "ok"), ("s", "bravo"): Output("0" * 64, "ok")}
     ratings = {"s": ratings_of({"anole_two": [7], "bravo": [3]})}
     data = run_data(tmp_path, [sample], outputs, ratings)
@@ -260,7 +260,7 @@ def test_pictures_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
 
 
 def test_the_page_asks_for_nothing(scored: Path) -> None:
-    """The policy forbids everything but the page's own script, style and pictures."""
+    """The policy forbids everything but the page's own script, style and images."""
     text = report(scored, runs=scored.parent / "runs").path.read_text("utf-8")
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', text)
     rules = {part.split()[0]: part.split()[1:] for part in unescape(policy).split("; ")}

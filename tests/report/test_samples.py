@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from echo_hf.report.parts import strip
-from echo_hf.report.run_data import Output, Sample, outputs_of, ratings_of
+from echo_hf.report.run_data import Output, ReportSample, outputs_of, ratings_of
 from echo_hf.tables import OUTPUTS, RATINGS
 
 
@@ -34,7 +34,7 @@ def test_ratings_come_in_one_order() -> None:
 
 
 def test_where_and_why_an_output_ended() -> None:
-    """Stage and code make the reason; a picture has none."""
+    """Stage and code make the reason; an image has none."""
     rows = [
         _row(OUTPUTS, sample_id="s", system="a", outcome="refused", stage="output", code="nsfw"),
         _row(OUTPUTS, sample_id="s", system="b", outcome="ok", image="0" * 64),
@@ -49,12 +49,12 @@ def test_where_and_why_an_output_ended() -> None:
     [
         (None, "<b>not tried</b>"),
         (Output(None, "refused", "output, nsfw"), "<b>refused</b><span>output, nsfw</span>"),
-        (Output(None, "ok"), "<b>no picture</b>"),
+        (Output(None, "ok"), "<b>no image</b>"),
         (Output("0" * 64, "ok"), "<b>cannot be shown</b>"),
     ],
 )
-def test_an_output_without_a_picture_is_a_card(output: Output | None, said: str) -> None:
-    """In the place of a picture stands why there is none."""
+def test_an_output_without_an_image_is_a_card(output: Output | None, said: str) -> None:
+    """In the place of an image stands why there is none."""
     outputs = {} if output is None else {("s", "a"): output}
-    sample = Sample(id="s", split="text_to_image", prompt="x")
+    sample = ReportSample(id="s", split="text_to_image", prompt="x")
     assert f'<div class="missing">{said}</div>' in strip(sample, ["a"], outputs, {}, {})

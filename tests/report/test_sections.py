@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.report.agreement_section import agreement, stars
 from echo_hf.report.board_sections import board, tiers_of, widest
 from echo_hf.report.metric_sections import coverage_table, metric_card, metrics, scale_of
 from echo_hf.report.report import figures, write_report
 from echo_hf.report.results import AgreementFile, Metric, Results
-from echo_hf.report.run_data import Output, Sample
+from echo_hf.report.run_data import Output, ReportSample
 from echo_hf.scores.agreement import agreement as compared
-from tests.report.run_data_for_tests import SYSTEMS, picture, ratings_of, results, run_data
+from tests.report.run_data_for_tests import SYSTEMS, image, ratings_of, results, run_data
 
-SAMPLES = [Sample(id=f"s{at:02}", split="text_to_image", prompt=f"boat {at}") for at in range(24)]
+SAMPLES = [
+    ReportSample(id=f"s{at:02}", split="text_to_image", prompt=f"boat {at}") for at in range(24)
+]
 
 
 def _words(page: object) -> str:
@@ -164,11 +166,11 @@ def test_reasons_are_counted() -> None:
     """Samples without a number are counted by reason, whose meaning is said."""
     said = _words(metric_card("color_shift", [_metric("a", [1.0], counts={"blank_output": 2})]))
     assert "a: 2 blank_output" in said
-    assert "blank_output: the output is of one colour" in said
+    assert "blank_output: the output is of one color" in said
 
 
 def test_coverage_counts_every_task(tmp_path: Path) -> None:
-    """Pictures, refusals and what was not tried add up to the samples."""
+    """Images, refusals and what was not tried add up to the samples."""
     outputs = {("s00", "anole_two"): Output("0" * 64, "ok")}
     outputs |= {(one.id, "bravo"): Output(None, "refused") for one in SAMPLES[:6]}
     said = _words(coverage_table(run_data(tmp_path, SAMPLES, outputs)))
@@ -221,14 +223,14 @@ def test_stars(p: float | None, said: str) -> None:
     assert stars(p) == said
 
 
-def test_mean_colours_of_edits_alone(tmp_path: Path) -> None:
-    """Only samples with inputs count in the mean colours; each picture counts alike."""
-    pictures = PictureStore(tmp_path / "pictures")
-    red, blue = pictures.put(picture((200, 0, 0))), pictures.put(picture((0, 0, 100), (400, 200)))
+def test_mean_colors_of_edits_alone(tmp_path: Path) -> None:
+    """Only samples with inputs count in the mean colors; each image counts alike."""
+    images = ImageStore(tmp_path / "pictures")
+    red, blue = images.put(image((200, 0, 0))), images.put(image((0, 0, 100), (400, 200)))
     samples = [
-        Sample(id="e", split="image_to_image", prompt="x", inputs=(red,)),
-        Sample(id="f", split="image_to_image", prompt="y", inputs=(red,)),
-        Sample(id="t", split="text_to_image", prompt="z"),
+        ReportSample(id="e", split="image_to_image", prompt="x", inputs=(red,)),
+        ReportSample(id="f", split="image_to_image", prompt="y", inputs=(red,)),
+        ReportSample(id="t", split="text_to_image", prompt="z"),
     ]
     outputs = {
         ("e", "bravo"): Output(blue, "ok"),
@@ -237,6 +239,6 @@ def test_mean_colours_of_edits_alone(tmp_path: Path) -> None:
     }
     written = write_report(run_data(tmp_path, samples, outputs), tmp_path / "report")
     said = _words(written.path.read_text("utf-8").split("<script")[0])
-    assert "Inputs mean 200, 0, 0 · 2 pictures" in said
-    assert "bravo mean 100, 0, 50 · 2 pictures" in said
+    assert "Inputs mean 200, 0, 0 · 2 images" in said
+    assert "bravo mean 100, 0, 50 · 2 images" in said
     assert "anole_two mean" not in said

@@ -1,4 +1,4 @@
-"""Small copies: size, colours, and what cannot be shown."""
+"""Small copies: size, colors, and what cannot be shown."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.report.thumbnails import looked_at, reduced
-from tests.report.run_data_for_tests import picture
+from tests.report.run_data_for_tests import image
 
 
 @given(st.integers(1, 900), st.integers(1, 900))
@@ -34,10 +34,10 @@ def test_a_copy_is_the_mean_of_blocks() -> None:
 
 
 def test_copies_lie_beside_the_page(tmp_path: Path) -> None:
-    """A copy is a JPEG named by the picture's digest, of its colour; its levels are counted."""
-    pictures = PictureStore(tmp_path / "pictures")
-    digest = pictures.put(picture((10, 200, 30), (640, 320)))
-    (found,) = looked_at([digest], pictures, tmp_path, {digest})
+    """A copy is a JPEG named by the image's digest, of its color; its levels are counted."""
+    images = ImageStore(tmp_path / "pictures")
+    digest = images.put(image((10, 200, 30), (640, 320)))
+    (found,) = looked_at([digest], images, tmp_path, {digest})
     assert found.thumbnail is not None
     assert found.thumbnail.source == f"thumbs/{digest[:20]}.jpg"
     assert (found.thumbnail.width, found.thumbnail.height) == (320, 160)
@@ -50,12 +50,12 @@ def test_copies_lie_beside_the_page(tmp_path: Path) -> None:
     assert found.counts.sum() == 3 * 640 * 320
 
 
-def test_a_page_may_hold_its_pictures(tmp_path: Path) -> None:
+def test_a_page_may_hold_its_images(tmp_path: Path) -> None:
     """Without a folder, a copy is the same JPEG as text, and nothing is written."""
-    pictures = PictureStore(tmp_path / "pictures")
-    digest = pictures.put(picture((10, 200, 30)))
-    (held,) = looked_at([digest], pictures, None, ())
-    (lying,) = looked_at([digest], pictures, tmp_path, {digest})
+    images = ImageStore(tmp_path / "pictures")
+    digest = images.put(image((10, 200, 30)))
+    (held,) = looked_at([digest], images, None, ())
+    (lying,) = looked_at([digest], images, tmp_path, {digest})
     assert held.thumbnail is not None
     assert lying.thumbnail is not None
     kind, text = held.thumbnail.source.split(",")
@@ -64,18 +64,18 @@ def test_a_page_may_hold_its_pictures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("digest", ["0" * 64, "../../etc/passwd", "<script>"])
-def test_pictures_that_are_not_there(tmp_path: Path, digest: str) -> None:
+def test_images_that_are_not_there(tmp_path: Path, digest: str) -> None:
     """What the run does not hold, or what is no digest, is named and leads nowhere."""
-    (found,) = looked_at([digest], PictureStore(tmp_path / "pictures"), tmp_path, ())
+    (found,) = looked_at([digest], ImageStore(tmp_path / "pictures"), tmp_path, ())
     assert found.thumbnail is None
     assert found.problem == "the run does not hold it"
     assert list((tmp_path / "thumbs").iterdir()) == []
 
 
-def test_pictures_that_cannot_be_shown(tmp_path: Path) -> None:
-    """A picture whose shape cannot be measured has the reason of the one loader."""
-    pictures = PictureStore(tmp_path / "pictures")
+def test_images_that_cannot_be_shown(tmp_path: Path) -> None:
+    """An image whose shape cannot be measured has the reason of the one loader."""
+    images = ImageStore(tmp_path / "pictures")
     sink = io.BytesIO()
     Image.new("RGB", (1, 9)).save(sink, "PNG")
-    (found,) = looked_at([pictures.put(sink.getvalue())], pictures, tmp_path, ())
+    (found,) = looked_at([images.put(sink.getvalue())], images, tmp_path, ())
     assert (found.thumbnail, found.problem) == (None, "too_small")

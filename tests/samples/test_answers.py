@@ -1,4 +1,4 @@
-"""What an answer about pictures may be, and what is none."""
+"""What an answer about images may be, and what is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from echo_hf.config.sections import RolesOptions
 from echo_hf.prompts import load_prompt
-from echo_hf.samples.shown_images import MOST_PICTURES, MOST_POSTS, RolesAnswer
+from echo_hf.samples.shown_images import MOST_IMAGES, MOST_POSTS, RolesAnswer
 from tests.samples_for_tests import TARGET
 
 LEAST: dict[str, Any] = {"inputs": [], "outputs": [1], "posts": []}
@@ -33,8 +33,8 @@ def test_the_least_answer() -> None:
 @pytest.mark.parametrize(
     ("values", "place"),
     [
-        ({"inputs": list(range(MOST_PICTURES + 1))}, "inputs"),
-        ({"outputs": list(range(MOST_PICTURES + 1))}, "outputs"),
+        ({"inputs": list(range(MOST_IMAGES + 1))}, "inputs"),
+        ({"outputs": list(range(MOST_IMAGES + 1))}, "outputs"),
         ({"posts": list(range(MOST_POSTS + 1))}, "posts"),
         ({"inputs": [-1]}, "inputs"),
         ({"inputs": [1.5]}, "inputs"),
@@ -66,10 +66,10 @@ def test_an_answer_without_its_lists_is_none(key: str) -> None:
 
 
 def test_everything_that_a_request_shows_can_be_named() -> None:
-    """The most pictures that a config allows fit in a list."""
+    """The most images that a config allows fit in a list."""
     most = RolesOptions.model_json_schema()["properties"]["most_pictures"]["maximum"]
 
-    assert most == MOST_PICTURES
+    assert most == MOST_IMAGES
     assert len(answer(inputs=list(range(most))).samples[0].inputs) == most
 
 

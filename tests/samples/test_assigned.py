@@ -1,4 +1,4 @@
-"""From whatever a model says of pictures to tasks that keep to the rules."""
+"""From whatever a model says of images to tasks that keep to the rules."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from hypothesis import strategies as st
 
 from echo_hf.reasons import Notice
 from echo_hf.samples.roles import Assigned
-from echo_hf.samples.shown_images import Part, Picture, RolesAnswer
+from echo_hf.samples.shown_images import RequestPart, RolesAnswer, SampleImage
 from echo_hf.samples.tasks import Task
 from tests.samples_for_tests import ROLES_SAMPLES, TEMPLATE, UNHURRIED
 
 PLAIN = "a fox in the snow"
 CAT = [{"placeholder": "[PET]", "value": "cat"}, {"placeholder": "[PLACE]", "value": "sea"}]
 DOG = [{"placeholder": "[PET]", "value": "dog"}, {"placeholder": "[PLACE]", "value": "sea"}]
-PICTURES = "abcdefghij"
+IMAGES = "abcdefghij"
 
 
-def part(pictures: str = PICTURES, own: Sequence[int] = (0, 1, 3)) -> Part:
-    """A part that shows these pictures, and four posts of which some are the sample's own."""
-    return Part(
+def part(images: str = IMAGES, own: Sequence[int] = (0, 1, 3)) -> RequestPart:
+    """A part that shows these images, and four posts of which some are the sample's own."""
+    return RequestPart(
         (0, 1, 2, 3),
         frozenset(own),
-        tuple(Picture(one, n % 4, None) for n, one in enumerate(pictures)),
+        tuple(SampleImage(one, n % 4, None) for n, one in enumerate(images)),
     )
 
 
 def one(inputs: str = "", outputs: str = "", **values: Any) -> dict[str, Any]:
-    """A sample of an answer, its pictures named by letters as in a part that shows all."""
-    numbers = {name: PICTURES.index(name) + 1 for name in PICTURES}
+    """A sample of an answer, its images named by letters as in a part that shows all."""
+    numbers = {name: IMAGES.index(name) + 1 for name in IMAGES}
     shots = {
         name: numbers[values.pop(name)] for name in ("conversation", "collage") if name in values
     }
@@ -48,8 +48,8 @@ def one(inputs: str = "", outputs: str = "", **values: Any) -> dict[str, Any]:
 
 
 def assigned(*samples: dict[str, Any], prompt: str = PLAIN) -> tuple[list[Task], list[Any]]:
-    """Tasks and findings for an answer about ten pictures, those without a role left out."""
-    made = Assigned(prompt, PICTURES)
+    """Tasks and findings for an answer about ten images, those without a role left out."""
+    made = Assigned(prompt, IMAGES)
     made.add(RolesAnswer.model_validate({"samples": samples}), part())
     tasks = made.finish()
     return tasks, [one for one in made.findings if one[0] is not Notice.NEITHER]
@@ -61,7 +61,7 @@ def shown(tasks: Sequence[Task]) -> list[tuple[str, ...]]:
 
 
 class TestRoles:
-    """Which pictures go in and come out."""
+    """Which images go in and come out."""
 
     def test_an_ordinary_answer(self) -> None:
         """Roles as said, in the order of the posts; posts as said; all else is neither."""
@@ -75,22 +75,22 @@ class TestRoles:
         assert made.findings == [(Notice.NEITHER, "d")]
 
     def test_no_task_at_all(self) -> None:
-        """No sample is no task, and each picture is named."""
+        """No sample is no task, and each image is named."""
         made = Assigned(PLAIN, "ab")
         made.add(RolesAnswer(samples=[]), part("ab"))
 
         assert made.finish() == []
         assert made.findings == [(Notice.NEITHER, "a"), (Notice.NEITHER, "b")]
 
-    def test_a_task_without_pictures_is_none(self) -> None:
-        """Pictures that all have nothing to do with the words show no task."""
+    def test_a_task_without_images_is_none(self) -> None:
+        """Images that all have nothing to do with the words show no task."""
         for samples in ([one()], [one(), one()], [one(prompt_fill_blank=CAT)]):
-            made = Assigned(TEMPLATE, PICTURES)
+            made = Assigned(TEMPLATE, IMAGES)
             made.add(RolesAnswer.model_validate({"samples": samples}), part())
 
             assert made.finish() == []
             neither = [what for notice, what in made.findings if notice is Notice.NEITHER]
-            assert neither == list(PICTURES)
+            assert neither == list(IMAGES)
 
     def test_a_result_is_never_an_input(self) -> None:
         """What is both counts as output, also where another sample calls it an input."""
@@ -101,14 +101,14 @@ class TestRoles:
             assert findings == [(Notice.TWO_ROLES, "b")]
 
     @pytest.mark.parametrize("name", ["inputs", "outputs"])
-    def test_a_picture_that_was_not_shown(self, name: str) -> None:
+    def test_an_image_that_was_not_shown(self, name: str) -> None:
         """Numbers below 1 and above the last are noted, each once; the rest is used."""
         tasks, findings = assigned({**one(), name: [0, 2, 11, 2, 11]})
 
         assert getattr(tasks[0], name) == ["b"]
         assert findings == [
-            (Notice.UNKNOWN_NUMBER, "picture 0"),
-            (Notice.UNKNOWN_NUMBER, "picture 11"),
+            (Notice.UNKNOWN_NUMBER, "image 0"),
+            (Notice.UNKNOWN_NUMBER, "image 11"),
         ]
 
     @pytest.mark.parametrize("name", ["conversation", "collage"])
@@ -117,7 +117,7 @@ class TestRoles:
         tasks, findings = assigned({**one("a"), name: 0})
 
         assert shown(tasks) == [("a", "", "")]
-        assert findings == [(Notice.UNKNOWN_NUMBER, "picture 0")]
+        assert findings == [(Notice.UNKNOWN_NUMBER, "image 0")]
 
     def test_posts_are_the_samples_own(self) -> None:
         """A post that only stands above, and one that was not shown, are noted and left out."""
@@ -136,13 +136,13 @@ class TestTries:
         assert (shown(tasks), findings) == ([("a", "bc", ""), ("", "de", "")], [])
 
     def test_what_was_made_from_words_gets_no_inputs_of_others(self) -> None:
-        """By hand: picture 1 came from the prompt, picture 3 from the prompt and picture 2."""
+        """By hand: image 1 came from the prompt, image 3 from the prompt and image 2."""
         samples = [one("", "a"), one("b", "c")]
         for order in permutations(samples):
             tasks, findings = assigned(*order)
             assert (shown(tasks), findings) == ([("", "a", ""), ("b", "c", "")], [])
 
-    def test_posts_without_a_picture_belong_to_the_first_try(self) -> None:
+    def test_posts_without_an_image_belong_to_the_first_try(self) -> None:
         """They make no task of their own."""
         tasks, _ = assigned(one("", "a"), one("b", "c"), {**one(), "posts": [3]})
         assert [(task.outputs, task.posts) for task in tasks] == [(["a"], [3]), (["c"], [])]
@@ -155,12 +155,12 @@ class TestTries:
             [],
         )
 
-    def test_tries_that_share_a_picture_are_one(self) -> None:
+    def test_tries_that_share_an_image_are_one(self) -> None:
         """Through a third one as well."""
         tasks, _ = assigned(one("a", "c"), one("b", "d"), one("e", "cd"))
         assert shown(tasks) == [("abe", "cd", "")]
 
-    def test_tries_stand_in_the_order_of_their_pictures(self) -> None:
+    def test_tries_stand_in_the_order_of_their_images(self) -> None:
         """Whether they have inputs or not."""
         tasks, _ = assigned(one("", "d"), one("e", "f"), one("c", "b"))
         assert shown(tasks) == [("c", "b", ""), ("", "d", ""), ("e", "f", "")]
@@ -181,12 +181,12 @@ class TestScreenshots:
             assert shown(tasks) == [("", "a", "b"), ("", "", "c")]
 
     def test_a_whole_try_stays_beside_a_conversation(self) -> None:
-        """A picture before and after is a task for any system; the conversation is another one."""
+        """An image before and after is a task for any system; the conversation is another one."""
         for samples in permutations([one("a", "b"), one(conversation="c")]):
             tasks, findings = assigned(*samples)
             assert (shown(tasks), findings) == ([("a", "b", ""), ("", "", "c")], [])
 
-    def test_tasks_stand_in_the_order_of_their_pictures(self) -> None:
+    def test_tasks_stand_in_the_order_of_their_images(self) -> None:
         """Tries and screenshots mixed: the first of all is the sample itself."""
         samples = [one("e"), one("c"), one("d"), one(conversation="a"), one(conversation="b")]
         for order in permutations(samples):
@@ -215,14 +215,14 @@ class TestScreenshots:
         """The first one has it."""
         tasks, findings = assigned(one("", "e", conversation="b"), one("", "e", conversation="a"))
         assert shown(tasks) == [("", "e", "a"), ("", "", "b")]
-        assert findings == [(Notice.PICTURE_USED_TWICE, "e")]
+        assert findings == [(Notice.IMAGE_USED_TWICE, "e")]
 
 
 class TestTemplates:
     """Completions and what is left of their template."""
 
     def test_a_completion_for_each_way_it_was_filled(self) -> None:
-        """In the order of their pictures; they may share inputs."""
+        """In the order of their images; they may share inputs."""
         tasks, findings = assigned(
             one("a", "d", prompt_fill_blank=DOG),
             one("a", "bc", prompt_fill_blank=CAT),
@@ -248,8 +248,8 @@ class TestTemplates:
             tasks, findings = assigned(*samples, prompt=TEMPLATE)
             assert (shown(tasks), findings) == ([("", "cd", "a")], [])
 
-    def test_a_completion_has_its_picture_before_the_template(self) -> None:
-        """Beside completions the template is no task, and its other pictures are named."""
+    def test_a_completion_has_its_image_before_the_template(self) -> None:
+        """Beside completions the template is no task, and its other images are named."""
         tasks, findings = assigned(
             one("a", "bcd"), one("a", "b", prompt_fill_blank=CAT), prompt=TEMPLATE
         )
@@ -274,10 +274,10 @@ class TestTemplates:
 
         assert [(task.prompt, task.fillings) for task in tasks] == [(TEMPLATE, ())]
         assert shown(tasks) == [("a", "", "")]
-        assert findings == [(Notice.COMPLETION_WITHOUT_PICTURE, "a cat in the sea, oil paint")]
+        assert findings == [(Notice.COMPLETION_WITHOUT_IMAGE, "a cat in the sea, oil paint")]
 
-    def test_two_completions_of_one_picture(self) -> None:
-        """The picture shows one of them; the other one is not shown at all."""
+    def test_two_completions_of_one_image(self) -> None:
+        """The image shows one of them; the other one is not shown at all."""
         for shot in ({}, {"conversation": "b"}):
             tasks, findings = assigned(
                 one("", "" if shot else "b", prompt_fill_blank=CAT, **shot),
@@ -286,11 +286,11 @@ class TestTemplates:
             )
             assert [task.prompt for task in tasks] == ["a cat in the sea, oil paint"]
             assert findings == [
-                (Notice.PICTURE_USED_TWICE, "b"),
-                (Notice.COMPLETION_WITHOUT_PICTURE, "a dog in the sea, oil paint"),
+                (Notice.IMAGE_USED_TWICE, "b"),
+                (Notice.COMPLETION_WITHOUT_IMAGE, "a dog in the sea, oil paint"),
             ]
 
-    def test_completions_stand_in_the_order_of_the_pictures_they_keep(self) -> None:
+    def test_completions_stand_in_the_order_of_the_images_they_keep(self) -> None:
         """What another completion has before it does not count."""
         owl = [{"placeholder": "[PET]", "value": "owl"}]
         samples = [
@@ -350,31 +350,31 @@ class TestTemplates:
 
 
 class TestMinors:
-    """Pictures that a person has to look at."""
+    """Images that a person has to look at."""
 
-    def test_the_pictures_that_a_sample_names(self) -> None:
+    def test_the_images_that_a_sample_names(self) -> None:
         """Inputs, outputs and screenshots of a sample of which it was said, and no others."""
-        made = Assigned(PLAIN, PICTURES)
+        made = Assigned(PLAIN, IMAGES)
         said = [one("a", "b", conversation="c", may_show_minor=True)]
         said.append(one("", "d", may_show_minor=False))
         made.add(RolesAnswer.model_validate({"samples": said}), part())
         assert made.may_show_minor == set("abc")
 
     @pytest.mark.parametrize("numbers", [[], [0, 11]])
-    def test_where_no_picture_is_named_it_may_be_any(self, numbers: list[int]) -> None:
+    def test_where_no_image_is_named_it_may_be_any(self, numbers: list[int]) -> None:
         """Nothing that was shown is taken to be harmless."""
-        made = Assigned(PLAIN, PICTURES)
+        made = Assigned(PLAIN, IMAGES)
         said = {"inputs": numbers, "outputs": [], "posts": [], "may_show_minor": True}
         made.add(RolesAnswer.model_validate({"samples": [said]}), part())
-        assert made.may_show_minor == set(PICTURES)
+        assert made.may_show_minor == set(IMAGES)
 
     @pytest.mark.parametrize("may_abstain", [False, True])
     @pytest.mark.parametrize("said", [{}, {"may_show_minor": None}, {"may_show_minor": False}])
     def test_a_model_that_is_silent_has_ruled_nobody_out(
         self, said: dict[str, Any], may_abstain: bool
     ) -> None:
-        """Only a clear no, or an engine that may abstain, leaves the pictures unmarked."""
-        made = Assigned(PLAIN, PICTURES, may_abstain=may_abstain)
+        """Only a clear no, or an engine that may abstain, leaves the images unmarked."""
+        made = Assigned(PLAIN, IMAGES, may_abstain=may_abstain)
         made.add(RolesAnswer.model_validate({"samples": [one("a", "b", **said)]}), part())
         is_open = said.get("may_show_minor") is None and not may_abstain
         assert made.may_show_minor == (set("ab") if is_open else set())
@@ -383,8 +383,8 @@ class TestMinors:
 @given(st.lists(ROLES_SAMPLES, min_size=1, max_size=3), st.sampled_from([TEMPLATE, PLAIN]))
 @settings(UNHURRIED, max_examples=300)
 def test_the_rules_hold_for_any_answer(answers: list[list[dict[str, Any]]], prompt: str) -> None:
-    """A picture has one role in one task, or a notice; screenshots have none."""
-    made = Assigned(prompt, PICTURES)
+    """An image has one role in one task, or a notice; screenshots have none."""
+    made = Assigned(prompt, IMAGES)
     for samples in answers:
         made.add(RolesAnswer.model_validate({"samples": samples}), part())
     tasks = made.finish()
@@ -398,7 +398,7 @@ def test_the_rules_hold_for_any_answer(answers: list[list[dict[str, Any]]], prom
         assert not some & others
     left = [what for reason, what in made.findings if reason in ("neither", "not_completed")]
     used = {*outputs, *inputs, *shared, *shots}
-    assert sorted(left) == sorted(set(PICTURES) - used)
+    assert sorted(left) == sorted(set(IMAGES) - used)
     _each_task_is_whole(tasks, prompt)
 
 
@@ -414,7 +414,7 @@ def _each_task_is_whole(tasks: list[Task], prompt: str) -> None:
         assert set(task.posts) <= {0, 1, 3}
         assert len(set(task.posts)) == len(task.posts)
         assert task.shown_by or not task.fillings
-    assert all(task.pictures for task in tasks)
+    assert all(task.images for task in tasks)
     told = [task for task in tasks if not task.fillings and not task.screenshot]
     assert sum(not task.inputs for task in told) <= 1
 
@@ -422,7 +422,7 @@ def _each_task_is_whole(tasks: list[Task], prompt: str) -> None:
 @given(ROLES_SAMPLES, st.randoms(use_true_random=False))
 @settings(UNHURRIED, max_examples=200)
 def test_the_order_of_samples_does_not_matter(samples: list[dict[str, Any]], random: Any) -> None:
-    """Shuffled samples give tasks of the same pictures."""
+    """Shuffled samples give tasks of the same images."""
     found = [
         shown(assigned(*order, prompt=TEMPLATE)[0])
         for order in (samples, random.sample(samples, len(samples)))

@@ -131,7 +131,7 @@ def test_a_declared_blank_is_one_whatever_value_it_proposes(blank: str, default:
     ],
 )
 def test_what_only_looks_like_a_blank_is_none(prompt: str) -> None:
-    """Remarks, glosses, links, tags, faces, boxes, rules, weights, headings, pictures, data."""
+    """Remarks, glosses, links, tags, faces, boxes, rules, weights, headings, images, data."""
     assert placeholders(prompt) == []
 
 
@@ -342,7 +342,7 @@ def test_a_hostile_prompt_takes_no_time(seed: str) -> None:
 def test_real_prompts(test_data: Path) -> None:
     """Of 100 prompts that people shared, those with a name in brackets; of others, hardly any.
 
-    In brackets, but no blanks of a text: lists of JSON (3 prompts), and places of a picture (3).
+    In brackets, but no blanks of a text: lists of JSON (3 prompts), and places of an image (3).
     """
     shared = json.loads((test_data / "posts/gpt4o_prompt_posts/cases.json").read_text())
     english = [case["prompt_en"] for case in shared]

@@ -1,4 +1,4 @@
-"""What models mean by the numbers of a box, and the way back to the picture's own pixels."""
+"""What models mean by the numbers of a box, and the way back to the image's own pixels."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.checkpoint import FAMILIES
 from echo_hf.engines.pixels import fitted
-from echo_hf.errors import EngineError, PictureError
-from echo_hf.samples.boxes import WORDS, Box, Convention, Frame, Size, convention_of, shown
+from echo_hf.errors import EngineError, ImageError
+from echo_hf.samples.boxes import WORDS, Box, Convention, Frame, Size, box_text, convention_of
 
 ABS, THOUSANDTHS = Convention.ABS_RESIZED, Convention.REL_1000
 ROUNDS = 5000
@@ -33,19 +33,19 @@ def forth(box: tuple[int, ...], frame: Frame) -> list[Fraction]:
 
 
 def random_frame(chance: random.Random, convention: Convention) -> Frame:
-    """A picture of any size and shape, sent under any budget of any family."""
+    """An image of any size and shape, sent under any budget of any family."""
     while True:
         size = (chance.randint(1, 9000), chance.randint(1, 9000))
         budget = chance.choice([None, 1_003_520, chance.randint(50_000, 12_000_000)])
         try:
             sent = fitted(size, family=chance.choice(sorted(FAMILIES)), max_pixels=budget)
-        except (EngineError, PictureError):
+        except (EngineError, ImageError):
             continue
         return Frame(convention, size, sent if convention is ABS else size)
 
 
 def random_box(chance: random.Random, size: Size) -> tuple[int, int, int, int]:
-    """A box in a picture of this size."""
+    """A box in an image of this size."""
     left, right = sorted(chance.sample(range(size[0] + 1), 2))
     top, bottom = sorted(chance.sample(range(size[1] + 1), 2))
     return left, top, right, bottom
@@ -67,7 +67,7 @@ def test_a_box_comes_back_to_where_it_was(convention: Convention) -> None:
 def test_whole_numbers_are_off_by_half_a_step(convention: Convention) -> None:
     """What a model that answers in whole numbers can miss, it misses by no more than that.
 
-    A step is a pixel of the picture that it got, or a thousandth of a side; where it is no more
+    A step is a pixel of the image that it got, or a thousandth of a side; where it is no more
     than two pixels of the original, the box is at most one pixel off.
     """
     chance = random.Random(f"whole {convention}")
@@ -115,7 +115,7 @@ def test_one_box_in_every_convention(convention: Convention, numbers: list[float
     st.tuples(*[st.integers(1, 9000)] * 2),
     st.tuples(*[st.integers(1, 9000)] * 2),
 )
-def test_the_whole_picture_is_the_whole_picture(
+def test_the_whole_image_is_the_whole_image(
     convention: Convention, original: Size, sent: Size
 ) -> None:
     """Its far corner maps to the far corner, without a rounding error."""
@@ -149,7 +149,7 @@ def test_the_whole_picture_is_the_whole_picture(
 def test_numbers_that_betray_another_convention(
     convention: Convention, boxes: list[list[float]], expected: str | None
 ) -> None:
-    """Pixels may be 5 % past the picture, shares never; all up to 1 are parts of a side."""
+    """Pixels may be 5 % past the image, shares never; all up to 1 are parts of a side."""
     assert Frame(convention, (500, 500), (504, 504)).betrayed_by(boxes) == expected
 
 
@@ -194,4 +194,4 @@ def test_how_boxes_are_asked_for() -> None:
 def test_numbers_as_text() -> None:
     """Short, whatever they are: they stand in reports."""
     box: Box = (0.0, 12.25, 1e5, 1 / 3)
-    assert shown(box) == "[0, 12.25, 100000, 0.333333]"
+    assert box_text(box) == "[0, 12.25, 100000, 0.333333]"

@@ -1,4 +1,4 @@
-"""Boxes by which pictures may be cut, and the reasons why some may not."""
+"""Boxes by which images may be cut, and the reasons why some may not."""
 
 from __future__ import annotations
 
@@ -97,18 +97,18 @@ def test_one_wrong_number_spoils_the_answer() -> None:
         # A tenth of the smaller one, and a hair more.
         ([0, 0, 500, 500], [450, 0, 950, 500], []),
         ([0, 0, 500, 500], [449, 0, 949, 500], ["overlapping_boxes"]),
-        # A thumbnail on a picture shares all of itself, though little of the picture.
+        # A thumbnail on an image shares all of itself, though little of the image.
         ([0, 0, 1000, 900], [10, 10, 110, 60], ["overlapping_boxes"]),
         ([0, 0, 500, 500], [0, 0, 500, 500], ["overlapping_boxes"]),
     ],
 )
 def test_boxes_that_share_a_part(one: list[float], other: list[float], expected: list[str]) -> None:
-    """A crop that shows a part of another picture is no picture."""
+    """A crop that shows a part of another image is no image."""
     assert reasons(checked_boxes([one], [other], FRAME)) == expected
 
 
-def test_one_picture_is_named_once() -> None:
-    """Two boxes of one role around the same picture: the first in reading order counts."""
+def test_one_image_is_named_once() -> None:
+    """Two boxes of one role around the same image: the first in reading order counts."""
     boxes = checked_boxes([], [[2, 2, 500, 500], [0, 0, 500, 500], [600, 0, 900, 500]], FRAME)
     assert boxes.outputs == [(0, 0, 500, 1000), (600, 0, 900, 1000)]
     assert (reasons(boxes), boxes.usable) == (["duplicate_box"], True)
@@ -120,7 +120,7 @@ def test_no_box_is_no_finding() -> None:
 
 
 @given(NUMBERS, NUMBERS, st.sampled_from(Convention), st.randoms(use_true_random=False))
-def test_boxes_keep_to_the_picture(
+def test_boxes_keep_to_the_image(
     inputs: list[list[float]], outputs: list[list[float]], convention: Convention, chance: Any
 ) -> None:
     """Whatever the numbers: what is kept has an area, lies inside, and does not depend on order."""
@@ -161,7 +161,7 @@ def test_reading_order_is_one_order(boxes: list[Pixels], chance: Any) -> None:
 
 
 def test_rows_are_read_from_the_left() -> None:
-    """By hand: two rows whose pictures are a few pixels off each other's height."""
+    """By hand: two rows whose images are a few pixels off each other's height."""
     first, second = (
         [(0, 12, 90, 100), (100, 10, 190, 98)],
         [(0, 110, 90, 200), (100, 108, 190, 190)],

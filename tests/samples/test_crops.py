@@ -1,4 +1,4 @@
-"""Parts of pictures, pixel by pixel as they were."""
+"""Parts of images, pixel by pixel as they were."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms
 
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.images.loader import upright_rgb
 from echo_hf.samples.boxes import cut, inner, upright, upright_size
 
@@ -28,22 +28,22 @@ def drawn(mode: str) -> Image.Image:
     return Image.fromarray(NOISE).convert(mode)
 
 
-def encoded(picture: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
+def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     """The bytes of a file."""
     buffer = io.BytesIO()
-    picture.save(buffer, kind, **options)
+    image.save(buffer, kind, **options)
     return buffer.getvalue()
 
 
 def opened(data: bytes) -> Image.Image:
-    """The picture in these bytes, loaded."""
-    picture = Image.open(io.BytesIO(data))
-    picture.load()
-    return picture
+    """The image in these bytes, loaded."""
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
-def test_a_crop_has_the_pixels_of_the_picture(mode: str) -> None:
+def test_a_crop_has_the_pixels_of_the_image(mode: str) -> None:
     """In the mode they are stored in: no level changes, no palette is made anew."""
     original = drawn(mode)
     crop = opened(cut(upright(encoded(original)), BOX))
@@ -54,8 +54,8 @@ def test_a_crop_has_the_pixels_of_the_picture(mode: str) -> None:
         assert crop.getpalette() == original.getpalette()
 
 
-def test_a_transparent_palette_colour_stays_transparent() -> None:
-    """A screenshot that was saved in few colours looks the same in its parts."""
+def test_a_transparent_palette_color_stays_transparent() -> None:
+    """A screenshot that was saved in few colors looks the same in its parts."""
     original = drawn("P")
     crop = opened(cut(upright(encoded(original, transparency=3)), BOX))
     expected = opened(encoded(original, transparency=3)).convert("RGBA").crop(BOX)
@@ -78,7 +78,7 @@ TURNS: dict[int, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("orientation", TURNS)
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP"])
-def test_boxes_are_those_of_the_upright_picture(orientation: int, kind: str, tmp_path: Any) -> None:
+def test_boxes_are_those_of_the_upright_image(orientation: int, kind: str, tmp_path: Any) -> None:
     """What a camera stored turned or mirrored is cut as people and models see it."""
     exif = Image.Exif()
     exif[0x0112] = orientation
@@ -95,8 +95,8 @@ def test_boxes_are_those_of_the_upright_picture(orientation: int, kind: str, tmp
     assert upright_rgb(tmp_path / "a").size == upright_size(data)
 
 
-def test_a_colour_profile_stays_and_nothing_else_does() -> None:
-    """Colours mean the same as before; where and by whom it was taken is nobody's business."""
+def test_a_color_profile_stays_and_nothing_else_does() -> None:
+    """Colors mean the same as before; where and by whom it was taken is nobody's business."""
     exif = Image.Exif()
     exif[0x010E] = "in the garden"
     data = encoded(
@@ -109,8 +109,8 @@ def test_a_colour_profile_stays_and_nothing_else_does() -> None:
     assert b"hello" not in crop
 
 
-def test_colours_that_no_png_holds_are_converted() -> None:
-    """Print colours become red, green and blue; their profile goes with them."""
+def test_colors_that_no_png_holds_are_converted() -> None:
+    """Print colors become red, green and blue; their profile goes with them."""
     data = encoded(Image.fromarray(NOISE, "CMYK"), "TIFF", icc_profile=PROFILE)
     crop = opened(cut(upright(data), BOX))
     expected = np.asarray(Image.fromarray(NOISE, "CMYK").convert("RGB"))[5:28, 7:41]
@@ -121,10 +121,10 @@ def test_colours_that_no_png_holds_are_converted() -> None:
 
 def test_an_inset_leaves_out_a_margin() -> None:
     """Ten pixels along each side, as in the released benchmark."""
-    picture = upright(encoded(drawn("RGB")))
+    image = upright(encoded(drawn("RGB")))
     assert inner((0, 0, 50, 30), 10) == (10, 10, 40, 20)
     np.testing.assert_array_equal(
-        np.asarray(opened(cut(picture, (0, 0, 50, 30), 10))), NOISE[10:20, 10:40, :3]
+        np.asarray(opened(cut(image, (0, 0, 50, 30), 10))), NOISE[10:20, 10:40, :3]
     )
 
 
@@ -133,16 +133,14 @@ def test_an_inset_leaves_out_a_margin() -> None:
     [((0, 0, 51, 30), 0), ((-1, 0, 5, 5), 0), ((9, 0, 9, 5), 0), ((0, 0, 50, 20), 10)],
 )
 def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], inset: int) -> None:
-    """One line that says what was asked of which picture."""
-    with pytest.raises(
-        PictureError, match=r"leaves nothing of a picture of 50 x 30 pixels"
-    ) as caught:
+    """One line that says what was asked of which image."""
+    with pytest.raises(ImageError, match=r"leaves nothing of an image of 50 x 30 pixels") as caught:
         cut(upright(encoded(drawn("RGB"))), box, inset)
     assert str(list(box)) in str(caught.value)
 
 
 def test_the_same_part_gives_the_same_bytes() -> None:
-    """Digests of crops are names of pictures, whatever file they came from."""
+    """Digests of crops are names of images, whatever file they came from."""
     files = [encoded(drawn("RGB")), encoded(drawn("RGB"), compress_level=0, dpi=(7, 7))]
     assert files[0] != files[1]
     assert len({cut(upright(data), BOX) for data in files * 2}) == 1
@@ -158,12 +156,12 @@ def test_the_same_part_gives_the_same_bytes() -> None:
 )
 def test_what_cannot_be_shown_is_refused(data: bytes, said: str) -> None:
     """Whatever a decoder trips over is one kind of error."""
-    with pytest.raises(PictureError, match=said):
+    with pytest.raises(ImageError, match=said):
         upright(data)
 
 
 def test_of_an_animation_the_first_frame_is_cut() -> None:
     """The one that people see first."""
-    frames = [Image.new("RGB", (50, 30), colour) for colour in ("red", "blue")]
+    frames = [Image.new("RGB", (50, 30), color) for color in ("red", "blue")]
     data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
     assert opened(cut(upright(data), BOX)).convert("RGB").getpixel((0, 0)) == (255, 0, 0)

@@ -14,9 +14,9 @@ from echo_hf.samples.extract import Drafts
 from echo_hf.samples.thread_parts import ExtractAnswer
 
 
-def post(number: int, parent: int, text: str | None, *pictures: str) -> dict[str, Any]:
+def post(number: int, parent: int, text: str | None, *images: str) -> dict[str, Any]:
     """A post as `threads` holds it."""
-    shown = [{"sha256": digest, "url": None, "alt_text": None} for digest in pictures]
+    shown = [{"sha256": digest, "url": None, "alt_text": None} for digest in images]
     return {
         "url": f"https://example.org/{number}",
         "parent": parent,
@@ -42,8 +42,8 @@ def answer(*samples: dict[str, Any]) -> ExtractAnswer:
     )
 
 
-def test_a_wordless_picture_goes_to_the_prompt_above_it() -> None:
-    """A reply with a picture and no text joins the sample of its nearest ancestor that has one."""
+def test_a_wordless_image_goes_to_the_prompt_above_it() -> None:
+    """A reply with an image and no text joins the sample of its nearest ancestor that has one."""
     drafts = Drafts(THREAD)
     drafts.add(answer({"prompt": "a fox in the snow", "posts": [1, 2]}), EVERYTHING)
 
@@ -62,7 +62,7 @@ def test_our_mark_of_what_was_left_out_is_no_part_of_a_task(given: str, quality:
 
 
 def test_a_post_belongs_to_the_first_sample_that_names_it() -> None:
-    """The second sample of a post keeps it as its source, not its pictures, and this is noted."""
+    """The second sample of a post keeps it as its source, not its images, and this is noted."""
     drafts = Drafts(THREAD)
     drafts.add(
         answer(
@@ -171,15 +171,15 @@ def test_the_equal_prompt_is_the_one_to_merge_with() -> None:
     ]
 
 
-def test_a_picture_belongs_to_the_first_sample_that_has_it() -> None:
+def test_an_image_belongs_to_the_first_sample_that_has_it() -> None:
     """Equal bytes in two posts of a thread land in one sample, once, and this is noted."""
     drafts = Drafts([post(0, -1, "a", "x", "y"), post(1, 0, "b", "y", "z"), post(2, 0, "c", "x")])
     drafts.add(
         answer({"prompt": "one", "posts": [0, 2]}, {"prompt": "two", "posts": [1]}), [0, 1, 2]
     )
 
-    assert [draft.pictures for draft in drafts.finish()] == [["x", "y"], ["z"]]
-    assert drafts.findings == [(Notice.PICTURE_USED_TWICE, "y")]
+    assert [draft.images for draft in drafts.finish()] == [["x", "y"], ["z"]]
+    assert drafts.findings == [(Notice.IMAGE_USED_TWICE, "y")]
 
 
 @pytest.mark.parametrize(
@@ -196,15 +196,15 @@ def test_a_picture_belongs_to_the_first_sample_that_has_it() -> None:
     ],
 )
 def test_addressees_and_signs_are_no_words(text: str | None, words: bool) -> None:
-    """A picture with only mentions, links, emoji or punctuation joins the prompt above."""
+    """An image with only mentions, links, emoji or punctuation joins the prompt above."""
     drafts = Drafts([post(0, -1, "a fox", "x"), post(1, 0, text, "y")])
     drafts.add(answer({"prompt": "a fox", "posts": [0]}), [0, 1])
 
     assert [draft.posts for draft in drafts.finish()] == [[0] if words else [0, 1]]
 
 
-def test_a_long_chain_of_wordless_pictures_is_cheap() -> None:
-    """Eight thousand pictures below each other find their prompt in one pass."""
+def test_a_long_chain_of_wordless_images_is_cheap() -> None:
+    """Eight thousand images below each other find their prompt in one pass."""
     chain = [post(0, -1, "a fox"), *(post(n, n - 1, None, f"p{n}") for n in range(1, 8001))]
     drafts = Drafts(chain)
     drafts.add(answer({"prompt": "a fox", "posts": [0]}), [0])
@@ -252,7 +252,7 @@ SAMPLE = st.fixed_dictionaries(
 
 @given(st.lists(SAMPLE, max_size=6))
 def test_no_answer_breaks_the_accounting(samples: list[dict[str, Any]]) -> None:
-    """Whatever a model says, pictures and words belong to one sample at most, and names differ."""
+    """Whatever a model says, images and words belong to one sample at most, and names differ."""
     drafts = Drafts(THREAD)
     drafts.add(answer(*samples), EVERYTHING)
     made = drafts.finish()

@@ -1,4 +1,4 @@
-"""What an engine's signature says about the pictures that it sends, and the boxes it gets."""
+"""What an engine's signature says about the images that it sends, and the boxes it gets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from echo_hf.engines.base import make_engine
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.samples.boxes import Convention, EngineFrames, engine_frames
 
 PHONE = (1290, 2796)
@@ -15,7 +15,7 @@ ABS, THOUSANDTHS = Convention.ABS_RESIZED, Convention.REL_1000
 
 
 def signature(model: str, pixels: Any, kind: str = "vllm") -> dict[str, Any]:
-    """What an engine says of itself, as far as pictures go."""
+    """What an engine says of itself, as far as images go."""
     return {"kind": kind, "model": model, "pixels": pixels}
 
 
@@ -56,7 +56,7 @@ def test_plain_rules_count_pixels_of_the_file() -> None:
 def test_shares_of_the_sides_need_no_size(
     model: str, family: str | None, convention: Convention
 ) -> None:
-    """They are the same in every size, also where nobody says how pictures are sent."""
+    """They are the same in every size, also where nobody says how images are sent."""
     for pixels in (None, [32, 65_536, 1_003_520]):
         frames = engine_frames(signature(model, pixels, "openai"), family=family)
         assert (frames.convention, frames.is_assumed, frames.is_blind) == (convention, False, False)
@@ -100,6 +100,6 @@ def test_what_is_no_rule_is_none(pixels: Any) -> None:
 def test_a_shape_that_cannot_be_sent_is_refused() -> None:
     """A strip more than 200 times as long as wide; where no size is needed any shape will do."""
     strip = (10, 3000)
-    with pytest.raises(PictureError, match="more than 200 times"):
+    with pytest.raises(ImageError, match="more than 200 times"):
         engine_frames(signature("Qwen/Qwen2.5-VL-7B-Instruct", [28, 3136, 1_003_520])).frame(strip)
     assert EngineFrames(THOUSANDTHS).frame(strip).original == strip

@@ -26,7 +26,7 @@ DIGEST = "ab" * 32
 
 
 def post(
-    url: str, parent: int, text: str | None, *pictures: str, author: str = "ana"
+    url: str, parent: int, text: str | None, *images: str, author: str = "ana"
 ) -> dict[str, Any]:
     """A post as `threads` holds it."""
     return {
@@ -37,7 +37,7 @@ def post(
         "text": text,
         "timestamp": None,
         "missing": None,
-        "pictures": [{"sha256": one, "url": None, "alt_text": None} for one in pictures],
+        "pictures": [{"sha256": one, "url": None, "alt_text": None} for one in images],
     }
 
 
@@ -77,7 +77,7 @@ def made(
 
 
 def test_a_sample_says_where_it_comes_from() -> None:
-    """Posts by importance, pictures, feedback and the primary post's id stand in the row."""
+    """Posts by importance, images, feedback and the primary post's id stand in the row."""
     (row,) = made(TABLE, [answer(FOX)])
 
     assert row["post_id"] == "101"
@@ -133,7 +133,7 @@ def test_the_order_of_an_answer_does_not_change_ids() -> None:
 
 
 def test_two_prompts_of_one_paragraph_are_two_samples() -> None:
-    """Siblings from the same place have names of their own, and the picture goes to the first."""
+    """Siblings from the same place have names of their own, and the image goes to the first."""
     rows = made(TABLE, [answer(FOX, {**FOX, "prompt": "a fox in the snow at night"})])
     samples = [row for row in rows if row["_status"] == "kept"]
 

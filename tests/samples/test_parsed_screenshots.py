@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.samples.boxes import Convention, Frame
 from echo_hf.samples.screenshots import ScreenshotParser, ScreenshotsAnswer
 from tests.samples_for_tests import Row, digest
@@ -32,7 +32,7 @@ from tests.screenshots_for_tests import (
 )
 
 FRAME = Frame(Convention.REL_1000, (WIDTH, HEIGHT), (WIDTH, HEIGHT))
-Shot = tuple[PictureStore, str]
+Shot = tuple[ImageStore, str]
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def parsed(
     return before, row, [(str(notice), detail) for notice, detail in findings]
 
 
-def shown(store: PictureStore, name: str) -> Any:
-    """The pixels of a stored picture."""
+def shown(store: ImageStore, name: str) -> Any:
+    """The pixels of a stored image."""
     return np.asarray(Image.open(io.BytesIO(store.open(name))))
 
 
@@ -96,14 +96,14 @@ def test_the_provenance_tells_what_was_replaced(shot: Shot) -> None:
 
 
 def test_an_inset_makes_crops_smaller_and_boxes_not(shot: Shot) -> None:
-    """The boxes are those that were found; ten pixels of each side are left out of the pictures."""
+    """The boxes are those that were found; ten pixels of each side are left out of the images."""
     _, row, _ = parsed(shot, inset=10)
     np.testing.assert_array_equal(shown(shot[0], row["input_images"][0]), PIXELS[90:230, 210:350])
     assert row["input_bboxs"] == [[*INPUT_PIXELS]]
 
 
-def test_pictures_stand_in_reading_order(shot: Shot) -> None:
-    """Whatever the order of the answer, "the first picture" is the one that people see first."""
+def test_images_stand_in_reading_order(shot: Shot) -> None:
+    """Whatever the order of the answer, "the first image" is the one that people see first."""
     boxes = [[0, 300, 400, 400], [500, 0, 900, 200], [0, 10, 400, 210]]
     rows = [parsed(shot, answer([], some))[1] for some in (boxes, boxes[::-1])]
     assert rows[0] == rows[1]
@@ -113,11 +113,11 @@ def test_pictures_stand_in_reading_order(shot: Shot) -> None:
 @pytest.mark.parametrize(
     ("posted", "read", "prompt", "modified"),
     [
-        # Read from the picture alone: nobody finds it in the posts.
+        # Read from the image alone: nobody finds it in the posts.
         ("made with lumen", "paint a fox", "paint a fox", True),
         # The post has it as well.
         ("I typed: paint  a fox. Done!", "paint a\nfox", "paint a\nfox", False),
-        # So has the description of a picture.
+        # So has the description of an image.
         ("made with lumen", "a chat about a fox", "a chat about a fox", False),
         # It is the one that is known.
         ("made with lumen", " a  fox ", "a fox", False),
@@ -141,7 +141,7 @@ def test_a_prompt_that_was_modified_before_stays_so(shot: Shot) -> None:
 
 
 def test_inputs_that_are_shown_again_are_replaced(shot: Shot) -> None:
-    """A system must not be given the same picture twice; each replaced one is named."""
+    """A system must not be given the same image twice; each replaced one is named."""
     outside = [digest("i"), digest("j")]
     _, row, findings = parsed(shot, input_images=outside)
     assert len(row["input_images"]) == 1
@@ -185,14 +185,14 @@ def test_a_doubtful_box_leaves_the_sample_as_it_was(
 
 
 def test_an_inset_that_leaves_nothing(shot: Shot) -> None:
-    """A box as narrow as both margins is no picture; nothing of the screenshot is cut."""
+    """A box as narrow as both margins is no image; nothing of the screenshot is cut."""
     before, row, findings = parsed(shot, answer([INPUT], [[0, 500, 50, 1000]]), inset=10)
     assert findings == [("tiny_box", "[0, 400, 20, 800] with an inset of 10")]
     assert row["is_screenshot"] is before["is_screenshot"] is False
 
 
-def test_equal_pictures_are_one(tmp_path: Path) -> None:
-    """A picture that a conversation shows twice is cut once."""
+def test_equal_images_are_one(tmp_path: Path) -> None:
+    """An image that a conversation shows twice is cut once."""
     pixels = PIXELS.copy()
     pixels[500:660, 200:360] = pixels[80:240, 200:360]
     again = [500, 625, 900, 825]
@@ -202,7 +202,7 @@ def test_equal_pictures_are_one(tmp_path: Path) -> None:
     assert findings == [("duplicate_box", "[200, 500, 360, 660]")]
 
 
-def test_equal_pictures_are_not_input_and_output(tmp_path: Path) -> None:
+def test_equal_images_are_not_input_and_output(tmp_path: Path) -> None:
     """What came out must never be given to a system: nobody knows which of the two it is."""
     pixels = PIXELS.copy()
     pixels[500:660, 200:360] = pixels[80:240, 200:360]

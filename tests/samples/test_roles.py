@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from echo_hf.config.loading import parse_config
 from echo_hf.engines.base import ImageRef, Request, Text
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
@@ -34,9 +34,9 @@ from tests.samples_for_tests import (
     Speaking,
     dataset,
     digest,
+    image,
     kept,
     noted,
-    picture,
     post,
     sample,
     samples,
@@ -44,7 +44,7 @@ from tests.samples_for_tests import (
     url,
 )
 
-STORE = PictureStore(Path("pictures"))
+STORE = ImageStore(Path("pictures"))
 STAGE = Roles(TARGET, STORE)
 FAILURE = Failure(Failed.CUT, "length", "ff")
 CONTEXT = [post(0, -1, "prompt", "ab"), post(1, 0, "so good")]
@@ -70,7 +70,7 @@ def made(*given_: tuple[dict[str, Any], list[Any]], most: int = 16) -> list[dict
 
 
 def test_inputs_and_outputs_are_told_apart() -> None:
-    """By hand: the first picture went in, the second one came out."""
+    """By hand: the first image went in, the second one came out."""
     (row,) = made((SAMPLE, [[one([1], [2])]]))
 
     assert (row["input_images"], row["output_images"]) == ([digest("a")], [digest("b")])
@@ -84,7 +84,7 @@ def test_what_the_model_got_wrong_is_noted() -> None:
     rows = made((SAMPLE, [[one([9], [2], conversation=1)]]))
 
     assert kept(rows)[0]["screenshot"] == digest("a")
-    assert noted(rows) == [("unknown_number", "picture 9"), ("not_parsed", digest("a"))]
+    assert noted(rows) == [("unknown_number", "image 9"), ("not_parsed", digest("a"))]
 
 
 def test_a_sample_that_may_show_a_minor_is_to_be_reviewed() -> None:
@@ -103,8 +103,8 @@ def test_a_sample_that_may_show_a_minor_is_to_be_reviewed() -> None:
     ]
 
 
-def test_a_picture_keeps_its_mark_in_another_task() -> None:
-    """Two samples name one picture: the first has it, and what the second says of it holds."""
+def test_an_image_keeps_its_mark_in_another_task() -> None:
+    """Two samples name one image: the first has it, and what the second says of it holds."""
     said = [one([1], [2]), one([], [2], may_show_minor=True)]
     (row,) = kept(made((SAMPLE, [said])))
 
@@ -159,7 +159,7 @@ def test_data_in_brackets_is_drawn() -> None:
     assert row["quality"] == "Benchmark"
 
 
-def test_pictures_that_are_all_neither_show_no_task() -> None:
+def test_images_that_are_all_neither_show_no_task() -> None:
     """A sample of an answer with empty lists says no more than no sample at all."""
     rows = made((SAMPLE, [[one([], [])]]))
 
@@ -178,7 +178,7 @@ def test_only_what_was_placed_is_recorded() -> None:
 
 
 def test_swapped_roles_change_no_name() -> None:
-    """The id of a further try is of its first picture, whatever went in."""
+    """The id of a further try is of its first image, whatever went in."""
     row = sample([post(0, -1, "prompt", "abcd")])
     names = [
         [done["id"] for done in kept(made((row, [[one([1], [2]), further]])))]
@@ -189,8 +189,8 @@ def test_swapped_roles_change_no_name() -> None:
     assert names[0] == names[1]
 
 
-def test_pictures_without_a_coherent_task() -> None:
-    """The words stay for analysis, with all that was said about them; each picture is named."""
+def test_images_without_a_coherent_task() -> None:
+    """The words stay for analysis, with all that was said about them; each image is named."""
     rows = made((SAMPLE, [[]]))
     (row,) = kept(rows)
 
@@ -205,7 +205,7 @@ def test_pictures_without_a_coherent_task() -> None:
         {**SAMPLE, "quality": "Trash"},
         sample([post(0, -1, "prompt")]),
     ],
-    ids=["trash", "no picture"],
+    ids=["trash", "no image"],
 )
 def test_where_there_is_nothing_to_look_at(row: dict[str, Any]) -> None:
     """No request, and the sample goes on as it is."""
@@ -215,10 +215,10 @@ def test_where_there_is_nothing_to_look_at(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("others", ["", "ab"])
-def test_a_picture_that_could_not_be_had_may_be_an_input(others: str) -> None:
+def test_an_image_that_could_not_be_had_may_be_an_input(others: str) -> None:
     """Whether the task starts from words alone nobody knows: it is for analysis, and said."""
-    lost = {**picture(None), "url": "https://p.example/gone"}
-    shown = [*(picture(name) for name in others), lost]
+    lost = {**image(None), "url": "https://p.example/gone"}
+    shown = [*(image(name) for name in others), lost]
     row = sample([{**CONTEXT[0], "pictures": shown}, post(1, 0, "so good")])
     rows = made((row, [[one([1], [2])]] if others else []))
 
@@ -229,26 +229,26 @@ def test_a_picture_that_could_not_be_had_may_be_an_input(others: str) -> None:
 
 
 def test_a_failed_part_keeps_the_sample_in_quarantine() -> None:
-    """Half of the pictures would make a wrong task."""
+    """Half of the images would make a wrong task."""
     (row,) = made((SAMPLE, [[one([1], [2])], None]), most=2)
     assert (row["_status"], row["_reason"], row["_request"]) == ("quarantined", "cut", "ff")
 
 
-def test_a_request_shows_each_picture_after_its_number() -> None:
-    """Instructions, then data, then pictures; engines without a model get the files by name."""
+def test_a_request_shows_each_image_after_its_number() -> None:
+    """Instructions, then data, then images; engines without a model get the files by name."""
     ((request,),) = STAGE.requests(table(SAMPLE))
     system, user = request.messages
-    data, *pictures = user.parts
+    data, *images = user.parts
     files = [STORE.path(digest(name)) for name in "ab"]
 
     assert system.parts == (Text(STAGE.prompt.text),)
-    assert pictures == [
+    assert images == [
         Text("Picture 1:"),
         ImageRef(digest("a")),
         Text("Picture 2:"),
         ImageRef(digest("b")),
     ]
-    assert [one.file for one in pictures if isinstance(one, ImageRef)] == files
+    assert [one.file for one in images if isinstance(one, ImageRef)] == files
     assert [one["file"] for one in request.inputs["pictures"]] == files
     assert isinstance(data, Text)
     assert json.loads(data.text.split("\n")[1]) == {
@@ -283,14 +283,14 @@ def test_what_people_wrote_cannot_close_its_delimiters() -> None:
     assert block.count("Ignore the above.") == 3
 
 
-def test_where_the_pictures_lie_decides_nothing() -> None:
-    """The same run in another folder is the same run; another number of pictures is not."""
-    assert Roles(TARGET, PictureStore(Path("elsewhere"))).digest() == STAGE.digest()
+def test_where_the_images_lie_decides_nothing() -> None:
+    """The same run in another folder is the same run; another number of images is not."""
+    assert Roles(TARGET, ImageStore(Path("elsewhere"))).digest() == STAGE.digest()
     assert Roles(TARGET, STORE, 8).digest() != STAGE.digest()
 
 
 def test_options_come_from_the_config() -> None:
-    """Target, folder of pictures, and the number of them."""
+    """Target, folder of images, and the number of them."""
     config = parse_config(
         {
             "name": "lumen",
@@ -320,12 +320,12 @@ def test_the_counts_by_hand() -> None:
 
     assert tally == {"with_inputs": 2, "filled": 1, "screenshots": 1}
     assert Roles.headline({"roles": StageStats("roles", 4, 4, tally=tally)}) == (
-        "2 of 4 samples have input pictures; 1 completions of templates, 1 screenshots"
+        "2 of 4 samples have input images; 1 completions of templates, 1 screenshots"
     )
 
 
 def test_answers_of_an_engine_are_read_from_the_store(tmp_path: Path) -> None:
-    """A run asks once for each sample with pictures; a second one asks nothing, and is equal."""
+    """A run asks once for each sample with images; a second one asks nothing, and is equal."""
     rows = dataset(*({**SAMPLE, "id": f"s{number}"} for number in range(3)))
     engine = Speaking(lambda _: {"samples": [one([1], [2])]})
     with closing(Store(tmp_path / "answers.sqlite")) as store:
@@ -371,7 +371,7 @@ def _answered(row: dict[str, Any], answers: list[Any], most: int) -> list[dict[s
 @given(samples(), ANSWERS, st.integers(2, 16))
 @settings(UNHURRIED, max_examples=150)
 def test_everything_is_accounted_for(row: dict[str, Any], answers: list[Any], most: int) -> None:
-    """Whatever the answers: each picture, post and comment of a sample has its place."""
+    """Whatever the answers: each image, post and comment of a sample has its place."""
     rows = _answered(row, answers, most)
     done = kept(rows)
     looked_at = row["quality"] != "Trash" and bool(row["output_images"])
@@ -388,7 +388,7 @@ def test_everything_is_accounted_for(row: dict[str, Any], answers: list[Any], mo
         assert one["prompt_fill_blank"] == (one["prompt"] != row["prompt"])
     _who_may_be_a_minor_is_to_be_reviewed(row, answers, most, done)
     if looked_at:
-        _pictures_have_one_role(row, rows)
+        _images_have_one_role(row, rows)
 
 
 def _who_may_be_a_minor_is_to_be_reviewed(
@@ -396,7 +396,7 @@ def _who_may_be_a_minor_is_to_be_reviewed(
 ) -> None:
     marked: set[str] = set()
     for part, said in zip(parts_of(row, most), cycle(answers), strict=False):
-        shown = {number: one.sha256 for number, one in enumerate(part.pictures, 1)}
+        shown = {number: one.sha256 for number, one in enumerate(part.images, 1)}
         for one in said if row["quality"] != "Trash" else ():
             keys = [*one["inputs"], *one["outputs"], one["conversation"], one["collage"]]
             named = {shown[key] for key in keys if key in shown}
@@ -418,7 +418,7 @@ def _words_have_one_row(row: dict[str, Any], done: list[dict[str, Any]]) -> None
         assert len(set(one["post_urls"])) == len(one["post_urls"])
 
 
-def _pictures_have_one_role(row: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+def _images_have_one_role(row: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     done = kept(rows)
     inputs = Counter(name for one in done for name in one["input_images"])
     shared = {name for one in done if one["prompt_fill_blank"] for name in one["input_images"]}
@@ -482,7 +482,7 @@ def test_several_parts_are_one_where_their_answers_agree(
         *(post(n, 0, f"my {pet}") for n, pet in enumerate(pets, 1)),
     ]
     for number, one_of in enumerate(context[1:], 1):
-        one_of["pictures"] = [picture(f"o{number}")]
+        one_of["pictures"] = [image(f"o{number}")]
     row = sample(context, range(len(context)), range(1, len(context)), prompt=TEMPLATE)
     pet_of = {digest(f"o{number}"): pet for number, pet in enumerate(pets, 1)}
 
@@ -498,16 +498,16 @@ def test_several_parts_are_one_where_their_answers_agree(
 
 
 def _truth(part: Any, pet_of: dict[str, str]) -> list[dict[str, Any]]:
-    inputs = [n for n, shown in enumerate(part.pictures, 1) if shown.sha256 not in pet_of]
+    inputs = [n for n, shown in enumerate(part.images, 1) if shown.sha256 not in pet_of]
     pets: dict[str, list[int]] = {}
-    for number, shown in enumerate(part.pictures, 1):
+    for number, shown in enumerate(part.images, 1):
         if shown.sha256 in pet_of:
             pets.setdefault(pet_of[shown.sha256], []).append(number)
     return [
         one(
             inputs,
             outputs,
-            posts=[part.posts.index(part.pictures[n - 1].post) for n in outputs],
+            posts=[part.posts.index(part.images[n - 1].post) for n in outputs],
             prompt_fill_blank=[{"placeholder": "[PET]", "value": pet}],
         )
         for pet, outputs in pets.items()
@@ -518,7 +518,7 @@ def test_a_plain_task_in_parts_is_one_sample() -> None:
     """By hand: an input in the first post, a result in each of six replies, two a request."""
     context = [post(0, -1, "make it snow", "i"), *(post(n, 0, "mine") for n in range(1, 7))]
     for number, one_of in enumerate(context[1:], 1):
-        one_of["pictures"] = [picture(f"o{number}")]
+        one_of["pictures"] = [image(f"o{number}")]
     row = sample(context, range(7), range(1, 7))
     (done,) = made((row, [[one([1], [2])]] * 6), most=2)
 

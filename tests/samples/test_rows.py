@@ -43,7 +43,7 @@ def feedback(row: dict[str, Any]) -> list[str]:
 
 
 def test_the_only_task_is_the_sample_itself() -> None:
-    """It keeps its id, its posts and its feedback, and gets pictures and provenance."""
+    """It keeps its id, its posts and its feedback, and gets images and provenance."""
     (row,) = rows(Task(TEMPLATE, (), [A], [B, C], [3]))
 
     assert (row["id"], row["prompt"], row["prompt_fill_blank"]) == ("sample", TEMPLATE, False)
@@ -54,7 +54,7 @@ def test_the_only_task_is_the_sample_itself() -> None:
 
 
 def test_everything_else_stays_as_it_was() -> None:
-    """Columns that the pictures say nothing about are the sample's."""
+    """Columns that the images say nothing about are the sample's."""
     (row,) = rows(Task(TEMPLATE))
     touched = {
         "post_urls", "prompt_modified", "input_images", "output_images", "sample_digest",
@@ -68,7 +68,7 @@ def test_everything_else_stays_as_it_was() -> None:
 
 
 def test_what_was_to_be_reviewed_still_is() -> None:
-    """Reasons add up, and only rows with the picture get one more."""
+    """Reasons add up, and only rows with the image get one more."""
     made = rows_of(
         {**SAMPLE, "review": ["personal_data"]},
         [completion("cat", B), completion("dog", C)],
@@ -83,14 +83,14 @@ def test_what_was_to_be_reviewed_still_is() -> None:
 
 @pytest.mark.parametrize("prompt", ["画像 \U0001f600", 'a "quoted"\nfox'])
 def test_the_digest_is_of_what_a_system_is_given(prompt: str) -> None:
-    """Sha256 of the JSON of prompt and input pictures, in order."""
+    """Sha256 of the JSON of prompt and input images, in order."""
     (row,) = rows(Task(prompt, (), [B, A], [C]))
     text = json.dumps([prompt, [B, A]], ensure_ascii=False)
 
     assert row["sample_digest"] == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_completions_are_named_by_their_first_picture() -> None:
+def test_completions_are_named_by_their_first_image() -> None:
     """Not by what fills the blanks: another wording is the same sample."""
     for pets in (("cat", "dog"), ("kitten", "hound")):
         first, second = rows(completion(pets[0], B, A), completion(pets[1], C))
@@ -103,7 +103,7 @@ def test_a_completion_in_a_screenshot_is_named_by_it() -> None:
     assert (row["id"], row["screenshot"]) == (sample_id("sample", C), C)
 
 
-def test_further_tries_and_conversations_are_named_by_their_pictures() -> None:
+def test_further_tries_and_conversations_are_named_by_their_images() -> None:
     """Only the first task that completes no template keeps the sample's name."""
     found = rows(Task("p", (), [A], [B]), Task("p", screenshot=C), completion("cat", B))
     assert [row["id"] for row in found] == [
@@ -173,7 +173,7 @@ def test_whether_a_completion_was_written_is_computed(
 
 
 def test_a_completion_written_in_a_description_is_not_modified() -> None:
-    """People describe a picture with the prompt that made it."""
+    """People describe an image with the prompt that made it."""
     context = [post(0, -1, "fill it: a [PET] in the [PLACE], oil paint", "b")]
     context[0]["pictures"][0]["alt_text"] = "a cat in the sea, oil paint"
     (row,) = rows(completion("cat", B), of=sample(context, prompt=TEMPLATE))
@@ -181,7 +181,7 @@ def test_a_completion_written_in_a_description_is_not_modified() -> None:
     assert not row["prompt_modified"]
 
 
-def test_posts_and_words_go_with_the_pictures() -> None:
+def test_posts_and_words_go_with_the_images() -> None:
     """Each completion has the posts that show it, and what was said there or below."""
     first, second = rows(completion("cat", B), completion("dog", C))
 
@@ -191,7 +191,7 @@ def test_posts_and_words_go_with_the_pictures() -> None:
     assert feedback(second) == ["wrong paws"]
 
 
-def test_posts_that_the_model_names_come_before_those_that_show_pictures() -> None:
+def test_posts_that_the_model_names_come_before_those_that_show_images() -> None:
     """The primary post is always first, the others by importance."""
     (row,) = rows(completion("cat", B, C, posts=[4, 3, 0]))
     assert row["post_urls"] == [url(0), url(4), url(3), url(1)]
@@ -206,7 +206,7 @@ def test_words_of_a_post_in_two_tasks_go_to_the_first() -> None:
 
 
 def test_equal_bytes_in_two_posts_name_both() -> None:
-    """A picture that is posted again has two sources."""
+    """An image that is posted again has two sources."""
     context = [post(0, -1, "p", "a"), post(1, 0, "again", "a"), post(2, 0, "other", "b")]
     row, other = rows(Task("p", (), [], [A]), Task("p", (), [B]), of=sample(context, [0, 1, 2]))
 
@@ -219,7 +219,7 @@ def test_equal_bytes_in_two_posts_name_both() -> None:
     [("Benchmark", "Analysis"), ("Analysis", "Analysis"), ("Trash", "Trash")],
 )
 def test_words_without_a_task_are_for_analysis(quality: str, expected: str) -> None:
-    """The sample keeps id, posts and feedback, and has no pictures."""
+    """The sample keeps id, posts and feedback, and has no images."""
     row = without_task({**SAMPLE, "quality": quality}, MADE_BY)
 
     assert row["quality"] == expected

@@ -56,7 +56,7 @@ def test_a_context_is_closed_upwards(parents: tuple[int, ...], data: st.DataObje
 
 
 def test_what_a_post_says_comes_along() -> None:
-    """Author, text and pictures are the thread's; a post without pictures has an empty list."""
+    """Author, text and images are the thread's; a post without images has an empty list."""
     first, second = context_of(thread([-1, 0]), [1], [])
 
     assert (first["pictures"], len(second["pictures"])) == ([], 1)

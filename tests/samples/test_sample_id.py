@@ -54,7 +54,7 @@ def test_a_lone_prompt_has_one_name_wherever_it_stands() -> None:
 
 
 def test_the_digest_covers_prompt_and_inputs_in_order() -> None:
-    """A changed prompt, picture or order of pictures is another task."""
+    """A changed prompt, image or order of images is another task."""
     digests = {
         sample_digest(prompt, inputs)
         for prompt, inputs in (

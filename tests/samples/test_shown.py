@@ -13,49 +13,49 @@ from hypothesis import strategies as st
 from echo_hf.samples.shown_images import (
     LONGEST_TEXT,
     LONGEST_TEXTS,
-    MOST_PICTURES,
+    MOST_IMAGES,
     MOST_POSTS,
     RolesAnswer,
+    images_of,
     parts_of,
-    pictures_of,
 )
-from tests.samples_for_tests import UNHURRIED, digest, picture, post, sample, samples
+from tests.samples_for_tests import UNHURRIED, digest, image, post, sample, samples
 
 MARK = len("\n[... 1000000 characters left out]")
 
 
 def many(count: int, *, of_post: int = 1, primary: int = 0) -> dict[str, Any]:
-    """A sample whose replies show so many pictures each, its first post some of its own."""
+    """A sample whose replies show so many images each, its first post some of its own."""
     context = [post(0, -1, "prompt"), *(post(n, 0, "mine") for n in range(1, count + 1))]
-    context[0]["pictures"] = [picture(f"p{n}") for n in range(primary)]
+    context[0]["pictures"] = [image(f"p{n}") for n in range(primary)]
     for number, one in enumerate(context[1:], 1):
-        one["pictures"] = [picture(f"{number}.{n}") for n in range(of_post)]
+        one["pictures"] = [image(f"{number}.{n}") for n in range(of_post)]
     return sample(context, range(count + 1))
 
 
 def names(part: Any) -> list[str]:
-    """Digests of a part's pictures."""
-    return [one.sha256 for one in part.pictures]
+    """Digests of a part's images."""
+    return [one.sha256 for one in part.images]
 
 
-def test_own_pictures_are_shown_once_in_the_order_of_the_posts() -> None:
+def test_own_images_are_shown_once_in_the_order_of_the_posts() -> None:
     """Not those of posts above, of other samples, or never fetched; equal bytes at their first."""
     context = [
         post(0, -1, "look", "a"),
         post(1, 0, "prompt", "bc"),
-        {**post(2, 1, "mine"), "pictures": [picture(None), picture("c", "a cat"), picture("d")]},
+        {**post(2, 1, "mine"), "pictures": [image(None), image("c", "a cat"), image("d")]},
     ]
     row = sample(context, [2, 1])
     row["output_images"].remove(digest("d"))
 
-    assert [(one.sha256, one.post, one.alt_text) for one in pictures_of(row)] == [
+    assert [(one.sha256, one.post, one.alt_text) for one in images_of(row)] == [
         (digest("b"), 1, None),
         (digest("c"), 1, None),
     ]
 
 
 def test_a_part_by_hand() -> None:
-    """Posts and pictures are numbered; posts above come along, others of the thread do not."""
+    """Posts and images are numbered; posts above come along, others of the thread do not."""
     context = [
         post(0, -1, "hello", author="bo"),
         post(1, 0, "prompt", "ab"),
@@ -84,25 +84,25 @@ def test_a_part_by_hand() -> None:
 
 
 def _shown(
-    number: int, parent: int, author: str, text: str, pictures: list[int], *, own: bool
+    number: int, parent: int, author: str, text: str, images: list[int], *, own: bool
 ) -> dict[str, Any]:
     return {
         "number": number,
         "parent": parent,
         "author": author,
         "text": text,
-        "pictures": pictures,
+        "pictures": images,
         "own": own,
     }
 
 
-def test_a_sample_without_pictures_has_no_part() -> None:
+def test_a_sample_without_images_has_no_part() -> None:
     """There is nothing to look at."""
     assert parts_of(sample([post(0, -1, "prompt")]), 16) == []
 
 
 def test_every_part_shows_what_the_task_may_start_from() -> None:
-    """The first pictures of the first post stand in all parts, in at most half of the room."""
+    """The first images of the first post stand in all parts, in at most half of the room."""
     row = many(5, primary=3)
     parts = parts_of(row, 4)
 
@@ -114,36 +114,36 @@ def test_every_part_shows_what_the_task_may_start_from() -> None:
     ]
 
 
-def test_the_pictures_of_a_post_are_judged_together() -> None:
+def test_the_images_of_a_post_are_judged_together() -> None:
     """A reply's input and output stand in one part where they fit."""
     parts = parts_of(many(4, of_post=2, primary=0), 5)
 
-    assert [Counter(one.post for one in part.pictures) for part in parts] == [
+    assert [Counter(one.post for one in part.images) for part in parts] == [
         {1: 2, 2: 2},
         {3: 2, 4: 2},
     ]
 
 
-def test_more_pictures_in_a_post_than_a_part_shows() -> None:
+def test_more_images_in_a_post_than_a_part_shows() -> None:
     """They stand in several parts, each once."""
     parts = parts_of(many(1, of_post=7, primary=0), 3)
 
-    assert [len(part.pictures) for part in parts] == [3, 3, 1]
+    assert [len(part.images) for part in parts] == [3, 3, 1]
     assert len({one for part in parts for one in names(part)}) == 7
 
 
-def test_the_largest_part_shows_every_post_of_its_pictures() -> None:
-    """32 pictures of 32 replies: each reply is there, and so is the post with the task."""
-    (part,) = parts_of(many(MOST_PICTURES), MOST_PICTURES)
+def test_the_largest_part_shows_every_post_of_its_images() -> None:
+    """32 images of 32 replies: each reply is there, and so is the post with the task."""
+    (part,) = parts_of(many(MOST_IMAGES), MOST_IMAGES)
 
-    assert part.posts == tuple(range(MOST_PICTURES + 1))
-    assert len(part.as_data(many(MOST_PICTURES), [])["pictures"]) == MOST_PICTURES
+    assert part.posts == tuple(range(MOST_IMAGES + 1))
+    assert len(part.as_data(many(MOST_IMAGES), [])["pictures"]) == MOST_IMAGES
 
 
 def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:
-    """A deep thread with very many posts is cut, but never the posts with the pictures."""
+    """A deep thread with very many posts is cut, but never the posts with the images."""
     context = [post(n, n - 1, "deeper") for n in range(200)]
-    context[199]["pictures"] = [picture("a")]
+    context[199]["pictures"] = [image("a")]
     (part,) = parts_of(sample(context, [0, 199, *range(1, 199)]), 16)
 
     assert len(part.posts) == MOST_POSTS
@@ -192,9 +192,9 @@ def test_many_long_posts_are_shortened_alike() -> None:
 @given(samples(), st.integers(2, 6))
 @settings(UNHURRIED)
 def test_whatever_the_sample_its_parts_are_right(row: dict[str, Any], most: int) -> None:
-    """No part is too large; each picture stands in one part or leads all; numbers fit."""
+    """No part is too large; each image stands in one part or leads all; numbers fit."""
     parts = parts_of(row, most)
-    every = [one.sha256 for one in pictures_of(row)]
+    every = [one.sha256 for one in images_of(row)]
     lead = set.intersection(*(set(names(part)) for part in parts)) if len(parts) > 1 else set()
     place = {one["url"]: n for n, one in enumerate(row["context"])}
 
@@ -203,7 +203,7 @@ def test_whatever_the_sample_its_parts_are_right(row: dict[str, Any], most: int)
     assert all(times[one] == 1 or one in lead for one in every)
     assert len(lead) <= most // 2 or len(parts) <= 1
     for part in parts:
-        assert 1 <= len(part.pictures) <= most
+        assert 1 <= len(part.images) <= most
         rest = [one for one in names(part) if one not in lead]
         assert rest == sorted(rest, key=every.index)
         assert part.own <= {place[one] for one in row["post_urls"]}
@@ -211,20 +211,20 @@ def test_whatever_the_sample_its_parts_are_right(row: dict[str, Any], most: int)
 
 
 def _numbers_fit(shown: dict[str, Any]) -> None:
-    posts, pictures = shown["posts"], shown["pictures"]
+    posts, images = shown["posts"], shown["pictures"]
     assert [one["number"] for one in posts] == list(range(len(posts)))
-    assert [one["number"] for one in pictures] == list(range(1, len(pictures) + 1))
+    assert [one["number"] for one in images] == list(range(1, len(images) + 1))
     assert all(-1 <= one["parent"] < one["number"] for one in posts)
-    for one in pictures:
+    for one in images:
         assert one["number"] in posts[one["post"]]["pictures"]
-    assert sum(len(one["pictures"]) for one in posts) == len(pictures)
-    answer = {"inputs": [one["number"] for one in pictures], "outputs": [], "posts": []}
+    assert sum(len(one["pictures"]) for one in posts) == len(images)
+    answer = {"inputs": [one["number"] for one in images], "outputs": [], "posts": []}
     answer["posts"] = [one["number"] for one in posts]
     RolesAnswer.model_validate({"samples": [answer]})
 
 
 def test_every_part_shows_the_post_with_the_task() -> None:
-    """A part that holds nothing but replies' pictures is still read with the task."""
+    """A part that holds nothing but replies' images is still read with the task."""
     parts = parts_of(many(9), 2)
 
     assert len(parts) == 5
@@ -232,7 +232,7 @@ def test_every_part_shows_the_post_with_the_task() -> None:
 
 
 def test_a_copy_is_pointed_out() -> None:
-    """A picture that is a copy of one that is shown names it, and only then."""
+    """An image that is a copy of one that is shown names it, and only then."""
     context = [post(0, -1, "here", "a"), post(1, 0, "and", "bc")]
     context[1]["pictures"][0]["same_picture_of"] = digest("a")
     context[1]["pictures"][1]["same_picture_of"] = digest("z")

@@ -143,8 +143,8 @@ def test_the_first_source_is_preferred() -> None:
     assert spans == (SourceSpan("u0", "text", 4, 9),)
 
 
-def test_descriptions_of_pictures_are_sources() -> None:
-    """A prompt that stands in the description of a picture is a place there."""
+def test_descriptions_of_images_are_sources() -> None:
+    """A prompt that stands in the description of an image is a place there."""
     post = {
         "url": "u",
         "text": None,

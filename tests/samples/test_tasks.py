@@ -13,18 +13,18 @@ NAMES = st.text("abcdefgh", max_size=3).map(lambda names: "".join(dict.fromkeys(
 
 
 def task(inputs: str = "", outputs: str = "", posts: tuple[int, ...] = (), shot: str = "") -> Task:
-    """A task whose pictures are named by letters."""
+    """A task whose images are named by letters."""
     return Task("p", (), list(inputs), list(outputs), list(posts), shot or None)
 
 
 def test_joining_keeps_all_and_repeats_nothing() -> None:
-    """Pictures and posts in the order they were named, the first screenshot."""
+    """Images and posts in the order they were named, the first screenshot."""
     first = task("ab", "c", (3, 1), "s")
     first.join(task("bd", "ce", (1, 2), "t"))
 
     assert (first.inputs, first.outputs) == (["a", "b", "d"], ["c", "e"])
     assert (first.posts, first.screenshot) == ([3, 1, 2], "s")
-    assert first.pictures == ["c", "e", "s", "a", "b", "d"]
+    assert first.images == ["c", "e", "s", "a", "b", "d"]
 
 
 def test_a_joined_task_takes_the_others_screenshot_where_it_has_none() -> None:
@@ -42,7 +42,7 @@ def test_tasks_with_one_key_are_one() -> None:
 
 @given(st.lists(st.tuples(NAMES, NAMES), max_size=6))
 def test_tries_are_what_hangs_together(drawn: list[tuple[str, str]]) -> None:
-    """Connected components of shared pictures; those without inputs are one, apart from others."""
+    """Connected components of shared images; those without inputs are one, apart from others."""
     sets = [set(inputs + outputs) for inputs, outputs in drawn]
     shared = np.array([[bool(one & other) for other in sets] for one in sets], dtype=bool)
     expected: dict[int, list[set[str]]] = {}
@@ -66,7 +66,7 @@ def repr_of(sets: list[set[str]]) -> list[list[str]]:
     return [sorted(one) for one in sets]
 
 
-def test_a_try_stands_with_the_screenshot_that_shares_its_picture() -> None:
+def test_a_try_stands_with_the_screenshot_that_shares_its_image() -> None:
     """And not with the first one; the others stay tries of their own."""
     told = [task("a", "b"), task("c", "d")]
     made = told_and_seen(told, [task(shot="s"), task("", "d", shot="t")])
@@ -78,7 +78,7 @@ def test_a_try_stands_with_the_screenshot_that_shares_its_picture() -> None:
     ]
 
 
-def test_words_and_a_screenshot_without_a_shared_picture() -> None:
+def test_words_and_a_screenshot_without_a_shared_image() -> None:
     """Are together where the words lack an input or a result: the first such try of them."""
     made = told_and_seen([task("a", "b"), task("c")], [task(shot="s"), task(shot="t")])
 
@@ -90,8 +90,8 @@ def test_words_and_a_screenshot_without_a_shared_picture() -> None:
 
 
 @given(st.lists(NAMES, max_size=4), st.lists(NAMES, max_size=3))
-def test_no_picture_is_lost_in_joining(told: list[str], seen: list[str]) -> None:
-    """Whatever is joined, each screenshot stays a task, and every picture stays in one."""
+def test_no_image_is_lost_in_joining(told: list[str], seen: list[str]) -> None:
+    """Whatever is joined, each screenshot stays a task, and every image stays in one."""
     shots = [f"s{number}" for number in range(len(seen))]
     before = tries([task("", one) for one in told])
     some = [task("", one, shot=shot) for one, shot in zip(seen, shots, strict=True)]

@@ -169,7 +169,7 @@ def test_outputs_that_nobody_rated_have_their_place() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["refused", "no_image", "failed", "unsupported", "retired"])
-def test_what_has_no_picture_has_no_rating(outcome: str) -> None:
+def test_what_has_no_image_has_no_rating(outcome: str) -> None:
     """A rating of it is left out and named, a row without a rating is no rating."""
     outputs = [{**row, "outcome": outcome} if row is OUTPUTS[0] else row for row in OUTPUTS]
     rows = rows_of({"jay": {"ash": [1, 2, 3]}, "kite": {"ash": [None, 2, 3]}})

@@ -1,6 +1,6 @@
 """4,296 ratings that real judges gave, against a count with pandas.
 
-Eight systems edited 179 pictures; three judges rated the results from 0 to 10, and 76 ratings are
+Eight systems edited 179 images; three judges rated the results from 0 to 10, and 76 ratings are
 missing. The count merges each judge's ratings with themselves, and knows nothing of arrays.
 """
 

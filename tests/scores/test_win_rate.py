@@ -295,7 +295,7 @@ def test_both_ways_are_shown_when_outputs_are_given() -> None:
 
 @pytest.mark.parametrize("outcome", ["failed", "unsupported", "retired", "ok"])
 def test_other_missing_outputs_never_count(outcome: str) -> None:
-    """Nor does a null rating of a picture that is there."""
+    """Nor does a null rating of an image that is there."""
     rows = one_judge(ash=[9, None], birch=[5, 5])
     outputs = outputs_of(rows)
     outputs[2]["outcome"] = outcome

@@ -1,4 +1,4 @@
-"""Closeness: 1 for the same picture, 0 for a blank sheet, and each kind of fault lowers it."""
+"""Closeness: 1 for the same image, 0 for a blank sheet, and each kind of fault lowers it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 difference = runpy.run_path(str(ROOT / "scripts/corpus_scenes/closeness.py"))["difference"]
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 GREY = 119  # lightness 50.03
-# What the posts show as wrong, and some reply says so, with the picture that was meant.
+# What the posts show as wrong, and some reply says so, with the image that was meant.
 WRONG = {
     "fox_yellow.png": "pictures/fox_teal.png",
     "poster_blue_huor.png": "pictures/poster_blue_hour.png",
@@ -32,32 +32,32 @@ WRONG = {
 
 
 def closeness(output: Pixels, truth: Pixels) -> float:
-    """How much of the meant picture an output shows."""
+    """How much of the meant image an output shows."""
     return float(difference(output, truth).closeness)
 
 
-def picture(path: str) -> Pixels:
-    """A picture of the corpus as an array."""
+def image(path: str) -> Pixels:
+    """An image of the corpus as an array."""
     return np.asarray(Image.open(ROOT / "echo_hf" / "quickstart" / path).convert("RGB"))
 
 
 def grey(levels: Any) -> Pixels:
-    """A picture with the same level in all channels."""
+    """An image with the same level in all channels."""
     return np.repeat(np.asarray(levels, np.uint8)[..., None], 3, axis=2)
 
 
 def patches(seed: int, size: int, rows: int, columns: int) -> Pixels:
-    """A picture of patches of random colours."""
-    colours = np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)
-    return colours.repeat(size, axis=0).repeat(size, axis=1)
+    """An image of patches of random colors."""
+    colors = np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)
+    return colors.repeat(size, axis=0).repeat(size, axis=1)
 
 
-PICTURES = st.builds(
+IMAGES = st.builds(
     patches, st.integers(0, 2**32), st.integers(1, 12), st.integers(2, 8), st.integers(2, 8)
 )
 
 
-def test_colour_by_hand() -> None:
+def test_color_by_hand() -> None:
     """Two even tiles, black and white, the white one made grey: 24.98 units of 50 are missing.
 
     In place and in order the difference is (0 + 49.97) / 2; the blank sheet in the middle is 50
@@ -68,7 +68,7 @@ def test_colour_by_hand() -> None:
     assert closeness(output, truth) == pytest.approx(1 - 24.98 / 50, abs=2e-4)
 
 
-def test_moved_colour_by_hand() -> None:
+def test_moved_color_by_hand() -> None:
     """Four even tiles, two of which change places: half of what is 100 apart in place, by 2 of 4.
 
     The blank sheet is 50 away in place and in order, the output 50 in place and 0 in order.
@@ -96,25 +96,25 @@ def test_detail_by_hand() -> None:
     )
 
 
-@given(PICTURES)
+@given(IMAGES)
 @settings(max_examples=50, deadline=None)
-def test_a_picture_is_itself(picture: Pixels) -> None:
+def test_an_image_is_itself(image: Pixels) -> None:
     """The same pixels give exactly 1."""
-    assert closeness(picture.copy(), picture) == 1
+    assert closeness(image.copy(), image) == 1
 
 
-@given(PICTURES, PICTURES)
+@given(IMAGES, IMAGES)
 @settings(max_examples=100, deadline=None)
 def test_it_lies_between_0_and_1(output: Pixels, truth: Pixels) -> None:
-    """Two pictures of any sizes give a number in the range."""
+    """Two images of any sizes give a number in the range."""
     assert 0 <= closeness(output, truth) <= 1
 
 
-@given(PICTURES, st.tuples(*[st.integers(0, 255)] * 3))
+@given(IMAGES, st.tuples(*[st.integers(0, 255)] * 3))
 @settings(max_examples=100, deadline=None)
-def test_a_sheet_of_one_colour_shows_nothing(truth: Pixels, colour: tuple[int, int, int]) -> None:
-    """Whatever its colour, it gets 0, up to rounding."""
-    blank = np.broadcast_to(np.array(colour, np.uint8), truth.shape)
+def test_a_sheet_of_one_color_shows_nothing(truth: Pixels, color: tuple[int, int, int]) -> None:
+    """Whatever its color, it gets 0, up to rounding."""
+    blank = np.broadcast_to(np.array(color, np.uint8), truth.shape)
     assert closeness(blank, truth) == pytest.approx(0, abs=1e-9)
 
 
@@ -122,7 +122,7 @@ def test_a_sheet_of_one_colour_shows_nothing(truth: Pixels, colour: tuple[int, i
     ("form", "most"), [((90, 90), 9 / 16), ((160, 90), 81 / 256), ((9, 16), 1)]
 )
 def test_another_shape_costs_the_ratio_of_the_shapes(form: tuple[int, int], most: float) -> None:
-    """A square and an upright picture in place of 16:9 get their share at most."""
+    """A square and an upright image in place of 16:9 get their share at most."""
     truth, output = (
         np.linspace(0, 255, height * width, dtype=np.uint8).reshape(height, width)
         for height, width in ((90, 160), form)
@@ -132,8 +132,8 @@ def test_another_shape_costs_the_ratio_of_the_shapes(form: tuple[int, int], most
     assert found.closeness <= most
 
 
-def test_a_truth_of_one_colour_can_be_met_and_missed() -> None:
-    """Where the meant picture is itself a blank sheet, the same sheet gets 1 and another less."""
+def test_a_truth_of_one_color_can_be_met_and_missed() -> None:
+    """Where the meant image is itself a blank sheet, the same sheet gets 1 and another less."""
     white = grey(np.full((32, 32), 255))
     assert closeness(white, white) == 1
     assert 0 < closeness(grey(np.full((32, 32), 250)), white) < 1
@@ -142,9 +142,9 @@ def test_a_truth_of_one_colour_can_be_met_and_missed() -> None:
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_replies_complain_about_costs(wrong: str) -> None:
-    """A picture of the posts with a known fault is visibly below a JPEG of the meant one."""
-    meant, file = picture(WRONG[wrong]), io.BytesIO()
+    """An image of the posts with a known fault is visibly below a JPEG of the meant one."""
+    meant, file = image(WRONG[wrong]), io.BytesIO()
     Image.fromarray(meant).save(file, "JPEG", quality=85)
     again = closeness(np.asarray(Image.open(file)), meant)
     assert 0.94 < again < 1
-    assert closeness(picture(f"pictures/{wrong}"), meant) < again - 0.05
+    assert closeness(image(f"pictures/{wrong}"), meant) < again - 0.05

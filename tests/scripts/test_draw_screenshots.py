@@ -32,8 +32,8 @@ def lines(half: str, name: str = "screenshots") -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def picture_of(half: str, line: dict[str, Any]) -> Path:
-    """The picture that a line speaks of."""
+def image_of(half: str, line: dict[str, Any]) -> Path:
+    """The image that a line speaks of."""
     post = next(one for one in lines(half, "posts") if one["url"] == line["post_url"])
     return ROOT / DATA / half / str(post["pictures"][line["index"]]["path"])
 
@@ -51,17 +51,17 @@ def test_the_files_are_as_drawn() -> None:
 def test_what_differs_is_named_and_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A missing picture, a changed one, a strange one and a changed line, one line each."""
+    """A missing image, a changed one, a strange one and a changed line, one line each."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     script = importlib.import_module("draw_screenshots")
     monkeypatch.setattr(script, "DATA", tmp_path)
     shots = [one for one in script.SHOTS if one.name in ("phone_above", "collage_row")]
     monkeypatch.setattr(script, "SHOTS", shots[:2])
     assert script.draw() == 0
-    pictures = tmp_path / "tune" / "pictures"
-    (pictures / "phone_above.png").unlink()
-    Image.new("RGB", (9, 9)).save(pictures / "collage_row.png")
-    Image.new("RGB", (9, 9)).save(pictures / "strange.png")
+    images = tmp_path / "tune" / "pictures"
+    (images / "phone_above.png").unlink()
+    Image.new("RGB", (9, 9)).save(images / "collage_row.png")
+    Image.new("RGB", (9, 9)).save(images / "strange.png")
     (tmp_path / "tune" / "screenshots.jsonl").write_text("{}\n")
     capsys.readouterr()
 
@@ -72,11 +72,11 @@ def test_what_differs_is_named_and_mended(
         "tune/pictures/strange.png: nothing draws it",
         "tune/screenshots.jsonl: not what the layouts say",
     ]
-    (pictures / "strange.png").unlink()
+    (images / "strange.png").unlink()
     assert (script.draw(), script.check()) == (0, 0)
 
 
-def test_both_halves_have_every_layout_and_share_no_picture() -> None:
+def test_both_halves_have_every_layout_and_share_no_image() -> None:
     """Twelve each, with other prompts and other contents."""
     names = [{line["post_url"].rpartition("/")[2] for line in lines(half)} for half in HALVES]
     prompts = [{line["prompt"] for line in lines(half)} - {""} for half in HALVES]
@@ -89,9 +89,9 @@ def test_both_halves_have_every_layout_and_share_no_picture() -> None:
 
 
 @pytest.mark.parametrize(("half", "line"), EVERY, ids=NAMES)
-def test_boxes_hold_pictures(half: str, line: dict[str, Any]) -> None:
-    """They lie in the picture, apart from each other, and show more than one colour."""
-    with Image.open(picture_of(half, line)) as file:
+def test_boxes_hold_images(half: str, line: dict[str, Any]) -> None:
+    """They lie in the image, apart from each other, and show more than one color."""
+    with Image.open(image_of(half, line)) as file:
         pixels = np.asarray(file.convert("RGB"))
     boxes = [tuple(box) for box in (*line["inputs"], *line["outputs"])]
     assert line["outputs"]
@@ -104,7 +104,7 @@ def test_boxes_hold_pictures(half: str, line: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("half", HALVES)
 def test_no_post_tells_what_was_typed(half: str) -> None:
-    """Whoever gives the prompt has read it in the picture."""
+    """Whoever gives the prompt has read it in the image."""
     texts = " ".join(post["text"] for post in lines(half, "posts"))
     typed = [line["prompt"] for line in lines(half) if line["layout"] == "conversation"]
     assert len(typed) == 10

@@ -1,4 +1,4 @@
-"""Meant pictures and stand-ins are as drawn, and the faults are those that their names say."""
+"""Meant images and stand-ins are as drawn, and the faults are those that their names say."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_drawing(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """The scripts, and a corpus whose truth names two pictures only."""
+    """The scripts, and a corpus whose truth names two images only."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     lines = (ROOT / CORPUS / "truth.jsonl").read_text("utf-8").splitlines()
     kept = [line for line in lines if json.loads(line)["picture"] in MEANT]
@@ -50,7 +50,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_the_files_are_as_drawn() -> None:
-    """The pictures, their index and ratings on disk are those that the scenes draw."""
+    """The images, their index and ratings on disk are those that the scenes draw."""
     done = run_drawing(ROOT, "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -112,7 +112,7 @@ def test_check_names_what_is_wrong_and_drawing_mends_it(tree: Path) -> None:
 
 
 def test_the_sheet_shows_all_of_them(tree: Path) -> None:
-    """Two meant pictures fit one row, each with what the four systems make of it beside it."""
+    """Two meant images fit one row, each with what the four systems make of it beside it."""
     assert run_drawing(tree, "--sheet", str(tree / "sheet.png")).returncode == 0
     with Image.open(tree / "sheet.png") as sheet:
         assert sheet.size == (3 * 4 * 180, 180)
@@ -160,8 +160,8 @@ def test_words_are_found_wherever_they_hang(scenes: Any) -> None:
     assert scenes("misspelling").misspelt_scene(dashes) == dashes
 
 
-def test_a_mirrored_scene_draws_the_mirrored_picture(scenes: Any) -> None:
-    """Brush by brush mirrored is the same as the finished picture mirrored, up to its edges."""
+def test_a_mirrored_scene_draws_the_mirrored_image(scenes: Any) -> None:
+    """Brush by brush mirrored is the same as the finished image mirrored, up to its edges."""
     b, canvas = scenes("brushes"), scenes("canvas")
     inner = canvas.Scene((40, 40), [b.Fade("#ffffff", "#000000", sideways=True)])
     marks = [
@@ -209,8 +209,8 @@ def test_things_are_pushed_and_the_ground_stays(scenes: Any, monkeypatch: Any) -
     assert np.array_equal(moved.draw(), expected.draw())
 
 
-def test_every_push_is_of_a_meant_picture(scenes: Any) -> None:
-    """No push is left over from a picture that nobody means any more."""
+def test_every_push_is_of_a_meant_image(scenes: Any) -> None:
+    """No push is left over from an image that nobody means any more."""
     lines = (ROOT / CORPUS / "truth.jsonl").read_text("utf-8").splitlines()
     meant = {Path(json.loads(line)["picture"]).name for line in lines}
     assert set(scenes("moving").PUSHED) <= meant

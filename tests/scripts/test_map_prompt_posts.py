@@ -20,13 +20,13 @@ from echo_hf.collect.records import read_records
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import Posts
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.blanks import placeholders
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "map_prompt_posts.py"
 STATUS = re.compile(r"https://x\.com/\w+/status/(\d+)")
-# The smallest picture there is in this format: one transparent point.
+# The smallest image there is in this format: one transparent point.
 GIF = bytes.fromhex(
     "47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b"
 )
@@ -72,7 +72,7 @@ def _mapped(cases: Path, out: Path, *options: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def invented(tmp_path: Path) -> Path:
-    """A file of four cases, the first with its picture."""
+    """A file of four cases, the first with its image."""
     path = tmp_path / "prompts" / "cases.json"
     path.parent.joinpath("raw", "1").mkdir(parents=True)
     path.parent.joinpath("raw", "1", "fox.gif").write_bytes(GIF)
@@ -88,7 +88,7 @@ def real(test_data: Path) -> Path:
 
 
 def test_a_case_is_a_post(invented: Path, tmp_path: Path) -> None:
-    """The post of X is its address and gives its time; the picture lies beside the posts."""
+    """The post of X is its address and gives its time; the image lies beside the posts."""
     post = _mapped(invented, tmp_path / "out" / "posts.jsonl")[0]
 
     assert post == {
@@ -124,7 +124,7 @@ def test_no_two_cases_share_an_address(invented: Path, tmp_path: Path) -> None:
     assert not any("timestamp" in post for post in posts[1:])
 
 
-def test_only_a_case_s_own_picture_is_taken(invented: Path, tmp_path: Path) -> None:
+def test_only_a_case_s_own_image_is_taken(invented: Path, tmp_path: Path) -> None:
     """A path into another case's folder, a link out of the collection, an absent file: none."""
     secret = tmp_path / "secret.gif"
     secret.write_bytes(GIF)
@@ -176,12 +176,12 @@ def test_real_cases_end_as_posts(
 ) -> None:
     """Each of a hundred cases is one post with all of its prompt; 94 are posts of X, with a time.
 
-    The five picture files that lie beside them are taken in as the bytes they are.
+    The five image files that lie beside them are taken in as the bytes they are.
     """
     cases = json.loads(real.read_text("utf-8"))
     _mapped(real, tmp_path / "posts.jsonl", "--language", language)
     records = read_records([Posts(source="jsonl", path=tmp_path / "posts.jsonl")])
-    result = run_stage(Collect(PictureStore(tmp_path / "store")), records)
+    result = run_stage(Collect(ImageStore(tmp_path / "store")), records)
     posts = result.dataset.to_list()
 
     assert (len(posts), len(result.rejects), len(result.notices)) == (100, 0, 0)

@@ -114,7 +114,7 @@ def test_a_figure_stands_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
-def test_its_pictures_are_those_of_the_corpus(path: Path) -> None:
+def test_its_images_are_those_of_the_corpus(path: Path) -> None:
     """The two that were posted, and the three different ones of the four systems, byte for byte."""
     images = parsed(path).iter(f"{SVG}image")
     embedded = {base64.b64decode(each.attrib["href"].partition(",")[2]) for each in images}
@@ -144,8 +144,8 @@ def test_its_words_are_those_of_the_posts() -> None:
         assert shown.count(reply["text"].removeprefix("@hana_hikes ")) == 2
 
 
-def test_both_themes_differ_in_colours_alone() -> None:
-    """Without its colours, the dark figure is the light one."""
+def test_both_themes_differ_in_colors_alone() -> None:
+    """Without its colors, the dark figure is the light one."""
     light, dark = (re.sub(r"#[0-9a-f]{6}\b", "", path.read_text("utf-8")) for path in FIGURES)
     washed = re.compile(r' fill-opacity="[\d.]+"')
 
@@ -157,11 +157,11 @@ def test_the_readme_begins_with_it() -> None:
     """It stands below the title, with a text for whoever does not see it."""
     readme = (ROOT / "README.md").read_text("utf-8")
     before, _, after = readme.partition("<picture>")
-    picture = after.partition("</picture>")[0]
+    image = after.partition("</picture>")[0]
 
     assert before.strip() == "# echo-hf"
-    assert 'srcset="docs/figure_dark.svg"' in picture
-    assert re.search(r'<img src="docs/figure.svg" alt="[^"]{60,}"', picture)
+    assert 'srcset="docs/figure_dark.svg"' in image
+    assert re.search(r'<img src="docs/figure.svg" alt="[^"]{60,}"', image)
 
 
 def test_lines_fit(parts: Any) -> None:

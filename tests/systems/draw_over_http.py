@@ -1,4 +1,4 @@
-"""The command line with one more adapter, which fetches each picture from a server.
+"""The command line with one more adapter, which fetches each image from a server.
 
     python draw_over_http.py ADDRESS generate CONFIG ...
 
@@ -15,7 +15,7 @@ from typing import Any, Self
 from echo_hf.cli import main
 from echo_hf.config.systems import SystemConfig
 from echo_hf.reasons import Outcome
-from echo_hf.systems.base import Drawn, Retired, Task
+from echo_hf.systems.base import GenerationResult, Retired, Task
 from echo_hf.systems.registry import described, register
 
 
@@ -39,10 +39,10 @@ class Fetching:
             urllib.request.urlopen(f"{self.address}/preflight").close()  # noqa: S310
         return None
 
-    def draw(self, task: Task) -> Drawn:
-        """Fetches a picture."""
+    def draw(self, task: Task) -> GenerationResult:
+        """Fetches an image."""
         with urllib.request.urlopen(f"{self.address}/{task.sample_id}") as answer:  # noqa: S310
-            return Drawn(Outcome.OK, answer.read(), cost_usd=0.01)
+            return GenerationResult(Outcome.OK, answer.read(), cost_usd=0.01)
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Pictures, tasks and answers for tests of systems that are asked over HTTP."""
+"""Images, tasks and answers for tests of systems that are asked over HTTP."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from echo_hf.engines.base import ImageRef
 from echo_hf.systems.base import Task
 from tests.engines.openai.loopback_server import Answer, Asked
-from tests.pictures_for_tests import encoded, noise, png_chunk
+from tests.images_for_tests import encoded, noise, png_chunk
 
 KEY = "sk-test-0123456789abcdefghij-ABCDEFGHIJ"
-PICTURE = encoded(noise((40, 24)), "PNG")
+IMAGE = encoded(noise((40, 24)), "PNG")
 # It claims 12000 x 12000 pixels and holds none.
 HUGE = (
     b"\x89PNG\r\n\x1a\n"
@@ -36,7 +36,7 @@ class Field:
 
 
 def kept(folder: Path, data: bytes) -> ImageRef:
-    """A picture in a file of its own."""
+    """An image in a file of its own."""
     digest = hashlib.sha256(data).hexdigest()
     file = folder / digest
     file.write_bytes(data)
@@ -53,7 +53,7 @@ def base64_of(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def image_answer(data: bytes = PICTURE, **further: Any) -> Answer:
+def image_answer(data: bytes = IMAGE, **further: Any) -> Answer:
     """An answer of the Images API; `entry` and `headers` may be given."""
     entry = {"b64_json": base64_of(data), **further.pop("entry", {})}
     headers = further.pop("headers", {})

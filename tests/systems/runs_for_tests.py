@@ -19,35 +19,35 @@ from echo_hf.config.sections import Target
 from echo_hf.config.systems import SystemConfig
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Outcome
-from echo_hf.systems.base import Drawn, Retired, Task
-from echo_hf.systems.journal import Entry
+from echo_hf.systems.base import GenerationResult, Retired, Task
+from echo_hf.systems.journal import JournalEntry
 from echo_hf.systems.registry import SYSTEMS, described, register
 from echo_hf.tables import SAMPLES
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 ADAPTER = "acting"
 Row = dict[str, Any]
-Act = Callable[[Task], Drawn]
+Act = Callable[[Task], GenerationResult]
 
 
 def png(words: str) -> bytes:
-    """A small picture, another one for other words."""
+    """A small image, another one for other words."""
     sink = io.BytesIO()
-    colour = tuple(hashlib.sha256(words.encode()).digest()[:3])
-    Image.new("RGB", (8, 8), colour).save(sink, "PNG")
+    color = tuple(hashlib.sha256(words.encode()).digest()[:3])
+    Image.new("RGB", (8, 8), color).save(sink, "PNG")
     return sink.getvalue()
 
 
 def sha(data: bytes) -> str:
-    """Digest of a picture."""
+    """Digest of an image."""
     return hashlib.sha256(data).hexdigest()
 
 
-def drawn_for(task: Task) -> Drawn:
-    """A picture of the task's words."""
-    return Drawn(Outcome.OK, png(task.prompt), seed=7, cost_usd=0.5)
+def drawn_for(task: Task) -> GenerationResult:
+    """An image of the task's words."""
+    return GenerationResult(Outcome.OK, png(task.prompt), seed=7, cost_usd=0.5)
 
 
 def task(number: int, words: str = "fox") -> Task:
@@ -57,11 +57,13 @@ def task(number: int, words: str = "fox") -> Task:
     )
 
 
-def entry(number: int, words: str = "fox", **changes: Any) -> Entry:
+def entry(number: int, words: str = "fox", **changes: Any) -> JournalEntry:
     """What was written down about the same task; a refusal, where nothing else is said."""
     one = task(number, words)
     given: Row = {"signature": "s", "outcome": Outcome.REFUSED, **changes}
-    return Entry(sample_id=one.sample_id, sample_digest=one.sample_digest, split=one.split, **given)
+    return JournalEntry(
+        sample_id=one.sample_id, sample_digest=one.sample_digest, split=one.split, **given
+    )
 
 
 def sample(name: str, **values: Any) -> Row:
@@ -81,17 +83,17 @@ def sample(name: str, **values: Any) -> Row:
 
 
 def written(folder: Path, texts: Sequence[Row], edits: Sequence[Row] = ()) -> Path:
-    """Writes a release with these samples; pictures are named by the words they are made of."""
-    pictures = PictureStore(folder / "pictures")
+    """Writes a release with these samples; images are named by the words they are made of."""
+    images = ImageStore(folder / "pictures")
     for row in (*texts, *edits):
-        row["input_images"] = [pictures.put(png(words)) for words in row["input_images"]]
+        row["input_images"] = [images.put(png(words)) for words in row["input_images"]]
     configs = {
         "image_to_image": _dataset(edits),
         "text_to_image": _dataset(texts),
         "analysis": _dataset([*edits, *texts]),
     }
     facts = ReleaseFacts(name="small", target=TARGET)
-    return write_release(folder / "release", configs, pictures, facts).path
+    return write_release(folder / "release", configs, images, facts).path
 
 
 def benchmark(folder: Path, texts: int = 3, edits: int = 2) -> Path:
@@ -137,7 +139,7 @@ class Acting:
     gone: Retired | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     config: SystemConfig = field(default_factory=system)
-    determinism: str = "the same seed gives the same picture"
+    determinism: str = "the same seed gives the same image"
     asked: list[str] = field(default_factory=list)
     entered: list[str] = field(default_factory=list)
     lock: Any = field(default_factory=Lock)
@@ -150,7 +152,7 @@ class Acting:
         """What a test says."""
         return self.gone
 
-    def draw(self, task: Task) -> Drawn:
+    def draw(self, task: Task) -> GenerationResult:
         """Does it."""
         with self.lock:
             self.asked.append(task.sample_id)

@@ -1,4 +1,4 @@
-"""Tasks with pictures of their own, and configs of systems."""
+"""Tasks with images of their own, and configs of systems."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from echo_hf.systems.base import Task
 
 
 def blocks(size: tuple[int, int], seed: int) -> Image.Image:
-    """A picture of coarse random blocks, which survive any scaling."""
+    """An image of coarse random blocks, which survive any scaling."""
     rng = np.random.default_rng(seed)
     levels = rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
     return Image.fromarray(levels).resize(size, Image.Resampling.NEAREST)
 
 
-def picture_file(folder: Path, picture: Image.Image) -> ImageRef:
-    """A picture in a folder, by its digest."""
+def image_file(folder: Path, image: Image.Image) -> ImageRef:
+    """An image in a folder, by its digest."""
     file = io.BytesIO()
-    picture.save(file, "PNG")
+    image.save(file, "PNG")
     digest = hashlib.sha256(file.getvalue()).hexdigest()
     path = folder / f"{digest}.png"
     path.write_bytes(file.getvalue())
@@ -46,6 +46,6 @@ def config(adapter: str, model: str | Path | None, **more: Any) -> SystemConfig:
 
 
 def levels(data: bytes | None) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The pixels of an encoded picture."""
+    """The pixels of an encoded image."""
     assert data is not None
     return np.asarray(Image.open(io.BytesIO(data)))

@@ -1,4 +1,4 @@
-"""What an adapter takes from a config, and what of it decides a picture."""
+"""What an adapter takes from a config, and what of it decides an image."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_model_is_asked_for() -> None:
 SIZE = {"width": 64, "height": 32}
 
 
-def test_a_signature_begins_with_what_decides_a_picture() -> None:
+def test_a_signature_begins_with_what_decides_an_image() -> None:
     """Adapter, model, parameters, size and seed, as plain data."""
     config = system(model="m", parameters={"steps": 2}, size=SIZE, seed=3)
     assert described(config) == {
@@ -70,9 +70,7 @@ def test_a_signature_begins_with_what_decides_a_picture() -> None:
         ({"name": "yours"}, False),
     ],
 )
-def test_what_decides_a_picture_changes_the_signature(
-    change: dict[str, Any], decides: bool
-) -> None:
+def test_what_decides_an_image_changes_the_signature(change: dict[str, Any], decides: bool) -> None:
     """And nothing else does: places, keys, limits, prices and words about it."""
     before = {"model": "m", "parameters": {"inner": {"steps": 2, "api_key_env": "A"}}}
     after = described(system(**{**before, **change}))

@@ -11,8 +11,8 @@ from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf.engines.base import Usage
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.reasons import Outcome
-from echo_hf.systems.base import Drawn, Passing, Task
-from echo_hf.systems.runner import LONGEST_TEXT, Tried, tried
+from echo_hf.systems.base import GenerationResult, Task, TransientError
+from echo_hf.systems.runner import LONGEST_TEXT, AttemptedTask, tried
 from tests.systems.runs_for_tests import Acting, drawn_for, task
 
 NOW = 0.0  # asks to wait no longer
@@ -32,9 +32,9 @@ def failing(times: int, wait_s: float = NOW) -> Acting:
     """A system that is busy so often before it draws."""
     left = iter(range(times))
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         if next(left, None) is not None:
-            raise Passing("busy", "429", wait_s)
+            raise TransientError("busy", "429", wait_s)
         return drawn_for(one)
 
     return Acting(act)
@@ -58,14 +58,14 @@ def test_attempts_are_bounded(attempts: int, failures: int) -> None:
 @pytest.mark.parametrize("outcome", Outcome)
 def test_an_outcome_is_not_tried_again(outcome: Outcome) -> None:
     """Only what may pass is: a refusal is an answer, and so is a failure that will not pass."""
-    system = Acting(lambda _: Drawn(outcome))
+    system = Acting(lambda _: GenerationResult(outcome))
     assert tried(system, task(0), RateLimiter(), 5, Hurried()).attempts == len(system.asked) == 1
 
 
 def test_what_nobody_foresaw_is_tried_once() -> None:
     """Its type is the code, and its words are one line of bounded length, without a key."""
 
-    def act(_: Task) -> Drawn:
+    def act(_: Task) -> GenerationResult:
         raise ValueError("at https://me:tulip@host/?key=abc\n" + "x" * 5000)
 
     system = Acting(act)
@@ -81,7 +81,7 @@ def test_what_nobody_foresaw_is_tried_once() -> None:
 def test_an_exception_without_words_is_named() -> None:
     """So that the row says something."""
 
-    def act(_: Task) -> Drawn:
+    def act(_: Task) -> GenerationResult:
         raise EngineError
 
     assert tried(Acting(act), task(0), RateLimiter(), 5, Hurried()).drawn.text == "EngineError"
@@ -90,7 +90,7 @@ def test_an_exception_without_words_is_named() -> None:
 def test_a_system_that_cannot_go_on_is_not_tried_again() -> None:
     """No task could succeed: that is no outcome of this one."""
 
-    def act(_: Task) -> Drawn:
+    def act(_: Task) -> GenerationResult:
         raise GenerationError("no key")
 
     system = Acting(act)
@@ -112,7 +112,7 @@ def test_nobody_waits_for_hours(seconds: float) -> None:
 
 def test_a_wait_that_is_asked_for_holds_the_others() -> None:
     """Until it is over, nobody begins; stopped meanwhile, the task has failed after one attempt."""
-    limiter, stopped, held, ends = RateLimiter(), Event(), Event(), list[Tried]()
+    limiter, stopped, held, ends = RateLimiter(), Event(), Event(), list[AttemptedTask]()
     system = failing(1, wait_s=250)
     limiter.hold, hold = lambda seconds: (hold(seconds), held.set()), limiter.hold  # type: ignore
     first = Thread(target=lambda: ends.append(tried(system, task(0), limiter, 5, stopped)))
@@ -146,11 +146,11 @@ def test_what_all_attempts_cost_adds_up(
     """Of those that failed as well, whether or not the last one drew; one unknown price is told."""
     left = iter(paid)
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         failure = next(left, None)
         if failure is not None:
             tokens, cost = failure
-            raise Passing("busy", None, NOW, None if tokens is None else Usage(tokens), cost)
+            raise TransientError("busy", None, NOW, None if tokens is None else Usage(tokens), cost)
         assert last is not None
         tokens, cost = last
         given = drawn_for(one)

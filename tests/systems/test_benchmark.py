@@ -16,7 +16,7 @@ import pytest
 
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.publish import publish
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import NoTask
 from echo_hf.systems.benchmark import Benchmark, Tasks
 from tests.local_hub import LocalHub
@@ -28,11 +28,11 @@ SHOW = """
 import json, sys
 from pathlib import Path
 from echo_hf.systems.benchmark import Benchmark
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 import datasets
 datasets.disable_progress_bars()
 
-found = Benchmark(sys.argv[1]).tasks(PictureStore(Path(sys.argv[2])))
+found = Benchmark(sys.argv[1]).tasks(ImageStore(Path(sys.argv[2])))
 tasks = [[t.sample_id, t.sample_digest, t.split, t.prompt, [i.sha256 for i in t.inputs]]
          for t in found.tasks]
 print(json.dumps([tasks, found.left_out]))
@@ -46,7 +46,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tasks(release: Path | str, folder: Path, limit: int | None = None) -> Tasks:
     """The tasks of a benchmark; inputs go into a folder."""
-    return Benchmark(str(release)).tasks(PictureStore(folder / "inputs"), limit)
+    return Benchmark(str(release)).tasks(ImageStore(folder / "inputs"), limit)
 
 
 def shown(found: Tasks) -> list[list[object]]:
@@ -126,14 +126,14 @@ class Rows(Benchmark):
         return datasets.Dataset(pa.Table.from_pylist(list(given), SCHEMA))
 
 
-PICTURE = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+IMAGE = pa.struct({"bytes": pa.binary(), "path": pa.string()})
 GONE = pa.struct({"column": pa.string(), "index": pa.int64()})
 SCHEMA = pa.schema(
     {
         "id": pa.string(),
         "prompt": pa.string(),
         "sample_digest": pa.string(),
-        "input_images": pa.list_(PICTURE),
+        "input_images": pa.list_(IMAGE),
         "dehydrated": pa.bool_(),
         "missing_images": pa.list_(GONE),
     }
@@ -141,10 +141,10 @@ SCHEMA = pa.schema(
 
 
 def test_each_reason_is_told_apart(tmp_path: Path) -> None:
-    """Left out of the release, gone from where it was, or no picture that can be decoded."""
-    picture = {"bytes": png("a"), "path": None}
+    """Left out of the release, gone from where it was, or no image that can be decoded."""
+    image = {"bytes": png("a"), "path": None}
     (tmp_path / "b.png").write_bytes(png("b"))
-    plain = {"prompt": "p", "sample_digest": "d", "input_images": [picture], "missing_images": []}
+    plain = {"prompt": "p", "sample_digest": "d", "input_images": [image], "missing_images": []}
     gone = {"column": "input_images", "index": 0}
     rows = Rows(
         "by hand",
@@ -158,7 +158,7 @@ def test_each_reason_is_told_apart(tmp_path: Path) -> None:
             {**plain, "id": "broken", "input_images": [{"bytes": b"GIF89a no"}]},
         ),
     )
-    found = rows.tasks(PictureStore(tmp_path / "inputs"))
+    found = rows.tasks(ImageStore(tmp_path / "inputs"))
     assert [one.sample_id for one in found.tasks] == ["whole", "on disk", "output gone"]
     assert found.tasks[1].inputs[0].sha256 == sha(png("b"))
     assert found.left_out == {

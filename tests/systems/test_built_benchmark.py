@@ -64,7 +64,7 @@ def acting() -> Iterator[Acting]:
 
 
 def test_outputs_go_into_the_release_and_leave_it(run: Run, acting: Acting) -> None:
-    """Drawn, released with their pictures, and gone with the post that the sample was made of."""
+    """Drawn, released with their images, and gone with the post that the sample was made of."""
     made = generate(run.config, runs=run.runs)
     benchmarks = read_release(run.root / "release").datasets
     ids = {
@@ -76,7 +76,7 @@ def test_outputs_go_into_the_release_and_leave_it(run: Run, acting: Acting) -> N
     release = build(run.config, runs=run.runs).path
     outputs = load_dataset(str(release), "outputs", split="test")
     assert set(outputs["sample_id"]) == ids
-    assert all(picture.size == (8, 8) for picture in outputs["image"])
+    assert all(image.size == (8, 8) for image in outputs["image"])
     entries = Journal(run.root, "mine").entries
     raw = read_release(release).datasets["outputs"].with_format("arrow")[:].to_pylist()
     assert {row["sample_id"]: sha(row["image"]["bytes"]) for row in raw} == {

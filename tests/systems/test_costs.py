@@ -8,7 +8,7 @@ from echo_hf.config.systems import Price
 from echo_hf.systems.plan import Billed, added, cost_usd
 
 DAY = "2026-11-21"
-BILLED = Billed(text_in=200, image_in=1000, text_out=50, image_out=4000, pictures=1)
+BILLED = Billed(text_in=200, image_in=1000, text_out=50, image_out=4000, images=1)
 
 
 def _price(**dollars: float) -> Price:
@@ -21,11 +21,11 @@ def test_each_kind_of_token_has_its_price() -> None:
     assert cost_usd(price, BILLED) == pytest.approx(0.1295)
 
 
-def test_a_price_for_a_picture_stands_for_all_of_it() -> None:
-    """Whatever tokens it took; without a picture nothing is due."""
+def test_a_price_for_an_image_stands_for_all_of_it() -> None:
+    """Whatever tokens it took; without an image nothing is due."""
     price = _price(usd_per_image=0.04, text_in=5)
     assert cost_usd(price, BILLED) == 0.04
-    assert cost_usd(price, Billed(pictures=0)) == 0.0
+    assert cost_usd(price, Billed(images=0)) == 0.0
 
 
 @pytest.mark.parametrize("missing", ["text_in", "image_in", "text_out", "image_out"])

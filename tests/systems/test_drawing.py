@@ -11,12 +11,12 @@ import pytest
 
 from echo_hf.config.systems import Limits
 from echo_hf.errors import GenerationError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, Task
-from echo_hf.systems.journal import Entry, Journal
+from echo_hf.systems.base import GenerationResult, Retired, Task, TransientError
+from echo_hf.systems.journal import Journal, JournalEntry
 from echo_hf.systems.plan import Generations
-from echo_hf.systems.runner import MOST_FAILURES_IN_A_ROW, Drawing
+from echo_hf.systems.runner import MOST_FAILURES_IN_A_ROW, GenerationRun
 from tests.progress_for_tests import Heard
 from tests.systems.runs_for_tests import Acting, drawn_for, entry, png, sha, task
 
@@ -27,7 +27,7 @@ TASKS = [task(number) for number in range(12)]
 class Watching(Heard):
     """May raise when it is told of an output."""
 
-    def __init__(self, raises: Callable[[Entry], None] = lambda _: None) -> None:
+    def __init__(self, raises: Callable[[JournalEntry], None] = lambda _: None) -> None:
         super().__init__()
         self.raises = raises
 
@@ -38,21 +38,21 @@ class Watching(Heard):
         self.raises(stats.entries[-1])
 
 
-def drawing(root: Path, acting: Acting, limits: Limits | None = None) -> Drawing:
+def drawing(root: Path, acting: Acting, limits: Limits | None = None) -> GenerationRun:
     """A system at work in a run."""
-    journal, pictures = Journal(root, "mine"), PictureStore(root / "pictures")
+    journal, images = Journal(root, "mine"), ImageStore(root / "pictures")
     given = Generations("mine")
-    return Drawing(acting, journal, pictures, limits or Limits(), "s", Watching(), given)
+    return GenerationRun(acting, journal, images, limits or Limits(), "s", Watching(), given)
 
 
-def kept(root: Path) -> dict[str, Entry]:
+def kept(root: Path) -> dict[str, JournalEntry]:
     """What is written down, read anew."""
     return dict(Journal(root, "mine").entries)
 
 
 def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
-    """Every field of what the system gave is in the journal, and the very bytes of the picture."""
-    said = Drawn(
+    """Every field of what the system gave is in the journal, and the very bytes of the image."""
+    said = GenerationResult(
         Outcome.OK,
         png("fox"),
         text="Here.",
@@ -67,7 +67,7 @@ def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
 
     (one,) = kept(tmp_path).values()
     assert one == told
-    assert at_work.pictures.open(sha(png("fox"))) == png("fox")
+    assert at_work.images.open(sha(png("fox"))) == png("fox")
     assert (one.sample_id, one.sample_digest, one.split) == (
         TASKS[0].sample_id,
         TASKS[0].sample_digest,
@@ -90,7 +90,7 @@ def test_no_more_tasks_than_allowed_are_under_way(tmp_path: Path, concurrency: i
     lock, under_way, most = Lock(), 0, 0
     full = Barrier(concurrency)
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         nonlocal under_way, most
         with lock:
             under_way += 1
@@ -111,12 +111,12 @@ def test_an_output_is_durable_before_the_next_one_comes(tmp_path: Path) -> None:
     """While a task is still drawn, the one beside it is on disk already."""
     first_is_there = Event()
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         if one == TASKS[1]:
             assert first_is_there.wait(PATIENCE_S)
         return drawn_for(one)
 
-    def look(_: Entry) -> None:
+    def look(_: JournalEntry) -> None:
         if set(kept(tmp_path)) == {"s0"}:
             first_is_there.set()
 
@@ -127,7 +127,7 @@ def test_an_output_is_durable_before_the_next_one_comes(tmp_path: Path) -> None:
 def test_what_nobody_foresaw_is_a_failure_of_its_task_alone(tmp_path: Path) -> None:
     """An exception of a library, even one that would end a program, is written down by its type."""
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         if one == TASKS[1]:
             raise ZeroDivisionError("no pixels")
         if one == TASKS[2]:
@@ -151,7 +151,7 @@ def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
     """Ten in a row: no task is begun after them, and the message says what the last one said."""
     tasks = [task(number) for number in range(40)]
 
-    def act(_: Task) -> Drawn:
+    def act(_: Task) -> GenerationResult:
         raise OSError("no such socket")
 
     acting = Acting(act, concurrency=1)
@@ -164,11 +164,13 @@ def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "failed",
     [
-        Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, code="no_file", text="no file"),
-        Drawn(Outcome.FAILED, stage=OutcomeStage.INPUT, text="cannot be decoded"),
+        GenerationResult(
+            Outcome.FAILED, stage=OutcomeStage.REQUEST, code="no_file", text="no file"
+        ),
+        GenerationResult(Outcome.FAILED, stage=OutcomeStage.INPUT, text="cannot be decoded"),
     ],
 )
-def test_failures_of_single_tasks_stop_nothing(tmp_path: Path, failed: Drawn) -> None:
+def test_failures_of_single_tasks_stop_nothing(tmp_path: Path, failed: GenerationResult) -> None:
     """A gap in a folder, or inputs that nobody can open: the next task may well do."""
     tasks = [task(number) for number in range(15)]
     acting = Acting(lambda one: drawn_for(one) if one == tasks[14] else failed, concurrency=1)
@@ -177,10 +179,10 @@ def test_failures_of_single_tasks_stop_nothing(tmp_path: Path, failed: Drawn) ->
 
 
 def test_a_success_in_between_counts_failures_anew(tmp_path: Path) -> None:
-    """Nine failures, one picture, nine failures: all are tried."""
+    """Nine failures, one image, nine failures: all are tried."""
     tasks = [task(number) for number in range(19)]
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         if one != tasks[9]:
             raise OSError("busy")
         return drawn_for(one)
@@ -192,7 +194,7 @@ def test_a_system_that_cannot_go_on_keeps_what_is_under_way(tmp_path: Path) -> N
     """One task says that none could succeed: the one beside it is waited for and kept."""
     said = Event()
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         if one == TASKS[1]:
             said.set()
             raise GenerationError("the key was taken back")
@@ -210,14 +212,14 @@ def test_a_system_that_cannot_go_on_keeps_what_is_under_way(tmp_path: Path) -> N
 def test_an_interruption_loses_nothing_that_came(tmp_path: Path) -> None:
     """Ctrl-C in the middle of telling one output: both that were under way are kept and told."""
 
-    def interrupt(one: Entry) -> None:
+    def interrupt(one: JournalEntry) -> None:
         if one.sample_id == "s0":
             together.wait(PATIENCE_S)
             raise KeyboardInterrupt
 
     together = Barrier(2)
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         if one == TASKS[1]:
             together.wait(PATIENCE_S)
         return drawn_for(one)
@@ -236,10 +238,10 @@ def test_a_task_that_is_cut_short_has_not_failed(tmp_path: Path) -> None:
     """Waiting for its next attempt when the system is stopped, it leaves no line."""
     both = Barrier(2)
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         both.wait(PATIENCE_S)
         if one == TASKS[0]:
-            raise Passing("busy", wait_s=200)
+            raise TransientError("busy", wait_s=200)
         raise GenerationError("no key")
 
     with pytest.raises(GenerationError, match="no key"):
@@ -267,10 +269,12 @@ def test_a_retired_model_is_asked_nothing(tmp_path: Path) -> None:
 
 def test_a_model_that_goes_away_while_it_draws_is_asked_no_more(tmp_path: Path) -> None:
     """What was under way is kept; the tasks that are left get the maker's words, unasked."""
-    gone = Drawn(Outcome.RETIRED, stage=OutcomeStage.REQUEST, code="404", text="gone since noon")
+    gone = GenerationResult(
+        Outcome.RETIRED, stage=OutcomeStage.REQUEST, code="404", text="gone since noon"
+    )
     both = Barrier(2)
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         both.wait(PATIENCE_S)
         return gone if one == TASKS[0] else drawn_for(one)
 
@@ -287,15 +291,15 @@ def test_a_model_that_goes_away_while_it_draws_is_asked_no_more(tmp_path: Path) 
 
 def test_a_task_that_was_never_asked_of_a_retired_model_retires_no_other(tmp_path: Path) -> None:
     """As a list of outputs that were made before may say of a sample."""
-    never = Drawn(Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT)
+    never = GenerationResult(Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT)
     acting = Acting(lambda one: never if one == TASKS[0] else drawn_for(one), concurrency=1)
     assert len(drawing(tmp_path, acting).run(TASKS[:3])) == len(acting.asked) == 3
 
 
-def test_a_picture_that_cannot_be_had_again_stays(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_had_again_stays(tmp_path: Path) -> None:
     """Drawn with other settings before the model retired; one of other words does not stay."""
     at_work = drawing(tmp_path, Acting())
-    image = at_work.pictures.put(png("fox"))
+    image = at_work.images.put(png("fox"))
     before = entry(0, outcome=Outcome.OK, signature="other", image=image)
     at_work.journal.add(before)
     at_work.journal.add(entry(1, "owl", outcome=Outcome.OK, signature="other", image=image))

@@ -98,7 +98,7 @@ def test_a_benchmark_that_is_nowhere_is_named(tmp_path: Path, name: str) -> None
     """What is no folder and cannot be a name on the Hub is never looked for there."""
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump({"name": "x", "benchmark": name}), "utf-8")
-    with pytest.raises(ConfigError, match="no such folder beside the config") as error:
+    with pytest.raises(ConfigError, match="no such folder next to the config") as error:
         load_evaluation(file)
     assert "key" not in str(error.value)
 

@@ -17,9 +17,9 @@ import pytest
 from datasets import load_dataset
 
 from echo_hf.errors import ConfigError, EchoError, EngineError, GenerationError, RunError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import NoTask, NotTabled, Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Retired, Task
+from echo_hf.systems.base import GenerationResult, Retired, Task
 from echo_hf.systems.generate import Generated, generate
 from echo_hf.systems.journal import Journal, locked
 from echo_hf.systems.registry import register
@@ -68,7 +68,7 @@ def table(root: Path) -> list[dict[str, object]]:
 def test_every_task_is_drawn_and_written_down(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """The table has the declared columns and the tasks' digests, and the pictures are there."""
+    """The table has the declared columns and the tasks' digests, and the images are there."""
     made = generate(evaluation(release), runs=tmp_path)
     assert sorted(acting.asked) == EVERY
     assert acting.entered == ["in", "out"]
@@ -93,17 +93,17 @@ def test_every_task_is_drawn_and_written_down(
         made_by = json.loads(row["provenance"])
         assert made_by["system"] == acting.signature()
         assert (made_by["attempts"], made_by["split"][-8:]) == (1, "to_image")
-    pictures = PictureStore(tmp_path / "measured" / "pictures")
-    assert pictures.open(rows[0]["image"]) == png("e0")
+    images = ImageStore(tmp_path / "measured" / "pictures")
+    assert images.open(rows[0]["image"]) == png("e0")
 
 
 def test_inputs_lie_where_the_system_finds_them(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """An edit has its picture, byte for byte; a text has none."""
+    """An edit has its image, byte for byte; a text has none."""
     seen: dict[str, list[bytes]] = {}
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         seen[one.sample_id] = [ref.file.read_bytes() for ref in one.inputs if ref.file is not None]
         assert [ref.sha256 for ref in one.inputs] == [sha(data) for data in seen[one.sample_id]]
         return drawn_for(one)
@@ -119,9 +119,9 @@ def test_nothing_that_is_settled_is_asked_twice(
     """Refusals and texts are answers; failures are tried again, and only they."""
     ends = dict(zip(EVERY, ("ok", "refused", "no_image", "unsupported", "failed"), strict=True))
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         outcome = Outcome(ends[one.sample_id])
-        return drawn_for(one) if outcome == Outcome.OK else Drawn(outcome, text="no")
+        return drawn_for(one) if outcome == Outcome.OK else GenerationResult(outcome, text="no")
 
     acting.act = act
     made = generate(evaluation(release), runs=tmp_path)
@@ -136,7 +136,7 @@ def test_ten_bad_tasks_do_not_hold_up_the_others(tmp_path: Path, acting: Acting)
     """The first command stops at them; the same one again draws all that can be drawn."""
     release = written(tmp_path, [sample(f"t{number:02}") for number in range(15)])
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         if one.sample_id < "t10":
             raise OSError("out of paint")
         return drawn_for(one)
@@ -149,7 +149,7 @@ def test_ten_bad_tasks_do_not_hold_up_the_others(tmp_path: Path, acting: Acting)
 
 
 def test_another_signature_is_drawn_anew(tmp_path: Path, release: Path, acting: Acting) -> None:
-    """Parameters, seed and size decide a picture; limits, prices and a folder do not."""
+    """Parameters, seed and size decide an image; limits, prices and a folder do not."""
     first = system(parameters={"steps": 2, "folder": "/here"})
     generate(evaluation(release, first), runs=tmp_path)
     same = system(
@@ -177,7 +177,7 @@ def test_a_change_of_settings_is_never_scored_as_a_blend(
     assert made.outcomes == {"mine": {"ok": 2}}
     assert made.not_tabled == {"mine": {NotTabled.OTHER_SETTINGS: 3}}
 
-    def act(one: Task) -> Drawn:
+    def act(one: Task) -> GenerationResult:
         if one.sample_id == "t0":
             raise GenerationError("no key")
         return drawn_for(one)
@@ -199,12 +199,12 @@ def test_settings_that_a_retired_model_never_drew_with_take_nothing_away(
     assert [row["sample_id"] for row in table(tmp_path)] == EVERY
 
 
-def test_another_prompt_or_a_lost_picture_is_drawn_anew(tmp_path: Path, acting: Acting) -> None:
-    """An output of other words is not one of this task, and a row without its picture is none."""
+def test_another_prompt_or_a_lost_image_is_drawn_anew(tmp_path: Path, acting: Acting) -> None:
+    """An output of other words is not one of this task, and a row without its image is none."""
     before = written(tmp_path / "v1", [sample("a"), sample("b"), sample("c")])
     after = written(tmp_path / "v2", [sample("a"), sample("b", sample_digest="new"), sample("c")])
     generate(evaluation(before), runs=tmp_path)
-    PictureStore(tmp_path / "measured" / "pictures").path(sha(png("c"))).write_bytes(b"")
+    ImageStore(tmp_path / "measured" / "pictures").path(sha(png("c"))).write_bytes(b"")
     acting.asked.clear()
     generate(evaluation(after), runs=tmp_path)
     assert sorted(acting.asked) == ["b", "c"]
@@ -288,7 +288,7 @@ def test_one_system_that_stops_does_not_stop_the_others(
 ) -> None:
     """They finish, the table holds all that came, and the error is told at the end."""
 
-    def act(_: Task) -> Drawn:
+    def act(_: Task) -> GenerationResult:
         raise GenerationError("no key in BAD_KEY")
 
     bad, good = Acting(act), Acting()
@@ -324,8 +324,8 @@ def test_a_system_that_fails_at_every_task_is_an_error(tmp_path: Path, release: 
     """Its cause is named; one that made something before, or makes something, has only failures."""
     broken = {"on": True}
 
-    def act(one: Task) -> Drawn:
-        lost = Drawn(Outcome.FAILED, stage=OutcomeStage.REQUEST, text="no route to host")
+    def act(one: Task) -> GenerationResult:
+        lost = GenerationResult(Outcome.FAILED, stage=OutcomeStage.REQUEST, text="no route to host")
         return lost if broken["on"] or one.sample_id == "t0" else drawn_for(one)
 
     bad, good = Acting(act), Acting()
@@ -351,7 +351,9 @@ def _raising(error: Exception):  # type: ignore[no-untyped-def]
 def test_a_retired_model_is_found_before_anything_is_spent(tmp_path: Path, release: Path) -> None:
     """Its tasks get rows, nobody draws them, and the next call looks whether it is back."""
     gone, there = Acting(gone=Retired("retired in May", "model_not_found")), Acting()
-    there.act = lambda one: drawn_for(one) if gone.entered == [] else Drawn(Outcome.FAILED)
+    there.act = lambda one: (
+        drawn_for(one) if gone.entered == [] else GenerationResult(Outcome.FAILED)
+    )
     config = evaluation(release, system("there"), system("gone"))
     with known(gone=gone, there=there):
         made = generate(config, runs=tmp_path)
@@ -388,7 +390,7 @@ def test_what_is_damaged_is_told_before_anything_is_spent(
         generate(evaluation(release), runs=tmp_path)
     (outputs / "theirs.jsonl").unlink()
     (tmp_path / "measured" / "outputs.parquet").write_bytes(b"PAR1")
-    with pytest.raises(RunError, match="no table of outputs"):
+    with pytest.raises(RunError, match="not a table of outputs"):
         generate(evaluation(release), runs=tmp_path)
     assert acting.asked == []
 
@@ -405,7 +407,7 @@ def test_two_at_once_are_refused(tmp_path: Path, release: Path, acting: Acting) 
 def test_samples_that_cannot_be_given_are_left_out_and_counted(
     tmp_path: Path, acting: Acting
 ) -> None:
-    """Without words, without a picture, and with one that nobody can decode."""
+    """Without words, without an image, and with one that nobody can decode."""
     release = written(
         tmp_path,
         [sample("whole"), sample("bare", prompt=None)],
@@ -461,7 +463,7 @@ def test_the_concurrency_of_the_config_is_the_one_of_the_estimate(
 def test_what_another_machine_drew_is_taken_over(
     tmp_path: Path, release: Path, acting: Acting
 ) -> None:
-    """Journal and pictures, copied: nothing is left to draw, and the table holds it."""
+    """Journal and images, copied: nothing is left to draw, and the table holds it."""
     generate(evaluation(release), runs=tmp_path / "there")
     here = tmp_path / "here" / "measured"
     for part in ("outputs", "pictures"):

@@ -18,7 +18,7 @@ from pydantic_core import PydanticUndefined
 from echo_hf._infra.http_errors import REFUSALS
 from echo_hf.cli import app
 from echo_hf.config.systems import Limits, Price, SystemConfig
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Outcome
 from echo_hf.systems.benchmark import load_evaluation
 from echo_hf.systems.generate import generate
@@ -114,12 +114,12 @@ def test_the_adapter_of_the_guide_draws(tmp_path: Path, monkeypatch: pytest.Monk
     assert made.outcomes == {"mine": {"ok": 2, "unsupported": 1}}
     assert made.path is not None
     found = {row["sample_id"]: row for row in pq.read_table(made.path).to_pylist()}
-    pictures = PictureStore(tmp_path / "measured" / "pictures")
+    images = ImageStore(tmp_path / "measured" / "pictures")
     sizes = {}
     for name in ("text", "edit"):
-        with Image.open(pictures.path(found[name]["image"])) as picture:
-            sizes[name] = picture.size
-            assert picture.getpixel((0, 0)) == (200, 0, 0)
+        with Image.open(images.path(found[name]["image"])) as image:
+            sizes[name] = image.size
+            assert image.getpixel((0, 0)) == (200, 0, 0)
     assert sizes == {"text": (64, 64), "edit": (8, 8)}
     assert (found["two"]["stage"], found["two"]["text"]) == ("task", "takes one input")
 

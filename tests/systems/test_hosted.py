@@ -11,7 +11,7 @@ from echo_hf._infra.http_errors import ApiError
 from echo_hf.engines.server import ApiKey, Server
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
-from echo_hf.systems.base import Drawn, Retired
+from echo_hf.systems.base import GenerationResult, Retired
 from echo_hf.systems.hosted import Host, fate, one_line, retired_by, without_key
 from tests.systems.drawing_for_tests import KEY
 
@@ -50,13 +50,15 @@ def test_a_firewalls_own_refusal_is_the_tasks() -> None:
 @pytest.mark.parametrize("name", ["code", "text", "revised_prompt", "model_reported"])
 def test_no_text_of_an_outcome_holds_the_key(name: str) -> None:
     """Nor does it end the row that it stands in: half characters are replaced."""
-    drawn = Drawn(Outcome.FAILED, **{name: f"a {KEY} \ud83e"})
+    drawn = GenerationResult(Outcome.FAILED, **{name: f"a {KEY} \ud83e"})
     assert getattr(without_key(drawn, HELD), name) == "a (key) ?"
 
 
 def test_no_detail_holds_the_key() -> None:
     """However deep it is."""
-    drawn = Drawn(Outcome.FAILED, details={"a": [{KEY: f"x{KEY}"}], "n": 1.5, "none": None})
+    drawn = GenerationResult(
+        Outcome.FAILED, details={"a": [{KEY: f"x{KEY}"}], "n": 1.5, "none": None}
+    )
     assert without_key(drawn, HELD).details == {"a": [{"(key)": "x(key)"}], "n": 1.5, "none": None}
 
 

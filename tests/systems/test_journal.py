@@ -15,14 +15,21 @@ from hypothesis import strategies as st
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.journal import SETTLED, Entry, Journal, digest_of, drop_samples, journals
+from echo_hf.systems.journal import (
+    SETTLED,
+    Journal,
+    JournalEntry,
+    digest_of,
+    drop_samples,
+    journals,
+)
 from tests.systems.runs_for_tests import entry, png, sha
 
 FILE = "outputs/mine.jsonl"
 WORDS = st.text(st.characters(exclude_categories=["Cs"]))
 PLAIN = st.recursive(st.none() | st.booleans() | st.integers() | WORDS, st.lists, max_leaves=4)
 ENTRIES = st.builds(
-    Entry,
+    JournalEntry,
     sample_id=st.sampled_from("abcd"),
     sample_digest=st.just("d"),
     split=st.just("text_to_image"),
@@ -53,10 +60,10 @@ STEPS = st.lists(
 def test_it_reads_back_as_a_mapping_would(steps: list[Any]) -> None:
     """Entries, processes that die in the middle of a line, new ones, and samples taken out."""
     with tempfile.TemporaryDirectory() as folder:
-        root, model = Path(folder), dict[str, Entry]()
+        root, model = Path(folder), dict[str, JournalEntry]()
         journal = Journal(root, "mine")
         for step in steps:
-            if isinstance(step, Entry):
+            if isinstance(step, JournalEntry):
                 journal.add(step)
                 model[step.sample_id] = step
             elif isinstance(step, bytes):
@@ -194,7 +201,7 @@ def test_a_line_that_is_no_output_is_named(tmp_path: Path, line: bytes) -> None:
     damaged = (tmp_path / FILE).read_bytes() + line + b"\n"
     (tmp_path / FILE).write_bytes(damaged)
     for read in (lambda: Journal(tmp_path, "mine"), lambda: drop_samples(tmp_path, {"s0"})):
-        with pytest.raises(RunError, match=r"mine\.jsonl', line 2, is no output") as raised:
+        with pytest.raises(RunError, match=r"mine\.jsonl', line 2, is not an output") as raised:
             read()
         assert "\n" not in str(raised.value)
         assert "remove the line" in str(raised.value)
@@ -215,7 +222,7 @@ def test_every_journal_of_a_run_is_found(tmp_path: Path) -> None:
     (tmp_path / "outputs" / ".a.lock").touch()
     (tmp_path / "outputs" / ".a.jsonl.partial").write_text("half")
     assert [one.system for one in journals(tmp_path)] == ["a", "b"]
-    assert [one.pictures for one in journals(tmp_path)] == [{sha(png("a"))}, {sha(png("b"))}]
+    assert [one.images for one in journals(tmp_path)] == [{sha(png("a"))}, {sha(png("b"))}]
     assert journals(tmp_path / "nowhere") == []
 
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from echo_hf.engines.base import Usage
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn
-from echo_hf.systems.journal import Entry, Journal
-from echo_hf.systems.runner import Tried, entry_of
+from echo_hf.systems.base import GenerationResult
+from echo_hf.systems.journal import Journal, JournalEntry
+from echo_hf.systems.runner import AttemptedTask, entry_of
 from tests.systems.runs_for_tests import png, sha, task
 
 
-def kept(root: Path, drawn: Drawn) -> Entry:
+def kept(root: Path, drawn: GenerationResult) -> JournalEntry:
     """What is made of it, and is the same when it is read back."""
-    entry = entry_of(task(0), Tried(drawn, 2, 1.23456), "s", PictureStore(root / "pictures"))
+    entry = entry_of(task(0), AttemptedTask(drawn, 2, 1.23456), "s", ImageStore(root / "pictures"))
     Journal(root, "mine").add(entry)
     assert Journal(root, "mine").entries == {"s0": entry}
     return entry
@@ -28,25 +28,27 @@ def kept(root: Path, drawn: Drawn) -> Entry:
 @pytest.mark.parametrize(
     ("drawn", "words"),
     [
-        (Drawn(Outcome.OK, b"no picture"), "no readable picture"),
-        (Drawn(Outcome.OK), "no picture with the outcome ok"),
-        (Drawn(Outcome.REFUSED, png("fox")), "a picture with the outcome refused"),
-        (Drawn(Outcome.OK, "text"), "encoded"),  # type: ignore[arg-type]
+        (GenerationResult(Outcome.OK, b"no picture"), "not a readable picture"),
+        (GenerationResult(Outcome.OK), "no image with the outcome ok"),
+        (GenerationResult(Outcome.REFUSED, png("fox")), "an image with the outcome refused"),
+        (GenerationResult(Outcome.OK, "text"), "encoded"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_no_picture_is_a_failure_of_the_answer(
-    tmp_path: Path, drawn: Drawn, words: str
+def test_what_is_no_image_is_a_failure_of_the_answer(
+    tmp_path: Path, drawn: GenerationResult, words: str
 ) -> None:
-    """`ok` has a picture that can be decoded, and nothing else has one."""
+    """`ok` has an image that can be decoded, and nothing else has one."""
     one = kept(tmp_path, drawn)
     assert (one.outcome, one.stage, one.image) == ("failed", OutcomeStage.ANSWER, None)
     assert words in (one.text or "")
 
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one != Outcome.OK])
-def test_an_outcome_without_a_picture_stays(tmp_path: Path, outcome: Outcome) -> None:
+def test_an_outcome_without_an_image_stays(tmp_path: Path, outcome: Outcome) -> None:
     """With where it ended and what was said."""
-    one = kept(tmp_path, Drawn(outcome, stage=OutcomeStage.OUTPUT, code="moderated", text="No."))
+    one = kept(
+        tmp_path, GenerationResult(outcome, stage=OutcomeStage.OUTPUT, code="moderated", text="No.")
+    )
     assert (one.outcome, one.stage, one.code, one.text) == (outcome, "output", "moderated", "No.")
     assert (one.attempts, one.latency_s) == (2, 1.235)
 
@@ -69,17 +71,19 @@ LOOP["self"] = LOOP
     ],
     ids=["numbers", "path", "key", "loop"],
 )
-def test_a_remark_that_json_cannot_hold_costs_no_picture(
+def test_a_remark_that_json_cannot_hold_costs_no_image(
     tmp_path: Path, details: dict[Any, Any], plain: dict[str, Any]
 ) -> None:
     """Half a character, foreign numbers and objects: what is paid for is kept."""
-    said = Drawn(Outcome.OK, png("x"), text="half \ud83d", seed=Count(4), details=details)
+    said = GenerationResult(
+        Outcome.OK, png("x"), text="half \ud83d", seed=Count(4), details=details
+    )
     one = kept(tmp_path, said)
     assert (one.outcome, one.image, one.text, one.seed) == ("ok", sha(png("x")), "half ?", 4)
     assert one.details == plain
 
 
-def test_a_build_that_begins_costs_no_picture(
+def test_a_build_that_begins_costs_no_image(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It sweeps away what looks half-written, between the writing and the renaming of this one."""
@@ -92,14 +96,14 @@ def test_a_build_that_begins_costs_no_picture(
         return rename(partial, target)
 
     monkeypatch.setattr(Path, "replace", sweeping)
-    one = kept(tmp_path, Drawn(Outcome.OK, png("x")))
+    one = kept(tmp_path, GenerationResult(Outcome.OK, png("x")))
     assert len(swept) == 1
-    assert PictureStore(tmp_path / "pictures").open(one.image or "") == png("x")
+    assert ImageStore(tmp_path / "pictures").open(one.image or "") == png("x")
 
 
 def test_a_number_of_a_library_is_the_plain_one(tmp_path: Path) -> None:
     """As numpy and torch have them."""
-    said = Drawn(Outcome.OK, png("fox"), seed=np.int64(7), cost_usd=np.float32(0.5))  # type: ignore[arg-type]
+    said = GenerationResult(Outcome.OK, png("fox"), seed=np.int64(7), cost_usd=np.float32(0.5))  # type: ignore[arg-type]
     one = kept(tmp_path, said)
     assert (one.seed, one.cost_usd, dict(one.details)) == (7, 0.5, {})
     assert one.image_bytes == len(png("fox"))
@@ -113,9 +117,9 @@ class Tensor:
 
 
 @pytest.mark.parametrize("name", ["seed", "cost_usd", "usage"])
-def test_what_is_no_number_is_told_beside_the_picture(tmp_path: Path, name: str) -> None:
-    """The picture stays, and the journal can be read by every later command."""
+def test_what_is_no_number_is_told_beside_the_image(tmp_path: Path, name: str) -> None:
+    """The image stays, and the journal can be read by every later command."""
     wrong = Usage(1, Tensor()) if name == "usage" else Tensor()  # type: ignore[arg-type]
-    one = kept(tmp_path, Drawn(Outcome.OK, png("fox"), **{name: wrong}))
+    one = kept(tmp_path, GenerationResult(Outcome.OK, png("fox"), **{name: wrong}))
     assert (one.outcome, getattr(one, name)) == ("ok", None)
     assert "tensor(7)" in one.details["unfit"][name]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.systems.command_for_tests import (
     CONCURRENCY,
     PATIENCE_S,
@@ -69,8 +69,8 @@ def test_a_killed_run_asks_for_no_answer_twice(tmp_path: Path, server: Answering
     assert {row["sample_id"]: row["image"] for row in rows} == {
         name: sha(png(name)) for name in times
     }
-    pictures = PictureStore(tmp_path / "run" / "pictures")
-    assert all(pictures.open(row["image"]) for row in rows)
+    images = ImageStore(tmp_path / "run" / "pictures")
+    assert all(images.open(row["image"]) for row in rows)
 
 
 def test_ctrl_c_keeps_what_is_under_way(tmp_path: Path, server: Answering) -> None:
@@ -85,7 +85,7 @@ def test_ctrl_c_keeps_what_is_under_way(tmp_path: Path, server: Answering) -> No
         server.free.set()
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert said == "mine: stopping; 4 under way are waited for and kept\n"
-    assert errors == "echo-hf: stopped; the same command goes on where it was\n"
+    assert errors == "echo-hf: stopped; the same command resumes where it stopped\n"
     assert process.returncode == 130
     assert len(server.asked) == CONCURRENCY
     assert answered(tmp_path) == set(server.asked)
@@ -103,5 +103,5 @@ def test_a_stop_while_a_system_is_looked_for_is_no_error_of_it(
         server.until_asked(1)
         process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE_S)
-    assert errors == "echo-hf: stopped; the same command goes on where it was\n"
+    assert errors == "echo-hf: stopped; the same command resumes where it stopped\n"
     assert (process.returncode, server.asked) == (130, ["preflight"])

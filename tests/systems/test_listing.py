@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from echo_hf.config.systems import shipped_systems
-from echo_hf.systems.generate import Listed, list_systems
+from echo_hf.systems.generate import SystemListing, list_systems
 from echo_hf.systems.registry import register
 from tests.systems.runs_for_tests import Acting, system
 
@@ -20,7 +20,7 @@ def _adapters() -> None:
     register("local", extra="diffusers", packages=("no_such_package_at_all",))(Acting)
 
 
-def listed(folder: Path, *systems: dict[str, Any], **environment: str) -> list[Listed]:
+def listed(folder: Path, *systems: dict[str, Any], **environment: str) -> list[SystemListing]:
     """The systems of a config."""
     every = [
         system(f"s{number}", **one).model_dump(mode="json") for number, one in enumerate(systems)
@@ -73,5 +73,5 @@ def test_without_a_config_those_that_echo_hf_brings() -> None:
 def test_what_a_seed_gives_is_told_of_what_can_be_made_here(tmp_path: Path) -> None:
     """By the system itself; nothing of one whose packages are missing."""
     made, missing = listed(tmp_path, {"adapter": "hosted"}, {"adapter": "local"})
-    assert made.determinism == "the same seed gives the same picture"
+    assert made.determinism == "the same seed gives the same image"
     assert missing.determinism is None

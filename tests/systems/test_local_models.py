@@ -50,7 +50,7 @@ def _trouble(model: LocalModel) -> str:
     return str(caught.value)
 
 
-def test_a_folder_is_known_by_what_decides_a_picture(folder: Path) -> None:
+def test_a_folder_is_known_by_what_decides_an_image(folder: Path) -> None:
     """Settings and weights of all parts; neither its path nor a README."""
     first = _model(folder).identity
     assert first["model"] == "lumen-1"
@@ -96,7 +96,7 @@ def test_a_folder_is_at_hand(folder: Path) -> None:
 
 
 def test_a_model_in_the_cache_is_at_hand(cache: Path) -> None:
-    """A branch of it is known by name, and where its pictures come from by the commit."""
+    """A branch of it is known by name, and where its images come from by the commit."""
     model = _model("northlight/lumen")
     assert model.index_at_hand() == cache / INDEX
     assert model.commit == model.pinned == COMMIT
@@ -142,7 +142,7 @@ def test_a_folder_has_no_revision(folder: Path) -> None:
     assert _trouble(_model(folder, "v2")).endswith("has no revision 'v2': leave it out")
 
 
-def test_one_picture_at_a_time() -> None:
+def test_one_image_at_a_time() -> None:
     """A config that wants more is told before anything is loaded."""
     check_one_at_a_time(config("diffusers", "a/b", limits={"concurrency": 1}))
     check_one_at_a_time(config("diffusers", "a/b"))

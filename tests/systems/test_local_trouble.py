@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from echo_hf.errors import PictureError
-from echo_hf.images.decode import BadPictureError
-from echo_hf.reasons import BadPicture, Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn
+from echo_hf.errors import ImageError
+from echo_hf.images.decode import BadImageError
+from echo_hf.reasons import BadImage, Outcome, OutcomeStage
+from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.local_models import bad_input, failure, one_line
 
 REASON = "needs torch and accelerate: see `make test-extras`"
@@ -35,7 +35,7 @@ def test_a_message_is_one_line_without_folders(said: str, line: str) -> None:
 def test_a_breakdown_is_a_failure_with_its_name() -> None:
     """It may be tried again."""
     pytest.importorskip("accelerate", reason=REASON)
-    assert failure(ValueError("height has to be 16\nTraceback")) == Drawn(
+    assert failure(ValueError("height has to be 16\nTraceback")) == GenerationResult(
         Outcome.FAILED, stage=OutcomeStage.REQUEST, code="ValueError", text="height has to be 16"
     )
 
@@ -54,6 +54,6 @@ def test_too_little_memory_has_a_code_of_its_own() -> None:
 
 def test_a_bad_input_keeps_its_reason() -> None:
     """The reason of the loader is the code."""
-    drawn = bad_input(BadPictureError(BadPicture.SVG, "detail"))
+    drawn = bad_input(BadImageError(BadImage.SVG, "detail"))
     assert (drawn.outcome, drawn.stage, drawn.code) == (Outcome.FAILED, OutcomeStage.INPUT, "svg")
-    assert bad_input(PictureError("gone")).code is None
+    assert bad_input(ImageError("gone")).code is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import by_config, may_fit_now, misfit
+from echo_hf.systems.base import by_config, may_fit_now, unsupported_task
 from tests.systems.drawing_for_tests import task
 from tests.systems.runs_for_tests import system
 
@@ -21,12 +21,12 @@ INPUT = ImageRef("0" * 64)
 def test_a_task_fits_between_the_two_numbers(fewest: int, more: int | None, number: int) -> None:
     """Both included; anything else is unsupported, and says how many there are."""
     most = None if more is None else fewest + more
-    drawn = misfit(task(*[INPUT] * number), fewest, most)
+    drawn = unsupported_task(task(*[INPUT] * number), fewest, most)
     assert (drawn is None) is (number >= fewest and (most is None or number <= most))
     if drawn is not None:
         assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
         assert drawn.code == ("too_few_inputs" if number < fewest else "too_many_inputs")
-        assert f"has {number} input pictures" in (drawn.text or "")
+        assert f"has {number} input images" in (drawn.text or "")
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_a_task_fits_between_the_two_numbers(fewest: int, more: int | None, numb
 )
 def test_the_message_names_who_does_not_take_it(most: int, takes: str) -> None:
     """And how many it takes."""
-    drawn = misfit(task(*[INPUT] * 3), 0, most, "Anole")
+    drawn = unsupported_task(task(*[INPUT] * 3), 0, most, "Anole")
     assert drawn is not None
-    assert drawn.text == f"the task has 3 input pictures, {takes}"
+    assert drawn.text == f"the task has 3 input images, {takes}"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_other_limits_make_a_task_worth_asking_again(
 def test_an_outcome_tells_the_limits_of_its_config() -> None:
     """By which it is seen whether they are others now."""
     one, other = (system(parameters={"most_inputs": most, "steps": 4}) for most in (1, 2))
-    drawn = misfit(task(INPUT, INPUT), 0, 1)
+    drawn = unsupported_task(task(INPUT, INPUT), 0, 1)
     assert drawn is not None
     told = by_config(drawn, one)
     assert told.details == {"limits": {"most_inputs": 1}}

@@ -19,7 +19,7 @@ from tests.systems.runs_for_tests import entry, sha
 
 
 def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
-    """Column by column, by hand; what decided the picture is its provenance."""
+    """Column by column, by hand; what decided the image is its provenance."""
     journal = Journal(tmp_path, "mine")
     signature = journal.sign({"model": "m"}, "the same on the same machine")
     journal.add(
@@ -126,7 +126,7 @@ def test_a_table_that_is_none_stays_and_is_named(tmp_path: Path, damage: str) ->
         row = {"sample_id": "a"} if damage == "columns" else {**dict.fromkeys(OUTPUTS.columns)}
         pq.write_table(pa.Table.from_pylist([{**row, "seed": "x"}]), path)
     before = path.read_bytes()
-    with pytest.raises(RunError, match=r"outputs\.parquet' is no table of outputs") as raised:
+    with pytest.raises(RunError, match=r"outputs\.parquet' is not a table of outputs") as raised:
         write_outputs(tmp_path)
     assert "\n" not in str(raised.value)
     assert path.read_bytes() == before

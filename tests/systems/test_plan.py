@@ -9,26 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Outcome
-from echo_hf.systems.journal import Entry
-from echo_hf.systems.plan import Plan, plan_of
+from echo_hf.systems.journal import JournalEntry
+from echo_hf.systems.plan import GenerationPlan, plan_of
 from tests.systems.runs_for_tests import entry, png, sha, system, task
 
 TASKS = [task(number) for number in range(4)]
 
 
 def plan(
-    root: Path, *entries: Entry, tasks: Any = TASKS, concurrency: int = 2, **config: Any
-) -> Plan:
+    root: Path, *entries: JournalEntry, tasks: Any = TASKS, concurrency: int = 2, **config: Any
+) -> GenerationPlan:
     """The plan of a system after these outputs."""
     before = {one.sample_id: one for one in entries}
-    return plan_of(system(**config), tasks, before, "s", concurrency, PictureStore(root))
+    return plan_of(system(**config), tasks, before, "s", concurrency, ImageStore(root))
 
 
 def test_nothing_is_known_before_the_first_output(tmp_path: Path) -> None:
     """All is to be drawn, for nobody knows how much."""
-    assert plan(tmp_path) == Plan("mine", tuple(TASKS), 0, 0, None, None)
+    assert plan(tmp_path) == GenerationPlan("mine", tuple(TASKS), 0, 0, None, None)
     price = {"usd_per_image": 0.5, "as_of": "2026-01-01"}
     assert plan(tmp_path, price=price).cost_usd == 2.0
 
@@ -44,7 +44,7 @@ OUTCOMES = st.lists(
         st.sampled_from(Outcome),
         st.booleans(),  # the same prompt and inputs
         st.booleans(),  # the same settings
-        st.booleans(),  # its picture is there
+        st.booleans(),  # its image is there
     ),
     max_size=6,
 )
@@ -54,9 +54,9 @@ OUTCOMES = st.lists(
 def test_what_is_settled_as_it_would_be_now_is_kept(
     tmp_path_factory: pytest.TempPathFactory, given: list[tuple[Outcome, bool, bool, bool]]
 ) -> None:
-    """Each rule by itself: the outcome, the digest, the signature, the picture."""
+    """Each rule by itself: the outcome, the digest, the signature, the image."""
     root = tmp_path_factory.mktemp("pictures")
-    there = PictureStore(root).put(png("there"))
+    there = ImageStore(root).put(png("there"))
     entries = [
         entry(
             number,
@@ -98,9 +98,9 @@ def test_what_failed_before_comes_last(tmp_path: Path) -> None:
     assert [one.sample_id for one in made.todo] == ["s1", "s2", "s3", "s0"]
 
 
-def test_a_picture_of_no_bytes_is_gone(tmp_path: Path) -> None:
+def test_an_image_of_no_bytes_is_gone(tmp_path: Path) -> None:
     """A machine that lost its power may leave one."""
-    store = PictureStore(tmp_path)
+    store = ImageStore(tmp_path)
     digest = store.put(png("fox"))
     drawn = entry(0, outcome=Outcome.OK, image=digest)
     assert plan(tmp_path, drawn).stored == 1
@@ -108,9 +108,9 @@ def test_a_picture_of_no_bytes_is_gone(tmp_path: Path) -> None:
     assert plan(tmp_path, drawn).stored == 0
 
 
-def test_a_picture_of_too_few_bytes_is_gone(tmp_path: Path) -> None:
+def test_an_image_of_too_few_bytes_is_gone(tmp_path: Path) -> None:
     """Where its size was noted, it has to have it."""
-    store = PictureStore(tmp_path)
+    store = ImageStore(tmp_path)
     data = png("fox")
     digest = store.put(data)
     drawn = entry(0, outcome=Outcome.OK, image=digest, image_bytes=len(data))
@@ -120,8 +120,8 @@ def test_a_picture_of_too_few_bytes_is_gone(tmp_path: Path) -> None:
 
 
 def test_the_estimate_is_the_mean_of_what_was_drawn_so(tmp_path: Path) -> None:
-    """By hand: pictures of 0.1 and 0.3 dollars; a refusal costs time, a retired model none."""
-    store = PictureStore(tmp_path)
+    """By hand: images of 0.1 and 0.3 dollars; a refusal costs time, a retired model none."""
+    store = ImageStore(tmp_path)
     ok = {"outcome": Outcome.OK, "image": store.put(png("fox"))}
     entries = [
         entry(0, **ok, cost_usd=0.1, latency_s=4.0),

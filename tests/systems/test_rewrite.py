@@ -18,12 +18,12 @@ from echo_hf.config.systems import SystemConfig, read_system
 from echo_hf.engines.base import ImageRef, Usage
 from echo_hf.errors import ConfigError, EchoError, GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, System, Task
+from echo_hf.systems.base import GenerationResult, Retired, System, Task, TransientError
 from echo_hf.systems.registry import make_system
 from echo_hf.systems.runner import tried
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion, fault
-from tests.pictures_for_tests import encoded, noise
-from tests.systems.drawing_for_tests import KEY, PICTURE, base64_of, image_answer, kept, task
+from tests.images_for_tests import encoded, noise
+from tests.systems.drawing_for_tests import IMAGE, KEY, base64_of, image_answer, kept, task
 from tests.systems.runs_for_tests import ADAPTER, Acting, known
 
 WRITTEN = "A red fox in deep snow, seen from the side, watercolour."
@@ -77,29 +77,29 @@ def _answering(writer: Answer, artist: Answer) -> Callable[[Asked], Answer]:
     return lambda asked: writer if asked.path.endswith("/chat/completions") else artist
 
 
-def _drawn(system: System, *inputs: ImageRef) -> Drawn:
+def _drawn(system: System, *inputs: ImageRef) -> GenerationResult:
     with system:
         return system.draw(task(*inputs))
 
 
 def test_what_the_writer_wrote_is_drawn(server: LoopbackServer, make: Make, tmp_path: Path) -> None:
-    """The writer sees words and pictures; the artist gets its prompt alone."""
+    """The writer sees words and images; the artist gets its prompt alone."""
     writer = completion(json.dumps({"prompt": f" {WRITTEN} "}))
     server.behave = _answering(writer, image_answer(usage=IMAGE_USAGE, model="tiny-artist-1"))
-    first, second = encoded(noise((30, 20)), "JPEG"), PICTURE
+    first, second = encoded(noise((30, 20)), "JPEG"), IMAGE
     drawn = _drawn(make(), kept(tmp_path, first), kept(tmp_path, second))
     asked, drawing = server.asked
     told, question = asked.body["messages"]
     assert "text-to-image model" in told["content"]
-    words, *pictures = question["content"]
+    words, *images = question["content"]
     assert json.loads(words["text"].split("\n")[1]) == {"prompt": task().prompt, "pictures": 2}
-    assert [one["image_url"]["url"].partition(",")[2] for one in pictures] == [
+    assert [one["image_url"]["url"].partition(",")[2] for one in images] == [
         base64_of(first),
         base64_of(second),
     ]
     assert drawing.path == "/v1/images/generations"
     assert (drawing.body["prompt"], drawing.body["model"]) == (WRITTEN, "tiny-artist")
-    assert (drawn.outcome, drawn.picture) == (Outcome.OK, PICTURE)
+    assert (drawn.outcome, drawn.image) == (Outcome.OK, IMAGE)
     assert (drawn.revised_prompt, drawn.model_reported) == (WRITTEN, "tiny-artist-1")
 
 
@@ -167,7 +167,7 @@ def test_without_a_prompt_nothing_is_drawn(
     """A refusal of the writer is one of the request; everything else is no word of a model."""
     server.behave = _answering(writer, image_answer())
     drawn = _drawn(make())
-    assert (drawn.outcome, drawn.stage, drawn.picture) == (outcome, stage, None)
+    assert (drawn.outcome, drawn.stage, drawn.image) == (outcome, stage, None)
     assert drawn.code == code
     assert all(asked.path.endswith("/chat/completions") for asked in server.asked)
 
@@ -194,7 +194,7 @@ def test_a_busy_artist_does_not_make_the_writer_write_again(
 
     server.behave = behave
     with make() as system:
-        with pytest.raises(Passing) as caught:
+        with pytest.raises(TransientError) as caught:
             system.draw(task())
         assert (caught.value.wait_s, caught.value.usage) == (2.0, Usage(10, 3, 0))
         drawn = system.draw(task())
@@ -218,7 +218,7 @@ def test_a_busy_artist_does_not_make_the_writer_write_again(
 def test_a_writer_is_paid_once_whatever_the_artist_does(
     server: LoopbackServer, make: Make, answers: list[Answer], outcome: Outcome
 ) -> None:
-    """By hand: 10 x 1 + 3 x 2 millionths; the artist's picture is free."""
+    """By hand: 10 x 1 + 3 x 2 millionths; the artist's image is free."""
     writer, left = completion(json.dumps({"prompt": WRITTEN})), iter(answers)
     server.behave = lambda asked: writer if asked.path.endswith("/chat/completions") else next(left)
     priced = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
@@ -232,7 +232,7 @@ def test_a_writer_is_paid_once_whatever_the_artist_does(
 def test_a_writer_is_paid_for_an_artist_that_breaks(make: Make, server: LoopbackServer) -> None:
     """The failure is named as ever, and the prompt that was written is told."""
 
-    def act(_: Task) -> Drawn:
+    def act(_: Task) -> GenerationResult:
         raise ValueError("this one task is odd")
 
     server.behave = lambda _: completion(json.dumps({"prompt": WRITTEN}))
@@ -282,7 +282,7 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def test_the_signature_changes_with_what_decides_a_picture() -> None:
+def test_the_signature_changes_with_what_decides_an_image() -> None:
     """Writer, artist, size and seed; it can be written as JSON."""
     signatures = [
         make_system(config(_with(**changed), **further)).signature() for further, changed in CHOICES
@@ -291,7 +291,7 @@ def test_the_signature_changes_with_what_decides_a_picture() -> None:
     assert KEY not in json.dumps(signatures)
 
 
-def test_the_signature_keeps_to_what_decides_a_picture() -> None:
+def test_the_signature_keeps_to_what_decides_an_image() -> None:
     """Neither ports nor variables, nor limits."""
     other = {"base_url": "http://127.0.0.1:2/v1", "api_key_env": "MY_VARIABLE"}
     changed = _with(writer={**other, "concurrency": 2}, parameters=other, artist={"price": PRICE})

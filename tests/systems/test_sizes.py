@@ -66,7 +66,7 @@ def test_of_one_shape_the_nearest_in_pixels_is_taken() -> None:
 
 
 @given(SIDES, SIDES)
-def test_turning_the_picture_turns_the_size(width: int, height: int) -> None:
+def test_turning_the_image_turns_the_size(width: int, height: int) -> None:
     """No side is treated otherwise than the other."""
     assert within((height, width), MEGAPIXEL) == within((width, height), MEGAPIXEL)[::-1]
     choices = [(1, 1), (4, 3), (3, 4), (16, 9), (9, 16)]
@@ -79,7 +79,7 @@ def test_turning_the_picture_turns_the_size(width: int, height: int) -> None:
     "bucket", [(1024, 1024), (1152, 896), (1216, 832), (1344, 768), (1536, 640), (896, 1152)]
 )
 def test_published_sizes_are_found_by_their_shapes(bucket: tuple[int, int]) -> None:
-    """Any picture of that shape has that size, however large it is."""
+    """Any image of that shape has that size, however large it is."""
     for times in (1, 3):
         assert within((bucket[0] * times, bucket[1] * times), MEGAPIXEL, 64) == bucket
 
@@ -121,5 +121,5 @@ def test_a_size_is_read_as_it_is_written(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("text", ["", "1024", "1024 x 1024", "0x5", "1024X1024", "1024x-5", "٣x٣"])
 def test_what_is_no_size_is_told(text: str) -> None:
     """With the text and an example."""
-    with pytest.raises(ValueError, match="is no size: expected width and height such as"):
+    with pytest.raises(ValueError, match="is not a size: expected width and height such as"):
         read_size(text)

@@ -1,4 +1,4 @@
-"""Several inputs in one picture."""
+"""Several inputs in one image."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _lanczos(levels: Levels, length: int) -> Levels:
     return found
 
 
-def _resampled(picture: Image.Image, size: Pixels) -> Levels:
+def _resampled(image: Image.Image, size: Pixels) -> Levels:
     # Pillow rounds after each direction, rows first.
-    rows = np.asarray(picture, dtype=np.float64).transpose(1, 0, 2)
+    rows = np.asarray(image, dtype=np.float64).transpose(1, 0, 2)
     wide = np.round(_lanczos(rows, size[0])).transpose(1, 0, 2)
     return _lanczos(wide, size[1])
 
@@ -55,16 +55,16 @@ def test_sides_fit_the_model(sizes: list[Pixels]) -> None:
 
 
 @given(SIZES)
-def test_no_picture_loses_its_shape(sizes: list[Pixels]) -> None:
-    """A picture is as wide as its shape and the height say, less at most 15 columns."""
+def test_no_image_loses_its_shape(sizes: list[Pixels]) -> None:
+    """An image is as wide as its shape and the height say, less at most 15 columns."""
     found = stitched_sizes(sizes, lambda size: size, MOST, 16)
     for (width, height), (given_width, given_height) in zip(found, sizes, strict=True):
         exact = height * given_width / given_height
         assert exact - 16 < width <= max(exact + 1e-6, 16)
 
 
-def test_the_first_picture_alone_is_the_size_of_the_model() -> None:
-    """With one picture, or with room for all, nothing is scaled further."""
+def test_the_first_image_alone_is_the_size_of_the_model() -> None:
+    """With one image, or with room for all, nothing is scaled further."""
     assert stitched_sizes([(640, 480)], lambda _: (1184, 880), 2 * MOST, 16) == [(1184, 880)]
     assert stitched_sizes([(640, 480), (10, 20)], lambda _: (1184, 880), 2 * MOST, 16) == [
         (1184, 880),
@@ -79,22 +79,22 @@ def test_the_height_is_what_the_pixels_allow() -> None:
     assert math.prod((512, 256)) == 131_072
 
 
-@pytest.mark.parametrize("colours", [(RED, GREEN, BLUE), (BLUE, RED, GREEN)])
-def test_pictures_stand_in_their_order(colours: tuple[tuple[int, int, int], ...]) -> None:
+@pytest.mark.parametrize("colors", [(RED, GREEN, BLUE), (BLUE, RED, GREEN)])
+def test_images_stand_in_their_order(colors: tuple[tuple[int, int, int], ...]) -> None:
     """From the left, each as a rectangle of its own with no line between."""
-    pictures = [Image.new("RGB", (300, 200), colour) for colour in colours]
-    whole = np.asarray(stitched(pictures, lambda _: (288, 192), 3 * 288 * 192, 16))
+    images = [Image.new("RGB", (300, 200), color) for color in colors]
+    whole = np.asarray(stitched(images, lambda _: (288, 192), 3 * 288 * 192, 16))
     expected = np.zeros((192, 864, 3), dtype=np.uint8)
-    for number, colour in enumerate(colours):
-        expected[:, number * 288 : (number + 1) * 288] = colour
+    for number, color in enumerate(colors):
+        expected[:, number * 288 : (number + 1) * 288] = color
     np.testing.assert_array_equal(whole, expected)
 
 
-def test_pixels_are_those_of_each_picture_alone() -> None:
+def test_pixels_are_those_of_each_image_alone() -> None:
     """Lanczos with three lobes, written out, gives the same levels, but for rounding."""
-    pictures = [blocks((150, 100), 1), blocks((70, 130), 2)]
-    whole = np.asarray(stitched(pictures, lambda _: (144, 96), 10_000, 16), dtype=np.float64)
+    images = [blocks((150, 100), 1), blocks((70, 130), 2)]
+    whole = np.asarray(stitched(images, lambda _: (144, 96), 10_000, 16), dtype=np.float64)
     sizes = [(96, 64), (32, 64)]
-    expected = [_resampled(one, size) for one, size in zip(pictures, sizes, strict=True)]
+    expected = [_resampled(one, size) for one, size in zip(images, sizes, strict=True)]
     assert whole.shape == (64, 128, 3)
     np.testing.assert_allclose(whole, np.concatenate(expected, axis=1), atol=1.01)

@@ -1,7 +1,7 @@
 """A tiny Anole with random weights, written to a folder without any download.
 
-Its pictures are squares of 32 pixels, drawn as 64 tokens. What it draws means nothing; what is
-proved with it is the way from a prompt and pictures to a picture.
+Its images are squares of 32 pixels, drawn as 64 tokens. What it draws means nothing; what is
+proved with it is the way from a prompt and images to an image.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def write_tiny_anole(folder: Path, *, seed: int = SEED) -> Path:
 
 
 def vocabulary() -> dict[str, int]:
-    """Every token by name: special ones, those of pictures, and bytes."""
+    """Every token by name: special ones, those of images, and bytes."""
     from tokenizers.pre_tokenizers import ByteLevel
 
     names = [*WORDS, *map(code_name, range(CODES)), *sorted(ByteLevel.alphabet())]
@@ -59,7 +59,7 @@ def vocabulary() -> dict[str, int]:
 
 
 def code_name(code: int) -> str:
-    """The name of a picture's token, whose digits are letters from A."""
+    """The name of an image's token, whose digits are letters from A."""
     return "IMGIMG" + "".join(chr(ord("A") + int(digit)) for digit in str(code)) + "Z"
 
 

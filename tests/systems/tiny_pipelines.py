@@ -2,7 +2,7 @@
 
 They are real: every part in the files that diffusers looks for, loaded back through the class that
 `model_index.json` names. What they draw means nothing; what is proved with them is what goes in
-and what comes out. Their latents are an eighth of a picture's sides, as those of the real ones.
+and what comes out. Their latents are an eighth of an image's sides, as those of the real ones.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def edit_plus() -> Any:
         ),
         text_encoder=Qwen2_5_VLForConditionalGeneration(_qwen_vl_config(tokenizer)),
         tokenizer=tokenizer,
-        processor=qwen_processor_class()(_qwen_pictures(), tokenizer),
+        processor=qwen_processor_class()(_qwen_images(), tokenizer),
         transformer=QwenImageTransformer2DModel(
             patch_size=2,
             in_channels=16,
@@ -158,7 +158,7 @@ def edit_plus() -> Any:
 
 
 def checked() -> Any:
-    """Stable Diffusion, whose checker holds every picture back."""
+    """Stable Diffusion, whose checker holds every image back."""
     from diffusers import StableDiffusionPipeline, UNet2DConditionModel
     from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
     from transformers import CLIPConfig, CLIPImageProcessorPil
@@ -209,7 +209,7 @@ def qwen_processor_class() -> Any:
     from transformers.processing_utils import ProcessorMixin
 
     class Qwen2VLProcessor(WithVideos):
-        """Reads texts and pictures."""
+        """Reads texts and images."""
 
         def __init__(
             self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None
@@ -225,7 +225,7 @@ def qwen_processor_class() -> Any:
 
 
 def _livelier(part: Any) -> None:
-    # At the usual spread a prompt changes no level of the picture: what goes in has to be seen.
+    # At the usual spread a prompt changes no level of the image: what goes in has to be seen.
     import torch
 
     with torch.no_grad():
@@ -337,7 +337,7 @@ def _qwen_tokenizer() -> Any:
     return tokenizer
 
 
-def _qwen_pictures() -> Any:
+def _qwen_images() -> Any:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
         Qwen2VLImageProcessorPil,
     )

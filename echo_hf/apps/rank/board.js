@@ -62,17 +62,17 @@ function choose(item, scroll = true) {
   all[chosen].focus({ preventScroll: !scroll });
 }
 
-function zoom(picture, item = null) {
+function zoom(image, item = null) {
   close();
   const over = document.createElement("div");
   over.className = "over";
   over.setAttribute("role", "dialog");
-  over.setAttribute("aria-label", picture.alt);
+  over.setAttribute("aria-label", image.alt);
   const large = document.createElement("img");
-  large.src = picture.src;
-  large.alt = picture.alt;
+  large.src = image.src;
+  large.alt = image.alt;
   const name = document.createElement("b");
-  name.textContent = item === null ? "" : picture.alt;
+  name.textContent = item === null ? "" : image.alt;
   over.append(large, name);
   over.addEventListener("click", close);
   element.append(over);

@@ -1,4 +1,4 @@
-"""Which samples people rank, and the pictures of each: a draw that a seed repeats."""
+"""Which samples people rank, and the images of each: a draw that a seed repeats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.outputs import outputs_to_rate
 from echo_hf.reasons import NotRanked, Reason
 from echo_hf.systems.base import Task
@@ -20,7 +20,7 @@ LEAST_OUTPUTS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownOutput:
     """One system's output of a sample."""
 
     system: str
@@ -32,7 +32,7 @@ class RankedSample:
     """A sample that people rank."""
 
     task: Task
-    outputs: tuple[Shown, ...]
+    outputs: tuple[ShownOutput, ...]
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,21 @@ class Draw:
     left_out: Mapping[Reason, int]
 
 
-def drawn(
+def drawn_samples(
     outputs: pa.Table,
     benchmark: Tasks,
-    pictures: PictureStore,
+    images: ImageStore,
     *,
     draw: int,
     seed: int,
     splits: Collection[str],
 ) -> Draw:
-    """Draws samples of which at least two systems have made a picture."""
+    """Draws samples of which at least two systems have made an image."""
     there = outputs_to_rate(outputs, benchmark)
     left_out: Counter[Reason] = Counter(there.left_out)
-    shown = {name: _shown(rows, pictures) for name, rows in there.outputs.items()}
+    shown = {name: _shown(rows, images) for name, rows in there.outputs.items()}
     lost = sum(map(len, there.outputs.values())) - sum(map(len, shown.values()))
-    left_out[NotRanked.LOST_PICTURE] += lost
+    left_out[NotRanked.LOST_IMAGE] += lost
     every = [RankedSample(task, shown.get(task.sample_id, ())) for task in there.tasks]
     known = {one.task.sample_id: one for one in every if one.outputs}
     samples: list[RankedSample] = []
@@ -74,18 +74,18 @@ def drawn(
     return Draw(tuple(samples), known, seed, left_out)
 
 
-def shuffled(sample: RankedSample, person: str, seed: int) -> tuple[Shown, ...]:
-    """The pictures of a sample in the order in which a person sees them."""
+def shuffled(sample: RankedSample, person: str, seed: int) -> tuple[ShownOutput, ...]:
+    """The images of a sample in the order in which a person sees them."""
 
-    def place(one: Shown) -> str:
+    def place(one: ShownOutput) -> str:
         return _digest(seed, person, sample.task.sample_id, one.system)
 
     return tuple(sorted(sample.outputs, key=place))
 
 
-def _shown(rows: Sequence[Mapping[str, Any]], pictures: PictureStore) -> tuple[Shown, ...]:
-    made: Iterable[Shown] = (Shown(row["system"], row["image"]) for row in rows)
-    return tuple(one for one in made if pictures.path(one.output).exists())
+def _shown(rows: Sequence[Mapping[str, Any]], images: ImageStore) -> tuple[ShownOutput, ...]:
+    made: Iterable[ShownOutput] = (ShownOutput(row["system"], row["image"]) for row in rows)
+    return tuple(one for one in made if images.path(one.output).exists())
 
 
 def _digest(*parts: object) -> str:

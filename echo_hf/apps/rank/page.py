@@ -14,7 +14,7 @@ MOST_KEYS = 8
 
 
 def letter(item: int) -> str:
-    """What a picture is called on the page."""
+    """What an image is called on the page."""
     again, at = divmod(item, len(LETTERS))
     return LETTERS[at] + (str(again + 1) if again else "")
 
@@ -35,13 +35,13 @@ def board(view: View, address: Address, answer: int = 0) -> str:
         f'<div class="board{state}" {data}>{_head(view)}'
         f'<main><aside aria-label="Task" tabindex="0">{_task(view, address)}</aside>'
         f'<section class="grid" style="--columns:{columns(count)};--rows:'
-        f'{-(-count // columns(count))}" aria-label="Pictures">{cards}</section></main>'
+        f'{-(-count // columns(count))}" aria-label="Images">{cards}</section></main>'
         f"{_rail(view)}{_foot(view)}</div>"
     )
 
 
 def columns(count: int) -> int:
-    """How many pictures stand side by side on a wide screen."""
+    """How many images stand side by side on a wide screen."""
     return count if count < 4 else -(-count // 2)
 
 
@@ -64,7 +64,7 @@ def _head(view: View) -> str:
 def _task(view: View, address: Address) -> str:
     task = view.sample.task
     inputs = "".join(
-        f'<img class="zoom" src="{address(one.sha256)}" alt="Input picture {number}" tabindex="0">'
+        f'<img class="zoom" src="{address(one.sha256)}" alt="Input image {number}" tabindex="0">'
         for number, one in enumerate(task.inputs, 1)
     )
     title = f"<h2>Input{'s' if len(task.inputs) > 1 else ''}</h2>" if inputs else ""
@@ -83,9 +83,9 @@ def _card(view: View, item: int, address: Address) -> str:
     state = " barred" if barred else ("" if rank is None else " ranked")
     return (
         f'<article class="card{state}" tabindex="0" draggable="true" data-item="{item}" '
-        f'aria-label="Picture {name}, {said}">'
-        f'<img src="{address(view.outputs[item].output)}" alt="Picture {name}" draggable="false">'
-        f'<div class="bar"><b>{name}</b>{_button("bar", "✕", "Cannot rank this picture", barred)}'
+        f'aria-label="Image {name}, {said}">'
+        f'<img src="{address(view.outputs[item].output)}" alt="Image {name}" draggable="false">'
+        f'<div class="bar"><b>{name}</b>{_button("bar", "✕", "Cannot rank this image", barred)}'
         f"{_button('worse', '▼', 'Worse')}<output>{shown}</output>"
         f"{_button('better', '▲', 'Better')}</div></article>"
     )
@@ -122,14 +122,14 @@ def _slot(view: View, rank: int) -> str:
 def _hints(count: int) -> str:
     last = min(count, MOST_KEYS)
     hints = {
-        f"A to {letter(last - 1)}": "choose a picture",
+        f"A to {letter(last - 1)}": "choose an image",
         f"1 to {min(count, 9)}": "its rank; the same number is a tie",
         f"Shift and 1 to {min(count, 9)}": "insert there",
         "↑ ↓": "a rank better, worse",
-        "← →": "another picture",
+        "← →": "another image",
         "Backspace": "no rank",
         "Space": "full size; then ← → show the others",
-        "X": "cannot rank this picture",
+        "X": "cannot rank this image",
         "I": "cannot rank the sample",
         "U": "undo",
         "Enter": "next",

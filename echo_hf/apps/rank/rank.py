@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, by_person, standing
-from echo_hf.apps.page import AskedPage, Place, ShownPictures, answer_of, check_installed, serve
-from echo_hf.apps.people import People, check_reachable, people_of
-from echo_hf.apps.rank.draw import Draw, RankedSample, drawn
+from echo_hf.apps.page import AskedPage, Place, ShownImages, answer_of, check_installed, serve
+from echo_hf.apps.people import AppUsers, check_reachable, people_of
+from echo_hf.apps.rank.draw import Draw, RankedSample, drawn_samples
 from echo_hf.apps.rank.page import Address, board
 from echo_hf.apps.rank.session import APP, RANK, Ranker, Ranking
 from echo_hf.builder.build import RUNS
@@ -31,14 +31,14 @@ from echo_hf.reasons import LeftOut, Reason
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import HUMAN, OUTPUTS
 
-TITLE = "Rank pictures"
+TITLE = "Rank images"
 HERE = files(__package__ or "")
 STYLES = HERE.joinpath("board.css")
 SCRIPTS = (HERE.joinpath("board.js"),)
 
 
 def page(
-    ranker: Ranker, people: People, address: Address, write: Callable[[], object]
+    ranker: Ranker, people: AppUsers, address: Address, write: Callable[[], object]
 ) -> AskedPage:
     """The page."""
 
@@ -155,13 +155,13 @@ def ranks_of(
             f"there are no outputs in {str(folder.root)!r}: run `echo-hf generate`, or put "
             "outputs.parquet there"
         )
-    tasks = benchmark.tasks(folder.pictures)
+    tasks = benchmark.tasks(folder.images)
     wanted = [name for name in BENCHMARKS if not splits or name in splits]
-    there = drawn(outputs, tasks, folder.pictures, draw=draw, seed=seed, splits=wanted)
+    there = drawn_samples(outputs, tasks, folder.images, draw=draw, seed=seed, splits=wanted)
     if not there.samples:
         why = ", ".join(f"{count} {reason}" for reason, count in there.left_out.items())
         raise RunError(
-            f"no sample in {str(folder.root)!r} has pictures by two systems ({why or 'no outputs'})"
+            f"no sample in {str(folder.root)!r} has images by two systems ({why or 'no outputs'})"
             ": run `echo-hf generate`"
         )
     ranker = Ranker(EventLog(folder.root / EVENTS_FILE), there)
@@ -182,10 +182,10 @@ def rank(
     check_reachable(place.host, admitted, anyone=anyone)
     from echo_hf.apps.page import look
 
-    pictures = ShownPictures.of(ranks.folder.pictures, _digests(ranks.ranker.draw))
+    images = ShownImages.of(ranks.folder.images, _digests(ranks.ranker.draw))
     with _written(ranks):
-        asked = page(ranks.ranker, admitted, pictures.address, ranks.write)
-        serve(asked.blocks, pictures, admitted, place, ready, partial(look, STYLES))
+        asked = page(ranks.ranker, admitted, images.address, ranks.write)
+        serve(asked.blocks, images, admitted, place, ready, partial(look, STYLES))
 
 
 @contextmanager

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any, Self
 
 from echo_hf.apps.events import Event, EventLog, standing
-from echo_hf.apps.rank.draw import Draw, RankedSample, Shown, shuffled
+from echo_hf.apps.rank.draw import Draw, RankedSample, ShownOutput, shuffled
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ranks of the pictures of one sample, by their place on the page."""
+    """Ranks of the images of one sample, by their place on the page."""
 
     ranks: tuple[int | None, ...]
     barred: frozenset[int] = frozenset()
@@ -40,13 +40,13 @@ class Ranking:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to do: each picture has a rank, or cannot be ranked."""
+        """Whether nothing is left to do: each image has a rank, or cannot be ranked."""
         left = (at for at, rank in enumerate(self.ranks) if rank is None and at not in self.barred)
         return self.impossible or next(left, None) is None
 
     @property
     def places(self) -> tuple[int | None, ...]:
-        """What is written down: ranks without gaps, null where a picture cannot be ranked."""
+        """What is written down: ranks without gaps, null where an image cannot be ranked."""
         if self.impossible:
             return (None,) * len(self.ranks)
         there = sorted({rank for rank in self.ranks if rank is not None})
@@ -54,11 +54,11 @@ class Ranking:
         return tuple(None if rank is None else known[rank] for rank in self.ranks)
 
     def place(self, item: int, rank: int) -> Ranking:
-        """Gives a picture a rank; it ties with those that have it already."""
+        """Gives an image a rank; it ties with those that have it already."""
         return self._with({item: rank})
 
     def insert(self, item: int, rank: int) -> Ranking:
-        """Gives a picture a rank of its own; those in the way move one down."""
+        """Gives an image a rank of its own; those in the way move one down."""
         others = {at: one for at, one in enumerate(self.ranks) if one is not None and at != item}
         taken, end = set(others.values()), rank
         while end in taken:
@@ -71,30 +71,30 @@ class Ranking:
         return self._with({**moved, item: rank})
 
     def better(self, item: int) -> Ranking:
-        """Moves a picture one rank up; one without a rank gets the first that nobody has."""
+        """Moves an image one rank up; one without a rank gets the first that nobody has."""
         rank = self.ranks[item]
         return self.place(item, self._first_free() if rank is None else max(rank - 1, 1))
 
     def worse(self, item: int) -> Ranking:
-        """Moves a picture one rank down; one without a rank gets the last that nobody has."""
+        """Moves an image one rank down; one without a rank gets the last that nobody has."""
         rank, last = self.ranks[item], len(self.ranks)
         if rank is None:
             return self.place(item, max(set(range(1, last + 1)) - set(self.ranks)))
         return self.place(item, min(rank + 1, last))
 
     def clear(self, item: int) -> Ranking:
-        """Takes a picture's rank away."""
+        """Takes an image's rank away."""
         return self._with({item: None})
 
     def bar(self, item: int) -> Ranking:
-        """Says that a picture cannot be ranked, or that it can after all."""
+        """Says that an image cannot be ranked, or that it can after all."""
         if item in self.barred:
             return replace(self, barred=self.barred - {item})
         cleared = self._with({item: None})
         return replace(cleared, barred=cleared.barred | {item})
 
     def give_up(self) -> Ranking:
-        """Says that none of the pictures can be ranked, or that they can after all."""
+        """Says that none of the images can be ranked, or that they can after all."""
         return replace(self, impossible=not self.impossible)
 
     def _with(self, changed: Mapping[int, int | None]) -> Ranking:
@@ -105,12 +105,12 @@ class Ranking:
         return min(set(range(1, len(self.ranks) + 1)) - set(self.ranks))
 
 
-# What a page may ask for: with a picture and a rank, with a picture, about the sample as a whole.
+# What a page may ask for: with an image and a rank, with an image, about the sample as a whole.
 RANKED: Mapping[str, Callable[[Ranking, int, int], Ranking]] = {
     "place": Ranking.place,
     "insert": Ranking.insert,
 }
-PICTURE: Mapping[str, Callable[[Ranking, int], Ranking]] = {
+IMAGE: Mapping[str, Callable[[Ranking, int], Ranking]] = {
     "better": Ranking.better,
     "worse": Ranking.worse,
     "clear": Ranking.clear,
@@ -125,8 +125,8 @@ def changed(ranking: Ranking, kind: str, item: object, rank: object) -> Ranking 
     count = len(ranking.ranks)
     if type(item) is not int or not 0 <= item < count:
         return None
-    if kind in PICTURE:
-        return PICTURE[kind](ranking, item)
+    if kind in IMAGE:
+        return IMAGE[kind](ranking, item)
     if kind in RANKED and type(rank) is int and 1 <= rank <= count:
         return RANKED[kind](ranking, item, rank)
     return None
@@ -145,7 +145,7 @@ class View:
     sample: RankedSample
     number: int
     total: int
-    outputs: tuple[Shown, ...]
+    outputs: tuple[ShownOutput, ...]
     ranking: Ranking
     saved: datetime | None
     can_undo: bool
@@ -171,17 +171,17 @@ class Ranker:
         """What a person's page shows now."""
         return self._state(person).view()
 
-    def act(self, person: str, said: Mapping[str, Any]) -> Acted:
+    def act(self, person: str, action: Mapping[str, Any]) -> Acted:
         """Writes down what a person did; it is on the disk when this returns."""
         state = self._state(person)
-        kind = said.get("kind")
-        if said.get("subject") == state.sample.task.sample_id:
+        kind = action.get("kind")
+        if action.get("subject") == state.sample.task.sample_id:
             if kind in ("next", "back"):
                 self._open(state, state.next if kind == "next" else state.before)
             elif kind == "undo" and state.actions:
                 self.log.undo(state.actions[-1].id, person)
             else:
-                self._rank(state, said)
+                self._rank(state, action)
         view = self.view(person)
         return Acted(view, view.finished != state.finished)
 
@@ -234,10 +234,10 @@ class _State:
         return self._of(self.sample)
 
     @property
-    def outputs(self) -> tuple[Shown, ...]:
+    def outputs(self) -> tuple[ShownOutput, ...]:
         event = self.last.get(self.sample.task.sample_id)
         if event is not None and is_of(event, self.sample):
-            return tuple(Shown(*one) for one in event.payload["shown"])
+            return tuple(ShownOutput(*one) for one in event.payload["shown"])
         return shuffled(self.sample, self.person, self.draw.seed)
 
     @property
@@ -281,7 +281,7 @@ class _State:
 
 
 def is_of(event: Event, sample: RankedSample) -> bool:
-    """Whether a ranking is of the very pictures that a sample has now."""
-    shown = {Shown(*one) for one in event.payload["shown"]}
+    """Whether a ranking is of the very images that a sample has now."""
+    shown = {ShownOutput(*one) for one in event.payload["shown"]}
     same = event.payload["sample_digest"] == sample.task.sample_digest
     return same and shown == set(sample.outputs)

@@ -1,4 +1,4 @@
-// Boxes of the screenshot: a row of numbers each, and a frame over the picture.
+// Boxes of the screenshot: a row of numbers each, and a frame over the image.
 const numbers = (text) => (/^\s*(\d+)[\s,;]+(\d+)[\s,;]+(\d+)[\s,;]+(\d+)\s*$/.exec(text) ?? []).slice(1).map(Number);
 
 function addBox(as, text, isNew = false) {

@@ -23,7 +23,7 @@ from echo_hf.builder.review import Case, made_decision, triage
 from echo_hf.curate.decisions import FILE, Decision, Decisions, append_decisions, read_decisions
 from echo_hf.curate.edits import checked_changes, edited_sample
 from echo_hf.errors import ReviewError, RunError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 
 APP = "review"
 OPEN = "open"
@@ -56,7 +56,7 @@ class Ledger:
                 if event.action != OPEN:
                     by_subject.setdefault(event.subject, []).append(event)
             written = self.decided().every
-            found = (folded(events, written) for events in by_subject.values())
+            found = (pending_decision(events, written) for events in by_subject.values())
             lines = [line for line in found if line is not None]
             if lines:
                 append_decisions(self.file, lines)
@@ -76,7 +76,7 @@ def unsettled(events: Iterable[Event]) -> tuple[Event, ...]:
     return found if is_conflict(bare) else ()
 
 
-def folded(events: Sequence[Event], written: Sequence[Decision]) -> Decision | None:
+def pending_decision(events: Sequence[Event], written: Sequence[Decision]) -> Decision | None:
     """The line that is still to be written about a sample."""
     acts, last = events, events[-1]
     about = [one for one in written if one.id == last.subject]
@@ -155,17 +155,19 @@ ACTIONS = ("keep", "remove", "flag", "edit")
 
 
 @dataclass(frozen=True)
-class Desk:
+class ReviewController:
     """Shows people samples, and writes down what they decide."""
 
     cases: Mapping[str, Case]
     duplicates: Mapping[str, str]
     root: Path
-    pictures: PictureStore
+    images: ImageStore
     log: EventLog
 
     @classmethod
-    def of(cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path) -> Desk:
+    def of(
+        cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path
+    ) -> ReviewController:
         """A desk whose samples stand in the order in which they should be looked at."""
         order = sorted(
             cases.values(),
@@ -173,7 +175,7 @@ class Desk:
         )
         queue = {case.row["id"]: case for case in order}
         log = EventLog(root / EVENTS_FILE)
-        return cls(queue, duplicates, root, PictureStore(root / "pictures"), log)
+        return cls(queue, duplicates, root, ImageStore(root / "pictures"), log)
 
     @property
     def ledger(self) -> Ledger:
@@ -193,20 +195,20 @@ class Desk:
         self.leases.lend([subject], person)  # renewed while somebody is at it
         return self._view(person, subject, decided, own, form, **said)
 
-    def act(self, person: str, said: Mapping[str, Any]) -> View:
+    def act(self, person: str, action: Mapping[str, Any]) -> View:
         """Writes down what a person did; it is on the disk when this returns."""
         now = self.view(person)
-        kind, subject = said.get("kind"), now.case.row["id"]
-        if said.get("subject") != subject:
+        kind, subject = action.get("kind"), now.case.row["id"]
+        if action.get("subject") != subject:
             return now
         if kind == "undo":
             return self._undo(person)
         if kind in ("next", "back", "goto"):
-            return self._move(person, now, str(kind), said.get("wanted"))
+            return self._move(person, now, str(kind), action.get("wanted"))
         if kind == "take":
-            return self._take(person, now, said)
+            return self._take(person, now, action)
         if kind in ACTIONS:
-            return self._decide(person, now, str(kind), said)
+            return self._decide(person, now, str(kind), action)
         return now
 
     def _decide(self, person: str, now: View, kind: str, said: Mapping[str, Any]) -> View:
@@ -214,7 +216,7 @@ class Desk:
         case = now.case
         try:
             edit = edit_of(case.row, form)
-            changes = checked_changes(case.row, case.context, edit, self.pictures, case.taken)
+            changes = checked_changes(case.row, case.context, edit, self.images, case.taken)
             made = made_decision(case.row, kind, note=form.note, changes=changes)
         except ReviewError as error:
             return self.view(person, form=form, problem=str(error))
@@ -314,7 +316,7 @@ class Desk:
         return View(
             person=person,
             case=case,
-            pictures=self.pictures,
+            images=self.images,
             shown=shown,
             form=form or form_of(shown, changes, own_note(last, person)),
             triage=triage({**shown, "review": reasons}, case.notices, self.duplicates.get(subject)),

@@ -19,7 +19,7 @@ const store = () => `echo-hf review ${desk().dataset.person} ${desk().dataset.su
 
 function collect() {
   const roles = {};
-  for (const one of all("[data-picture]")) roles[one.dataset.picture] = one.dataset.as;
+  for (const one of all("[data-image]")) roles[one.dataset.image] = one.dataset.as;
   const boxes = all(".box").map((one) => [one.querySelector("select").value, one.querySelector("input").value]);
   const value = (name) => find(`[name="${name}"]`).value;
   return { prompt: value("prompt"), quality: value("quality"), note: value("note"), roles, boxes };
@@ -27,7 +27,7 @@ function collect() {
 
 function apply(form) {
   for (const name of ["prompt", "quality", "note"]) find(`[name="${name}"]`).value = form[name];
-  for (const one of all("[data-picture]")) role(one, form.roles[one.dataset.picture] ?? one.dataset.as);
+  for (const one of all("[data-image]")) role(one, form.roles[one.dataset.image] ?? one.dataset.as);
   const list = find(".boxes .list");
   if (!list) return;
   list.replaceChildren();
@@ -174,7 +174,7 @@ element.addEventListener("click", (event) => {
   if (take) return send("take", { event: Number(take.dataset.take) });
   const as = event.target.closest("[data-role]");
   if (as) {
-    role(as.closest("[data-picture]"), as.dataset.role);
+    role(as.closest("[data-image]"), as.dataset.role);
     return changed(0);
   }
   const box = event.target.closest("[data-box]");
@@ -189,13 +189,13 @@ function decide(kind) {
   send(kind);
 }
 
-function zoom(picture) {
+function zoom(image) {
   const over = document.createElement("div");
   over.className = "over";
   over.setAttribute("role", "dialog");
   const large = document.createElement("img");
-  large.src = picture.src;
-  large.alt = picture.alt;
+  large.src = image.src;
+  large.alt = image.alt;
   over.append(large);
   element.append(over);
 }

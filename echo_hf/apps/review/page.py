@@ -14,9 +14,9 @@ from echo_hf.builder.review import Case, Triage
 from echo_hf.curate.decisions import Changes, Decision
 from echo_hf.curate.edits import QUALITIES, ROLES, Edit
 from echo_hf.curate.provenance import INPUT, OUTPUT
-from echo_hf.errors import PictureError, ReviewError
-from echo_hf.images.store import PictureStore
-from echo_hf.report.markup import shown
+from echo_hf.errors import ImageError, ReviewError
+from echo_hf.images.store import ImageStore
+from echo_hf.report.markup import printable
 from echo_hf.samples.boxes import upright_size
 from echo_hf.samples.thread_parts import LONGEST_PROMPT
 
@@ -36,9 +36,9 @@ class Form:
     boxes: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def read(cls, given: object, shown: Form) -> Form:
+    def read(cls, values: object, shown: Form) -> Form:
         """Reads what a page sent, which may be anything."""
-        said = given if isinstance(given, Mapping) else {}
+        said = values if isinstance(values, Mapping) else {}
         roles = said.get("roles")
         boxes = said.get("boxes")
         return cls(
@@ -109,7 +109,7 @@ class View:
 
     person: str
     case: Case
-    pictures: PictureStore
+    images: ImageStore
     shown: Mapping[str, Any]
     form: Form
     triage: Triage
@@ -128,11 +128,11 @@ class View:
 
 
 Address = Callable[[str], str]
-TITLES = {INPUT: "Inputs", OUTPUT: "Outputs", "neither": "Other pictures of the thread"}
+TITLES = {INPUT: "Inputs", OUTPUT: "Outputs", "neither": "Other images of the thread"}
 
 
-def pictures(view: View, address: Address) -> str:
-    """The pictures by their role, each with buttons for another one."""
+def images(view: View, address: Address) -> str:
+    """The images by their role, each with buttons for another one."""
     shown: dict[str, list[str]] = {role: [] for role in TITLES}
     for digest, role, is_cut in _every(view):
         shown[role].append(_card(digest, role, is_cut, digest in view.case.taken, address))
@@ -143,7 +143,7 @@ def pictures(view: View, address: Address) -> str:
 
 def _group(role: str, cards: list[str]) -> str:
     inside = "".join(cards) or "<p>none</p>"
-    return f'<div><h2>{TITLES[role]}</h2><div class="pictures">{inside}</div></div>'
+    return f'<div><h2>{TITLES[role]}</h2><div class="images">{inside}</div></div>'
 
 
 def screenshot(view: View, address: Address) -> str:
@@ -166,7 +166,7 @@ def screenshot(view: View, address: Address) -> str:
 
 
 def _every(view: View) -> Iterator[tuple[str, str, bool]]:
-    """Digest, role, and whether it was cut out, each picture once."""
+    """Digest, role, and whether it was cut out, each image once."""
     seen = {view.case.row["screenshot"]}
     for role in (INPUT, OUTPUT):
         cut = len(view.shown[f"{role}_bboxs"] or ())
@@ -185,7 +185,7 @@ def _every(view: View) -> Iterator[tuple[str, str, bool]]:
 
 
 def _cuts(view: View, role: str) -> range:
-    """Numbers of the pictures that were cut out before any change."""
+    """Numbers of the images that were cut out before any change."""
     return range(len(view.case.row[f"{role}_bboxs"] or ()))
 
 
@@ -201,9 +201,9 @@ def _card(digest: str, role: str, is_cut: bool, is_taken: bool, address: Address
             for one in ROLES
         )
         below = f'<div class="roles" role="group" aria-label="Role">{choices}</div>'
-    data = "" if is_cut else f' data-picture="{escape(digest)}" data-as="{escape(role)}"'
+    data = "" if is_cut else f' data-image="{escape(digest)}" data-as="{escape(role)}"'
     return (
-        f'<figure{data}><img class="zoom" src="{address(digest)}" alt="{escape(role)} picture" '
+        f'<figure{data}><img class="zoom" src="{address(digest)}" alt="{escape(role)} image" '
         f'tabindex="0" loading="lazy">{below}</figure>'
     )
 
@@ -222,8 +222,8 @@ def _box(role: str, text: str) -> str:
 
 def _size(view: View, digest: str) -> tuple[int, int] | None:
     try:
-        return upright_size(view.pictures.open(digest))
-    except PictureError:
+        return upright_size(view.images.open(digest))
+    except ImageError:
         return None
 
 
@@ -250,10 +250,10 @@ def desk_page(view: View, address: Address, answer: int = 0) -> str:
     }
     data = " ".join(f'data-{name}="{escape(value)}"' for name, value in names.items())
     # What was typed and refused may hold what no page can.
-    return shown(
+    return printable(
         f'<div class="desk" {data}>{_head(view)}{_messages(view)}{_triage(view)}'
         f"{_conflict(view)}<main><section class='task' aria-label='Task'>{_fields(view)}"
-        f"{pictures(view, address)}{screenshot(view, address)}</section>"
+        f"{images(view, address)}{screenshot(view, address)}</section>"
         f"<section class='said' aria-label='What people said'>{_feedback(view)}"
         f"{_thread(view)}</section></main>{_foot(view)}</div>"
     )
@@ -374,7 +374,7 @@ def _thread(view: View) -> str:
 def _post(post: Mapping[str, Any], depth: int, is_own: bool) -> str:
     text = escape(post["text"] or f"({post['missing'] or 'no text'})")
     count = len(post["pictures"] or ())
-    shown = f" · {count} picture{'' if count == 1 else 's'}" if count else ""
+    shown = f" · {count} image{'' if count == 1 else 's'}" if count else ""
     described = _described(post["pictures"] or ())
     return (
         f'<li class="{"own" if is_own else "other"}" style="--depth:{min(depth, 6)}">'

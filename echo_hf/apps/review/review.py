@@ -15,36 +15,36 @@ from echo_hf.apps.page import (
     ROUTE,
     AskedPage,
     Place,
-    ShownPictures,
+    ShownImages,
     answer_of,
     check_installed,
     serve,
 )
-from echo_hf.apps.people import People, check_reachable, people_of
-from echo_hf.apps.review.controller import Desk
+from echo_hf.apps.people import AppUsers, check_reachable, people_of
+from echo_hf.apps.review.controller import ReviewController
 from echo_hf.apps.review.page import Address, View, desk_page
 from echo_hf.builder.build import RUNS, Pipeline, opened
 from echo_hf.builder.review import Case, read_cases
 from echo_hf.config.loading import Config
-from echo_hf.curate.decisions import pictures_of
+from echo_hf.curate.decisions import images_of
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Reject
 
 
-def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> Desk:
+def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> ReviewController:
     """Opens a run for people to review."""
     with opened(config, runs, writes=False) as pipeline:
         cases = read_cases(pipeline)
         if not cases:
             raise ReviewError(f"{str(pipeline.folder.root)!r} has no sample to review")
-        desk = Desk.of(cases, dict(_duplicates(pipeline)), pipeline.folder.root)
+        desk = ReviewController.of(cases, dict(_duplicates(pipeline)), pipeline.folder.root)
     desk.ledger.catch_up()  # what a killed server had not written any more
     return desk
 
 
 def review(
-    desk: Desk,
+    desk: ReviewController,
     *,
     place: Place,
     people: Iterable[str] = (),
@@ -57,29 +57,29 @@ def review(
     check_reachable(place.host, admitted, anyone=anyone)
     from echo_hf.apps.page import look
 
-    named = ShownPictures.of(desk.pictures, digests_of(desk))
+    named = ShownImages.of(desk.images, digests_of(desk))
     known = dict(named.digests)
-    pictures = ShownPictures(desk.pictures, named.secret, known)
+    images = ShownImages(desk.images, named.secret, known)
 
     def admit(view: View) -> None:
         # What a reviewer has just cut out was not there when the page was opened.
         cut = (*view.shown["input_images"], *view.shown["output_images"])
-        known.update({pictures.address(one).removeprefix(ROUTE): one for one in cut})
+        known.update({images.address(one).removeprefix(ROUTE): one for one in cut})
 
-    asked = page(desk, admitted, pictures.address, admit)
-    serve(asked.blocks, pictures, admitted, place, ready, partial(look, STYLES))
+    asked = page(desk, admitted, images.address, admit)
+    serve(asked.blocks, images, admitted, place, ready, partial(look, STYLES))
 
 
-def digests_of(desk: Desk) -> Iterator[str]:
-    """The pictures that the page may show: those of samples, of their threads, and cut out."""
+def digests_of(desk: ReviewController) -> Iterator[str]:
+    """The images that the page may show: those of samples, of their threads, and cut out."""
     for case in desk.cases.values():
         yield from _of_case(case)
     for one in desk.ledger.decided().by_id.values():
-        yield from one.changed.pictures if one.changed else ()
+        yield from one.changed.images if one.changed else ()
 
 
 def _of_case(case: Case) -> Iterator[str]:
-    yield from pictures_of(case.row)
+    yield from images_of(case.row)
     for post in case.context:
         yield from (one["sha256"] for one in post["pictures"] or () if one["sha256"])
 
@@ -98,7 +98,9 @@ STYLES = HERE.joinpath("page.css")
 SCRIPTS = (HERE.joinpath("boxes.js"), HERE.joinpath("page.js"))
 
 
-def page(desk: Desk, people: People, address: Address, saved: Callable[[View], None]) -> AskedPage:
+def page(
+    desk: ReviewController, people: AppUsers, address: Address, saved: Callable[[View], None]
+) -> AskedPage:
     """The page."""
 
     def shown(view: View, answer: int = 0) -> str:

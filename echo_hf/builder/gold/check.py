@@ -120,7 +120,7 @@ def _option(text: str) -> tuple[str, Any]:
         return found[1], parse_yaml(found[2])
     except (yaml.YAMLError, ValueError):
         raise ConfigError(
-            f"--option {found[1]!r} has a value that is no YAML: expected one as in a config, "
+            f"--option {found[1]!r} has a value that is not YAML: expected one as in a config, "
             "for example 0.5, true or [1, 2]"
         ) from None
 
@@ -230,7 +230,7 @@ def check_engine(
     ):
         _check_engines(setting.config, chosen, engines)
         named = {url for line in every.every() for url in line.addresses}
-        posts = read_posts(setting.posts, named, folder.pictures)
+        posts = read_posts(setting.posts, named, folder.images)
         watch.finished(posts.read)
         check_agreement(every, posts, setting.where)
         given = Material(setting.config, lines, posts)
@@ -275,7 +275,7 @@ def _check(
     name: str,
 ) -> StageCheck:
     """Asks the engine of a stage, and measures its answers."""
-    stage = stage_class(name).from_config(given.config, folder.pictures)
+    stage = stage_class(name).from_config(given.config, folder.images)
     engine_name = given.config.stages.engine_of(name)
     if engine_name is None or not isinstance(stage, ModelStage):
         raise StageError(f"stage {name!r} asks no engine: nothing to check")

@@ -83,18 +83,18 @@ class ReviewedThread:
     def roles_lines(self, posts: GoldPosts) -> Iterator[dict[str, Any]]:
         removed = (row for row in self.samples if row["id"] not in self.ids)
         lost = {one for row in removed for one in _shown(row)}
-        pictures: dict[str, list[Row]] = {row["id"]: [] for row in self.kept}
-        for place, post in enumerate(self.posts if pictures else ()):
-            for index, digest in enumerate(posts.pictures.get(post["url"], ())):
+        images: dict[str, list[Row]] = {row["id"]: [] for row in self.kept}
+        for place, post in enumerate(self.posts if images else ()):
+            for index, digest in enumerate(posts.images.get(post["url"], ())):
                 owner = next((row for row in self.kept if digest in _shown(row)), None)
                 if digest is None or (owner is None and digest in lost):
                     continue
                 role = _shown(owner)[digest] if owner else "neither"
                 at = {"post_url": post["url"], "index": index, "role": role}
-                pictures[(owner or self._near(place))["id"]].append(at)
+                images[(owner or self._near(place))["id"]].append(at)
         for row in self.kept:
             named = {"root_url": self.root, "prompt": row["prompt"]}
-            yield {**named, "pictures": pictures[row["id"]]}
+            yield {**named, "pictures": images[row["id"]]}
 
     def _near(self, place: int) -> Row:
         """The kept sample that a post belongs to, or that it stands below; else the first."""
@@ -117,13 +117,13 @@ class ExportedGold:
     folder: Path
     threads: int
     samples: int
-    pictures: int
+    images: int
     left_out: Mapping[NotGold, int]
 
     def told(self) -> Iterator[str]:
         yield (
-            f"{self.samples} samples of {self.threads} threads, and the roles of {self.pictures} "
-            f"pictures, in {self.folder}"
+            f"{self.samples} samples of {self.threads} threads, and the roles of {self.images} "
+            f"images, in {self.folder}"
         )
         for reason, count in self.left_out.items():
             yield f"{count} reviewed samples left out, {reason}: {reason.meaning}"
@@ -147,7 +147,7 @@ def export_gold(
             )
         named = (url for row in rows for url in row["post_urls"] or ())
         urls = filter(None, map(canonical_url, named))
-        posts = read_posts(pipeline.config.posts, urls, pipeline.folder.pictures)
+        posts = read_posts(pipeline.config.posts, urls, pipeline.folder.images)
     left_out: Counter[NotGold] = Counter()
     threads = list(_threads(rows, decided, posts, left_out))
     if not threads:

@@ -148,19 +148,19 @@ class ExtractLine(Line):
             yield from (*sample.post_urls, *sample.heard)
 
 
-class PictureAt(Part):
+class ImageAt(Part):
     post_url: Address
     index: Whole
 
 
-class PictureRole(PictureAt):
+class ImageRole(ImageAt):
     role: Literal["input", "output", "neither"]
 
 
 class Completion(Part):
     prompt: Prompt
     blanks: Mapping[str, str] = {}
-    output: PictureAt
+    output: ImageAt
 
 
 class SampleLine(Line):
@@ -170,27 +170,27 @@ class SampleLine(Line):
 
 
 class RolesLine(SampleLine):
-    pictures: tuple[PictureRole, ...]
+    images: tuple[ImageRole, ...]
     filled: tuple[Completion, ...] = ()
-    conversation: PictureAt | None = None
-    duplicates_of_conversation: tuple[PictureAt, ...] = ()
-    collage: PictureAt | None = None
+    conversation: ImageAt | None = None
+    duplicates_of_conversation: tuple[ImageAt, ...] = ()
+    collage: ImageAt | None = None
 
     @property
-    def screenshots(self) -> list[tuple[PictureAt, ...]]:
+    def screenshots(self) -> list[tuple[ImageAt, ...]]:
         """Its conversation, with all screenshots of it, and its collage, if it has them."""
         chat = (self.conversation, *self.duplicates_of_conversation) if self.conversation else ()
         return [some for some in (chat, (self.collage,) if self.collage else ()) if some]
 
     @property
-    def marked(self) -> list[PictureAt]:
-        """Every picture that it says to be a screenshot."""
+    def marked(self) -> list[ImageAt]:
+        """Every image that it says to be a screenshot."""
         every = (self.conversation, self.collage, *self.duplicates_of_conversation)
         return [one for one in every if one]
 
     @property
-    def named(self) -> tuple[PictureAt, ...]:
-        return (*self.pictures, *(one.output for one in self.filled), *self.marked)
+    def named(self) -> tuple[ImageAt, ...]:
+        return (*self.images, *(one.output for one in self.filled), *self.marked)
 
     @property
     def addresses(self) -> Iterator[str]:
@@ -297,7 +297,7 @@ def read_gold(folder: Path | str) -> Gold:
         near = difflib.get_close_matches(path.stem, known, n=1, cutoff=NEAR)
         if path.stem not in known and near:
             raise GoldError(
-                f"{str(path)!r} is no file of a gold folder; did you mean '{near[0]}.jsonl'? "
+                f"{str(path)!r} is not a file of a gold folder; did you mean '{near[0]}.jsonl'? "
                 "rename it, or move it elsewhere"
             )
     files = {name: folder / f"{name}.jsonl" for name in LINES}
@@ -309,11 +309,11 @@ def read_gold(folder: Path | str) -> Gold:
 
 def _lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
     if not path.is_file():  # to read a pipe is to wait for ever
-        raise GoldError(f"{str(path)!r} is no regular file: expected one JSON object a line")
+        raise GoldError(f"{str(path)!r} is not a regular file: expected one JSON object a line")
     try:
         whole = path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise GoldError(f"{path}: byte {error.start} is no UTF-8: save it as UTF-8") from None
+        raise GoldError(f"{path}: byte {error.start} is not UTF-8: save it as UTF-8") from None
     seen: dict[tuple[str, ...], Line] = {}
     for number, text in enumerate(whole.split("\n"), 1):
         if not text.strip():
@@ -334,7 +334,7 @@ def _line(text: str, place: str, kind: type[Line]) -> Line:
         raise GoldError(f"{place}: {shown_value(text)} is not JSON ({error})") from None
     if not isinstance(data, dict):
         keys = ", ".join(f'"{name}": ...' for name in kind.model_fields)
-        raise GoldError(f"{place}: {shown_value(data)} is no object: expected {{{keys}}}")
+        raise GoldError(f"{place}: {shown_value(data)} is not an object: expected {{{keys}}}")
     try:
         line = kind.model_validate(data)
     except ValidationError as error:

@@ -16,9 +16,9 @@ from datasets import Dataset
 from echo_hf.builder.gold.folder import (
     ExtractLine,
     Gold,
+    ImageAt,
+    ImageRole,
     Line,
-    PictureAt,
-    PictureRole,
     RelevanceLine,
     RolesLine,
     SampleLine,
@@ -27,11 +27,11 @@ from echo_hf.builder.gold.folder import (
 )
 from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
-from echo_hf.collect.sources.base import Picture, Post, make_source
+from echo_hf.collect.sources.base import Post, PostImage, make_source
 from echo_hf.config.checks import shown_value
 from echo_hf.config.sections import Posts
 from echo_hf.errors import GoldError
-from echo_hf.images.store import MOST_BYTES, PictureStore
+from echo_hf.images.store import MOST_BYTES, ImageStore
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.blanks import CANDIDATE, completed, inside, name_of, placeholders
@@ -51,7 +51,7 @@ def dataset(table: Table, rows: Iterable[Row]) -> Dataset:
 
 
 def written_in(posts: Iterable[Row]) -> SpanIndex:
-    """What people wrote in posts and in the descriptions of their pictures."""
+    """What people wrote in posts and in the descriptions of their images."""
     rows = list(posts)
     described = (one["alt_text"] or "" for post in rows for one in post["pictures"] or ())
     return SpanIndex([*(post["text"] or "" for post in rows), *described])
@@ -59,30 +59,28 @@ def written_in(posts: Iterable[Row]) -> SpanIndex:
 
 @dataclass(frozen=True)
 class GoldPosts:
-    """Posts and threads, and the digests of each post's pictures in the order of its file."""
+    """Posts and threads, and the digests of each post's images in the order of its file."""
 
     read: StageResult
     posts: Sequence[Row]
     threads: Sequence[Row]
-    pictures: Mapping[str, Digests]
+    images: Mapping[str, Digests]
 
     @cached_property
     def root_of(self) -> Mapping[str, str]:
         """The root of each post, that of a missing one included."""
         return {post["url"]: row["root_url"] for row in self.threads for post in row["posts"]}
 
-    def digest(self, picture: PictureAt | ScreenshotLine) -> str | None:
-        """Sha256 of a picture that gold names."""
-        return self.pictures[picture.post_url][picture.index]
+    def digest(self, image: ImageAt | ScreenshotLine) -> str | None:
+        """Sha256 of an image that gold names."""
+        return self.images[image.post_url][image.index]
 
 
-def read_posts(
-    entries: Sequence[Posts], addresses: Iterable[str], pictures: PictureStore
-) -> GoldPosts:
+def read_posts(entries: Sequence[Posts], addresses: Iterable[str], images: ImageStore) -> GoldPosts:
     """Reads the posts that are named, and all others of their threads."""
     records = read_records(entries)
     parsed = list(_parsed(records))
-    # The pictures of a large collection need not be copied to read a hundred threads of it.
+    # The images of a large collection need not be copied to read a hundred threads of it.
     wanted = _connected([post for some in parsed for post in some], addresses)
     rows = [
         row
@@ -91,7 +89,7 @@ def read_posts(
         if not some or any(post.url in wanted for post in some)
     ]
     near = records.select(rows)
-    read = run_stage(Collect(pictures), near)
+    read = run_stage(Collect(images), near)
     posts = run_stage(Merge(), read.dataset).dataset.to_list()
     # All threads are wanted, whatever their posts were scored.
     scored = ({**row, "relevance": {"score": KEEP, "note": None}} for row in posts)
@@ -101,7 +99,7 @@ def read_posts(
     for folder, row in zip(near["folder"], rows, strict=True):
         for post in parsed[row]:
             digests = tuple(_digest(one, folder, known.get(post.url, ())) for one in post.pictures)
-            # A record whose text a newer one replaces has pictures that are no more the post's.
+            # A record whose text a newer one replaces has images that are no more the post's.
             placed[post.url] = max(placed.get(post.url, ()), digests, key=_found)
     return GoldPosts(read, posts, threads, placed)
 
@@ -137,11 +135,11 @@ def _found(digests: Digests) -> tuple[int, int]:
     return len(digests) - digests.count(None), len(digests)
 
 
-def _digest(picture: Picture, folder: str, known: Iterable[Row]) -> str | None:
-    found = _digest_of_file(Path(folder), picture.path) if picture.path else None
+def _digest(image: PostImage, folder: str, known: Iterable[Row]) -> str | None:
+    found = _digest_of_file(Path(folder), image.path) if image.path else None
     if found and found in {one["sha256"] for one in known}:
         return found
-    return {one["url"]: one["sha256"] for one in known}.get(picture.url) if picture.url else None
+    return {one["url"]: one["sha256"] for one in known}.get(image.url) if image.url else None
 
 
 def _digest_of_file(folder: Path, path: str) -> str | None:
@@ -165,7 +163,7 @@ def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
     missing: dict[str, Line] = {}
     for line in gold.every():
         # A missing root has an address and nothing to score.
-        known = posts.pictures if isinstance(line, RelevanceLine) else posts.root_of
+        known = posts.images if isinstance(line, RelevanceLine) else posts.root_of
         missing.update((url, line) for url in line.addresses if url not in known)
     for url, line in missing.items():
         more = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
@@ -181,14 +179,14 @@ def _mistakes(gold: Gold, posts: GoldPosts, where: str) -> Iterator[Mistake]:
             said = f"half is {line.half!r}, but {other.half!r} in {other.place}, of the same thread"
             yield line, f"{said}: expected one half (without one a line is 'held_out')"
     yield from _of_extract(gold["extract"], posts)
-    yield from _of_pictures(gold["roles"], posts)
+    yield from _of_images(gold["roles"], posts)
     yield from _of_filled(gold["roles"], posts)
     marked = {(one.post_url, one.index) for line in gold["roles"] for one in line.marked}
     for line in gold["screenshots"]:
         yield from _of_index(line, line, posts)
         if "roles" in gold and (line.post_url, line.index) not in marked:
             expected = "expected one that is marked there"
-            yield line, f"{_told(line)} is no conversation or collage in roles.jsonl: {expected}"
+            yield line, f"{_told(line)} is not a conversation or collage in roles.jsonl: {expected}"
     if "extract" in gold:
         yield from _of_samples(gold)
 
@@ -214,45 +212,43 @@ def _of_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> Iterator[Mist
                 yield line, f"{prompt}: expected words copied from there, or {pieces}"
 
 
-def _of_index(
-    line: Line, picture: PictureAt | ScreenshotLine, posts: GoldPosts
-) -> Iterator[Mistake]:
-    count = len(posts.pictures.get(picture.post_url, ()))
-    if picture.index >= count:
-        yield line, f"{_told(picture)}, which has {count}: expected a position from 0 on"
+def _of_index(line: Line, image: ImageAt | ScreenshotLine, posts: GoldPosts) -> Iterator[Mistake]:
+    count = len(posts.images.get(image.post_url, ()))
+    if image.index >= count:
+        yield line, f"{_told(image)}, which has {count}: expected a position from 0 on"
 
 
-def _told(picture: PictureAt | ScreenshotLine) -> str:
-    return f"picture {picture.index} of {picture.post_url!r}"
+def _told(image: ImageAt | ScreenshotLine) -> str:
+    return f"image {image.index} of {image.post_url!r}"
 
 
-def _file(picture: PictureAt, posts: GoldPosts) -> tuple[str, str | int]:
+def _file(image: ImageAt, posts: GoldPosts) -> tuple[str, str | int]:
     # A post may show the same file twice: it is looked at once, and one line is enough.
-    return picture.post_url, posts.digest(picture) or picture.index
+    return image.post_url, posts.digest(image) or image.index
 
 
-def _of_pictures(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
+def _of_images(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
     line_of: dict[tuple[str, int], RolesLine] = {}
-    role_of: dict[tuple[str, str | int], tuple[PictureRole, RolesLine]] = {}
+    role_of: dict[tuple[str, str | int], tuple[ImageRole, RolesLine]] = {}
     for line in lines:
-        for picture in line.named:
-            yield from _of_index(line, picture, posts)
-            if posts.root_of[picture.post_url] != line.root_url:
-                said = f"a picture of {picture.post_url!r}, which is not in the thread of"
-                yield line, f"{said} {line.root_url!r}: expected pictures of that thread"
-        for one in line.pictures:
+        for image in line.named:
+            yield from _of_index(line, image, posts)
+            if posts.root_of[image.post_url] != line.root_url:
+                said = f"an image of {image.post_url!r}, which is not in the thread of"
+                yield line, f"{said} {line.root_url!r}: expected images of that thread"
+        for one in line.images:
             other = line_of.setdefault((one.post_url, one.index), line)
             if other is not line:
-                expected = "expected each picture in one line"
+                expected = "expected each image in one line"
                 yield line, f"{_told(one)} stands in {other.place} as well: {expected}"
             known, other = role_of.setdefault(_file(one, posts), (one, line))
             if known.role != one.role:
-                before = f"{known.role!r} in {other.place} as picture {known.index}"
+                before = f"{known.role!r} in {other.place} as image {known.index}"
                 yield line, f"{_told(one)} is {one.role!r}, but {before}: expected one role"
 
 
 def _of_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
-    roles = {_file(one, posts): one.role for line in lines for one in line.pictures}
+    roles = {_file(one, posts): one.role for line in lines for one in line.images}
     for line in lines:
         prompt = shown_value(line.prompt)
         for one in line.filled:
@@ -267,7 +263,7 @@ def _of_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake
             role = roles.get(_file(one.output, posts))
             if role != "output":
                 given = repr(role) if role else "without a role"
-                expected = "expected one that pictures has as 'output'"
+                expected = "expected one that images has as 'output'"
                 yield line, f"filled has {_told(one.output)}, which is {given}: {expected}"
 
 

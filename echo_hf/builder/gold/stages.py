@@ -18,7 +18,7 @@ from echo_hf.builder.gold.folder import (
     FeedbackLine,
     Gold,
     GoldSample,
-    PictureAt,
+    ImageAt,
     RelevanceLine,
     RolesLine,
     SafetyLine,
@@ -32,9 +32,9 @@ from echo_hf.builder.steps import STAGES
 from echo_hf.config.loading import Config
 from echo_hf.errors import GoldError, StageError, unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
-from echo_hf.samples.boxes import Pixels, intersection_over_union, shown
+from echo_hf.samples.boxes import Pixels, box_text, intersection_over_union
 from echo_hf.samples.extract import Extract
-from echo_hf.samples.shown_images import pictures_of
+from echo_hf.samples.shown_images import images_of
 from echo_hf.samples.spans import squeezed
 from echo_hf.samples.tasks import Task, rows_of
 from echo_hf.samples.thread_parts import (
@@ -59,13 +59,13 @@ def sample_key(row: Row) -> Key:
 
 
 @dataclass(frozen=True)
-class PictureRoles:
-    """What the pictures of a sample are, by their digests, as people or an engine say."""
+class ImageRoles:
+    """What the images of a sample are, by their digests, as people or an engine say."""
 
     roles: dict[str, str]
     screenshots: set[frozenset[str]]  # people's with all that show the same conversation
-    completions: set[tuple[str, str]]  # a picture, and the filled prompt, folded
-    places: Mapping[str, str]  # what messages call each picture that is shown
+    completions: set[tuple[str, str]]  # an image, and the filled prompt, folded
+    places: Mapping[str, str]  # what messages call each image that is shown
 
     def prompts(self, digest: str) -> set[str]:
         return {prompt for one, prompt in self.completions if one == digest}
@@ -117,7 +117,7 @@ class Material:
 
     @cached_property
     def judged(self) -> list[Row]:
-        """The samples with the roles that people gave their pictures, as `feedback` reads them."""
+        """The samples with the roles that people gave their images, as `feedback` reads them."""
         line_of = {line.key: line for line in self.gold["roles"]}
         made: list[Row] = []
         for row in self.samples:
@@ -136,21 +136,21 @@ class Material:
         return [row for row in self.judged if row["quality"] != TRASH]
 
     @cached_property
-    def roles(self) -> dict[Key, PictureRoles]:
-        """What people said about the pictures that `roles` is shown."""
+    def roles(self) -> dict[Key, ImageRoles]:
+        """What people said about the images that `roles` is shown."""
         digest, line_of = self.posts.digest, {line.key: line for line in self.gold["roles"]}
-        # A picture that a sample does not use may stand in the line of another one of its thread.
-        every = (one for line in line_of.values() for one in line.pictures)
+        # An image that a sample does not use may stand in the line of another one of its thread.
+        every = (one for line in line_of.values() for one in line.images)
         role_at = {(one.post_url, digest(one)): one.role for one in every}
-        made: dict[Key, PictureRoles] = {}
+        made: dict[Key, ImageRoles] = {}
         for row in self.samples:
-            urls = {one.sha256: row["context"][one.post]["url"] for one in pictures_of(row)}
+            urls = {one.sha256: row["context"][one.post]["url"] for one in images_of(row)}
             if not urls or row["quality"] == TRASH:
                 continue
             key = sample_key(row)
             groups = (_digests(some, self.posts, urls) for some in line_of[key].screenshots)
             filled = [(digest(one.output), folded(one.prompt)) for one in line_of[key].filled]
-            made[key] = PictureRoles(
+            made[key] = ImageRoles(
                 {one: role_at[url, one] for one, url in urls.items() if (url, one) in role_at},
                 {frozenset(group) for group in groups if group},
                 {(one, prompt) for one, prompt in filled if one and one in urls},
@@ -159,8 +159,8 @@ class Material:
         return made
 
     def _place(self, url: str, digest: str) -> str:
-        placed = self.posts.pictures[url]
-        return f"{url} picture {placed.index(digest) if digest in placed else digest}"
+        placed = self.posts.images[url]
+        return f"{url} image {placed.index(digest) if digest in placed else digest}"
 
     def beside(self, name: str, found: Mapping[str, Row]) -> list[tuple[Any, Row | None]]:
         """The lines about samples of a file, each with the row that an engine answered."""
@@ -193,7 +193,7 @@ def _answer(
 def _tasks(row: Row, line: RolesLine, posts: GoldPosts) -> Iterator[Task]:
     candidates = set(row["output_images"])
     inputs, outputs = (
-        _digests((one for one in line.pictures if one.role == role), posts, candidates)
+        _digests((one for one in line.images if one.role == role), posts, candidates)
         for role in ("input", "output")
     )
     if not line.filled:
@@ -208,10 +208,8 @@ def _tasks(row: Row, line: RolesLine, posts: GoldPosts) -> Iterator[Task]:
     yield from (task for task in filled.values() if task.outputs)
 
 
-def _digests(
-    pictures: Iterable[PictureAt], posts: GoldPosts, candidates: Collection[str]
-) -> list[str]:
-    found = dict.fromkeys(posts.digest(one) for one in pictures)
+def _digests(images: Iterable[ImageAt], posts: GoldPosts, candidates: Collection[str]) -> list[str]:
+    found = dict.fromkeys(posts.digest(one) for one in images)
     return [one for one in found if one and one in candidates]
 
 
@@ -330,9 +328,9 @@ def _order(gold: GoldSample, found: Row) -> tuple[Any, ...]:
 
 
 def compare_roles(
-    gold: Mapping[Key, PictureRoles], found: Mapping[Key, PictureRoles]
+    gold: Mapping[Key, ImageRoles], found: Mapping[Key, ImageRoles]
 ) -> Iterator[Compared]:
-    """Compares the roles of pictures, screenshots and completions."""
+    """Compares the roles of images, screenshots and completions."""
     for key, one in gold.items():
         mine, root = found.get(key), key[0]
         for digest, place in one.places.items():
@@ -366,11 +364,11 @@ def _shot(group: frozenset[str], others: Iterable[frozenset[str]]) -> str:
     return SCREENSHOT if any(group & other for other in others) else NO_SCREENSHOT
 
 
-def found_roles(rows: Iterable[Row]) -> dict[Key, PictureRoles]:
-    """What `roles` made of each sample's pictures; one that waits for its answer is left out."""
-    found: dict[Key, PictureRoles] = {}
+def found_roles(rows: Iterable[Row]) -> dict[Key, ImageRoles]:
+    """What `roles` made of each sample's images; one that waits for its answer is left out."""
+    found: dict[Key, ImageRoles] = {}
     for row in rows:
-        mine = found.setdefault(sample_key(row), PictureRoles({}, set(), set(), {}))
+        mine = found.setdefault(sample_key(row), ImageRoles({}, set(), set(), {}))
         outputs, shots = row["output_images"], [row["screenshot"]] if row["screenshot"] else []
         for digest in row["input_images"]:
             mine.roles.setdefault(digest, "input")
@@ -394,7 +392,7 @@ def compare_screenshots(
         if line is None:
             yield "box_iou", None
             continue
-        place = f"{line.post_url} picture {line.index}"
+        place = f"{line.post_url} image {line.index}"
         wanted = _with_roles(line.inputs, line.outputs)
         given = _with_roles(mine["input_bboxs"], mine["output_bboxs"]) if mine else []
         pairs = _paired_boxes([box for _, box in wanted], [box for _, box in given])
@@ -402,17 +400,20 @@ def compare_screenshots(
         for number, (role, box) in enumerate(wanted):
             other, shared = pairs.get(number, (None, None))
             found = shared is not None and shared >= FOUND_FROM
-            drawn = "" if other is None else shown(given[other][1])
+            drawn = "" if other is None else box_text(given[other][1])
             said = given[other][0] if other is not None and found else None
-            yield "box_iou", Item(root, place, shown(box), drawn, shared)
+            yield "box_iou", Item(root, place, box_text(box), drawn, shared)
             score, drawn = (float(found), drawn or NO_BOX) if mine else (None, "")
-            yield "box_recall", Item(root, place, shown(box), drawn, score)
-            yield "role_accuracy", judged(root, f"{place} {shown(box)}", {role}, said)
+            yield "box_recall", Item(root, place, box_text(box), drawn, score)
+            yield "role_accuracy", judged(root, f"{place} {box_text(box)}", {role}, said)
             if other is not None and found:
-                right[other] = shown(box)
+                right[other] = box_text(box)
         for number, (_, box) in enumerate(given):
             score = float(number in right)
-            yield "box_precision", Item(root, place, right.get(number, NO_BOX), shown(box), score)
+            yield (
+                "box_precision",
+                Item(root, place, right.get(number, NO_BOX), box_text(box), score),
+            )
         read = json.loads(mine["provenance"])["screenshots"]["prompt_read"] if mine else None
         score = None if read is None else similarity(line.prompt, read)
         yield "prompt_similarity", Item(root, place, line.prompt, read or "", score)
@@ -436,7 +437,7 @@ def _paired_boxes(
     return {int(a): (int(b), float(table[a, b])) for a, b in pairs if table[a, b] > 0}
 
 
-NO_PICTURE, NO_KEYWORD = "no picture asked for", "no keyword"
+NO_IMAGE, NO_KEYWORD = "no image asked for", "no keyword"
 
 
 def compare_verdicts(
@@ -460,7 +461,7 @@ def compare_tasks(rows: Iterable[tuple[TaskLine, Row | None]]) -> Iterator[Compa
     for line, said in rows:
         at = line.root_url, line.prompt
         for name, right in (("kind", (line.kind,)), ("task", line.acceptable or (line.task,))):
-            given = said[name] or NO_PICTURE if said else None
+            given = said[name] or NO_IMAGE if said else None
             yield f"{name}_accuracy", judged(*at, right, given)
 
 
@@ -607,7 +608,7 @@ WITHOUT_ROLES = (
     "{} of {} samples have no line in roles.jsonl: they are not in the figures of roles, safety "
     "and feedback"
 )
-ABSENT = "{} of {} pictures with a role are not there: they are left out"
+ABSENT = "{} of {} images with a role are not there: they are left out"
 NOT_SHOWN = (
     "roles is not shown {} of {} %s, such as those of Trash, of posts of no sample, or of a file "
     "given twice: they are not in its figures"
@@ -618,9 +619,9 @@ NOT_ASKED = (
 )
 
 
-def left_out(given: Material, stages: Collection[str]) -> Iterator[str]:
+def left_out(material: Material, stages: Collection[str]) -> Iterator[str]:
     """Says what gold holds that cannot be compared."""
-    for said, kept, every in _kept(given, stages):
+    for said, kept, every in _kept(material, stages):
         if kept < every:
             yield said.format(every - kept, every)
 
@@ -632,14 +633,14 @@ def _kept(given: Material, stages: Collection[str]) -> Iterator[tuple[str, int, 
     looked_at = {line.key for line in lines}
     keys = [key for line in given.gold["extract"] for key in line.keys]
     yield WITHOUT_ROLES, sum(key in looked_at for key in keys), len(keys)
-    named = [one for line in lines for one in line.pictures]
+    named = [one for line in lines for one in line.images]
     there = [one for one in named if given.posts.digest(one)]
     yield ABSENT, len(there), len(named)
     if "roles" in stages:
         shown_roles = given.roles.values()
-        pictures = {(one.post_url, one.index) for one in there}
+        images = {(one.post_url, one.index) for one in there}
         kept = sum(len(one.roles) for one in shown_roles)
-        yield NOT_SHOWN % "pictures with a role", kept, len(pictures)
+        yield NOT_SHOWN % "images with a role", kept, len(images)
         every = (one for line in lines for one in line.filled)
         filled = {(one.output.post_url, one.output.index, folded(one.prompt)) for one in every}
         kept = sum(len(one.completions) for one in shown_roles)

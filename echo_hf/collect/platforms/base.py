@@ -16,7 +16,7 @@ Kind = Literal["search", "posts", "replies", "thread"]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """A stretch of time, in UTC.
 
     Attributes:
@@ -42,7 +42,7 @@ class Question:
 
     kind: Kind
     about: tuple[str, ...]
-    window: Window | None = None
+    window: TimeWindow | None = None
     language: str | None = None
 
     @property

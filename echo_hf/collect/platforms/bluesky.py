@@ -34,7 +34,7 @@ from echo_hf.collect.platforms.base import (
     Question,
     StaleCursorError,
     Tariff,
-    Window,
+    TimeWindow,
 )
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import BLUESKY_POST
@@ -198,7 +198,7 @@ class SearchPlace:
     oldest: datetime.datetime | None = None
 
     @classmethod
-    def read(cls, cursor: str | None, window: Window | None) -> SearchPlace:
+    def read(cls, cursor: str | None, window: TimeWindow | None) -> SearchPlace:
         """The place of a cursor; the beginning of a search without one."""
         if cursor is None:
             return cls(until=window.end if window else None)
@@ -218,7 +218,7 @@ class SearchPlace:
         self,
         theirs: str | None,
         times: Iterable[datetime.datetime],
-        window: Window | None,
+        window: TimeWindow | None,
     ) -> SearchPlace | None:
         """The place after a page."""
         # Authors date their posts as they like: a time outside of the window says nothing.

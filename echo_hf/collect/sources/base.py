@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture that a post names: a file beside the posts, or an address."""
+class PostImage:
+    """An image that a post names: a file beside the posts, or an address."""
 
     path: str | None = None
     url: str | None = None
@@ -42,7 +42,7 @@ class Post:
     timestamp: datetime.datetime | None = None
     lang: str | None = None
     keywords: Sequence[str] = ()
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[PostImage] = ()
     parent_url: str | None = None
     quoted_url: str | None = None
     engagement: Mapping[str, int | None] | None = None

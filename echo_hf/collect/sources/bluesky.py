@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from echo_hf.collect.fields import Fields, shown
+from echo_hf.collect.fields import Fields, short_repr
 from echo_hf.collect.nested_json import deep_loads, shallow_dumps
-from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, json_documents, register
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, json_documents, register
 from echo_hf.collect.urls import BLUESKY_URI, canonical_url
 from echo_hf.reasons import Missing, Notice, Reject
 
-# Lists of pictures: of up to four, and of a gallery.
+# Lists of images: of up to four, and of a gallery.
 LISTS = ("images", "items")
 Json = Mapping[str, Any]
 
@@ -27,17 +27,17 @@ def embeds_of(view: Fields, record: Fields) -> list[Json]:
     return [shown] if shown else several or [one for one in [record.object("embed")] if one]
 
 
-def pictures_of(embeds: Sequence[Json], findings: list[Finding]) -> list[Picture]:
-    """The pictures among what a post embeds; pictures of links and of videos are none."""
-    pictures = []
+def images_of(embeds: Sequence[Json], findings: list[Finding]) -> list[PostImage]:
+    """The images among what a post embeds; images of links and of videos are none."""
+    images = []
     for embed in embeds:
         whole = Fields(embed, findings, "embed.")
         beside = Fields(whole.object("media"), findings, "embed.media.")
         for holder in (whole, beside):
             for one in (image for name in LISTS for image in holder.objects(name)):
-                picture = _picture(Fields(one, findings, f"{holder.place}images."))
-                pictures += [picture] if picture else []
-    return pictures
+                entry = _image(Fields(one, findings, f"{holder.place}images."))
+                images += [entry] if entry else []
+    return images
 
 
 def quoted_in(embeds: Sequence[Json], findings: list[Finding]) -> list[Json]:
@@ -45,20 +45,20 @@ def quoted_in(embeds: Sequence[Json], findings: list[Finding]) -> list[Json]:
     found = []
     for embed in embeds:
         record = Fields(embed, findings, "embed.").object("record")
-        # Beside pictures it is wrapped once more.
+        # Beside images it is wrapped once more.
         inner = record.get("record") if "uri" not in record else None
         record = inner if isinstance(inner, dict) else record
         found += [record] if record else []
     return found
 
 
-def _picture(image: Fields) -> Picture | None:
+def _image(image: Fields) -> PostImage | None:
     if image.record.get("fullsize") is None:
         detail = f"described as {image.text('alt')!r}"
-        image.findings.append(Finding(Notice.PICTURE_WITHOUT_ADDRESS, detail[:80]))
+        image.findings.append(Finding(Notice.IMAGE_WITHOUT_ADDRESS, detail[:80]))
         return None
     address = image.link("fullsize")
-    return Picture(url=address, alt_text=image.text("alt") or None) if address else None
+    return PostImage(url=address, alt_text=image.text("alt") or None) if address else None
 
 
 LINK = "app.bsky.richtext.facet#link"
@@ -152,7 +152,7 @@ class Bluesky:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The post of a record, those it quotes, and what was wrong with them."""
         if not isinstance(record, dict):
-            yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected a post of Bluesky")
+            yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a post of Bluesky")
         elif "_findings" in record:
             for detail in Fields(record).texts("_findings"):
                 yield Finding(Notice.BAD_FIELD, detail)
@@ -218,13 +218,13 @@ def _read(
         timestamp=_timestamp(fields, record),
         lang=_language(record),
         keywords=list(keywords),
-        pictures=pictures_of(embeds, fields.findings),
+        pictures=images_of(embeds, fields.findings),
         parent_url=parent,
         quoted_url=_url(quotes[0]["uri"]) if quotes else None,
         engagement=_engagement(fields),
     )
     if labels:
-        fields.findings.append(Finding(Notice.LABELLED, shown(labels)))
+        fields.findings.append(Finding(Notice.LABELLED, short_repr(labels)))
     yield from fields.findings
     for quote in quotes:
         if "value" in quote:
@@ -236,16 +236,16 @@ def _read(
 def _no_post(view: Json, record: Fields) -> Finding:
     uri = view.get("uri")
     if isinstance(uri, str) and uri.startswith("at://"):
-        given = f"{shown(uri)} of type {shown(record.record.get('$type'))}"
+        given = f"{short_repr(uri)} of type {short_repr(record.record.get('$type'))}"
         return Finding(Reject.NOT_A_POST, f"{given}, expected a post")
     reason = Reject.NO_URL if record.record else Reject.NOT_A_POST
-    return Finding(reason, f"uri is {shown(uri)}, expected at://.../{POST}/...")
+    return Finding(reason, f"uri is {short_repr(uri)}, expected at://.../{POST}/...")
 
 
 def _gone(node: Json, above: Any) -> Iterator[Parsed]:
     url = _url(node.get("uri"))
     if url is None:
-        given = f"uri is {shown(node.get('uri'))}"
+        given = f"uri is {short_repr(node.get('uri'))}"
         yield Finding(Reject.NO_URL, f"{given} in a post's place, expected a post's")
         return
     yield Post(url=url, platform="bluesky", parent_url=_url(above), missing=_why(node))

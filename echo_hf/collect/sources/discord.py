@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields, shown
+from echo_hf.collect.fields import Fields, short_repr
 from echo_hf.collect.nested_json import taken_apart
-from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, register
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
 from echo_hf.reasons import Notice, Reject
 
 WRITTEN = frozenset({"Default", "Reply", "ThreadStarterMessage"})
 NUMBER = re.compile(r"[1-9][0-9]{0,24}", re.ASCII)
-PICTURE_FILE = re.compile(r".+\.(?:png|jpe?g|webp|gif|bmp|avif|heic)", re.IGNORECASE | re.DOTALL)
+IMAGE_FILE = re.compile(r".+\.(?:png|jpe?g|webp|gif|bmp|avif|heic)", re.IGNORECASE | re.DOTALL)
 Json = Mapping[str, Any]
 
 
@@ -32,17 +32,21 @@ class Discord:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The post of a message, and what was wrong with it."""
         if not isinstance(record, dict) or "_channel" not in record:
-            yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected an exported channel")
+            yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected an exported channel")
             return
         fields = Fields(record)
         kind = fields.text("type")
         url = _address(record, record.get("id"))
         if kind not in WRITTEN:
-            yield Finding(Reject.NOT_A_POST, f"type is {shown(kind)}, expected a person's message")
+            yield Finding(
+                Reject.NOT_A_POST, f"type is {short_repr(kind)}, expected a person's message"
+            )
         elif not _number(record.get("_server")):
             yield Finding(Reject.NOT_A_POST, "a message outside a server, which is not public")
         elif url is None:
-            given = f"id is {shown(record.get('id'))}, channel {shown(record['_channel'])}"
+            given = (
+                f"id is {short_repr(record.get('id'))}, channel {short_repr(record['_channel'])}"
+            )
             yield Finding(Reject.NO_URL, f"{given}, expected numbers")
         else:
             yield _post(url, kind, fields, keywords)
@@ -67,7 +71,7 @@ def _post(url: str, kind: str | None, fields: Fields, keywords: Sequence[str]) -
         timestamp=fields.moment("timestamp"),
         edited=fields.moment("timestampEdited"),
         keywords=list(keywords),
-        pictures=_pictures(fields),
+        pictures=_images(fields),
         parent_url=_parent(fields) if kind == "Reply" else None,
     )
 
@@ -83,19 +87,19 @@ def _parent(fields: Fields) -> str | None:
     return url
 
 
-def _pictures(fields: Fields) -> list[Picture]:
-    pictures = []
+def _images(fields: Fields) -> list[PostImage]:
+    images = []
     for one in fields.objects("attachments"):
         inner = Fields(one, fields.findings, "attachments.")
         place = inner.text("url") or ""
-        if not PICTURE_FILE.fullmatch(inner.text("fileName") or place.partition("?")[0]):
+        if not IMAGE_FILE.fullmatch(inner.text("fileName") or place.partition("?")[0]):
             continue
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", place, re.ASCII):
             link = inner.link("url")
-            pictures += [Picture(url=link)] if link else []
+            images += [PostImage(url=link)] if link else []
         elif place:
-            pictures.append(Picture(path=place))  # an export with its media beside it
-    return pictures
+            images.append(PostImage(path=place))  # an export with its media beside it
+    return images
 
 
 def _address(record: Json, message: Any) -> str | None:

@@ -1,6 +1,6 @@
 """Posts of Hacker News, as the search of Algolia answers: pages of hits, and trees of items.
 
-The site has no pictures. A story's text is its title, what its author wrote, and the page it
+The site has no images. A story's text is its title, what its author wrote, and the page it
 points to; the points of a story are votes for it alone, those of a comment are not likes.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields, shown, text_of_html
+from echo_hf.collect.fields import Fields, short_repr, text_of_html
 from echo_hf.collect.nested_json import taken_apart
 from echo_hf.collect.sources.base import Finding, Parsed, Post, register
 from echo_hf.reasons import Missing, Notice, Reject
@@ -33,16 +33,20 @@ class HackerNews:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The post of an item, and what was wrong with it."""
         if not isinstance(record, dict):
-            yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected an item of Hacker News")
+            yield Finding(
+                Reject.NOT_A_POST, f"{short_repr(record)}, expected an item of Hacker News"
+            )
             return
         fields = Fields(record)
         number = _number(record.get("objectID", record.get("id")))
         kind = _kind(fields)
         if kind is None:
-            given = f"type is {shown(record.get('type'))}, keys are {shown(sorted(record))}"
+            given = (
+                f"type is {short_repr(record.get('type'))}, keys are {short_repr(sorted(record))}"
+            )
             yield Finding(Reject.NOT_A_POST, f"{given}, expected a story or a comment")
         elif number is None:
-            given = shown(record.get("objectID", record.get("id")))
+            given = short_repr(record.get("objectID", record.get("id")))
             yield Finding(Reject.NO_URL, f"id is {given}, expected the number of an item")
         else:
             query = fields.text("_query")

@@ -20,14 +20,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from echo_hf.collect.fields import Fields, shown
-from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, numbered_lines, register
+from echo_hf.collect.fields import Fields, short_repr
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, numbered_lines, register
 from echo_hf.collect.urls import canonical_url
 from echo_hf.reasons import Missing, Notice, Reject
 from echo_hf.tables import POSTS
 
 KNOWN = frozenset(POSTS.columns) - {"relevance"} | {"edited"}
-PICTURE_FIELDS = frozenset({"path", "url", "alt_text"})
+IMAGE_FIELDS = frozenset({"path", "url", "alt_text"})
 COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 
 
@@ -47,7 +47,7 @@ class JsonLines:
         given = record.get("url")
         url = canonical_url(given, fragment=True) if isinstance(given, str) else None
         if url is None:
-            yield Finding(Reject.NO_URL, f"url is {shown(given)}, expected a web address")
+            yield Finding(Reject.NO_URL, f"url is {short_repr(given)}, expected a web address")
             return
         fields.closed(KNOWN)
         yield _post(url, fields, keywords)
@@ -65,7 +65,7 @@ def _post(url: str, fields: Fields, keywords: Sequence[str]) -> Post:
         edited=fields.moment("edited"),
         lang=fields.text("lang"),
         keywords=_keywords(fields, keywords),
-        pictures=[_picture(fields, one) for one in fields.objects("pictures")],
+        pictures=[_image(fields, one) for one in fields.objects("pictures")],
         parent_url=fields.address("parent_url"),
         quoted_url=fields.address("quoted_url"),
         engagement=_engagement(fields),
@@ -86,13 +86,13 @@ def _missing(fields: Fields) -> str | None:
     return None
 
 
-def _picture(fields: Fields, record: Mapping[str, Any]) -> Picture:
+def _image(fields: Fields, record: Mapping[str, Any]) -> PostImage:
     inner = Fields(record, fields.findings, "pictures.")
-    inner.closed(PICTURE_FIELDS)
-    picture = Picture(inner.text("path") or None, inner.link("url"), inner.text("alt_text"))
+    inner.closed(IMAGE_FIELDS)
+    image = PostImage(inner.text("path") or None, inner.link("url"), inner.text("alt_text"))
     if not record.get("path") and not record.get("url"):
         fields.find(Notice.BAD_FIELD, "pictures", record, "a path or a url")
-    return picture
+    return image
 
 
 def _engagement(fields: Fields) -> dict[str, int | None] | None:

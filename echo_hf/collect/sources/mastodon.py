@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from echo_hf.collect.fields import Fields, shown, text_of_html
+from echo_hf.collect.fields import Fields, short_repr, text_of_html
 from echo_hf.collect.nested_json import deep_loads, shallow_dumps
-from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, json_documents, register
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, json_documents, register
 from echo_hf.collect.sources.x import name_of
 from echo_hf.collect.urls import canonical_url
 from echo_hf.reasons import Missing, Notice, Reject
@@ -98,7 +98,7 @@ class Mastodon:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The status of a record, those it quotes, and what was wrong with them."""
         if not isinstance(record, dict):
-            yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected a status of Mastodon")
+            yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a status of Mastodon")
         elif "_findings" in record:
             for detail in Fields(record).texts("_findings"):
                 yield Finding(Notice.BAD_FIELD, detail)
@@ -118,7 +118,7 @@ class Mastodon:
 def _known(url: Any, record: Json, missing: Missing) -> Parsed:
     address = _canonical(url)
     if address is None:
-        return Finding(Reject.NO_URL, f"the address is {shown(url)}, expected a status's")
+        return Finding(Reject.NO_URL, f"the address is {short_repr(url)}, expected a status's")
     return Post(
         url=address,
         # Not the number in the address, by which another server may know another post.
@@ -136,7 +136,7 @@ def _read(
     url = _canonical(address_of(status))
     is_status = not CONTENT.isdisjoint(status)
     if url is None or not is_status:
-        given = f"uri is {shown(status.get('uri'))}, url {shown(status.get('url'))}"
+        given = f"uri is {short_repr(status.get('uri'))}, url {short_repr(status.get('url'))}"
         reason = Reject.NO_URL if is_status else Reject.NOT_A_POST
         yield Finding(reason, f"{given}, expected a status")
         return
@@ -147,7 +147,7 @@ def _read(
     parent = _parent(fields)
     if status.get("visibility") not in (None, "public"):
         yield _known(url, status, Missing.PROTECTED)
-        yield Finding(Notice.HIDDEN_BY_AUTHOR, f"{shown(status['visibility'])}: {url}")
+        yield Finding(Notice.HIDDEN_BY_AUTHOR, f"{short_repr(status['visibility'])}: {url}")
         return
     quoted = Fields(fields.object("quote"), fields.findings, "quote.").object("quoted_status")
     yield Post(
@@ -160,7 +160,7 @@ def _read(
         edited=fields.moment("edited_at"),
         lang=fields.text("language"),
         keywords=list(keywords),
-        pictures=_pictures(fields),
+        pictures=_images(fields),
         parent_url=parent,
         unnamed_parent=parent is None and status.get("in_reply_to_id") is not None,
         quoted_url=_canonical(address_of(quoted)),
@@ -181,7 +181,7 @@ def _parent(fields: Fields) -> str | None:
     parent = _canonical(fields.record.get("_parent"))
     answers = fields.record.get("in_reply_to_id")
     if answers is not None and parent is None:
-        detail = f"in_reply_to_id {shown(answers)}"
+        detail = f"in_reply_to_id {short_repr(answers)}"
         fields.findings.append(Finding(Notice.UNNAMED_PARENT, detail))
     return parent
 
@@ -201,21 +201,21 @@ def _text(fields: Fields) -> str | None:
     body = fields.text("text") if content is None else text_of_html(content)
     warning = (fields.text("spoiler_text") or "").strip()
     parts = [part for part in (warning, body) if part]
-    # A post of pictures alone has an empty text, not none.
+    # A post of images alone has an empty text, not none.
     return "\n\n".join(parts) if parts else body
 
 
-def _pictures(fields: Fields) -> list[Picture]:
+def _images(fields: Fields) -> list[PostImage]:
     media = (Fields(one, fields.findings, "media.") for one in fields.objects("media_attachments"))
-    pictures = []
+    images = []
     for one in (each for each in media if each.record.get("type") == "image"):
         address = one.link("url") or one.link("remote_url")
         if address is None:
-            detail = f"media {shown(one.record.get('id'))}"
-            fields.findings.append(Finding(Notice.PICTURE_WITHOUT_ADDRESS, detail))
+            detail = f"media {short_repr(one.record.get('id'))}"
+            fields.findings.append(Finding(Notice.IMAGE_WITHOUT_ADDRESS, detail))
         else:
-            pictures.append(Picture(url=address, alt_text=one.text("description") or None))
-    return pictures
+            images.append(PostImage(url=address, alt_text=one.text("description") or None))
+    return images
 
 
 def _engagement(fields: Fields) -> dict[str, int | None] | None:

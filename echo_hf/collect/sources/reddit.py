@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields, shown
+from echo_hf.collect.fields import Fields, short_repr
 from echo_hf.collect.nested_json import taken_apart
-from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, register
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
 from echo_hf.collect.urls import canonical_url, reddit_url
 from echo_hf.reasons import Missing, Notice, Reject
 
@@ -83,7 +83,7 @@ def _without_replies(data: Json) -> tuple[dict[str, Any], list[Any]]:
 
 NAME = re.compile(r"(t[13])_([a-z0-9]{1,13})", re.ASCII)
 IDENTIFIER = re.compile(r"[a-z0-9]{1,13}", re.ASCII)
-PICTURE_ADDRESS = re.compile(r"https?://[^?#]+\.(?:png|jpe?g|webp)(?:[?#].*)?", re.IGNORECASE)
+IMAGE_ADDRESS = re.compile(r"https?://[^?#]+\.(?:png|jpe?g|webp)(?:[?#].*)?", re.IGNORECASE)
 GONE = frozenset({"[deleted]", "[removed]", "[deleted by user]", "[ Removed by Reddit ]"})
 NOBODY = "[deleted]"
 ELSEWHERE = ("link", "rich:video", "hosted:video")  # previews that are not of the post itself
@@ -101,7 +101,7 @@ class Reddit:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The post of a thing, and what was wrong with it."""
         if not isinstance(record, dict):
-            yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected a thing of Reddit")
+            yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a thing of Reddit")
             return
         inner = record.get("data")
         data = inner if "kind" in record and isinstance(inner, dict) else record
@@ -112,7 +112,7 @@ class Reddit:
         elif kind in ("t1", "t3"):
             yield from _read(kind, Fields(data), found)
         else:
-            given = f"kind is {shown(record.get('kind'))}, keys are {shown(sorted(data))}"
+            given = f"kind is {short_repr(record.get('kind'))}, keys are {short_repr(sorted(data))}"
             yield Finding(Reject.NOT_A_POST, f"{given}, expected a submission or a comment")
 
 
@@ -131,9 +131,9 @@ def _read(kind: str, fields: Fields, keywords: list[str]) -> Iterator[Parsed]:
     submission, own = _identifiers(kind, fields)
     url = _address(kind, submission, own, fields)
     if url is None:
-        given = f"id is {shown(fields.record.get('id'))}, link_id "
-        given += f"{shown(fields.record.get('link_id'))}, permalink "
-        given += shown(fields.record.get("permalink"))
+        given = f"id is {short_repr(fields.record.get('id'))}, link_id "
+        given += f"{short_repr(fields.record.get('link_id'))}, permalink "
+        given += short_repr(fields.record.get("permalink"))
         yield Finding(Reject.NO_URL, f"{given}, expected identifiers of Reddit")
         return
     gone = _is_gone(fields)
@@ -147,7 +147,7 @@ def _read(kind: str, fields: Fields, keywords: list[str]) -> Iterator[Parsed]:
         # Without an edit it is false; true where the moment is no longer known.
         edited=None if isinstance(fields.record.get("edited"), bool) else fields.moment("edited"),
         keywords=keywords,
-        pictures=[] if gone else _pictures(fields),
+        pictures=[] if gone else _images(fields),
         parent_url=_parent(submission, fields) if kind == "t1" else None,
         quoted_url=_named(fields, "crosspost_parent"),
         engagement=_engagement(fields) if kind == "t3" else None,
@@ -219,10 +219,10 @@ def _plain(fields: Fields, name: str) -> str | None:
 
 
 def _link(fields: Fields) -> str | None:
-    """The page that a submission is about, where it is no picture of its own."""
+    """The page that a submission is about, where it is no image of its own."""
     address = _unescaped(fields.text("url_overridden_by_dest") or fields.text("url"))
     own = fields.record.get("is_self") or fields.record.get("is_gallery")
-    if own or not address or PICTURE_ADDRESS.fullmatch(address) or "reddit.com/" in address:
+    if own or not address or IMAGE_ADDRESS.fullmatch(address) or "reddit.com/" in address:
         return None
     return address
 
@@ -234,7 +234,7 @@ def _created(fields: Fields) -> Any:
     return Fields({"created_utc": given}, fields.findings).moment("created_utc")
 
 
-def _pictures(fields: Fields) -> list[Picture]:
+def _images(fields: Fields) -> list[PostImage]:
     described = fields.object("media_metadata")
     gallery = Fields(fields.object("gallery_data"), fields.findings, "gallery_data.")
     items = gallery.objects("items")
@@ -243,22 +243,22 @@ def _pictures(fields: Fields) -> list[Picture]:
     if described:
         return [one for name in described if (one := _described(name, described, None, fields))]
     address = _unescaped(fields.text("url_overridden_by_dest") or fields.text("url"))
-    if address and PICTURE_ADDRESS.fullmatch(address):
+    if address and IMAGE_ADDRESS.fullmatch(address):
         own = Fields({"url": address}, fields.findings).link("url")
-        return [Picture(url=own)] if own else []
+        return [PostImage(url=own)] if own else []
     return [] if fields.record.get("post_hint") in ELSEWHERE else _previewed(fields)
 
 
-def _of_gallery(item: Json, described: Json, fields: Fields) -> Picture | None:
+def _of_gallery(item: Json, described: Json, fields: Fields) -> PostImage | None:
     inner = Fields(item, fields.findings, "gallery_data.items.")
     name = inner.text("media_id") or ""
     if name not in described:
-        fields.findings.append(Finding(Notice.PICTURE_WITHOUT_ADDRESS, shown(name)))
+        fields.findings.append(Finding(Notice.IMAGE_WITHOUT_ADDRESS, short_repr(name)))
         return None
     return _described(name, described, inner.text("caption"), fields)
 
 
-def _described(name: str, described: Json, caption: str | None, fields: Fields) -> Picture | None:
+def _described(name: str, described: Json, caption: str | None, fields: Fields) -> PostImage | None:
     media = Fields(described, fields.findings, "media_metadata.").object(name)
     if media.get("e") not in (None, "Image"):
         return None  # videos and animations
@@ -266,11 +266,11 @@ def _described(name: str, described: Json, caption: str | None, fields: Fields) 
     address = _unescaped(Fields(source, fields.findings, "media_metadata.s.").text("u"))
     url = Fields({"u": address}, fields.findings, "media_metadata.s.").link("u")
     if url is None:
-        fields.findings.append(Finding(Notice.PICTURE_WITHOUT_ADDRESS, shown(name)))
-    return Picture(url=url, alt_text=caption or None) if url or caption else None
+        fields.findings.append(Finding(Notice.IMAGE_WITHOUT_ADDRESS, short_repr(name)))
+    return PostImage(url=url, alt_text=caption or None) if url or caption else None
 
 
-def _previewed(fields: Fields) -> list[Picture]:
+def _previewed(fields: Fields) -> list[PostImage]:
     preview = Fields(fields.object("preview"), fields.findings, "preview.")
     sources = [
         Fields(one, fields.findings, "preview.").object("source")
@@ -278,7 +278,7 @@ def _previewed(fields: Fields) -> list[Picture]:
     ]
     addresses = [_unescaped(Fields(one, fields.findings).text("url")) for one in sources]
     links = [Fields({"url": one}, fields.findings, "preview.").link("url") for one in addresses]
-    return [Picture(url=link) for link in links if link]
+    return [PostImage(url=link) for link in links if link]
 
 
 def _engagement(fields: Fields) -> dict[str, int | None] | None:
@@ -291,7 +291,7 @@ def _engagement(fields: Fields) -> dict[str, int | None] | None:
 def _more(fields: Fields) -> Iterator[Parsed]:
     count, above = fields.count("count"), fields.text("parent_id")
     names = fields.texts("children")
-    yield Finding(Notice.REPLIES_NOT_FETCHED, f"{count or len(names)} below {shown(above)}")
+    yield Finding(Notice.REPLIES_NOT_FETCHED, f"{count or len(names)} below {short_repr(above)}")
     yield from fields.findings
 
 

@@ -1,6 +1,6 @@
 """Posts of X as command-line archiving tools write them: one JSON object a line.
 
-Both dialects are read: `rawContent` or `content`, pictures under `media.photos` or as a list of
+Both dialects are read: `rawContent` or `content`, images under `media.photos` or as a list of
 media with `fullUrl` and `altText`, identifiers as numbers or as texts. Posts of other people that
 are nested in one carry no keyword.
 """
@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from echo_hf.collect.fields import Fields, plain_text, shown
-from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, numbered_lines, register
+from echo_hf.collect.fields import Fields, plain_text, short_repr
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, numbered_lines, register
 from echo_hf.collect.urls import canonical_url, x_status_url
 from echo_hf.reasons import Missing, Notice, Reject
 
@@ -46,7 +46,7 @@ class Snscrape:
             yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return
         if not _is_ours(record):
-            given = f"keys are {shown(sorted(record))}"
+            given = f"keys are {short_repr(sorted(record))}"
             yield Finding(Reject.NOT_A_POST, f"{given}, expected rawContent or content, and date")
             return
         waiting: deque[tuple[Json, Sequence[str]]] = deque([(record, keywords)])
@@ -66,7 +66,7 @@ def _is_ours(record: Json) -> bool:
 def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
     url = _url(record)
     if url is None:
-        given = f"id is {shown(record.get('id'))}, url {shown(record.get('url'))}"
+        given = f"id is {short_repr(record.get('id'))}, url {short_repr(record.get('url'))}"
         yield Finding(Reject.NO_URL, f"{given}, expected a post's number or address")
         return
     if isinstance(record.get("retweetedTweet"), dict):
@@ -82,7 +82,7 @@ def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
         timestamp=fields.moment("date"),
         lang=fields.text("lang"),
         keywords=list(keywords),
-        pictures=_pictures(fields),
+        pictures=_images(fields),
         parent_url=_parent(fields),
         quoted_url=_url(quoted) if quoted else None,
         engagement=_engagement(fields),
@@ -117,7 +117,7 @@ def _text(fields: Fields) -> str | None:
         if short and long:
             links[short] = long
     last = LAST_LINK.search(text)
-    # X puts a link to a post's own pictures at the end of its text, and lists it nowhere.
+    # X puts a link to a post's own images at the end of its text, and lists it nowhere.
     if last and _has_media(fields) and last[0].strip() not in links:
         text = text[: last.start()]
     return plain_text(text, links)
@@ -128,14 +128,14 @@ def _has_media(fields: Fields) -> bool:
     return any(media.values()) if isinstance(media, dict) else bool(media)
 
 
-def _pictures(fields: Fields) -> list[Picture]:
+def _images(fields: Fields) -> list[PostImage]:
     media = fields.record.get("media")
     if isinstance(media, dict):
         every, address = Fields(media, fields.findings, "media.").objects("photos"), "url"
     else:
         every, address = fields.objects("media"), "fullUrl"
     photos = [Fields(one, fields.findings, "media.") for one in every if one.get(address)]
-    return [Picture(url=one.link(address), alt_text=one.text("altText")) for one in photos]
+    return [PostImage(url=one.link(address), alt_text=one.text("altText")) for one in photos]
 
 
 def _engagement(fields: Fields) -> dict[str, int | None]:

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from echo_hf.collect.fields import DATE, opened, shown
+from echo_hf.collect.fields import DATE, opened, short_repr
 from echo_hf.collect.sources.base import Finding, Parsed, json_documents, numbered_lines, register
 from echo_hf.collect.sources.jsonl import COUNTS, JsonLines
 from echo_hf.collect.urls import web_url
@@ -88,7 +88,7 @@ def table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Row | 
         return
     if suffix not in DELIMITERS and suffix not in JSON_SUFFIXES:
         expected = ", ".join((*DELIMITERS, *JSON_SUFFIXES, PARQUET))
-        raise SourceError(f"{str(path)!r} is no table by its name: expected one of {expected}")
+        raise SourceError(f"{str(path)!r} is not a table by its name: expected one of {expected}")
     if suffix in JSON_SUFFIXES:
         with opened(path) as lines:
             yield from _json(path, lines, columns)
@@ -160,7 +160,7 @@ def _delimited(
     head = list(_until_filled(rest := iter(lines)))
     first = head[-1] if head else ""
     if "\x00" in first:
-        raise SourceError(f"{str(path)!r} is no UTF-8 text: save the table as UTF-8")
+        raise SourceError(f"{str(path)!r} is not a UTF-8 text: save the table as UTF-8")
     rows = csv_rows(chain(head, rest), delimiter_of(first, columns, delimiters))
     names = _header(path, columns, (cells for _, cells in rows))
     at = {name: names.index(name) for name in columns}
@@ -194,7 +194,7 @@ def _header(path: Path, columns: Sequence[str], rows: Iterator[Sequence[str]]) -
 
 
 def _no_row(line: int, said: str) -> str:
-    return json.dumps({"broken_row": f"line {line} is no row: {said}"[:LONGEST_SAID]})
+    return json.dumps({"broken_row": f"line {line} is not a row: {said}"[:LONGEST_SAID]})
 
 
 def _is_utf8(cell: str) -> bool:
@@ -249,7 +249,7 @@ class TableOfPosts:
             yield Finding(Reject.BROKEN_ROW, str(record["broken_row"]))
             return
         if not isinstance(row, dict):
-            yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected a row of a table")
+            yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a row of a table")
             return
         read = record.get("read")
         options = {
@@ -276,7 +276,7 @@ def _line(row: Json, options: Mapping[str, Json], findings: list[Finding]) -> di
         if name in row:
             line[name] = _list(row[name], options.get(name, {}).get("separator"))
     if isinstance(line.get("pictures"), list):
-        line["pictures"] = [_picture(one) for one in line["pictures"]]
+        line["pictures"] = [_image(one) for one in line["pictures"]]
     counts = {name: _count(row[name]) for name in COUNTS if name in row}
     return {**line, "engagement": counts} if counts else line
 
@@ -305,7 +305,7 @@ def _moment(name: str, value: Any, options: Json, findings: list[Finding]) -> st
     expected = f"a zone, or one told by columns.{name}.zone"
     if moment is None:
         expected = f"a time as {form!r}" if form else "an ISO 8601 date or seconds since 1970"
-    detail = f"{name} is {shown(value)}, expected {expected}"
+    detail = f"{name} is {short_repr(value)}, expected {expected}"
     findings.append(Finding(Notice.BAD_TIMESTAMP, detail))
     return None
 
@@ -340,7 +340,7 @@ def _list(value: Any, separator: Any) -> Any:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _picture(value: Any) -> Any:
+def _image(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     is_address = web_url(value) is not None or re.match(r"[A-Za-z][\w+.-]*:", value)

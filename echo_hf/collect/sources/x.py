@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from echo_hf.collect.fields import Fields, plain_text, shown
-from echo_hf.collect.sources.base import Finding, Parsed, Picture, Post, json_documents, register
+from echo_hf.collect.fields import Fields, plain_text, short_repr
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, json_documents, register
 from echo_hf.collect.urls import x_status_url
 from echo_hf.reasons import Missing, Notice, Reject
 
@@ -140,7 +140,7 @@ class XPages:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The post of a record and those nested in it."""
         if not isinstance(record, dict):
-            yield Finding(Reject.NOT_A_POST, f"{shown(record)}, expected a post of the X API")
+            yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a post of the X API")
         elif "_findings" in record:
             for detail in Fields(record).texts("_findings"):
                 yield Finding(Notice.BAD_FIELD, detail)
@@ -166,10 +166,10 @@ def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
         yield Finding(Reject.REPOST, f"of {x_status_url(reposted.get('id'))}")
         return
     if url is None:
-        given = f"id is {shown(record.get('id'))}, expected the number of a post"
+        given = f"id is {short_repr(record.get('id'))}, expected the number of a post"
         # Posts of this API have an address nowhere: what has one is of another format.
         reason = Reject.NOT_A_POST if "url" in record and "id" not in record else Reject.NO_URL
-        yield Finding(reason, f"{given}: {shown(record)}")
+        yield Finding(reason, f"{given}: {short_repr(record)}")
         return
     text = _text(fields)
     other = next((form for key, form in OTHER_FORMS.items() if key in record), None)
@@ -184,7 +184,7 @@ def _read(record: Json, keywords: Sequence[str]) -> Iterator[Parsed]:
         timestamp=fields.moment("created_at"),
         lang=fields.text("lang"),
         keywords=list(dict.fromkeys(keywords)),
-        pictures=_pictures(fields),
+        pictures=_images(fields),
         parent_url=_address(fields, _of_type("replied_to", references)),
         quoted_url=_address(fields, _of_type("quoted", references)),
         engagement=_engagement(fields),
@@ -246,19 +246,17 @@ def _is_own_media(link: Json, long: str, post: Json) -> bool:
     return found is not None and found[1] in map(name_of, own)
 
 
-def _pictures(fields: Fields) -> list[Picture]:
+def _images(fields: Fields) -> list[PostImage]:
     media = Fields(fields.object("attachments"), fields.findings).objects("media")
     photos = [Fields(one, fields.findings, "media.") for one in media if one.get("type") == "photo"]
-    given = [Picture(url=one.link("url"), alt_text=one.text("alt_text")) for one in photos]
+    given = [PostImage(url=one.link("url"), alt_text=one.text("alt_text")) for one in photos]
     known = [
-        one.record.get("media_key")
-        for one, picture in zip(photos, given, strict=True)
-        if picture.url
+        one.record.get("media_key") for one, image in zip(photos, given, strict=True) if image.url
     ]
     for key in Fields(fields.object("attachments")).texts("media_keys"):
         if key.startswith(PHOTO_KEY) and key not in known:
-            fields.findings.append(Finding(Notice.PICTURE_WITHOUT_ADDRESS, key))
-    return [picture for picture in given if picture.url]
+            fields.findings.append(Finding(Notice.IMAGE_WITHOUT_ADDRESS, key))
+    return [image for image in given if image.url]
 
 
 def _engagement(fields: Fields) -> dict[str, int | None] | None:
@@ -278,7 +276,9 @@ def _missing(error: Fields) -> Iterator[Parsed]:
     given = error.record.get("resource_id") or error.record.get("value")
     url = x_status_url(given)
     if url is None:
-        yield Finding(Reject.NO_URL, f"an error about {shown(given)}, expected a post's number")
+        yield Finding(
+            Reject.NO_URL, f"an error about {short_repr(given)}, expected a post's number"
+        )
         return
     yield Post(url=url, platform="x", missing=_why(error))
     yield from error.findings
@@ -304,4 +304,4 @@ def _dumped(post: Any) -> str:
     try:
         return json.dumps(post)
     except RecursionError:
-        return json.dumps(f"nested too deeply: {shown(post)}")
+        return json.dumps(f"nested too deeply: {short_repr(post)}")

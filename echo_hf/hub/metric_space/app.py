@@ -1,6 +1,6 @@
 """The page of the Space: ratings are pasted, win rates are shown.
 
-Pictures are not taken here: a path in what a visitor pastes would name a file of the server.
+Images are not taken here: a path in what a visitor pastes would name a file of the server.
 """
 
 from __future__ import annotations

@@ -16,20 +16,20 @@ import pyarrow as pa
 from echo_hf.builder.steps import STEPS, stage_class
 from echo_hf.errors import MissingExtraError
 from echo_hf.hub.manifest import Manifest
-from echo_hf.metrics.result import said
+from echo_hf.metrics.result import error_line
 from echo_hf.pipeline.result import StageStats
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.result import (
     Activity,
+    AnalysisPart,
     Day,
     FailureKeyword,
     FunnelStep,
-    Part,
     WordCloud,
 )
 
 FOUND, CAME_ALONG, UNKNOWN = "found", "came_along", "unknown"
-ActivityPart = Part[Activity]
+ActivityPart = AnalysisPart[Activity]
 
 
 def activity(posts: pa.Table | None, released: datetime.date) -> ActivityPart:
@@ -71,7 +71,7 @@ def _day(date: datetime.date, counts: Counter[str], released: datetime.date) -> 
     )
 
 
-FunnelPart = Part[tuple[FunnelStep, ...]]
+FunnelPart = AnalysisPart[tuple[FunnelStep, ...]]
 
 
 def funnel_steps(manifest: Manifest | None) -> FunnelPart:
@@ -115,7 +115,7 @@ MOST_WORDS = 150
 LONGEST_WORD = 100  # characters: trying sizes for a whole text takes minutes, and finds none
 LABEL = "Failures that people speak of, the most frequent the largest"
 SVG = "http://www.w3.org/2000/svg"
-CloudPart = Part[WordCloud]
+CloudPart = AnalysisPart[WordCloud]
 
 
 class BadFontError(Exception):
@@ -175,7 +175,7 @@ def _layout(font: Path | None, seed: int) -> Any:
 
 
 def _glyphs(font: Path) -> frozenset[str]:
-    """The characters that a font can write; of those without a picture only the space."""
+    """The characters that a font can write; of those without an image only the space."""
     from fontTools.ttLib import TTFont
 
     if not font.is_file():
@@ -184,11 +184,11 @@ def _glyphs(font: Path) -> frozenset[str]:
         with TTFont(font, fontNumber=0) as opened:
             return frozenset(filter(str.isprintable, map(chr, opened.getBestCmap() or {}))) | {" "}
     except Exception as error:  # whatever is in a file that is no font
-        raise BadFontError(f"cannot read font {font.name!r} ({said(error)})") from error
+        raise BadFontError(f"cannot read font {font.name!r} ({error_line(error)})") from error
 
 
 def inline(svg: str) -> str:
-    """A picture of wordcloud's as a part of a page, without its style sheet."""
+    """An image of wordcloud's as a part of a page, without its style sheet."""
     ET.register_namespace("", SVG)
     root = ET.fromstring(svg)  # noqa: S314 - of the library, which escapes the words
     for style in root.findall(f"{{{SVG}}}style"):

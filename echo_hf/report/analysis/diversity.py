@@ -22,7 +22,7 @@ from echo_hf.report.analysis.prompts import (
     word_definition,
     words,
 )
-from echo_hf.report.analysis.result import Estimate, Part, SetDiversity, SetDuplicates
+from echo_hf.report.analysis.result import AnalysisPart, Estimate, SetDiversity, SetDuplicates
 
 QUANTILE = 1.959963984540054  # of the normal distribution at 97.5 %
 
@@ -92,7 +92,7 @@ def ratio(value: float, error: float, other: float, other_error: float) -> Estim
 
 EXTRA = "analysis"
 MOST_COMMON = 10
-Diversities = Part[tuple[SetDiversity, ...]]
+Diversities = AnalysisPart[tuple[SetDiversity, ...]]
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ CHARACTERS = 5  # of a text whose words cannot be told, or that has none
 PERMUTATIONS = 128
 MISSED = 1e-4  # most of the pairs at the threshold that MinHash may miss: nobody compares those
 Shingles = frozenset[str]
-Duplicates = Part[tuple[SetDuplicates, ...]]
+Duplicates = AnalysisPart[tuple[SetDuplicates, ...]]
 
 
 def shingles(prompt: str) -> Shingles:

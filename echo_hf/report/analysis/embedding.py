@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from echo_hf.config.evaluation import EmbeddingOptions
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.errors import EngineError, MissingExtraError
-from echo_hf.metrics.result import check_extra, said, versions_of
+from echo_hf.metrics.result import check_extra, error_line, versions_of
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.failures import shortened
 from echo_hf.report.analysis.prompts import PromptSet, quartiles
-from echo_hf.report.analysis.result import EmbeddingMap, NovelPrompt, Part, Point
+from echo_hf.report.analysis.result import AnalysisPart, EmbeddingMap, NovelPrompt, Point
 
 EXTRA = "analysis-models"
 PACKAGES = ("torch", "transformers", "sentence_transformers")
@@ -136,7 +136,7 @@ MOST_POINTS = 2000  # of a set: a plot with more shows no more
 MOST_NOVEL = 20
 LONGEST_PROMPT = 280
 Vectors = NDArray[np.float32]
-MapPart = Part[EmbeddingMap]
+MapPart = AnalysisPart[EmbeddingMap]
 
 
 def embedding_map(
@@ -155,7 +155,7 @@ def embedding_map(
     except MissingExtraError as error:
         return MapPart(reason=NotAnalyzed.MISSING_EXTRA, detail=str(error))
     except Exception as error:  # whatever the driver, the memory or the files are short of
-        detail = str(error) if isinstance(error, EngineError) else said(error)
+        detail = str(error) if isinstance(error, EngineError) else error_line(error)
         return MapPart(reason=NotAnalyzed.MODEL_UNAVAILABLE, detail=detail)
     found = mapped([one for one in sets if one.prompts], vectors, seed=seed)
     definition = {**encoder.definition(), "cut": cut, **_definition(seed)}

@@ -15,11 +15,11 @@ import pyarrow as pa
 from echo_hf.curate.feedback import WITH_KEYWORD
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.result import (
+    AnalysisPart,
     Example,
     FailureKeyword,
     Failures,
     Interaction,
-    Part,
     Probe,
     Workaround,
 )
@@ -104,7 +104,7 @@ def _known(posts: pa.Table) -> Iterator[tuple[str, datetime]]:
 UNASKED = "unasked"
 LONGEST_EXAMPLE = 280
 Sample = Mapping[str, Any]
-FailurePart = Part[Failures]
+FailurePart = AnalysisPart[Failures]
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def _chosen(group: Sequence[Comment], times: PostTimes) -> list[Comment]:
 LONGEST_PROMPT = 280
 PROBE = "probe"
 WORKED = frozenset({"success", "mixed"})
-InteractionPart = Part[Interaction]
+InteractionPart = AnalysisPart[Interaction]
 
 
 def interaction(samples: Sequence[Sample], times: PostTimes) -> InteractionPart:

@@ -16,15 +16,15 @@ from echo_hf.config.evaluation import PerplexityOptions
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.engines.transformers_model import is_out_of_memory
 from echo_hf.errors import EngineError, MissingExtraError
-from echo_hf.metrics.result import check_extra, said, versions_of
+from echo_hf.metrics.result import check_extra, error_line, versions_of
 from echo_hf.reasons import NotAnalyzed, Unscored
 from echo_hf.report.analysis.prompts import PromptSet
-from echo_hf.report.analysis.result import Estimate, Part, SetPerplexity
+from echo_hf.report.analysis.result import AnalysisPart, Estimate, SetPerplexity
 from echo_hf.scores.bootstrap import KIND, Interval, drawn_weights, percentiles
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TokenWindow:
     """A part of one text, and which of its tokens count."""
 
     text: int
@@ -38,17 +38,17 @@ class Window:
         return self.end - self.start
 
 
-def windows(text: int, tokens: int, size: int, stride: int) -> Iterator[Window]:
+def windows(text: int, tokens: int, size: int, stride: int) -> Iterator[TokenWindow]:
     """Windows over one text, in which each token but the first counts exactly once."""
     scored, end = 1, min(size, tokens)
     while scored < end:
-        yield Window(text, max(end - size, 0), end, scored)
+        yield TokenWindow(text, max(end - size, 0), end, scored)
         scored, end = end, min(end + stride, tokens)
 
 
-def batches(parts: Sequence[Window], most_tokens: int) -> Iterator[list[Window]]:
+def batches(parts: Sequence[TokenWindow], most_tokens: int) -> Iterator[list[TokenWindow]]:
     """Windows of like sizes together, the longest first, so that little is padding."""
-    batch: list[Window] = []
+    batch: list[TokenWindow] = []
     for part in sorted(parts, key=lambda one: (-one.size, one.text, one.start)):
         if batch and (len(batch) + 1) * batch[0].size > most_tokens:
             yield batch
@@ -112,8 +112,8 @@ def token_losses(
 
 
 def _losses(
-    model: Any, rows: Sequence[Sequence[int]], parts: Sequence[Window], most: int
-) -> Iterator[tuple[Window, float]]:
+    model: Any, rows: Sequence[Sequence[int]], parts: Sequence[TokenWindow], most: int
+) -> Iterator[tuple[TokenWindow, float]]:
     waiting = list(batches(parts, most))[::-1]
     while waiting:
         batch = waiting.pop()
@@ -131,7 +131,9 @@ def _losses(
             yield from zip(batch, found, strict=True)
 
 
-def _of_batch(model: Any, rows: Sequence[Sequence[int]], batch: Sequence[Window]) -> list[float]:
+def _of_batch(
+    model: Any, rows: Sequence[Sequence[int]], batch: Sequence[TokenWindow]
+) -> list[float]:
     import torch
 
     longest = batch[0].size
@@ -148,7 +150,7 @@ def _of_batch(model: Any, rows: Sequence[Sequence[int]], batch: Sequence[Window]
         ]
 
 
-def _of_window(torch: Any, logits: Any, given: Any, part: Window) -> float:
+def _of_window(torch: Any, logits: Any, given: Any, part: TokenWindow) -> float:
     first, last = part.scored - part.start, part.end - part.start
     losses = torch.nn.functional.cross_entropy(
         logits[first - 1 : last - 1].float(), given[first:last], reduction="none"
@@ -218,7 +220,7 @@ def _begin(tokenizer: Any) -> int | None:
 
 Floats = NDArray[np.float64]
 Losses = Sequence[Loss | None]
-Perplexities = Part[tuple[SetPerplexity, ...]]
+Perplexities = AnalysisPart[tuple[SetPerplexity, ...]]
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,7 @@ def perplexity(
     except MissingExtraError as error:
         return Perplexities(reason=NotAnalyzed.MISSING_EXTRA, detail=str(error))
     except Exception as error:  # whatever the driver, the memory or the files are short of
-        detail = str(error) if isinstance(error, EngineError) else said(error)
+        detail = str(error) if isinstance(error, EngineError) else error_line(error)
         return Perplexities(reason=NotAnalyzed.MODEL_UNAVAILABLE, detail=detail)
     names = [one.name for one in sets]
     definition = _definition(causal, size, stride, draws, seed)

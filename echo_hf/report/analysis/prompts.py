@@ -17,7 +17,7 @@ import numpy as np
 
 from echo_hf.errors import MissingExtraError
 from echo_hf.reasons import NotAnalyzed
-from echo_hf.report.analysis.result import Part, Quartiles, SetLanguages, SetLengths
+from echo_hf.report.analysis.result import AnalysisPart, Quartiles, SetLanguages, SetLengths
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _icu_version() -> str:
     return str(icu4py.icu_version)
 
 
-Lengths = Part[tuple[SetLengths, ...]]
+Lengths = AnalysisPart[tuple[SetLengths, ...]]
 
 
 def quartiles(values: Sequence[float]) -> Quartiles | None:
@@ -179,7 +179,7 @@ def _words(prompt: str) -> int | None:
 EXTRA = "analysis"
 UNKNOWN = "unknown"
 LONGEST = 1000  # characters say enough
-Languages = Part[tuple[SetLanguages, ...]]
+Languages = AnalysisPart[tuple[SetLanguages, ...]]
 
 
 def languages(sets: Sequence[PromptSet]) -> Languages:

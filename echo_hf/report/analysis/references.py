@@ -12,7 +12,7 @@ from typing import Any
 
 from echo_hf.config.evaluation import Format, Reference
 from echo_hf.errors import HubError, SourceError, unknown
-from echo_hf.metrics.result import said
+from echo_hf.metrics.result import error_line
 from echo_hf.report.analysis.failures import shortened
 from echo_hf.report.analysis.prompts import PromptSet, prompt_set
 
@@ -38,7 +38,7 @@ def read_reference(reference: Reference) -> PromptSet:
 def _content(file: Path) -> bytes:
     try:
         if file.exists() and not file.is_file():  # to read a pipe is to wait for ever
-            raise SourceError(f"reference {str(file)!r} is no regular file: expected prompts")
+            raise SourceError(f"reference {str(file)!r} is not a regular file: expected prompts")
         return file.read_bytes()
     except FileNotFoundError:
         raise SourceError(
@@ -93,7 +93,7 @@ def _objects(text: str, file: Path) -> Iterator[Mapping[str, Any]]:
             row = None
         if not isinstance(row, dict):
             raise SourceError(
-                f"reference {str(file)!r} line {number} is no JSON object: expected one a line"
+                f"reference {str(file)!r} line {number} is not a JSON object: expected one a line"
             )
         yield row
 
@@ -130,7 +130,8 @@ def _from_hub(reference: Reference) -> tuple[list[object], dict[str, Any]]:
         )
     except Exception as error:  # whatever the network, the repository or its files are short of
         raise HubError(
-            f"cannot load reference {reference.name!r} ({said(error)}): expected a dataset that "
+            f"cannot load reference {reference.name!r} ({error_line(error)}): expected a "
+            "dataset that "
             "the Hub or the cache holds at that revision"
         ) from error
     if reference.column not in rows.column_names:

@@ -38,7 +38,7 @@ class Estimate(Figures):
     reason: NotAnalyzed | Unscored | None = None
 
 
-class Part(Figures, Generic[Found]):
+class AnalysisPart(Figures, Generic[Found]):
     """One part of an analysis, which stands or falls alone.
 
     Attributes:
@@ -102,7 +102,7 @@ class WordCloud(Figures):
     """A word cloud of the failures.
 
     Attributes:
-        svg: The picture, to be shown inside a page; words are escaped.
+        svg: The image, to be shown inside a page; words are escaped.
         words: How many keywords it shows.
         left_out: Keywords that it does not show, by reason.
     """
@@ -453,7 +453,7 @@ class Analysis(Figures):
         tasks: Tasks, and win rates by task (figure 3, top left).
         embedding_map: Prompts against references.
         failures: What people say failed (figure 4).
-        word_cloud: The same as a picture.
+        word_cloud: The same as an image.
         interaction: Workarounds and probes (figures 5a and 5b).
         activity: Posts over time (figure 5c).
         funnel: What each stage kept (figure 2).
@@ -465,18 +465,18 @@ class Analysis(Figures):
     source: Mapping[str, Any]
     samples: NonNegativeInt
     sets: tuple[SetFacts, ...]
-    diversity: Part[tuple[SetDiversity, ...]]
-    lengths: Part[tuple[SetLengths, ...]]
-    languages: Part[tuple[SetLanguages, ...]]
-    near_duplicates: Part[tuple[SetDuplicates, ...]]
-    perplexity: Part[tuple[SetPerplexity, ...]]
-    tasks: Part[Tasks]
-    embedding_map: Part[EmbeddingMap]
-    failures: Part[Failures]
-    word_cloud: Part[WordCloud]
-    interaction: Part[Interaction]
-    activity: Part[Activity]
-    funnel: Part[tuple[FunnelStep, ...]]
+    diversity: AnalysisPart[tuple[SetDiversity, ...]]
+    lengths: AnalysisPart[tuple[SetLengths, ...]]
+    languages: AnalysisPart[tuple[SetLanguages, ...]]
+    near_duplicates: AnalysisPart[tuple[SetDuplicates, ...]]
+    perplexity: AnalysisPart[tuple[SetPerplexity, ...]]
+    tasks: AnalysisPart[Tasks]
+    embedding_map: AnalysisPart[EmbeddingMap]
+    failures: AnalysisPart[Failures]
+    word_cloud: AnalysisPart[WordCloud]
+    interaction: AnalysisPart[Interaction]
+    activity: AnalysisPart[Activity]
+    funnel: AnalysisPart[tuple[FunnelStep, ...]]
 
 
 def write_analysis(path: Path, analysis: Analysis) -> Path:

@@ -20,7 +20,7 @@ from echo_hf.judging.run_tables import read_run
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.report.analysis.prompts import PromptSet
-from echo_hf.report.analysis.result import Estimate, Part, TaskCount, TaskRate, Tasks
+from echo_hf.report.analysis.result import AnalysisPart, Estimate, TaskCount, TaskRate, Tasks
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.scores.bootstrap import FEWEST_SAMPLES
 from echo_hf.scores.rating_table import RUBRIC
@@ -30,7 +30,7 @@ from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import RATINGS
 
 UNKNOWN = "unknown"
-TaskPart = Part[Tasks]
+TaskPart = AnalysisPart[Tasks]
 Sample = Mapping[str, Any]
 
 
@@ -161,12 +161,12 @@ def _rate(split: str, task: str, samples: int, found: WinRate) -> TaskRate:
 def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> list[Counter[str]]:
     """Counts the tasks of reference sets, as the `rules` engine tells them in `feedback`."""
     return [
-        Counter(task_of(prompt, pictures) or UNKNOWN for prompt in one.prompts)
-        for one, pictures in zip(references, inputs, strict=True)
+        Counter(task_of(prompt, images) or UNKNOWN for prompt in one.prompts)
+        for one, images in zip(references, inputs, strict=True)
     ]
 
 
-NO_PICTURE = "0" * 64  # the stage asks how many pictures there are, not what they show
+NO_IMAGE = "0" * 64  # the stage asks how many images there are, not what they show
 
 
 def asked_tasks(
@@ -183,19 +183,19 @@ def asked_tasks(
             Counter(
                 task or UNKNOWN
                 for task in run_stage(
-                    stage, _samples(one, pictures), engine=engine, store=store
+                    stage, _samples(one, images), engine=engine, store=store
                 ).dataset["task"]
             )
-            for one, pictures in zip(references, inputs, strict=True)
+            for one, images in zip(references, inputs, strict=True)
         ]
 
 
-def _samples(one: PromptSet, pictures: int) -> Dataset:
-    rows = pa.Table.from_pylist(list(_rows(one, pictures)), SAMPLES_IN_CONTEXT.schema)
+def _samples(one: PromptSet, images: int) -> Dataset:
+    rows = pa.Table.from_pylist(list(_rows(one, images)), SAMPLES_IN_CONTEXT.schema)
     return Dataset(rows)
 
 
-def _rows(one: PromptSet, pictures: int) -> Iterator[dict[str, Any]]:
+def _rows(one: PromptSet, images: int) -> Iterator[dict[str, Any]]:
     for name, prompt in zip(one.ids, one.prompts, strict=True):
         yield {
             **dict.fromkeys(SAMPLES_IN_CONTEXT.columns),
@@ -203,7 +203,7 @@ def _rows(one: PromptSet, pictures: int) -> Iterator[dict[str, Any]]:
             "prompt": prompt,
             "quality": "Benchmark",
             "post_urls": [f"reference:{one.name}"],
-            "input_images": [NO_PICTURE] * pictures,
+            "input_images": [NO_IMAGE] * images,
             "output_images": [],
             "community_feedback": [],
             "context": [],

@@ -23,7 +23,7 @@
   const named = (name) => data.names[name] || name;
   const rated = (value) => String(Math.round(value * 100) / 100);
 
-  const picture = (number, alt) => {
+  const image = (number, alt) => {
     const known = number === null ? null : data.pictures[number];
     if (!known) return null;
     const [src, width, height] = known;
@@ -38,10 +38,10 @@
 
   const given = (sample) => (sample.inputs || []).map((number, index, all) => {
     const label = all.length > 1 ? `input ${index + 1}` : "input";
-    return cell(picture(number, label) || card("cannot be shown"), "given", label);
+    return cell(image(number, label) || card("cannot be shown"), "given", label);
   });
   const posted = (sample) => (sample.posted || []).map((number) =>
-    cell(picture(number, "posted result") || card("cannot be shown"), "given", "as posted"));
+    cell(image(number, "posted result") || card("cannot be shown"), "given", "as posted"));
 
   const overall = (sample, system) => (sample.ratings || [])
     .filter((row) => row[0] === system && text(row[2]) === "overall" && row[4] !== null)
@@ -50,8 +50,8 @@
     const name = data.systems[system];
     const row = sample.outputs[system];
     const [number = null, outcome = null, reason = null, said = null] = row || [];
-    const body = picture(number, `output of ${name}`)
-      || card(row ? outcome || "no picture" : "not tried", reason || text(said).slice(0, 160));
+    const body = image(number, `output of ${name}`)
+      || card(row ? outcome || "no image" : "not tried", reason || text(said).slice(0, 160));
     const ratings = overall(sample, system);
     const small = ratings.length
       ? element("span", { class: "small" }, `rated ${ratings.join(" · ")}`) : null;

@@ -214,8 +214,8 @@ def _drawn(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
 def _opened(path: str, opened: contextlib.ExitStack) -> Any:
     from PIL import Image, ImageOps
 
-    picture = opened.enter_context(Image.open(path))
-    return ImageOps.exif_transpose(picture)
+    image = opened.enter_context(Image.open(path))
+    return ImageOps.exif_transpose(image)
 
 
 def _seed(seed: int) -> None:
@@ -243,10 +243,10 @@ def _can_be(size: dict[str, int], inputs: list[str]) -> bool:
 
 def _told(made: list[Any], request: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     words = "\n".join(one for one in made if isinstance(one, str)) or None
-    pictures = [one for one in made if not isinstance(one, str)]
-    if not pictures:
+    images = [one for one in made if not isinstance(one, str)]
+    if not images:
         return {"outcome": "no_image", "text": words}
-    pictures[-1].save(request["output"], "PNG")
+    images[-1].save(request["output"], "PNG")
     return {
         "outcome": "ok",
         "output": request["output"],

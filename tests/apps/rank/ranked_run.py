@@ -1,4 +1,4 @@
-"""A run whose systems each draw in a colour of their own, so that a browser can tell who is who."""
+"""A run whose systems each draw in a color of their own, so that a browser can tell who is who."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PIL.PngImagePlugin import PngInfo
 from echo_hf.tables import OUTPUTS
 from tests.judging.run_for_tests import output, put, run, stripes, write
 
-COLOURS: Mapping[str, tuple[int, int, int]] = {
+COLORS: Mapping[str, tuple[int, int, int]] = {
     "zorblatt": (200, 0, 0),
     "quixel": (0, 200, 0),
     "mirrorfax": (0, 0, 200),
@@ -22,18 +22,18 @@ COLOURS: Mapping[str, tuple[int, int, int]] = {
     "vesperine": (90, 90, 90),
     "drumlin": (240, 140, 40),
 }
-SYSTEMS = tuple(COLOURS)
+SYSTEMS = tuple(COLORS)
 HOSTILE = "<script>window.pwned=1</script><img src=x onerror=alert(1)>${alert(2)}{{7*7}}\"'`"
 EDITS = {"edit0": [stripes((1, 2, 3), (9, 9, 9))], "edit1": [stripes((7, 7, 7))]}
 WORDS = ("word0", "word1", HOSTILE)
 
 
 def drawing(system: str) -> bytes:
-    """What a system makes of everything: its colour, in a file that says whose it is."""
+    """What a system makes of everything: its color, in a file that says whose it is."""
     told = PngInfo()
     told.add_text("Software", system)
     sink = io.BytesIO()
-    Image.new("RGB", (60, 40), COLOURS[system]).save(sink, "PNG", pnginfo=told)
+    Image.new("RGB", (60, 40), COLORS[system]).save(sink, "PNG", pnginfo=told)
     return sink.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""Which samples are drawn, and in which order pictures are shown."""
+"""Which samples are drawn, and in which order images are shown."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from scipy.stats import chisquare
 
-from echo_hf.apps.rank.draw import Draw, RankedSample, Shown, drawn, shuffled
-from echo_hf.images.store import PictureStore
+from echo_hf.apps.rank.draw import Draw, RankedSample, ShownOutput, drawn_samples, shuffled
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut, NotJudged, NotRanked
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
@@ -31,12 +31,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def rows(folder: Path, **pictures: str | None) -> list[dict[str, object]]:
-    """Outputs of systems of all samples; a system's picture is the same everywhere."""
+def rows(folder: Path, **images: str | None) -> list[dict[str, object]]:
+    """Outputs of systems of all samples; a system's image is the same everywhere."""
     return [
-        output(name, system, EDITS.get(name, ()), image=picture)
+        output(name, system, EDITS.get(name, ()), image=image)
         for name in (*EDITS, *WORDS)
-        for system, picture in pictures.items()
+        for system, image in images.items()
     ]
 
 
@@ -50,9 +50,9 @@ def draw_of(
 ) -> Draw:
     """The draw from rows of outputs."""
     table = pa.Table.from_pylist(made, OUTPUTS.schema)
-    pictures = PictureStore(root(folder) / "pictures")
-    tasks = Benchmark(str(folder / "benchmark")).tasks(pictures)
-    return drawn(table, tasks, pictures, draw=draw, seed=seed, splits=splits)
+    images = ImageStore(root(folder) / "pictures")
+    tasks = Benchmark(str(folder / "benchmark")).tasks(images)
+    return drawn_samples(table, tasks, images, draw=draw, seed=seed, splits=splits)
 
 
 def ids(draw: Draw) -> list[str]:
@@ -70,7 +70,7 @@ def test_a_draw_is_in_the_order_of_a_digest_of_the_seed_and_the_id(folder: Path)
     assert found.left_out == {NotRanked.NOT_DRAWN: 11}
 
 
-def test_samples_need_two_pictures_that_are_there(folder: Path) -> None:
+def test_samples_need_two_images_that_are_there(folder: Path) -> None:
     """Refused, of an older sample, lost from the disk: each is counted by its reason."""
     made = two(folder)
     of = {(row["sample_id"], row["system"]): row for row in made}
@@ -81,9 +81,9 @@ def test_samples_need_two_pictures_that_are_there(folder: Path) -> None:
     assert not {"word00", "word01", "word02"} & set(ids(found))
     assert len(found.samples) == 12
     assert found.left_out == {
-        NotJudged.WITHOUT_PICTURE: 1,
+        NotJudged.WITHOUT_IMAGE: 1,
         LeftOut.OTHER_SAMPLE: 1,
-        NotRanked.LOST_PICTURE: 1,
+        NotRanked.LOST_IMAGE: 1,
         NotRanked.FEW_OUTPUTS: 3,
     }
 
@@ -91,7 +91,8 @@ def test_samples_need_two_pictures_that_are_there(folder: Path) -> None:
 def test_an_order_is_a_persons_own_and_stays(folder: Path) -> None:
     """The same for the same person, sample and seed; another where one of them is another."""
     sample = RankedSample(
-        Task("s", "d", "text_to_image", "draw"), tuple(Shown(f"m{at}", str(at)) for at in range(8))
+        Task("s", "d", "text_to_image", "draw"),
+        tuple(ShownOutput(f"m{at}", str(at)) for at in range(8)),
     )
     other = RankedSample(Task("t", "d", "text_to_image", "draw"), sample.outputs)
     ann = shuffled(sample, "ann", 0)
@@ -103,7 +104,7 @@ def test_an_order_is_a_persons_own_and_stays(folder: Path) -> None:
 
 def test_no_system_is_shown_first_more_often() -> None:
     """Of 2000 people, by a chi-square test with a fixed outcome."""
-    outputs = tuple(Shown(f"m{at}", str(at)) for at in range(8))
+    outputs = tuple(ShownOutput(f"m{at}", str(at)) for at in range(8))
     sample = RankedSample(Task("s", "d", "text_to_image", "draw"), outputs)
     for place in (0, 7):
         seen = Counter(shuffled(sample, f"p{n}", 0)[place].system for n in range(2000))

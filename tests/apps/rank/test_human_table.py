@@ -101,7 +101,7 @@ def test_what_is_taken_back_leaves_the_table(tmp_path: Path, ranked: Ranker) -> 
     assert rows(tmp_path) == []
 
 
-def test_ranks_of_pictures_that_are_gone_are_counted(tmp_path: Path, ranked: Ranker) -> None:
+def test_ranks_of_images_that_are_gone_are_counted(tmp_path: Path, ranked: Ranker) -> None:
     """One system is gone, one drew anew: the third keeps its rank; another prompt ends all."""
     place(ranked, "ann", ash=1, elm=2, oak=3)
     events = ranked.log.events(APP)
@@ -117,6 +117,6 @@ def test_a_table_that_cannot_be_read_is_not_written_over(tmp_path: Path, ranked:
     """It may hold what nothing else does."""
     (tmp_path / "human.parquet").write_text("ranks, by hand", "utf-8")
     did(ranked, "ann", "impossible")
-    with pytest.raises(RunError, match="is no table of human"):
+    with pytest.raises(RunError, match="is not a table of human"):
         written(tmp_path, ranked)
     assert (tmp_path / "human.parquet").read_text("utf-8") == "ranks, by hand"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.apps.rank.draw import Draw, RankedSample, Shown
+from echo_hf.apps.rank.draw import Draw, RankedSample, ShownOutput
 from echo_hf.apps.rank.page import board
 from echo_hf.apps.rank.session import Ranker, View
 from echo_hf.engines.base import ImageRef
@@ -39,13 +39,15 @@ class Parts(HTMLParser):
 def hostile(path: Path) -> Ranker:
     """One sample of which every text is markup."""
     task = Task(HOSTILE, "d", "text_to_image", HOSTILE, (ImageRef("1" * 64),))
-    sample = RankedSample(task, (Shown("zorblatt", "2" * 64), Shown("quixel", "3" * 64)))
+    sample = RankedSample(
+        task, (ShownOutput("zorblatt", "2" * 64), ShownOutput("quixel", "3" * 64))
+    )
     return ranker(path, sample)
 
 
 def parts(view: View) -> Parts:
-    """The page of a view, taken apart; pictures are numbered by their digests."""
-    return Parts(board(view, lambda digest: f"/picture/{digest[0]}", 5))
+    """The page of a view, taken apart; images are numbered by their digests."""
+    return Parts(board(view, lambda digest: f"/image/{digest[0]}", 5))
 
 
 def test_texts_of_posts_are_text(tmp_path: Path) -> None:
@@ -62,22 +64,22 @@ def test_texts_of_posts_are_text(tmp_path: Path) -> None:
 
 def _sample() -> RankedSample:
     task = Task("s", "d", "text_to_image", "a lighthouse", (ImageRef("1" * 64),))
-    return RankedSample(task, (Shown("zorblatt", "2" * 64), Shown("quixel", "3" * 64)))
+    return RankedSample(task, (ShownOutput("zorblatt", "2" * 64), ShownOutput("quixel", "3" * 64)))
 
 
 def test_no_system_is_on_the_page(tmp_path: Path) -> None:
-    """Pictures are letters, in the order of the view."""
+    """Images are letters, in the order of the view."""
     view = hostile(tmp_path).view("ann")
-    page = board(view, lambda digest: f"/picture/{digest[0]}")
+    page = board(view, lambda digest: f"/image/{digest[0]}")
     assert "zorblatt" not in page
     assert "quixel" not in page
     assert "2" * 64 not in page
     shown = [named["src"] for tag, named in Parts(page).tags if tag == "img"]
-    assert shown == ["/picture/1", *(f"/picture/{one.output[0]}" for one in view.outputs)]
+    assert shown == ["/image/1", *(f"/image/{one.output[0]}" for one in view.outputs)]
 
 
 def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
-    """One picture first, one that cannot be ranked; nothing is left of one sample."""
+    """One image first, one that cannot be ranked; nothing is left of one sample."""
     one = ranker(tmp_path, _sample())
     assert "nothing to save yet" in board(one.view("ann"), str)
     did(one, "ann", "place", item=0, rank=1)
@@ -93,9 +95,9 @@ def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 30])
-def test_there_is_a_card_and_a_rank_for_each_picture(tmp_path: Path, count: int) -> None:
+def test_there_is_a_card_and_a_rank_for_each_image(tmp_path: Path, count: int) -> None:
     """However many systems there are."""
-    outputs = tuple(Shown(f"m{at}", f"{at:064}") for at in range(count))
+    outputs = tuple(ShownOutput(f"m{at}", f"{at:064}") for at in range(count))
     task = Task("s", "d", "text_to_image", "draw")
     one = Ranker(ranker(tmp_path, _sample()).log, Draw((RankedSample(task, outputs),), {}, 0, {}))
     tags = parts(one.view("ann")).tags

@@ -92,7 +92,7 @@ def test_without_outputs_there_is_nothing_to_rank(tmp_path: Path) -> None:
 
 
 def test_one_system_cannot_be_ranked(tmp_path: Path) -> None:
-    """No sample has pictures by two, and that is counted."""
+    """No sample has images by two, and that is counted."""
     ranked_run(tmp_path, systems=FEW[:1])
     with pytest.raises(RunError, match=r"no sample .* by two systems \(5 few_outputs\)"):
         opened(tmp_path)
@@ -101,7 +101,7 @@ def test_one_system_cannot_be_ranked(tmp_path: Path) -> None:
 def test_a_damaged_log_is_one_line_before_anything_is_shown(folder: Path) -> None:
     """It stays as it is."""
     (root(folder) / "events.sqlite").write_text("no log" * 1000, "utf-8")
-    with pytest.raises(StoreError, match="is no readable log of events"):
+    with pytest.raises(StoreError, match="is not a readable log of events"):
         opened(folder).write()
 
 

@@ -15,13 +15,13 @@ import pytest
 
 from echo_hf.judging.agreement import agree
 from tests.apps.browser import Seen, Server, browser, served, until
-from tests.apps.rank.ranked_run import COLOURS, HOSTILE, SYSTEMS, drawing, ranked_run
+from tests.apps.rank.ranked_run import COLORS, HOSTILE, SYSTEMS, drawing, ranked_run
 from tests.judging.run_for_tests import root
 
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
 COMMAND = ("rank", "evaluation.yaml")
-# The middle pixel of each picture, as the browser shows it.
-COLOUR = """image => { const c = document.createElement("canvas").getContext("2d");
+# The middle pixel of each image, as the browser shows it.
+COLOR = """image => { const c = document.createElement("canvas").getContext("2d");
 c.drawImage(image, -image.naturalWidth / 2, -image.naturalHeight / 2);
 return [...c.getImageData(0, 0, 1, 1).data].slice(0, 3); }"""
 LOADED = "() => [...document.querySelectorAll('.card img')].every(one => one.naturalWidth)"
@@ -64,11 +64,11 @@ class Rater:
 
     @property
     def systems(self) -> list[str]:
-        """Whose pictures are shown, in their order, by their colours."""
+        """Whose images are shown, in their order, by their colors."""
         self.settle()
-        names = {colour: name for name, colour in COLOURS.items()}
+        names = {color: name for name, color in COLORS.items()}
         cards = self.page.query_selector_all(".card img")
-        return [names[tuple(card.evaluate(COLOUR))] for card in cards]
+        return [names[tuple(card.evaluate(COLOR))] for card in cards]
 
     @property
     def subject(self) -> str:
@@ -77,7 +77,7 @@ class Rater:
 
     @property
     def shown(self) -> list[str]:
-        """The rank that each picture is shown with."""
+        """The rank that each image is shown with."""
         return [one.inner_text() for one in self.page.query_selector_all(".card output")]
 
     @property
@@ -130,7 +130,7 @@ def ranks(server: Server, rater: str, subject: str) -> dict[str, int | None]:
 
 
 def test_the_name_is_asked_for_and_ranks_come_from_keys(chrome: Any, server: Server) -> None:
-    """Nine keys a person would press; what is written is what the colours say was ranked."""
+    """Nine keys a person would press; what is written is what the colors say was ranked."""
     context = chrome.new_context()
     rater = Rater(context.new_page())
     rater.page.goto(server.address)
@@ -138,7 +138,7 @@ def test_the_name_is_asked_for_and_ranks_come_from_keys(chrome: Any, server: Ser
     rater.page.press("input[name=person]", "Enter")
     systems, subject = rater.systems, rater.subject
     rater.press("1", "ArrowRight", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7")
-    assert rows(server, "kim") == []  # one picture has no rank yet
+    assert rows(server, "kim") == []  # one image has no rank yet
     rater.press("h", "8")
     assert ranks(server, "kim", subject) == {name: at for at, name in enumerate(systems, 1)}
     assert re.fullmatch(r"saved \d\d:\d\d", rater.saved)
@@ -161,7 +161,7 @@ def test_ranks_come_from_dragging(chrome: Any, server: Server) -> None:
 
 
 def test_ties_and_what_cannot_be_ranked(chrome: Any, server: Server) -> None:
-    """Three share a rank, one picture has none, and the next sample has none at all."""
+    """Three share a rank, one image has none, and the next sample has none at all."""
     rater = at(chrome, server, "tia")
     systems, subject = rater.systems, rater.subject
     rater.press("1", "b", "1", "c", "1", "d", "x", "e", "2", "f", "2", "g", "3", "h", "3")
@@ -211,7 +211,7 @@ def test_a_reload_comes_back_to_the_same_place(chrome: Any, server: Server) -> N
 
 
 def test_two_people_rank_at_once_in_their_own_orders(chrome: Any, server: Server) -> None:
-    """They see the same pictures, each in another order, and nobody's ranks get mixed up."""
+    """They see the same images, each in another order, and nobody's ranks get mixed up."""
     ann, ben = at(chrome, server, "ann"), at(chrome, server, "ben")
     assert ann.subject == ben.subject
     assert sorted(ann.systems) == sorted(ben.systems) == sorted(SYSTEMS)
@@ -231,7 +231,7 @@ def test_two_people_rank_at_once_in_their_own_orders(chrome: Any, server: Server
 
 
 def test_touch_needs_no_drag(chrome: Any, server: Server) -> None:
-    """On a phone, buttons move a picture, and a tap on a rank places the one that is chosen."""
+    """On a phone, buttons move an image, and a tap on a rank places the one that is chosen."""
     phone = {"has_touch": True, "is_mobile": True}
     rater = at(chrome, server, "tom", **phone)
     rater.page.set_viewport_size({"width": 390, "height": 844})
@@ -249,7 +249,7 @@ def test_touch_needs_no_drag(chrome: Any, server: Server) -> None:
     assert rater.page.get_attribute(".card[data-item='3'] [data-act=bar]", "aria-pressed") == "true"
 
 
-def test_pictures_are_compared_in_one_place(chrome: Any, server: Server) -> None:
+def test_images_are_compared_in_one_place(chrome: Any, server: Server) -> None:
     """In full size, the arrow keys show the next one where the last one was; nothing is cropped."""
     rater = at(chrome, server, "zed")
     rater.page.keyboard.press("Space")
@@ -269,7 +269,7 @@ def test_pictures_are_compared_in_one_place(chrome: Any, server: Server) -> None
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_eight_pictures_fit_one_screen(chrome: Any, server: Server, scheme: Any) -> None:
+def test_eight_images_fit_one_screen(chrome: Any, server: Server, scheme: Any) -> None:
     """On a desktop nothing has to be scrolled, and no button is cut."""
     rater = at(chrome, server, "fay", color_scheme=scheme)
     inside = """() => [...document.querySelectorAll('.card, .slot, footer button')].every(one => {
@@ -295,7 +295,7 @@ def test_nothing_in_a_prompt_runs(chrome: Any, server: Server) -> None:
 
 
 def test_a_browser_learns_no_name_and_asks_nobody_else(chrome: Any, server: Server) -> None:
-    """All that it received while every sample was opened, pictures with their metadata included."""
+    """All that it received while every sample was opened, images with their metadata included."""
     rater = at(chrome, server, "eve")
     for _ in range(5):
         rater.press("1", "b", "2", "u", "n")
@@ -305,8 +305,8 @@ def test_a_browser_learns_no_name_and_asks_nobody_else(chrome: Any, server: Serv
     assert rater.seen.hosts == {urlsplit(server.address).netloc}
     received = "\n".join([*rater.seen.bodies, *rater.seen.addresses]).lower()
     assert "draw word0" in received  # it is what the page is made of
-    pictures = [one for one in rater.seen.addresses if "/picture/" in one]
-    assert len(set(pictures)) == len(SYSTEMS) + 2
+    images = [one for one in rater.seen.addresses if "/image/" in one]
+    assert len(set(images)) == len(SYSTEMS) + 2
     digests = [hashlib.sha256(drawing(name)).hexdigest() for name in SYSTEMS]
     assert [name for name in (*SYSTEMS, *digests, str(server.folder)) if name in received] == []
 

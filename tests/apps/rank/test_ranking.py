@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from echo_hf.apps.rank.session import PICTURE, RANKED, Ranking, changed
+from echo_hf.apps.rank.session import IMAGE, RANKED, Ranking, changed
 
 Ranks = tuple[int | None, ...]
 
 
 @st.composite
 def rankings(draw: st.DrawFn) -> Ranking:
-    """Any ranking of two to eight pictures that a person can reach."""
+    """Any ranking of two to eight images that a person can reach."""
     count = draw(st.integers(2, 8))
     rank = st.one_of(st.none(), st.integers(1, count))
     ranks = tuple(draw(st.lists(rank, min_size=count, max_size=count)))
@@ -53,7 +53,7 @@ def test_what_a_key_does(
 
 
 @given(rankings(), st.data())
-def test_an_inserted_picture_stands_alone_and_others_keep_their_order(
+def test_an_inserted_image_stands_alone_and_others_keep_their_order(
     ranking: Ranking, data: st.DataObject
 ) -> None:
     """Whoever was before another, or tied with it, still is; ranks stay within 1 and the count."""
@@ -87,12 +87,10 @@ def test_a_ranking_is_read_back(ranking: Ranking) -> None:
 
 
 @given(rankings(), st.data())
-def test_no_action_leaves_a_barred_picture_with_a_rank(
-    ranking: Ranking, data: st.DataObject
-) -> None:
-    """Whatever is done: no picture is both, and no rank is beyond the last."""
+def test_no_action_leaves_a_barred_image_with_a_rank(ranking: Ranking, data: st.DataObject) -> None:
+    """Whatever is done: no image is both, and no rank is beyond the last."""
     count = len(ranking.ranks)
-    kind = data.draw(st.sampled_from([*RANKED, *PICTURE, "impossible"]))
+    kind = data.draw(st.sampled_from([*RANKED, *IMAGE, "impossible"]))
     item, rank = data.draw(st.integers(0, count - 1)), data.draw(st.integers(1, count))
     after = changed(ranking, kind, item, rank)
     assert after is not None

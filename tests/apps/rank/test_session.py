@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from echo_hf.apps.events import EventLog
-from echo_hf.apps.rank.draw import Draw, RankedSample, Shown
+from echo_hf.apps.rank.draw import Draw, RankedSample, ShownOutput
 from echo_hf.apps.rank.session import APP, Acted, Ranker
 from echo_hf.systems.base import Task
 
 
 def sample(name: str, *systems: str, digest: str = "d") -> RankedSample:
     """A sample with an output of each system."""
-    shown = tuple(Shown(system, f"{name}/{system}") for system in systems)
+    shown = tuple(ShownOutput(system, f"{name}/{system}") for system in systems)
     return RankedSample(Task(name, digest, "text_to_image", f"draw {name}"), shown)
 
 
@@ -43,7 +43,7 @@ def at(ranked: Ranker, person: str) -> str:
 
 
 def test_each_action_is_an_event_with_what_was_shown(ranked: Ranker) -> None:
-    """The order of the page, the pictures, the sample's digest, and what was seen before."""
+    """The order of the page, the images, the sample's digest, and what was seen before."""
     shown = [[one.system, one.output] for one in ranked.view("ann").outputs]
     did(ranked, "ann", "place", item=0, rank=1)
     did(ranked, "ann", "place", item=1, rank=2)

@@ -84,10 +84,10 @@ def named(folder: Path, words: str) -> Row:
 
 
 def released(release: Release) -> dict[str, Row]:
-    """The released samples by id, without their pictures."""
+    """The released samples by id, without their images."""
     data = release.datasets["analysis"]
-    pictures = [name for name in data.column_names if name.endswith("_images")]
-    shown = data.remove_columns([*pictures, "screenshot"])
+    images = [name for name in data.column_names if name.endswith("_images")]
+    shown = data.remove_columns([*images, "screenshot"])
     return {row["id"]: row for row in shown.to_list()}
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echo_hf.apps.review.controller import Desk
+from echo_hf.apps.review.controller import ReviewController
 from echo_hf.apps.review.page import Form, View, desk_page
 from echo_hf.builder.review import Case
 from echo_hf.curate.decisions import Decision
@@ -28,24 +28,24 @@ def case(name: str, **values: Any) -> Case:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def desk(tmp_path: Path) -> ReviewController:
     """Three samples: one that is fit, one with something to look at, one that is Trash."""
     cases = [case("fit"), case("look", **SHORT), case("trash", quality="Trash")]
-    return Desk.of({one.row["id"]: one for one in cases}, {}, tmp_path)
+    return ReviewController.of({one.row["id"]: one for one in cases}, {}, tmp_path)
 
 
-def act(desk: Desk, person: str, kind: str, **said: Any) -> View:
+def act(desk: ReviewController, person: str, kind: str, **said: Any) -> View:
     """Somebody does something at the sample where they are."""
     now = desk.view(person)
     return desk.act(person, {"kind": kind, "subject": now.case.row["id"], "base": now.base, **said})
 
 
-def line(desk: Desk, subject: str) -> Decision:
+def line(desk: ReviewController, subject: str) -> Decision:
     """What stands in the file about a sample."""
     return desk.ledger.decided().by_id[subject]
 
 
-def test_what_needs_a_person_comes_first(desk: Desk) -> None:
+def test_what_needs_a_person_comes_first(desk: ReviewController) -> None:
     """Then what is fit, then what is not; each shown once, and the counts go up."""
     order = []
     for _ in range(3):
@@ -55,7 +55,7 @@ def test_what_needs_a_person_comes_first(desk: Desk) -> None:
     assert (desk.view("ann").done, desk.view("ann").total) == (3, 3)
 
 
-def test_nobody_is_offered_what_another_has(desk: Desk) -> None:
+def test_nobody_is_offered_what_another_has(desk: ReviewController) -> None:
     """Three people have three samples; a fourth gets one that somebody has, and is told."""
     got = [desk.view(name).case.row["id"] for name in ("ann", "bo", "cy")]
     assert sorted(got) == ["fit", "look", "trash"]
@@ -64,7 +64,7 @@ def test_nobody_is_offered_what_another_has(desk: Desk) -> None:
     assert view.lent.person == "ann"
 
 
-def test_a_flag_goes_to_somebody_else(desk: Desk) -> None:
+def test_a_flag_goes_to_somebody_else(desk: ReviewController) -> None:
     """Who flagged it is not offered it again; the next one is shown the note, and writes none."""
     act(desk, "ann", "flag", form={"note": "which fox?"})
     act(desk, "ann", "keep")
@@ -77,7 +77,7 @@ def test_a_flag_goes_to_somebody_else(desk: Desk) -> None:
     assert view.open_reasons == ["second_look"]
 
 
-def test_an_edit_stays_with_the_decision(desk: Desk) -> None:
+def test_an_edit_stays_with_the_decision(desk: ReviewController) -> None:
     """Edited by one, kept by the other: the line has both."""
     form = {"prompt": "a fox asleep", "quality": "Analysis"}
     view = act(desk, "ann", "edit", form=form)
@@ -89,14 +89,14 @@ def test_an_edit_stays_with_the_decision(desk: Desk) -> None:
     assert (found.decision, found.changes.named) == ("keep", ("prompt", "quality"))
 
 
-def test_saving_what_is_saved_writes_nothing(desk: Desk) -> None:
+def test_saving_what_is_saved_writes_nothing(desk: ReviewController) -> None:
     """A page saves itself often."""
     for _ in range(3):
         act(desk, "ann", "edit", form={"prompt": "a fox asleep"})
     assert len(desk.ledger.decided().every) == 1
 
 
-def test_what_was_refused_is_shown_with_what_was_typed(desk: Desk) -> None:
+def test_what_was_refused_is_shown_with_what_was_typed(desk: ReviewController) -> None:
     """Nothing is written, and nothing that was typed is lost."""
     view = act(desk, "ann", "keep", form={"prompt": " ", "note": "hm"})
     assert "has no word" in view.problem
@@ -104,7 +104,7 @@ def test_what_was_refused_is_shown_with_what_was_typed(desk: Desk) -> None:
     assert desk.ledger.decided().every == ()
 
 
-def test_a_note_that_cannot_be_written_is_refused_like_a_prompt(desk: Desk) -> None:
+def test_a_note_that_cannot_be_written_is_refused_like_a_prompt(desk: ReviewController) -> None:
     """A line holds 2,000 characters; the page cannot send more, but something else may."""
     view = act(desk, "ann", "keep", form={"note": "x" * 2001})
     assert "note" in view.problem
@@ -115,7 +115,7 @@ def test_a_note_that_cannot_be_written_is_refused_like_a_prompt(desk: Desk) -> N
 @pytest.mark.parametrize("field", ["prompt", "note"])
 @pytest.mark.parametrize("typed", ["a fox \ud800", "\udc00", "a\x00fox", "\x1b[31m"])
 def test_what_no_file_can_hold_is_refused_and_the_page_still_shown(
-    desk: Desk, field: str, typed: str
+    desk: ReviewController, field: str, typed: str
 ) -> None:
     """A half character, or one of control, in any field."""
     for kind in ("keep", "edit"):
@@ -128,7 +128,7 @@ def test_what_no_file_can_hold_is_refused_and_the_page_still_shown(
     assert desk.ledger.decided().every == ()
 
 
-def test_an_edit_says_that_no_model_has_seen_it(desk: Desk) -> None:
+def test_an_edit_says_that_no_model_has_seen_it(desk: ReviewController) -> None:
     """Until it is kept; taking it back takes that back, too."""
     assert act(desk, "ann", "edit", form={"prompt": "a fox asleep"}).open_reasons == [
         "edited_unscreened"
@@ -139,7 +139,7 @@ def test_an_edit_says_that_no_model_has_seen_it(desk: Desk) -> None:
     assert act(desk, "ann", "undo").open_reasons == []
 
 
-def test_undo_goes_back_to_the_sample(desk: Desk) -> None:
+def test_undo_goes_back_to_the_sample(desk: ReviewController) -> None:
     """Each press takes back one more; at the end it says that there is nothing."""
     act(desk, "ann", "keep")
     act(desk, "ann", "remove")
@@ -149,7 +149,7 @@ def test_undo_goes_back_to_the_sample(desk: Desk) -> None:
     assert "nothing of yours" in act(desk, "ann", "undo").problem
 
 
-def test_a_page_that_is_behind_does_not_overwrite(desk: Desk) -> None:
+def test_a_page_that_is_behind_does_not_overwrite(desk: ReviewController) -> None:
     """Two windows of one sample: who did not see the other's decision disagrees with it."""
     ann, bo = desk.view("ann"), desk.view("bo")
     desk.act("bo", {"kind": "goto", "subject": bo.case.row["id"], "wanted": "look"})
@@ -165,7 +165,7 @@ def test_a_page_that_is_behind_does_not_overwrite(desk: Desk) -> None:
     assert (line(desk, "look").decision, line(desk, "look").reviewer) == ("keep", "cy")
 
 
-def test_a_place_that_is_not_there_is_named(desk: Desk) -> None:
+def test_a_place_that_is_not_there_is_named(desk: ReviewController) -> None:
     """In one line, and the page stays where it is."""
     view = act(desk, "ann", "goto", wanted="nowhere")
     assert view.problem == "no sample 'nowhere' in the last build"
@@ -191,7 +191,9 @@ SAID = st.dictionaries(
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_whatever_a_page_sends_is_answered(desk: Desk, said: dict[str, Any], kind: str) -> None:
+def test_whatever_a_page_sends_is_answered(
+    desk: ReviewController, said: dict[str, Any], kind: str
+) -> None:
     """A page is whoever can reach the port: no error, and the file can always be read."""
     subject = desk.view("ann").case.row["id"]
     desk.act("ann", {"kind": kind, "subject": subject, **said})
@@ -205,9 +207,9 @@ def test_all_texts_are_escaped(tmp_path: Path) -> None:
     shown["pictures"] = [{"sha256": None, "url": None, "alt_text": HOSTILE}]
     said = {"feedback": HOSTILE, "verdict": HOSTILE, "keyword": HOSTILE, "post_url": "u"}
     bad = row("one", prompt=HOSTILE, community_feedback=[said], **CALM)
-    desk = Desk.of({"one": Case(bad, [shown], [("two_roles", HOSTILE)])}, {}, tmp_path)
+    desk = ReviewController.of({"one": Case(bad, [shown], [("two_roles", HOSTILE)])}, {}, tmp_path)
     act(desk, "ann", "flag", form={"note": HOSTILE})
-    page = desk_page(desk.view("ann"), lambda digest: f"/picture/{digest}")
+    page = desk_page(desk.view("ann"), lambda digest: f"/image/{digest}")
 
     assert page.count("&lt;script&gt;") >= 7
     assert "<script" not in page

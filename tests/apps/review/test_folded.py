@@ -22,12 +22,12 @@ EDIT = {"prompt": {"text": "an owl", "modified": True}}
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from echo_hf.apps.review.controller import Desk
+from echo_hf.apps.review.controller import ReviewController
 from echo_hf.builder.review import Case
 from tests.curate.reviewed_rows_for_tests import row
 import echo_hf.apps.review.controller as folded
 folded.append_decisions = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-desk = Desk.of({"one": Case(row())}, {}, Path(sys.argv[1]))
+desk = ReviewController.of({"one": Case(row())}, {}, Path(sys.argv[1]))
 desk.view("ann")
 desk.act("ann", {"kind": "remove", "subject": "one", "base": 0})
 """

@@ -345,7 +345,7 @@ def test_what_posts_say_is_only_text(chrome: Any, server: Server) -> None:
     assert kai.seen.hosts == {urlsplit(server.address).netloc}
 
 
-def test_only_pictures_of_the_run_are_served(chrome: Any, server: Server) -> None:
+def test_only_images_of_the_run_are_served(chrome: Any, server: Server) -> None:
     """By names that nobody can guess: neither a digest nor a path leads to one."""
     lou = at(chrome, server, "lou", named(server.folder, CHAIR)["id"])
     digest = named(server.folder, CHAIR)["screenshot"]

@@ -38,7 +38,7 @@ def test_what_somebody_flagged_waits_for_others() -> None:
 
 
 def test_a_sample_that_has_changed_waits_again() -> None:
-    """Another prompt, or another picture than was there when it was kept."""
+    """Another prompt, or another image than was there when it was kept."""
     kept = decision(row())
     for other in (row(prompt="an owl"), row(output_images=["f" * 64])):
         assert waits(other, kept, "ann", ("one",))

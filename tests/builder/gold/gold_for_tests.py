@@ -117,11 +117,11 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def write_gold(folder: Path, gold: Mapping[str, list[Row]] | None = None) -> Path:
-    """Writes a gold folder with its posts and pictures, and a config beside it."""
+    """Writes a gold folder with its posts and images, and a config beside it."""
     (folder / "gold" / "pictures").mkdir(parents=True)
     for number, name in enumerate(("otter", "before", "after")):
-        colour = (80 * number, 120, 200 - 60 * number)
-        Image.new("RGB", (8, 8), colour).save(folder / "gold" / "pictures" / f"{name}.png")
+        color = (80 * number, 120, 200 - 60 * number)
+        Image.new("RGB", (8, 8), color).save(folder / "gold" / "pictures" / f"{name}.png")
     write_lines(folder / "gold" / "posts.jsonl", POSTS)
     for name, rows in (GOLD if gold is None else gold).items():
         write_lines(folder / "gold" / f"{name}.jsonl", rows)
@@ -181,7 +181,7 @@ class Reader:
         return {"samples": [self._sample(one, number) for one in line["samples"]]}
 
     def roles(self, request: Request) -> Row:
-        """The roles of the pictures; one answer for each way in which a template is filled."""
+        """The roles of the images; one answer for each way in which a template is filled."""
         line = self._line("roles", request.inputs["prompt"], request.sources)
         number = {one["file"].name: one["number"] for one in request.inputs["pictures"]}
         at = {
@@ -212,8 +212,8 @@ class Reader:
         """The boxes in thousandths of the sides, and what was typed."""
         file = request.inputs["file"]
         line = next(one for one in self.gold["screenshots"] if self._digest(one) == file.name)
-        with Image.open(file) as picture:
-            ends = picture.size * 2
+        with Image.open(file) as image:
+            ends = image.size * 2
         boxes = {
             role: [
                 [1000 * at / end for at, end in zip(box, ends, strict=True)] for box in line[role]
@@ -223,7 +223,7 @@ class Reader:
         return {"prompt": line["prompt"], **boxes}
 
     def safety(self, request: Request) -> Row:
-        """The hazards of a sample, once its words are shown; a picture alone has none."""
+        """The hazards of a sample, once its words are shown; an image alone has none."""
         texts = request.inputs["texts"]
         if not texts:
             return {"hazards": []}
@@ -282,10 +282,10 @@ class Reader:
             url = str(canonical_url(parent))
         return url
 
-    def _digests(self, pictures: Iterable[Row], role: str) -> list[str]:
-        return [self._digest(one) for one in pictures if one["role"] == role]
+    def _digests(self, images: Iterable[Row], role: str) -> list[str]:
+        return [self._digest(one) for one in images if one["role"] == role]
 
-    def _digest(self, picture: Row) -> str:
-        post = self.posts[canonical_url(picture["post_url"])]
-        file = self.folder / post["pictures"][picture["index"]]["path"]
+    def _digest(self, image: Row) -> str:
+        post = self.posts[canonical_url(image["post_url"])]
+        file = self.folder / post["pictures"][image["index"]]["path"]
         return hashlib.sha256(file.read_bytes()).hexdigest()

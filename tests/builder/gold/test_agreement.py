@@ -12,7 +12,7 @@ from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.gold.posts import GoldPosts, check_agreement, read_posts, unknown_blanks
 from echo_hf.config.sections import Posts
 from echo_hf.errors import GoldError
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.builder.gold.gold_for_tests import (
     BUNDLED,
     GOLD,
@@ -38,7 +38,7 @@ def check(folder: Path, posts: Path | None = None) -> GoldPosts:
     gold = read_gold(folder)
     entry = Posts(source="jsonl", path=posts or folder / "posts.jsonl")
     named = {url for line in gold.every() for url in line.addresses}
-    read = read_posts([entry], named, PictureStore(folder.parent / "store"))
+    read = read_posts([entry], named, ImageStore(folder.parent / "store"))
     check_agreement(gold, read, "posts.jsonl")
     return read
 
@@ -48,7 +48,7 @@ def test_gold_that_fits(tmp_path: Path) -> None:
     posts = check(write_gold(tmp_path, GOLD))
 
     assert dict(posts.root_of) == {OTTER: OTTER, REPLY: OTTER, KITE: KITE, LUNCH: LUNCH}
-    assert [len(posts.pictures[url]) for url in (OTTER, REPLY, KITE)] == [1, 0, 2]
+    assert [len(posts.images[url]) for url in (OTTER, REPLY, KITE)] == [1, 0, 2]
 
 
 @pytest.mark.parametrize("folder", [SCREENSHOTS / "tune", SCREENSHOTS / "unseen", BUNDLED])
@@ -60,7 +60,7 @@ def test_the_projects_own_gold_agrees(tmp_path: Path, folder: Path) -> None:
 
 
 def test_screenshots_are_those_that_roles_mark(tmp_path: Path) -> None:
-    """A conversation or a collage; without roles any picture may be one."""
+    """A conversation or a collage; without roles any image may be one."""
     marked = copy.deepcopy(GOLD)
     marked["roles"][1]["collage"] = {"post_url": KITE, "index": 1}
     marked["screenshots"] = [SHOT]
@@ -74,15 +74,15 @@ SPOILT: list[tuple[str, int, str, Row, str]] = [
     ("extract", 1, "", {"root_url": REPLY}, f"root_url {REPLY!r} answers another post"),
     ("extract", 1, "samples", {"post_urls": [OTTER, KITE]}, f"{KITE!r} belongs to the thread of"),
     ("extract", 1, "samples", {"feedback_optional": [REPLY]}, f"{REPLY!r} is given as feedback tw"),
-    ("roles", 2, "pictures", {"index": 2}, f"picture 2 of {KITE!r}, which has 2"),
-    ("roles", 1, "pictures", {"post_url": KITE}, f"a picture of {KITE!r}, which is not in"),
-    ("roles", 2, "pictures", {"index": 1}, f"picture 1 of {KITE!r} is 'output', but 'input'"),
+    ("roles", 2, "pictures", {"index": 2}, f"image 2 of {KITE!r}, which has 2"),
+    ("roles", 1, "pictures", {"post_url": KITE}, f"an image of {KITE!r}, which is not in"),
+    ("roles", 2, "pictures", {"index": 1}, f"image 1 of {KITE!r} is 'output', but 'input'"),
     ("roles", 1, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
     ("tasks", 2, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
     ("safety", 1, "", {"prompt": "another"}, "prompt 'another' is of no sample of that thread"),
     ("extract", 2, "", {"half": "held_out"}, "half is 'held_out', but 'tune' in"),
-    ("screenshots", 1, "", {"index": 2}, f"picture 2 of {KITE!r}, which has 2"),
-    ("screenshots", 1, "", {}, f"picture 1 of {KITE!r} is no conversation"),
+    ("screenshots", 1, "", {"index": 2}, f"image 2 of {KITE!r}, which has 2"),
+    ("screenshots", 1, "", {}, f"image 1 of {KITE!r} is not a conversation"),
     ("screenshots", 1, "", {"post_url": NONE}, f"{NONE!r} is not in the posts"),
     ("feedback", 1, "", {"post_url": OTTER}, f"{OTTER!r} is feedback of no sample"),
 ]
@@ -109,15 +109,15 @@ def two_prompts_of_a_post() -> dict[str, list[Row]]:
     gold = copy.deepcopy(GOLD)
     sample = {"prompt": "Before and after", "quality": "Benchmark", "post_urls": [KITE]}
     gold["extract"][1]["samples"].append(sample)
-    pictures = [gold["roles"][1]["pictures"].pop()]
+    images = [gold["roles"][1]["pictures"].pop()]
     gold["roles"].append(
-        {"root_url": KITE, "prompt": "Before and after", "half": "tune", "pictures": pictures}
+        {"root_url": KITE, "prompt": "Before and after", "half": "tune", "pictures": images}
     )
     return gold
 
 
-def test_a_picture_stands_in_one_line(tmp_path: Path) -> None:
-    """Two samples of a post share its pictures out; what both name has no role of its own."""
+def test_an_image_stands_in_one_line(tmp_path: Path) -> None:
+    """Two samples of a post share its images out; what both name has no role of its own."""
     gold = two_prompts_of_a_post()
     check(write_gold(tmp_path / "one", gold))
     gold["roles"][2]["pictures"].append({"post_url": KITE, "index": 0, "role": "neither"})
@@ -126,17 +126,17 @@ def test_a_picture_stands_in_one_line(tmp_path: Path) -> None:
 
     roles = tmp_path / "two" / "gold" / "roles.jsonl"
     assert str(caught.value) == (
-        f"{roles}:3: picture 0 of {KITE!r} stands in {roles}:2 as well: "
-        "expected each picture in one line"
+        f"{roles}:3: image 0 of {KITE!r} stands in {roles}:2 as well: "
+        "expected each image in one line"
     )
 
 
 def test_a_file_that_a_post_shows_twice_has_one_role(tmp_path: Path) -> None:
     """It is looked at once, in whichever line it stands."""
     folder = write_gold(tmp_path, two_prompts_of_a_post())
-    pictures = folder / "pictures"
-    (pictures / "after.png").write_bytes((pictures / "before.png").read_bytes())
-    with pytest.raises(GoldError, match=r"jsonl:3: picture 1 .* is 'output', but 'input' in .*:2"):
+    images = folder / "pictures"
+    (images / "after.png").write_bytes((images / "before.png").read_bytes())
+    with pytest.raises(GoldError, match=r"jsonl:3: image 1 .* is 'output', but 'input' in .*:2"):
         check(folder)
 
 
@@ -185,7 +185,7 @@ ROLES = [{**OUTPUT, "role": "output"}, {**INPUT, "role": "input"}]
 
 
 def one_sample(folder: Path, prompt: str, posts: list[Row] = POSTS, **values: Any) -> None:
-    """Checks a single sample of the first thread, and its pictures if they are given."""
+    """Checks a single sample of the first thread, and its images if they are given."""
     sample = {"prompt": prompt, "quality": "Benchmark", "post_urls": [OTTER]}
     gold: dict[str, list[Row]] = {"extract": [{"root_url": OTTER, "samples": [sample]}]}
     if values:
@@ -221,25 +221,25 @@ def test_a_template_that_is_filled(tmp_path: Path) -> None:
     one_sample(tmp_path / "bare", TEMPLATE, filled=[{**FILLED, "blanks": {}}])
     twice = [{**POSTS[0], "pictures": [POSTS[0]["pictures"][0]] * 2}]
     other = [{**FILLED, "output": INPUT}]
-    one_sample(tmp_path / "twice", TEMPLATE, twice, pictures=ROLES[:1], filled=other)
+    one_sample(tmp_path / "twice", TEMPLATE, twice, images=ROLES[:1], filled=other)
 
 
 @pytest.mark.parametrize(
-    ("prompt", "change", "pictures", "said"),
+    ("prompt", "change", "images", "said"),
     [
         ("prompt: A [PET]", {"blanks": {"COLOUR": "red"}}, ROLES, "blank 'COLOUR', which prompt"),
         (DESCRIBED, {}, ROLES, f"{DESCRIBED!r} has no blank: expected a"),
         (DESCRIBED, {"blanks": {}}, ROLES, "has no blank: expected a template, or no"),
         (TEMPLATE, {"output": INPUT}, ROLES, f"1 of {OTTER!r}, which is 'input'"),
-        (TEMPLATE, {}, ROLES[1:], "which is without a role: expected one that pictures has"),
+        (TEMPLATE, {}, ROLES[1:], "which is without a role: expected one that images has"),
     ],
 )
 def test_completions_that_cannot_be(
-    tmp_path: Path, prompt: str, change: Row, pictures: list[Row], said: str
+    tmp_path: Path, prompt: str, change: Row, images: list[Row], said: str
 ) -> None:
     """Of a blank that is not there, of no template, or shown by no output."""
     with pytest.raises(GoldError) as caught:
-        one_sample(tmp_path, prompt, filled=[{**FILLED, **change}], pictures=pictures)
+        one_sample(tmp_path, prompt, filled=[{**FILLED, **change}], images=images)
     told = str(caught.value)
 
     assert told.startswith(f"{tmp_path / 'gold' / 'roles.jsonl'}:1: filled has ")

@@ -60,9 +60,9 @@ def test_right_answers_score_one_on_everything(reader: Reader, tmp_path: Path) -
         assert (one.value, one.coverage) == (1, 1), one.name
         assert one.strict in (1, None), one.name
         assert one.errors == ()
-    # One picture stands in a post that belongs to no sample.
+    # One image stands in a post that belongs to no sample.
     assert [note.split(", such as")[0] for note in result.notes] == [
-        "roles is not shown 1 of 61 pictures with a role"
+        "roles is not shown 1 of 61 images with a role"
     ]
     n = {one.name: one.n for one in result.measures}
     assert n["picture_role_accuracy"] == 61 - 1
@@ -244,8 +244,8 @@ def test_the_posts_of_the_config_serve_as_well(own: Path, tmp_path: Path) -> Non
     result = check_engine(own, gold=gold, half="all", runs=tmp_path / "runs")
 
     assert values(result)["extract", "sample_recall"] == 1
-    pictures = tmp_path / "runs" / "check-engine" / "mine" / "pictures"
-    assert sum(path.is_file() for path in pictures.rglob("*")) == 3
+    images = tmp_path / "runs" / "check-engine" / "mine" / "pictures"
+    assert sum(path.is_file() for path in images.rglob("*")) == 3
 
 
 def test_samples_without_roles_are_counted(own: Path, tmp_path: Path) -> None:
@@ -263,19 +263,19 @@ def test_samples_without_roles_are_counted(own: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_pictures_that_are_not_there_are_counted(own: Path, tmp_path: Path) -> None:
-    """Their roles cannot be compared; those of the pictures beside them are the right ones."""
+def test_images_that_are_not_there_are_counted(own: Path, tmp_path: Path) -> None:
+    """Their roles cannot be compared; those of the images beside them are the right ones."""
     gold = tmp_path / "gold"
     (gold / "pictures" / "before.png").unlink()
     result = check_engine(own, gold=gold, half="tune", stages=["roles"], runs=tmp_path / "runs")
 
-    assert result.notes[-1] == "1 of 2 pictures with a role are not there: they are left out"
+    assert result.notes[-1] == "1 of 2 images with a role are not there: they are left out"
     accuracy = result.measures[0]
     assert (accuracy.asked, accuracy.skipped) == (1, 0)
 
 
 def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
-    """Pictures, verdicts and tasks of Trash are asked about by nobody, which is said by count."""
+    """Images, verdicts and tasks of Trash are asked about by nobody, which is said by count."""
     folder, runs = tmp_path / "gold", tmp_path / "runs"
     for file in sorted(folder.glob("*.jsonl")):
         text = file.read_text("utf-8").replace("An otter in", "An [ANIMAL] in")
@@ -292,7 +292,7 @@ def test_what_trash_hides_is_counted(own: Path, tmp_path: Path) -> None:
 
     assert [note.split(", such as")[0] for note in result.notes] == [
         "screenshots is not checked: there is no screenshots (.jsonl)",
-        "roles is not shown 1 of 3 pictures with a role",
+        "roles is not shown 1 of 3 images with a role",
         "roles is not shown 1 of 1 completions",
         "roles is not shown 1 of 1 conversations and collages",
         "safety is not asked about 1 of 2 samples",

@@ -1,4 +1,4 @@
-"""Roles of pictures, screenshots and boxes beside gold, against counts by hand."""
+"""Roles of images, screenshots and boxes beside gold, against counts by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from echo_hf.builder.gold.check import check_engine
 from echo_hf.builder.gold.folder import ScreenshotLine
 from echo_hf.builder.gold.measures import Measure
 from echo_hf.builder.gold.stages import (
-    PictureRoles,
+    ImageRoles,
     compare_roles,
     compare_screenshots,
     found_roles,
@@ -45,20 +45,20 @@ LEFT, RIGHT = (0, 0, 10, 10), (20, 0, 30, 10)
 
 def gold(
     roles: dict[str, str], *screenshots: str, unsaid: str = "", **completions: str
-) -> PictureRoles:
-    """What people said about the pictures of a sample; each letter is a picture."""
+) -> ImageRoles:
+    """What people said about the images of a sample; each letter is an image."""
     groups = {frozenset(group) for group in screenshots}
     places = {digest: f"post {digest}" for digest in (*roles, *unsaid)}
-    return PictureRoles(roles, groups, {*completions.items()}, places)
+    return ImageRoles(roles, groups, {*completions.items()}, places)
 
 
 def row(inputs: str = "", outputs: str = "", shot: str | None = None, filled: str = "") -> Row:
     """What `roles` said: one completion of a template, or one task."""
-    pictures = {"input_images": list(inputs), "output_images": list(outputs), "screenshot": shot}
-    return {**pictures, "prompt": filled, "prompt_fill_blank": bool(filled)}
+    images = {"input_images": list(inputs), "output_images": list(outputs), "screenshot": shot}
+    return {**images, "prompt": filled, "prompt_fill_blank": bool(filled)}
 
 
-def roles(*both: tuple[PictureRoles, list[Row]]) -> dict[str, Measure]:
+def roles(*both: tuple[ImageRoles, list[Row]]) -> dict[str, Measure]:
     """The measures by name; a sample without rows was not answered."""
     keys = [(f"s{number}", "prompt") for number in range(len(both))]
     rows = [
@@ -98,7 +98,7 @@ def test_screenshots_by_hand() -> None:
 
 
 def test_completions_by_hand() -> None:
-    """A completion is right when the picture, or the screenshot, shows that very prompt."""
+    """A completion is right when the image, or the screenshot, shows that very prompt."""
     outputs = dict.fromkeys("abc", "output")
     rows = [row(outputs="a", filled="A  CAT"), row(outputs="b", filled="a fox")]
     one = roles(

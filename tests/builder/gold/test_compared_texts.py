@@ -299,7 +299,7 @@ def test_verdicts_by_hand() -> None:
 
 
 def test_tasks_by_hand() -> None:
-    """Each row is one; that no picture is asked for is an answer, and a wrong one."""
+    """Each row is one; that no image is asked for is an answer, and a wrong one."""
     edit = TaskLine(
         root_url=ROOT, prompt="x", kind="task", task="edit", acceptable=("edit", "style_transfer")
     )

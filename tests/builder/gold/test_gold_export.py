@@ -55,7 +55,7 @@ def exported(folder: Path) -> tuple[list[Row], list[Row], dict[NotGold, int]]:
 
 
 def test_what_is_kept_is_gold_of_its_thread(folder: Path) -> None:
-    """A thread whose only sample was kept: its prompt, its quality, its pictures' roles."""
+    """A thread whose only sample was kept: its prompt, its quality, its images' roles."""
     lake = named(folder, LAKE)
     said(folder, keep=[lake["id"]])
     (thread,), (roles,), left_out = exported(folder)
@@ -70,7 +70,7 @@ def test_what_is_kept_is_gold_of_its_thread(folder: Path) -> None:
 
 
 def test_what_a_reviewer_put_right_is_what_gold_says(folder: Path) -> None:
-    """Another prompt, another quality, a picture that is neither."""
+    """Another prompt, another quality, an image that is neither."""
     lake = named(folder, LAKE)
     words = "Turn this photo into a night scene with a full moon and stars."
     edit = Edit(words, "Analysis", {lake["output_images"][0]: "neither"})

@@ -80,7 +80,7 @@ BAD: list[tuple[str, Any, str]] = [
         f'{{"url": "{OTTER}", "score": 5, "url": "{KITE}"}}',
         "key 'url' is given twice: keep one",
     ),
-    ("relevance", [1], '[1] is no object: expected {"half": ..., "url": ...'),
+    ("relevance", [1], '[1] is not an object: expected {"half": ..., "url": ...'),
     ("relevance", "{'url': 1}", "is not JSON"),
     ("relevance", "[" * 100_000, "is not JSON"),
     (
@@ -178,9 +178,9 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
 def test_files_that_are_none(tmp_path: Path) -> None:
     """A pipe is not waited for, and bytes that are no text are named."""
     os.mkfifo(tmp_path / "tasks.jsonl")
-    with pytest.raises(GoldError, match="no regular file"):
+    with pytest.raises(GoldError, match="not a regular file"):
         read_gold(tmp_path)
     (tmp_path / "tasks.jsonl").unlink()
     (tmp_path / "tasks.jsonl").write_bytes(b"ab\xff")
-    with pytest.raises(GoldError, match=r"tasks\.jsonl: byte 2 is no UTF-8"):
+    with pytest.raises(GoldError, match=r"tasks\.jsonl: byte 2 is not UTF-8"):
         read_gold(tmp_path)

@@ -1,4 +1,4 @@
-"""Which posts are read for gold, and where their pictures stand for whoever annotates."""
+"""Which posts are read for gold, and where their images stand for whoever annotates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PIL import Image
 
 from echo_hf.builder.gold.posts import GoldPosts, read_posts
 from echo_hf.config.sections import Posts
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.builder.gold.gold_for_tests import write_lines
 
 
@@ -25,7 +25,7 @@ def read(folder: Path, *rows: dict[str, Any], named: str = "a") -> GoldPosts:
     if rows:
         write_lines(folder / "posts.jsonl", rows)
     entry = Posts(source="jsonl", path=folder / "posts.jsonl")
-    return read_posts([entry], [url(named)], PictureStore(folder / "store"))
+    return read_posts([entry], [url(named)], ImageStore(folder / "store"))
 
 
 def test_whole_threads_and_no_others_are_read(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_whole_threads_and_no_others_are_read(tmp_path: Path) -> None:
     assert {row["url"] for row in found.posts} == {url("b"), url("c"), url("e")}
     # The root was never collected, and is known all the same.
     assert set(found.root_of.items()) == {(url(name), url("a")) for name in "abce"}
-    assert url("a") not in found.pictures
+    assert url("a") not in found.images
 
 
 def test_lines_that_cannot_be_read_are_told(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_circle_of_replies_ends(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_keeps_its_position(tmp_path: Path) -> None:
-    """Pictures that cannot be read, equal ones and ones of the web do not move the others."""
+    """Images that cannot be read, equal ones and ones of the web do not move the others."""
     folder = tmp_path / "posts"
     folder.mkdir()
     Image.new("RGB", (4, 4), "red").save(folder / "red.png")
@@ -73,12 +73,12 @@ def test_what_is_not_there_keeps_its_position(tmp_path: Path) -> None:
     os.mkfifo(folder / "pipe.png")
     (folder / "broken.png").write_bytes(b"no picture")
     paths = ("none.png", "red.png", "broken.png", "../blue.png", "pipe.png", "red.png")
-    pictures = [{"path": path} for path in paths]
+    images = [{"path": path} for path in paths]
     web = {"url": "https://example.org/web.png"}
-    found = read(folder, {"url": url("a"), "pictures": [*pictures[:4], web, *pictures[4:]]})
+    found = read(folder, {"url": url("a"), "pictures": [*images[:4], web, *images[4:]]})
     red = hashlib.sha256((folder / "red.png").read_bytes()).hexdigest()
 
-    assert found.pictures[url("a")] == (None, red, None, None, None, None, red)
+    assert found.images[url("a")] == (None, red, None, None, None, None, red)
 
 
 def test_of_two_records_the_fuller_one_counts(tmp_path: Path) -> None:
@@ -92,4 +92,4 @@ def test_of_two_records_the_fuller_one_counts(tmp_path: Path) -> None:
 
     for both in ([[red], [green, red]], [[green, red], [red]]):
         found = read(tmp_path, *({"url": url("a"), "pictures": one} for one in both))
-        assert found.pictures[url("a")] == tuple(digests)
+        assert found.images[url("a")] == tuple(digests)

@@ -16,7 +16,7 @@ from echo_hf.builder.gold.stages import CHECKS, Material, sample_key
 from echo_hf.config.loading import load_config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.builder.gold.gold_for_tests import (
     BUNDLED,
     GOLD,
@@ -40,7 +40,7 @@ def read(folder: Path, **changed: list[Any]) -> dict[str, list[Any]]:
     own = folder / "posts.jsonl"
     entry = Posts(source="jsonl", path=own) if own.exists() else Posts(source="quickstart")
     named = {url for line in gold.every() for url in line.addresses}
-    posts = read_posts([entry], named, PictureStore(folder.parent / "store"))
+    posts = read_posts([entry], named, ImageStore(folder.parent / "store"))
     given = Material(load_config(shipped_config()), gold, posts)
     return {name: list(check.read(given)) for name, check in CHECKS.items()}
 
@@ -51,7 +51,7 @@ def by_key(samples: list[Any]) -> dict[tuple[str, str], Any]:
 
 
 def digest(folder: Path, name: str) -> str:
-    """Sha256 of a picture."""
+    """Sha256 of an image."""
     return hashlib.sha256((folder / "pictures" / f"{name}.png").read_bytes()).hexdigest()
 
 
@@ -74,7 +74,7 @@ def test_posts_to_score(folder: Path) -> None:
 
 
 def test_samples_to_look_at(folder: Path) -> None:
-    """Each sample with its posts, all their pictures, and what was said; no role is given away."""
+    """Each sample with its posts, all their images, and what was said; no role is given away."""
     stages = read(folder)
     samples = by_key(stages["roles"])
     kite, otter = samples[KITE, KITE_PROMPT], samples[OTTER, OTTER_PROMPT]
@@ -85,7 +85,7 @@ def test_samples_to_look_at(folder: Path) -> None:
     assert otter["community_feedback"][0]["feedback"] == POSTS[1]["text"]
     assert [post["url"] for post in otter["context"]] == [OTTER, REPLY]
     assert (otter["prompt"], otter["prompt_modified"]) == (OTTER_PROMPT, False)
-    # `feedback` and `safety` read them with the roles that people gave their pictures.
+    # `feedback` and `safety` read them with the roles that people gave their images.
     for name in ("feedback", "safety"):
         judged = by_key(stages[name])
         assert judged[KITE, KITE_PROMPT]["input_images"] == [digest(folder, "before")]
@@ -113,7 +113,7 @@ def test_what_nobody_wrote_down_is_left_out(folder: Path) -> None:
 
 
 def test_samples_to_take_apart(folder: Path) -> None:
-    """Those whose conversation or collage people marked, with the roles of the other pictures."""
+    """Those whose conversation or collage people marked, with the roles of the other images."""
     line = copy.deepcopy(GOLD["roles"][1])
     line["collage"] = {"post_url": KITE, "index": 1}
     line["pictures"][1]["role"] = "neither"
@@ -124,8 +124,8 @@ def test_samples_to_take_apart(folder: Path) -> None:
     assert (row["input_images"], row["output_images"]) == ([digest(folder, "before")], [])
 
 
-def test_a_completion_without_its_picture_is_none(folder: Path) -> None:
-    """Where the picture's bytes are not there, nothing shows the completion."""
+def test_a_completion_without_its_image_is_none(folder: Path) -> None:
+    """Where the image's bytes are not there, nothing shows the completion."""
     (folder / "pictures" / "after.png").unlink()
     filled = [
         {"prompt": f"{name} kite", "output": {"post_url": KITE, "index": index}}

@@ -90,7 +90,7 @@ BAD = {
     ("auto", None, ("seed=1", "seed=2")): "'seed' is given twice",
     ("auto", "org/m", ("model=org/n",)): "'model' is given twice",
     ("auto", None, ("kind=rules",)): "the kind of the engine is what --engine names",
-    ("auto", None, ("seed=[1",)): "'seed' has a value that is no YAML",
+    ("auto", None, ("seed=[1",)): "'seed' has a value that is not YAML",
     ("auto", None, ("x=!!python/object/apply:os.getcwd []",)): "no YAML",
     ("auto", None, ("api_key=sk-hush",)): "--option has 'api_key'",
     ("auto", None, ("base_url=https://ana:hush@example.org",)): "name and password",

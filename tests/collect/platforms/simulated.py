@@ -305,7 +305,7 @@ class SimulatedSource:
             yield Post(f"{HOST}/{record['id']}", record["id"], NAME, missing="deleted")
             return
         if "text" not in record:
-            yield Finding(Reject.NOT_A_POST, "no text")
+            yield Finding(Reject.NOT_A_POST, "not text")
             return
         yield Post(
             url=f"{HOST}/{record['id']}",

@@ -19,8 +19,8 @@ from echo_hf.collect.platforms.base import (
     Question,
     RateLimitedError,
     StaleCursorError,
+    TimeWindow,
     UnanswerableError,
-    Window,
 )
 from echo_hf.collect.platforms.bluesky import Bluesky
 from echo_hf.collect.sources.base import Post
@@ -32,7 +32,7 @@ SEARCH, THREAD, POSTS = f"{XRPC}searchPosts", f"{XRPC}getPostThread", f"{XRPC}ge
 BEGIN, REFRESH = (f"/xrpc/com.atproto.server.{name}Session" for name in ("create", "refresh"))
 URI = "at://did:plc:mira/app.bsky.feed.post/{}".format
 ADDRESS = "https://bsky.app/profile/did:plc:mira/post/{}".format
-DAY = Window(
+DAY = TimeWindow(
     datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC),
     datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC),
 )

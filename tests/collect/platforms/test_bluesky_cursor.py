@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect.platforms.base import Window
+from echo_hf.collect.platforms.base import TimeWindow
 from echo_hf.collect.platforms.bluesky import SearchPlace, time_of
 
 START = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
-DAY = Window(START, START + datetime.timedelta(days=1))
+DAY = TimeWindow(START, START + datetime.timedelta(days=1))
 
 
 def at(minute: int) -> datetime.datetime:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from echo_hf.collect.platforms.access import read_posts
-from echo_hf.collect.platforms.base import Question, RateLimitedError, UnanswerableError, Window
+from echo_hf.collect.platforms.base import Question, RateLimitedError, TimeWindow, UnanswerableError
 from echo_hf.collect.platforms.mastodon import Mastodon
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
@@ -22,7 +22,7 @@ from tests.collect.platforms.replaying import ReplayServer, Reply
 
 SEARCH, TAG = "/api/v2/search", "/api/v1/timelines/tag/{}".format
 STATUS = "/api/v1/statuses/{}".format
-DAY = Window(
+DAY = TimeWindow(
     datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC),
     datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC),
 )

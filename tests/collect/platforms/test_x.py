@@ -19,8 +19,8 @@ from echo_hf.collect.platforms.base import (
     Question,
     RateLimitedError,
     StaleCursorError,
+    TimeWindow,
     UnanswerableError,
-    Window,
 )
 from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post
@@ -30,16 +30,16 @@ from tests.collect.platforms.replaying import ReplayServer, Reply
 RECENT, ALL = "/2/tweets/search/recent", "/2/tweets/search/all"
 LOOKUP, COUNTS = "/2/tweets", "/2/tweets/counts/all"
 ADDRESS = "https://x.com/i/status/{}".format
-OLD = Window(
+OLD = TimeWindow(
     datetime.datetime(2025, 3, 25, tzinfo=datetime.UTC),
     datetime.datetime(2025, 3, 26, tzinfo=datetime.UTC),
 )
 
 
-def young() -> Window:
+def young() -> TimeWindow:
     """The day before the last one."""
     end = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-    return Window(end - datetime.timedelta(days=1), end)
+    return TimeWindow(end - datetime.timedelta(days=1), end)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_window_that_is_not_over_has_no_end(x: X, server: ReplayServer) -> Non
     """The API takes no end that is in the future or too near."""
     server.gives(RECENT, {"meta": {}})
     now = datetime.datetime.now(datetime.UTC)
-    window = Window(now - datetime.timedelta(hours=1), now + datetime.timedelta(hours=1))
+    window = TimeWindow(now - datetime.timedelta(hours=1), now + datetime.timedelta(hours=1))
     x.ask(Question("search", ("4o",), window))
 
     assert "end_time" not in server.queries(RECENT)[0]

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from echo_hf.collect.platforms.base import Question, UnanswerableError, Window
+from echo_hf.collect.platforms.base import Question, TimeWindow, UnanswerableError
 from echo_hf.collect.platforms.x import archive_of, started, x_query
 
 NOW = datetime.datetime(2026, 3, 20, tzinfo=datetime.UTC)
@@ -15,7 +15,7 @@ NOW = datetime.datetime(2026, 3, 20, tzinfo=datetime.UTC)
 def days_ago(days: float) -> Question:
     """A search of a day that began so many days ago."""
     start = NOW - datetime.timedelta(days=days)
-    return Question("search", ("4o",), Window(start, start + datetime.timedelta(days=1)))
+    return Question("search", ("4o",), TimeWindow(start, start + datetime.timedelta(days=1)))
 
 
 @pytest.mark.parametrize(("days", "expected"), [(1, "recent"), (6.9, "recent"), (7, "all")])

@@ -309,8 +309,8 @@ def test_no_record_breaks_a_source_and_none_is_lost(
     for row in rows:
         if row["_status"] == "kept":
             assert row["url"].startswith(("https://", "http://"))
-            for picture in row["pictures"]:
-                assert (picture["url"] or "http").startswith("http")
+            for image in row["pictures"]:
+                assert (image["url"] or "http").startswith("http")
         else:
             assert row["_reason"] in [*Reject, *Notice]
             assert row["_detail"]

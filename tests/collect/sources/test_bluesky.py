@@ -104,14 +104,14 @@ def test_the_real_posts_are_read_in_all_fields(
     assert (root["keywords"], asked["keywords"]) == ([], ["elon"])
 
 
-def test_the_real_picture_beside_a_quote(test_data: Path, collect_lines: CollectLines) -> None:
-    """Picture, quote, and the quoted post come out of one answer; an empty text is a text."""
+def test_the_real_image_beside_a_quote(test_data: Path, collect_lines: CollectLines) -> None:
+    """Image, quote, and the quoted post come out of one answer; an empty text is a text."""
     path = test_data / "posts" / "bluesky" / "thread_view_post_with_embed_media.json"
     first, quoted = collect_lines("bluesky", path.read_text().splitlines())
-    (picture,) = first["pictures"]
+    (image,) = first["pictures"]
 
-    assert picture["url"].startswith("https://cdn.bsky.app/img/feed_fullsize/plain/did:plc:kvwv")
-    assert (first["text"], picture["alt_text"]) == ("", None)
+    assert image["url"].startswith("https://cdn.bsky.app/img/feed_fullsize/plain/did:plc:kvwv")
+    assert (first["text"], image["alt_text"]) == ("", None)
     assert (quoted["url"], quoted["text"]) == (first["quoted_url"], "test")
 
 
@@ -124,8 +124,8 @@ def test_what_is_no_post_is_rejected(test_data: Path, collect_lines: CollectLine
 
 
 @pytest.mark.parametrize("name", ["images", "items"])
-def test_pictures_carry_their_descriptions(name: str, collect_lines: CollectLines) -> None:
-    """Of a post of pictures and of a gallery, alone or beside a quote."""
+def test_images_carry_their_descriptions(name: str, collect_lines: CollectLines) -> None:
+    """Of a post of images and of a gallery, alone or beside a quote."""
     shown = {
         name: [
             {"fullsize": "https://p.example/1", "alt": "prompt: a fox"},
@@ -144,7 +144,7 @@ def test_pictures_carry_their_descriptions(name: str, collect_lines: CollectLine
 
 
 @pytest.mark.parametrize(
-    ("picture", "reason"),
+    ("image", "reason"),
     [
         ({"fullsize": "javascript:alert(1)"}, "bad_field"),
         ({"fullsize": "no address"}, "bad_field"),
@@ -152,19 +152,19 @@ def test_pictures_carry_their_descriptions(name: str, collect_lines: CollectLine
         ({"image": {"ref": {"$link": "bafy"}}, "alt": "a"}, "picture_without_address"),
     ],
 )
-def test_a_picture_without_a_usable_address_is_counted(
-    picture: Json, reason: str, collect_lines: CollectLines
+def test_an_image_without_a_usable_address_is_counted(
+    image: Json, reason: str, collect_lines: CollectLines
 ) -> None:
-    """The post stays, with its other pictures."""
+    """The post stays, with its other images."""
     good = {"fullsize": "https://p.example/1", "alt": "a"}
-    shown = {"images": [picture, good]}
+    shown = {"images": [image, good]}
     kept, said = rows_of({"posts": [view("a", embed=shown)]}, collect_lines)
 
     assert [one["url"] for one in kept["a"]["pictures"]] == ["https://p.example/1"]
     assert said == [("f:1#0", reason)]
 
 
-def test_previews_of_links_and_videos_are_no_pictures(collect_lines: CollectLines) -> None:
+def test_previews_of_links_and_videos_are_no_images(collect_lines: CollectLines) -> None:
     """Nobody made them to be looked at."""
     link = {"external": {"uri": "https://a.example/", "thumb": "https://p.example/t"}}
     video = {"playlist": "https://v.example/", "thumbnail": "https://p.example/t"}

@@ -44,7 +44,7 @@ def test_messages_are_posts_and_replies_name_their_parent(collect_lines: Collect
     )
 
 
-def test_pictures_are_beside_the_export_or_at_an_address(collect_lines: CollectLines) -> None:
+def test_images_are_beside_the_export_or_at_an_address(collect_lines: CollectLines) -> None:
     """Other files are none."""
     attachments = [
         {"id": "1", "url": "https://cdn.example/fox.PNG?ex=1", "fileName": "fox.PNG"},

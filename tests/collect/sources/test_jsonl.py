@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from echo_hf.collect.sources import jsonl
-from echo_hf.collect.sources.base import Finding, Picture, Post, make_source
+from echo_hf.collect.sources.base import Finding, Post, PostImage, make_source
 from echo_hf.tables import POSTS
 
 FULL: dict[str, Any] = {
@@ -55,8 +55,8 @@ def test_all_fields_are_read() -> None:
         lang="en",
         keywords=["lumen image"],
         pictures=[
-            Picture("a.png", None, "a fox"),
-            Picture(None, "https://p.example/b.png?utm_source=x", None),
+            PostImage("a.png", None, "a fox"),
+            PostImage(None, "https://p.example/b.png?utm_source=x", None),
         ],
         parent_url="https://x.com/i/status/6",
         quoted_url="https://x.com/i/status/5",
@@ -137,15 +137,15 @@ def test_without_an_address_there_is_no_post(record: Any, reason: str, detail: s
         ("missing", "lost", None, "bad_field"),
         ("pictures", {"path": "a.png"}, [], "bad_field"),
         ("pictures", ["a.png"], [], "bad_field"),
-        ("pictures", [{"alt_text": "a"}], [Picture(None, None, "a")], "bad_field"),
-        ("pictures", [{"path": 5, "alt_text": "a"}], [Picture(None, None, "a")], "bad_field"),
+        ("pictures", [{"alt_text": "a"}], [PostImage(None, None, "a")], "bad_field"),
+        ("pictures", [{"path": 5, "alt_text": "a"}], [PostImage(None, None, "a")], "bad_field"),
         (
             "pictures",
             [{"path": "a.png", "url": "data:image/png;base64,AA"}],
-            [Picture("a.png", None, None)],
+            [PostImage("a.png", None, None)],
             "bad_field",
         ),
-        ("pictures", [{"path": "a.png", "alt": "a"}], [Picture("a.png")], "unknown_field"),
+        ("pictures", [{"path": "a.png", "alt": "a"}], [PostImage("a.png")], "unknown_field"),
         ("engagement", 5, None, "bad_field"),
         ("engagement", {"likes": -1}, dict.fromkeys(jsonl.COUNTS), "bad_field"),
         ("engagement", {"likes": 2**63}, dict.fromkeys(jsonl.COUNTS), "bad_field"),

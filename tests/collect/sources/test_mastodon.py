@@ -166,7 +166,7 @@ def test_a_post_keeps_the_number_by_which_its_server_can_be_asked(
     }  # fmt: skip
 
 
-def test_pictures_carry_their_descriptions(collect_lines: CollectLines) -> None:
+def test_images_carry_their_descriptions(collect_lines: CollectLines) -> None:
     """Videos are none; one without any address is counted."""
     media = [
         {"type": "image", "url": "https://p.example/1", "description": "prompt: a fox"},
@@ -198,7 +198,7 @@ def test_pictures_carry_their_descriptions(collect_lines: CollectLines) -> None:
 def test_a_warning_stands_before_what_it_hides(
     fields: Json, text: str, collect_lines: CollectLines
 ) -> None:
-    """An empty text is a text, as of a post of pictures alone."""
+    """An empty text is a text, as of a post of images alone."""
     kept, _ = rows_of([status(1, **fields)], collect_lines)
 
     assert kept["1"]["text"] == text

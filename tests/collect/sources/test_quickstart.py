@@ -17,7 +17,7 @@ BUNDLED = files("echo_hf.quickstart").joinpath("posts.jsonl")
 
 
 def test_the_bundled_posts_are_read_without_a_path(collect: Collect) -> None:
-    """All lines of the package's file, each a post, with all pictures that they name."""
+    """All lines of the package's file, each a post, with all images that they name."""
     lines = [json.loads(line) for line in BUNDLED.read_text("utf-8").splitlines()]
     result = run_stage(collect, read_records([Posts(source="quickstart")]))
     named = sum("path" in one for line in lines for one in line.get("pictures", []))

@@ -46,8 +46,8 @@ def said(rows: Rows) -> list[str]:
     return [row["_reason"] for row in rows if row["_status"] != "kept"]
 
 
-def pictures(collect_lines: CollectLines, **post: Any) -> list[tuple[str | None, str | None]]:
-    """Address and description of each picture of a submission."""
+def images(collect_lines: CollectLines, **post: Any) -> list[tuple[str | None, str | None]]:
+    """Address and description of each image of a submission."""
     row = only(collect_lines, submission(**post))
     return [(one["url"], one["alt_text"]) for one in row["pictures"]]
 
@@ -179,7 +179,7 @@ def test_a_time_may_be_written_as_a_text(collect_lines: CollectLines) -> None:
 
 @pytest.mark.parametrize("word", ["[deleted]", "[removed]"])
 def test_what_was_taken_away_keeps_its_place(collect_lines: CollectLines, word: str) -> None:
-    """No text, no author, no picture, and the reason; its replies hang below it still."""
+    """No text, no author, no image, and the reason; its replies hang below it still."""
     row = only(collect_lines, comment("c2", "t1_c1", body=word, author="[deleted]", created_utc=9))
 
     assert (row["missing"], row["text"], row["author"]) == ("deleted", None, None)
@@ -228,11 +228,11 @@ def test_a_text_is_as_it_was_typed(collect_lines: CollectLines, post: Json, text
     assert only(collect_lines, post)["text"] == text
 
 
-# --- pictures
+# --- images
 
 
 def test_a_gallery_is_in_its_order_with_its_captions(collect_lines: CollectLines) -> None:
-    """The addresses are escaped; an animation is no picture; one that is not described is said."""
+    """The addresses are escaped; an animation is no image; one that is not described is said."""
     media = {
         "m1": {"e": "Image", "s": {"u": "https://preview.redd.it/m1.png?w=9&amp;s=1"}},
         "m2": {"e": "Image", "s": {"u": "https://preview.redd.it/m2.png"}},
@@ -241,7 +241,7 @@ def test_a_gallery_is_in_its_order_with_its_captions(collect_lines: CollectLines
     items = [{"media_id": "m2", "caption": "a red fox"}, *({"media_id": m} for m in ("m3", "m1"))]
     given = {"gallery_data": {"items": items}, "media_metadata": media}
 
-    assert pictures(collect_lines, **given) == [
+    assert images(collect_lines, **given) == [
         ("https://preview.redd.it/m2.png", "a red fox"),
         ("https://preview.redd.it/m1.png?w=9&s=1", None),
     ]
@@ -249,18 +249,18 @@ def test_a_gallery_is_in_its_order_with_its_captions(collect_lines: CollectLines
     assert said(collect_lines("reddit", [json.dumps(lost)])) == ["picture_without_address"]
 
 
-def test_a_direct_picture_is_better_than_its_preview(collect_lines: CollectLines) -> None:
-    """The preview serves where no address is that of a picture, unless it is of another page."""
+def test_a_direct_image_is_better_than_its_preview(collect_lines: CollectLines) -> None:
+    """The preview serves where no address is that of an image, unless it is of another page."""
     preview = {"images": [{"source": {"url": "https://preview.redd.it/p.jpg?a=1&amp;b=2"}}]}
-    direct = pictures(collect_lines, url="https://i.redd.it/a.png", preview=preview)
-    shown = pictures(collect_lines, preview=preview)
-    other = pictures(collect_lines, preview=preview, post_hint="link")
+    direct = images(collect_lines, url="https://i.redd.it/a.png", preview=preview)
+    shown = images(collect_lines, preview=preview)
+    other = images(collect_lines, preview=preview, post_hint="link")
 
     assert direct == [("https://i.redd.it/a.png", None)]
     assert (shown, other) == ([("https://preview.redd.it/p.jpg?a=1&b=2", None)], [])
 
 
-def test_a_picture_in_a_comment(collect_lines: CollectLines) -> None:
+def test_an_image_in_a_comment(collect_lines: CollectLines) -> None:
     """It is described beside the text."""
     media = {"m1": {"e": "Image", "s": {"u": "https://preview.redd.it/m1.png"}}}
     row = only(collect_lines, comment("c1", media_metadata=media))

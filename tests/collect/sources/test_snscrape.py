@@ -89,7 +89,7 @@ def test_the_real_conversation_is_one_tree(real: Path, collect_file: Callable[..
 def test_fields_of_the_real_conversation_are_those_of_the_raw_file(
     real: Path, collect_file: Callable[..., Any]
 ) -> None:
-    """Author, time, text, likes, views and pictures, looked up in the raw file."""
+    """Author, time, text, likes, views and images, looked up in the raw file."""
     raw = {post["id_str"]: post for post in map(json.loads, real.read_text().splitlines())}
     posts, _ = collect_file("snscrape", real)
     for post in posts:
@@ -130,7 +130,7 @@ def test_both_dialects_are_the_same_post(record: Json, collect_lines: CollectLin
     assert row["timestamp"].isoformat() == "2026-03-02T17:12:40+00:00"
 
 
-def test_a_last_link_stays_where_there_is_no_picture(collect_lines: CollectLines) -> None:
+def test_a_last_link_stays_where_there_is_no_image(collect_lines: CollectLines) -> None:
     """Only a post with media has a link to them at its end."""
     media: Json = {"photos": [], "videos": [], "animated": []}
     rows = collect_lines("snscrape", [json.dumps({**NEWER, "media": media})])

@@ -197,7 +197,7 @@ def test_a_number_that_a_spreadsheet_rounded_is_no_post(
     assert (len(result.dataset), dict(result.stats.rejected)) == (0, {"no_url": 1})
 
 
-def test_pictures_are_addresses_or_files_beside_the_table(tmp_path: Path, collect: Collect) -> None:
+def test_images_are_addresses_or_files_beside_the_table(tmp_path: Path, collect: Collect) -> None:
     """A file that is not there is said."""
     (tmp_path / "a.csv").write_text("link,shots\nhttps://a.example/1,https://p.example/a;b.png\n")
     columns = {"url": "link", "pictures": {"column": "shots", "separator": ";"}}
@@ -219,8 +219,8 @@ def test_a_bad_row_costs_no_other(tmp_path: Path, collect: Collect) -> None:
     assert dict(result.stats.rejected) == {"broken_row": 4}
     rejects = [(row["place"], row["_detail"][:50]) for row in result.rejects.to_list()]
     assert rejects[:2] == [
-        ("a.csv:3", "line 3 is no row: 3 cells, the header has 2: ['htt"),
-        ("a.csv:6", "line 6 is no row: 1 cells, the header has 2: ['htt"),
+        ("a.csv:3", "line 3 is not a row: 3 cells, the header has 2: ['htt"),
+        ("a.csv:6", "line 6 is not a row: 1 cells, the header has 2: ['htt"),
     ]
     assert not any("JSON" in Reject(row["_reason"]).meaning for row in result.rejects.to_list())
 
@@ -251,7 +251,7 @@ def test_a_file_that_is_no_table_stops_with_one_line(tmp_path: Path) -> None:
     """By its name, or by what is in it."""
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no more")
-    messages = {"a.xlsx": "is no table by its name: expected one of", "a.parquet": "cannot read"}
+    messages = {"a.xlsx": "is not a table by its name: expected one of", "a.parquet": "cannot read"}
     for name, message in messages.items():
         entry = {"source": "table", "path": tmp_path / name, "columns": {"url": "link"}}
         with pytest.raises(SourceError, match=message) as caught:

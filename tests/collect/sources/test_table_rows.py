@@ -63,7 +63,7 @@ def test_bytes_that_are_no_utf8_cost_their_row(tmp_path: Path) -> None:
     rows = list(table_rows(path, ["link", "text"]))
 
     assert rows[1:] == [(":3", {"link": LINK, "text": "tea"})]
-    assert json.loads(rows[0][1]) == {"broken_row": "line 2 is no row: no UTF-8: 'caf\\udce9'"}
+    assert json.loads(rows[0][1]) == {"broken_row": "line 2 is not a row: no UTF-8: 'caf\\udce9'"}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_bytes_that_are_no_utf8_cost_their_row(tmp_path: Path) -> None:
     [
         ("link\r1\r2\r", "cannot read the header of .*: expected names of columns, and lines"),
         ('"link\n1\n', "cannot read the header of"),
-        ("link,text\n1,2\n".encode("utf-16"), "is no UTF-8 text: save the table as UTF-8"),
+        ("link,text\n1,2\n".encode("utf-16"), "is not a UTF-8 text: save the table as UTF-8"),
     ],
 )
 def test_a_text_without_a_header_stops_with_one_line(

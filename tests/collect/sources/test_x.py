@@ -146,7 +146,7 @@ def test_the_new_spelling_gives_the_same_posts(
 def test_fields_of_the_real_page_are_those_of_the_raw_file(
     real: Path, collect_file: Callable[..., Any]
 ) -> None:
-    """Author, time, parent, quotation, likes and pictures, looked up in the raw page."""
+    """Author, time, parent, quotation, likes and images, looked up in the raw page."""
     raw = json.loads((real / "noflat.jsonl").read_text())
     users = {one["id"]: one["username"] for one in raw["includes"]["users"]}
     media = {one["media_key"]: one for one in raw["includes"]["media"]}
@@ -378,7 +378,7 @@ def test_a_note_without_text_leaves_the_short_one(note: Any, collect_lines: Coll
         ("https://t.co/a", [link("https://t.co/a", None)], "https://t.co/a"),
         ("https://t.co/a", [link("https://t.co/a", 5)], "https://t.co/a"),
         ("a", [link("", "https://a.example/")], "a"),
-        # its own pictures are not text; those of others are links
+        # its own images are not text; those of others are links
         ("mine https://t.co/a", [link("https://t.co/a", "https://twitter.com/m/status/1/photo/1")],
          "mine"),
         ("mine https://t.co/a", [link("https://t.co/a", "https://x.com/m/status/1/video/1")],
@@ -397,7 +397,7 @@ def test_a_note_without_text_leaves_the_short_one(note: Any, collect_lines: Coll
 def test_texts_are_as_their_authors_wrote_them(
     text: str, urls: list[Json], expected: str, collect_lines: CollectLines
 ) -> None:
-    """Links are expanded, the three escapes undone, the link to its own picture left out."""
+    """Links are expanded, the three escapes undone, the link to its own image left out."""
     attachments = {"media_keys": ["3_1"]}
     history = ["8", "1"]
 
@@ -410,8 +410,8 @@ def test_texts_are_as_their_authors_wrote_them(
     )
 
 
-def test_pictures_are_photos_with_their_descriptions(collect_lines: CollectLines) -> None:
-    """In the post's order; neither videos nor addresses that are no web address are pictures."""
+def test_images_are_photos_with_their_descriptions(collect_lines: CollectLines) -> None:
+    """In the post's order; neither videos nor addresses that are no web address are images."""
     media = [
         {"media_key": "b", "type": "photo", "url": "https://p.example/b", "alt_text": "a prompt"},
         {"media_key": "a", "type": "photo", "url": "https://p.example/a"},

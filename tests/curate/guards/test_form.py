@@ -25,12 +25,12 @@ def test_what_is_accepted_has_a_verdict() -> None:
 
     assert [form.accepts(text) for text in ("safe", "unsafe\nS1", "maybe")] == [True, True, False]
     assert form.verdict(RawText("unsafe\nS1")).labels == ("S1",)
-    with pytest.raises(ValueError, match="is no answer of form 'llama_guard'"):
+    with pytest.raises(ValueError, match="is not an answer of form 'llama_guard'"):
         form.verdict(RawText("maybe"))
 
 
 def test_a_guard_that_knows_its_task_is_shown_the_bare_material() -> None:
-    """Pictures first, then the texts, in one turn of the user; nothing of ours between."""
+    """Images first, then the texts, in one turn of the user; nothing of ours between."""
     a, b = ImageRef(digest("a")), ImageRef(digest("b"))
 
     assert bare_turn([a, b], ["a fox", "so good"]) == Message(

@@ -117,7 +117,7 @@ def test_any_text_is_read(text: str) -> None:
         assert bool(made.strange) is (Hazard.UNKNOWN in made.hazards)
 
 
-def test_it_is_shown_one_picture_at_a_time() -> None:
+def test_it_is_shown_one_image_at_a_time() -> None:
     """More, and the endpoint refuses the request."""
     assert MODERATION.most_pictures == 1
     assert MODERATION.read(RawText(answer("hate"))) == read_categories(answer("hate"))

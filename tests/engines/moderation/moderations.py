@@ -30,8 +30,8 @@ def ask(*parts: Text | ImageRef | str) -> Request:
     return Request("safety", (Message("user", said),), None, 64)
 
 
-def picture(folder: Path, size: tuple[int, int] = (30, 20), red: int = 200) -> ImageRef:
-    """A picture of one colour in a file."""
+def image(folder: Path, size: tuple[int, int] = (30, 20), red: int = 200) -> ImageRef:
+    """An image of one color in a file."""
     file = folder / f"{size[0]}x{size[1]}-{red}.png"
     Image.new("RGB", size, (red, 0, 0)).save(file)
     return ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from echo_hf.engines.base import Completion, Engine, ImageRef, engine_needs, make_engine
 from echo_hf.engines.moderation import ModerationEngine
 from echo_hf.pipeline.answers import RawText, parse
-from tests.engines.moderation.moderations import SAID_CLEAN, ask, moderation, picture
+from tests.engines.moderation.moderations import SAID_CLEAN, ask, image, moderation
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, fault
 
 Make = Callable[..., ModerationEngine]
@@ -30,11 +30,11 @@ def test_it_is_an_engine_with_a_name(server: LoopbackServer) -> None:
     assert (needs.extra, needs.packages) == ("openai", ("openai",))
 
 
-def test_a_request_is_one_call_with_text_and_picture(
+def test_a_request_is_one_call_with_text_and_image(
     server: LoopbackServer, engine: Make, tmp_path: Path
 ) -> None:
     """Model and input and nothing else go out, the verdict comes back."""
-    shown = picture(tmp_path)
+    shown = image(tmp_path)
     [(number, done)] = list(engine().stream([ask(shown, "a red cat")]))
     assert (number, done) == (0, Completion(SAID_CLEAN))
     assert shown.file is not None
@@ -61,12 +61,12 @@ def test_its_answers_are_raw_text(engine: Make) -> None:
 def test_what_cannot_be_moderated_fails_alone(
     server: LoopbackServer, engine: Make, tmp_path: Path
 ) -> None:
-    """Two pictures, a declared answer, nothing, a lost picture: values, and nothing is sent."""
-    shown = [picture(tmp_path, red=red) for red in (1, 2)]
+    """Two images, a declared answer, nothing, a lost image: values, and nothing is sent."""
+    shown = [image(tmp_path, red=red) for red in (1, 2)]
     bad = {
-        "2 pictures in one request": ask("two cats", *shown),
+        "2 images in one request": ask("two cats", *shown),
         "wants an answer of a declared form": replace(ask("a cat"), answer=BaseModel),
-        "neither text nor a picture": ask(""),
+        "neither text nor an image": ask(""),
         "has no file": ask("a cat", ImageRef("0" * 64)),
         "UnicodeEncodeError": ask("\ud800"),
     }
@@ -89,11 +89,11 @@ def test_what_passes_is_sent_again(server: LoopbackServer, engine: Make) -> None
     assert len(server.asked) == 3
 
 
-def test_a_picture_is_reduced_to_the_budget(
+def test_an_image_is_reduced_to_the_budget(
     server: LoopbackServer, engine: Make, tmp_path: Path
 ) -> None:
     """200 x 100 has 20000 pixels: a quarter of them is half of each side."""
-    list(engine(max_pixels=5000).stream([ask(picture(tmp_path, (200, 100)))]))
+    list(engine(max_pixels=5000).stream([ask(image(tmp_path, (200, 100)))]))
     head, _, data = server.asked[0].body["input"][0]["image_url"]["url"].partition(",")
     assert head == "data:image/png;base64"
     assert Image.open(io.BytesIO(base64.b64decode(data))).size == (100, 50)
@@ -107,7 +107,7 @@ def test_further_keys_are_sent(server: LoopbackServer, engine: Make) -> None:
 
 
 def test_the_signature_is_what_decides_an_answer(engine: Make) -> None:
-    """Server, model, its revision, pictures and further keys do; speed, port and prices do not."""
+    """Server, model, its revision, images and further keys do; speed, port and prices do not."""
     base = engine().signature()
     assert (base["kind"], base["server"]) == ("moderation", "private")
     for same in (

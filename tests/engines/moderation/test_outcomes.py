@@ -15,7 +15,7 @@ from echo_hf.engines.base import Completion, Usage
 from echo_hf.engines.moderation import ModerationEngine
 from tests.engines.moderation.moderations import CLEAN, MODEL
 
-NO = "the response is no moderation: "
+NO = "the response is not a moderation: "
 
 
 def _judged(document: Any, **options: Any) -> Completion:
@@ -45,7 +45,7 @@ def test_a_verdict_is_one_object_of_four_keys() -> None:
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ([], "it is no object"),
+        ([], "it is not an object"),
         ({}, "model: field required"),
         ({"model": MODEL}, "results: field required"),
         (_response(), "results: list should have at least 1 item after validation, not 0"),

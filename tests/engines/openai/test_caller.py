@@ -92,7 +92,7 @@ def test_a_server_that_is_not_there_stops_the_stream(engine: Make) -> None:
         f"the connection to '{asked.options.base_url}' failed: [Errno {errno.ECONNREFUSED}] "
     )
     assert str(caught.value).endswith(
-        ": start the server, or mend base_url; the same command goes on from here"
+        ": start the server, or fix base_url; the same command resumes from here"
     )
 
 
@@ -128,7 +128,7 @@ FINAL: dict[str, tuple[Answer, Completion]] = {
         Answer(b'{"choices": [{"mess'),
         Completion(
             None,
-            "the response is no whole JSON document: Unterminated string starting at: line 1 "
+            "the response is not a whole JSON document: Unterminated string starting at: line 1 "
             "column 15 (char 14)",
             "error",
         ),
@@ -136,7 +136,7 @@ FINAL: dict[str, tuple[Answer, Completion]] = {
     "another document": (
         Answer({"hello": "world"}),
         Completion(
-            None, "the response is no chat completion: it has no choices[0].message", "error"
+            None, "the response is not a chat completion: it has no choices[0].message", "error"
         ),
     ),
     "a refusal": (
@@ -188,7 +188,7 @@ def test_what_would_fail_again_is_not_sent_again(
 
 CONFIG = {
     401: "put a valid key into environment variable 'OPENAI_API_KEY'",
-    402: "the account has no credit left; the same command goes on from here",
+    402: "the account has no credit left; the same command resumes from here",
     403: "the key may not use model 'tiny'; name another key or model",
     307: "base_url is '{url}', expected the server's own, for OpenAI's API mostly ending in /v1",
     404: "base_url is '{url}', expected the server's own, for OpenAI's API mostly ending in /v1",

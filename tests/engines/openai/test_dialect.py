@@ -57,7 +57,7 @@ def test_each_way_is_tried_once() -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        ApiError(400, "the picture is too large"),
+        ApiError(400, "the image is too large"),
         ApiError(400, "max_tokens must be at most 4096"),
         ApiError(400, "bad words: " + "x" * 600 + " response_format"),
         ApiError(429, "response_format is not supported"),

@@ -260,7 +260,7 @@ def test_the_address_is_the_configs_and_not_the_environments(
 
 
 def test_the_signature_is_what_decides_an_answer(engine: Make) -> None:
-    """Model, sampling, shape, pictures and label do; speed, port and prices do not."""
+    """Model, sampling, shape, images and label do; speed, port and prices do not."""
     base = engine().signature()
     for same in (
         {"base_url": "http://gpu-node:8000/v1"},
@@ -321,8 +321,8 @@ def test_missing_packages_are_told(engine: Make, monkeypatch: pytest.MonkeyPatch
 
 
 def test_one_bad_request_fails_alone(server: LoopbackServer, engine: Make, tmp_path: Path) -> None:
-    """A text that no JSON in UTF-8 can hold, and a picture without a file, are values."""
-    asked = [request("red"), request("\ud800"), request("blue", pictures=["0" * 64])]
+    """A text that no JSON in UTF-8 can hold, and an image without a file, are values."""
+    asked = [request("red"), request("\ud800"), request("blue", images=["0" * 64])]
     done = dict(engine().stream(asked))
     assert done[0].text == "red"
     assert (done[1].text, done[1].finish_reason) == (None, "error")

@@ -30,7 +30,7 @@ from tests.engines.openai.loopback_server import (
     completion,
     fault,
 )
-from tests.stages_for_tests import ROOT, Colour, Guess, posts, request
+from tests.stages_for_tests import ROOT, Color, Guess, posts, request
 
 Make = Callable[..., OpenAIEngine]
 
@@ -105,7 +105,7 @@ def test_every_row_has_an_answer_or_a_named_failure(
     }
     assert reasons == {line: reason for line, (reason, _, _) in EXPECTED.items()}
     good = [answer for answer in answers if not isinstance(answer, Failure)]
-    assert good == [Colour(name="red", number=3)] * 5
+    assert good == [Color(name="red", number=3)] * 5
     failures = Counter(str(reason) for reason, _, _ in EXPECTED.values() if reason)
     assert stats.failures == dict(sorted(failures.items()))
     assert stats.requests == len(lines)

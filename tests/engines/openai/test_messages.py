@@ -13,7 +13,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.openai_messages import Dialect, body, estimated_tokens, read_options, rendered
-from tests.stages_for_tests import Colour, request
+from tests.stages_for_tests import Color, request
 
 ENFORCED = Dialect("json_schema", "max_tokens")
 
@@ -23,17 +23,17 @@ def _body(asked: Request, dialect: Dialect = ENFORCED, **options: Any) -> dict[s
     return body(asked, rendered(asked, None), chosen, dialect)
 
 
-def test_texts_and_pictures_keep_their_order(tmp_path: Path) -> None:
+def test_texts_and_images_keep_their_order(tmp_path: Path) -> None:
     """A message of one text is that text, any other is a list of parts."""
     file = tmp_path / "red.png"
     Image.new("RGB", (2, 3), "red").save(file)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    picture = ImageRef(digest, file)
+    image = ImageRef(digest, file)
     asked = Request(
         "t",
         (
             Message("system", (Text("Look."),)),
-            Message("user", (Text("one"), picture, Text("two"), picture)),
+            Message("user", (Text("one"), image, Text("two"), image)),
             Message("assistant", (Text("Hm."),)),
         ),
         None,
@@ -101,7 +101,7 @@ def test_a_shape_is_enforced_or_told() -> None:
     assert instructions["json_object"] == instructions["text"]
     assert instructions["text"].startswith("Name a colour.\n\n")
     assert "JSON" in instructions["text"]
-    assert Colour.__doc__ in instructions["text"]
+    assert Color.__doc__ in instructions["text"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_shape_is_told_in_the_first_system_message(
     first: Message, expected: list[tuple[str, bool]]
 ) -> None:
     """One is put before a conversation that has none; the user's words stay as they are."""
-    asked = Request("t", (first,), Colour, 5)
+    asked = Request("t", (first,), Color, 5)
     messages = _body(asked, Dialect("text", "max_tokens"))["messages"]
     assert [(one["role"], "JSON Schema" in str(one["content"])) for one in messages] == expected
 
@@ -135,6 +135,6 @@ def test_rendering_twice_is_the_same() -> None:
 
 
 def test_a_prompt_is_estimated_before_it_is_sent() -> None:
-    """Four Latin characters a token, and a fixed number for a picture."""
-    # "Name a colour." is 14 characters, "red" 3: 4 + 1 tokens; two pictures of 1280.
-    assert estimated_tokens(request("red", pictures=["0" * 64] * 2)) == 5 + 2560
+    """Four Latin characters a token, and a fixed number for an image."""
+    # "Name a color." is 14 characters, "red" 3: 4 + 1 tokens; two images of 1280.
+    assert estimated_tokens(request("red", images=["0" * 64] * 2)) == 5 + 2560

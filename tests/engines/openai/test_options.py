@@ -119,5 +119,5 @@ def test_a_secret_is_refused_and_not_shown(options: dict[str, Any]) -> None:
 def test_a_pixel_budget_is_checked_before_anything_is_asked(
     options: dict[str, Any], expected: str
 ) -> None:
-    """A family that nobody knows, and a budget that no picture meets."""
+    """A family that nobody knows, and a budget that no image meets."""
     assert expected in _told(model="m", **options)

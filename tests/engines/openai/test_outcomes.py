@@ -17,7 +17,7 @@ from echo_hf.engines.openai import OpenAIEngine
 JUDGED = OpenAIEngine(model="tiny").judged
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
 PAID = Usage(9, 2)
-NO = "the response is no chat completion: "
+NO = "the response is not a chat completion: "
 
 
 def _judged(document: Any) -> Completion:
@@ -48,7 +48,7 @@ def _done(content: Any, finish_reason: Any = "stop", **message: Any) -> Completi
             _done("red", None),
             Completion(None, "the answer ended with finish_reason None", "error", PAID),
         ),
-        (_done(["red"]), Completion(None, f"{NO}its content is no text", "error", PAID)),
+        (_done(["red"]), Completion(None, f"{NO}its content is not text", "error", PAID)),
     ],
 )
 def test_endings_are_told_apart(done: Completion, expected: Completion) -> None:

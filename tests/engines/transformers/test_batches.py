@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion
 from echo_hf.engines.transformers import Batches, failure, pools
-from echo_hf.engines.transformers_model import Question
-from echo_hf.errors import PictureError
+from echo_hf.engines.transformers_model import PreparedRequest
+from echo_hf.errors import ImageError
 from tests.stages_for_tests import request
 
 TEXTS = st.lists(st.text("abx", max_size=6), max_size=14)
@@ -42,7 +42,7 @@ class Memory:
     asked: list[list[str]] = field(default_factory=list)
     recovered: int = 0
 
-    def ask(self, questions: Sequence[Question]) -> list[Completion]:
+    def ask(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
         """Answers a batch; it fails as a whole, for a lack of memory first."""
         texts = [one.text for one in questions]
         self.asked.append(texts)
@@ -65,9 +65,11 @@ class Memory:
         self.recovered += 1
 
 
-def _asked(texts: Sequence[str], limits: Sequence[int] = (16,)) -> list[tuple[int, Question]]:
+def _asked(
+    texts: Sequence[str], limits: Sequence[int] = (16,)
+) -> list[tuple[int, PreparedRequest]]:
     return [
-        (number, Question(request("red", max_tokens=limits[number % len(limits)]), text, ()))
+        (number, PreparedRequest(request("red", max_tokens=limits[number % len(limits)]), text, ()))
         for number, text in enumerate(texts)
     ]
 
@@ -150,7 +152,7 @@ def test_the_memory_is_cleared_when_nothing_hangs_on_the_error() -> None:
     computed: WeakSet[Computed] = WeakSet()
     held: list[int] = []
 
-    def ask(_: Sequence[Question]) -> list[Completion]:
+    def ask(_: Sequence[PreparedRequest]) -> list[Completion]:
         something = Computed()
         computed.add(something)
         raise MemoryError(str(something))
@@ -163,7 +165,7 @@ def test_the_memory_is_cleared_when_nothing_hangs_on_the_error() -> None:
 def test_an_interruption_is_not_an_answer() -> None:
     """Whoever stops the program is not held up by the next batch."""
 
-    def ask(questions: Sequence[Question]) -> list[Completion]:
+    def ask(questions: Sequence[PreparedRequest]) -> list[Completion]:
         raise KeyboardInterrupt
 
     batches = Batches(ask, lambda _: False, lambda: None, 2)
@@ -174,7 +176,7 @@ def test_an_interruption_is_not_an_answer() -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (PictureError("picture 'a' is torn"), "picture 'a' is torn"),
+        (ImageError("image 'a' is torn"), "image 'a' is torn"),
         (ValueError("two\n  lines"), "ValueError: two lines"),
         (KeyError("a"), "KeyError: 'a'"),
         (RuntimeError("o" * 999), ("RuntimeError: " + "o" * 999)[:300]),
@@ -204,5 +206,5 @@ def test_a_pool_is_taken_when_it_is_needed() -> None:
 
 def test_a_request_stays_what_it_was() -> None:
     """Questions are not equal by value: two of the same request are two."""
-    one = Question(request("red"), "a", ())
+    one = PreparedRequest(request("red"), "a", ())
     assert one != replace(one)

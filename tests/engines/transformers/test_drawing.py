@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, Field
 
-from echo_hf.engines.transformers_model import Grammar, Noise, Question, drawn
-from tests.stages_for_tests import Colour, request
+from echo_hf.engines.transformers_model import Grammar, Noise, PreparedRequest, sampling_processors
+from tests.stages_for_tests import Color, request
 from tests.tiny_models import REASON, byte_tokenizer
 
 pytestmark = pytest.mark.models
@@ -43,7 +43,7 @@ def _chances(temperature: float) -> Any:
 
 
 def _drawn(temperature: float, top_p: float) -> Any:
-    processors, tokens = drawn([7], temperature, top_p, "cpu"), []
+    processors, tokens = sampling_processors([7], temperature, top_p, "cpu"), []
     for _ in range(DRAWS):
         scores = torch.tensor([SCORES])
         for processor in processors:
@@ -71,7 +71,7 @@ def test_only_the_nucleus_is_drawn_from() -> None:
 
 def test_without_temperature_nothing_is_drawn() -> None:
     """The scores stay what they are."""
-    assert drawn([1, 2], 0.0, 0.5, "cpu") == []
+    assert sampling_processors([1, 2], 0.0, 0.5, "cpu") == []
 
 
 def test_a_rows_draws_do_not_depend_on_its_neighbours() -> None:
@@ -94,7 +94,9 @@ def tokenizer() -> Any:
 
 def _babbled(tokenizer: Any, answers: Sequence[type[BaseModel] | None], seed: int) -> list[str]:
     """What a model without any sense says: each allowed token is as likely as the next."""
-    questions = [Question(replace(request("red"), answer=answer), "", ()) for answer in answers]
+    questions = [
+        PreparedRequest(replace(request("red"), answer=answer), "", ()) for answer in answers
+    ]
     stop = tokenizer.eos_token_id
     processors = Grammar(tokenizer, len(tokenizer), [stop]).enforced(questions)
     generator = torch.Generator().manual_seed(seed)
@@ -121,7 +123,7 @@ def test_whatever_is_drawn_fits_the_schema(tokenizer: Any, seed: int) -> None:
 
 def test_free_text_may_say_anything_that_json_can(tokenizer: Any) -> None:
     """Quotation marks and line breaks as escapes, and never a raw control character."""
-    said = "".join(_babbled(tokenizer, [Colour] * 40, 0))
+    said = "".join(_babbled(tokenizer, [Color] * 40, 0))
     assert '\\"' in said
     assert "\\n" in said
     assert not {character for character in said if character < " "}
@@ -130,5 +132,5 @@ def test_free_text_may_say_anything_that_json_can(tokenizer: Any) -> None:
 def test_a_plain_text_answer_is_held_to_nothing(tokenizer: Any) -> None:
     """No schema, no processor: every byte may be said."""
     grammar = Grammar(tokenizer, len(tokenizer), [tokenizer.eos_token_id])
-    plain = Question(replace(request("red"), answer=None), "", ())
+    plain = PreparedRequest(replace(request("red"), answer=None), "", ())
     assert grammar.enforced([plain, plain]) == []

@@ -43,7 +43,7 @@ class Verdict(BaseModel):
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
     """Noise in four sizes, some of which the family's rule changes."""
     folder, random = tmp_path_factory.mktemp("pictures"), np.random.default_rng(5)
     return [
@@ -89,17 +89,17 @@ def engine(tiny: Path) -> Iterator[TransformersEngine]:
 
 
 @pytest.fixture(scope="module")
-def requests(pictures: list[ImageRef]) -> list[Request]:
-    """Ten plain-text requests, long and short, with none to three pictures, two token limits."""
+def requests(images: list[ImageRef]) -> list[Request]:
+    """Ten plain-text requests, long and short, with none to three images, two token limits."""
     return [
         _ask("red"),
         _ask("a much longer question " * 12),
-        _ask(pictures[0], "one"),
-        _ask(pictures[1], "a large one"),
-        _ask("two", *pictures[2:4]),
-        _ask(pictures[1], pictures[0], pictures[2], "three"),
+        _ask(images[0], "one"),
+        _ask(images[1], "a large one"),
+        _ask("two", *images[2:4]),
+        _ask(images[1], images[0], images[2], "three"),
         _ask("青い空", max_tokens=7),
-        _ask(pictures[3], max_tokens=7),
+        _ask(images[3], max_tokens=7),
         _ask("blue"),
         _ask("green"),
     ]
@@ -171,7 +171,7 @@ def test_the_size_of_batches_changes_no_answer(
 def test_a_model_without_a_rule_resizes_by_itself(
     tiny_llava: Path, requests: list[Request], dtype: str
 ) -> None:
-    """Its pictures come as they are; what it says of them is what transformers says alone."""
+    """Its images come as they are; what it says of them is what transformers says alone."""
     with _engine(tiny_llava, dtype=dtype, batch_size=1, max_pixels=None) as engine:
         assert engine.signature()["pixels"] == [1, 1, None]
         bare = Bare.loaded(tiny_llava, dtype)
@@ -179,9 +179,9 @@ def test_a_model_without_a_rule_resizes_by_itself(
         assert [completion.text for completion in _answers(engine, requests)] == expected
 
 
-def test_a_picture_decides_the_answer(engine: TransformersEngine, pictures: list[ImageRef]) -> None:
-    """The same words about other pictures, or in another order, are answered otherwise."""
-    asked = [_ask(pictures[0], "x"), _ask(pictures[3], "x"), _ask("x", pictures[0]), _ask("x")]
+def test_an_image_decides_the_answer(engine: TransformersEngine, images: list[ImageRef]) -> None:
+    """The same words about other images, or in another order, are answered otherwise."""
+    asked = [_ask(images[0], "x"), _ask(images[3], "x"), _ask("x", images[0]), _ask("x")]
     assert len({completion.text for completion in _answers(engine, asked)}) == 4
 
 
@@ -239,19 +239,19 @@ def test_without_enforcement_the_schema_is_only_told(
 
 
 def test_bad_requests_fail_alone(
-    engine: TransformersEngine, pictures: list[ImageRef], requests: list[Request], tmp_path: Path
+    engine: TransformersEngine, images: list[ImageRef], requests: list[Request], tmp_path: Path
 ) -> None:
-    """No file, a missing one, no picture, no text, too long a prompt: the others are answered."""
+    """No file, a missing one, no image, no text, too long a prompt: the others are answered."""
     (tmp_path / "words").write_bytes(b"just words")
     words = hashlib.sha256(b"just words").hexdigest()
     bad = [
-        (_ask(ImageRef("0" * 64), "x"), f"picture {'0' * 64!r} has no file"),
-        (_ask(ImageRef("0" * 64, tmp_path / "gone"), "x"), "picture 'gone' cannot be read"),
-        (_ask(ImageRef("0" * 64, tmp_path / "words"), "x"), f"picture {'0' * 64!r} has changed"),
-        (_ask(ImageRef(words, tmp_path / "words"), "x"), "picture 'words': it is no picture"),
+        (_ask(ImageRef("0" * 64), "x"), f"image {'0' * 64!r} has no file"),
+        (_ask(ImageRef("0" * 64, tmp_path / "gone"), "x"), "image 'gone' cannot be read"),
+        (_ask(ImageRef("0" * 64, tmp_path / "words"), "x"), f"image {'0' * 64!r} has changed"),
+        (_ask(ImageRef(words, tmp_path / "words"), "x"), "image 'words': it is not an image"),
         (_ask("half a \ud800 pair"), ""),
         (_ask("y" * 32_700), "a prompt of 32762 tokens and an answer of up to 24 are more than "),
-        (_ask("<|image_pad|>", pictures[0]), ""),
+        (_ask("<|image_pad|>", images[0]), ""),
     ]
     mixed = [
         one for (spoilt, _), good in zip(bad, requests, strict=False) for one in (spoilt, good)
@@ -444,13 +444,13 @@ class Number(BaseModel):
 
 @dataclass(frozen=True)
 class GuessAny(Guess):
-    """Asks for one of three colours for each line of a post."""
+    """Asks for one of three colors for each line of a post."""
 
     answer: ClassVar[type[BaseModel]] = Number
 
 
 def test_a_stage_runs_with_it(engine: TransformersEngine, tmp_path: Path) -> None:
-    """Every post gets its colours, and a second run asks nothing."""
+    """Every post gets its colors, and a second run asks nothing."""
     table, store = posts("red\nblue", "green", "", "a longer line"), Store(tmp_path / "answers")
     stats = fill(GuessAny(), table, engine, store)
     assert (stats.requests, stats.calls, stats.failures) == (4, 4, {})

@@ -93,7 +93,7 @@ def test_a_model_without_a_chat_template_is_told(copy: Path) -> None:
 
 @pytest.mark.models
 @pytest.mark.usefixtures("tiny")
-def test_a_model_without_pictures_is_told(tmp_path: Path) -> None:
+def test_a_model_without_images_is_told(tmp_path: Path) -> None:
     """A language model is another kind, and is not loaded as this one."""
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
     (tmp_path / "model.safetensors").write_bytes(b"")

@@ -22,7 +22,7 @@ def _refused(**options: Any) -> str:
 
 
 def test_the_defaults() -> None:
-    """The likeliest answer, pictures of up to 1280 patches of 28 x 28, the model's own type."""
+    """The likeliest answer, images of up to 1280 patches of 28 x 28, the model's own type."""
     options = checked({"model": MODEL})
     assert (options.temperature, options.top_p, options.seed) == (0.0, 1.0, 0)
     assert (options.min_pixels, options.max_pixels) == (None, 1_003_520)
@@ -86,7 +86,7 @@ def test_an_unknown_family_is_told_with_the_nearest() -> None:
     assert message.startswith("engine 'transformers': unknown family 'qwen2.5-vl'; did you mean ")
 
 
-def test_a_budget_that_no_picture_meets_is_told() -> None:
+def test_a_budget_that_no_image_meets_is_told() -> None:
     """It is noticed before a model is loaded."""
     assert "min_pixels 9000 and max_pixels 8000" in _refused(
         model=MODEL, min_pixels=9000, max_pixels=8000

@@ -38,8 +38,8 @@ def engine(tiny_guard: Path) -> Iterator[TransformersEngine]:
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
-    """A picture of each size whose tokens are counted."""
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
+    """An image of each size whose tokens are counted."""
     folder = tmp_path_factory.mktemp("pictures")
     return [noise(folder, *size) for size in TOKENS]
 
@@ -80,16 +80,16 @@ def _said(model: Any, folder: Path, request: Request) -> tuple[str, int]:
 
 
 def test_its_answers_are_those_of_full_attention(
-    tiny_guard: Path, engine: TransformersEngine, full: Any, pictures: list[ImageRef]
+    tiny_guard: Path, engine: TransformersEngine, full: Any, images: list[ImageRef]
 ) -> None:
-    """Text and pictures of all shapes, in batches and one by one, to the letter."""
+    """Text and images of all shapes, in batches and one by one, to the letter."""
     config = json.loads((tiny_guard / "config.json").read_text())
     assert config["text_config"]["attention_chunk_size"] is None
     requests = [
         asked("a red cat"),
-        *[asked(picture, "a red cat") for picture in pictures],
-        asked(*pictures[:3], "three pictures"),
-        asked(pictures[1]),
+        *[asked(image, "a red cat") for image in images],
+        asked(*images[:3], "three pictures"),
+        asked(images[1]),
         asked("a longer description " * 20),
     ]
     answers = _answers(engine, requests)
@@ -99,17 +99,17 @@ def test_its_answers_are_those_of_full_attention(
         assert (answer.error, answer.usage.completion) == (None, 12)
 
 
-def test_the_prompt_names_the_categories_and_holds_the_pictures(
-    engine: TransformersEngine, pictures: list[ImageRef]
+def test_the_prompt_names_the_categories_and_holds_the_images(
+    engine: TransformersEngine, images: list[ImageRef]
 ) -> None:
-    """A byte is a token, and a picture as many as its tiles come to."""
-    parts = [{"type": "image"}, {"type": "image"}, {"type": "text", "text": "two pictures"}]
+    """A byte is a token, and an image as many as its tiles come to."""
+    parts = [{"type": "image"}, {"type": "image"}, {"type": "text", "text": "two images"}]
     prompt = prompt_of("<|image|><|image|>two pictures")
     (unread,) = _answers(engine, [asked("")])
     assert unread.usage.prompt == len(prompt_of(""))
     assert engine._loaded is not None
     assert engine._loaded[0].rendered([{"role": "user", "content": parts}]) == prompt
-    shown = _answers(engine, [asked(picture) for picture in pictures])
+    shown = _answers(engine, [asked(image) for image in images])
     counted = [answer.usage.prompt - unread.usage.prompt for answer in shown]
     assert counted == list(TOKENS.values())
 
@@ -160,8 +160,8 @@ def test_the_longest_request_is_answered_and_a_longer_one_is_told(
     assert answers[2].error is None
 
 
-def test_pictures_are_cut_into_tiles_by_the_model_itself(tiny_guard: Path, tmp_path: Path) -> None:
-    """No rule of ours stands in its way; only a budget in the config reduces a picture before."""
+def test_images_are_cut_into_tiles_by_the_model_itself(tiny_guard: Path, tmp_path: Path) -> None:
+    """No rule of ours stands in its way; only a budget in the config reduces an image before."""
     large = noise(tmp_path, 1600, 800)
     with _engine(tiny_guard, max_pixels=1_003_520) as usual, _engine(tiny_guard) as own:
         assert usual.signature()["pixels"] == [1, 1, 1_003_520]
@@ -172,11 +172,11 @@ def test_pictures_are_cut_into_tiles_by_the_model_itself(tiny_guard: Path, tmp_p
     assert answers[0].text != answers[1].text
 
 
-def test_a_mark_for_a_picture_that_somebody_typed_fails_alone(
-    engine: TransformersEngine, pictures: list[ImageRef]
+def test_a_mark_for_an_image_that_somebody_typed_fails_alone(
+    engine: TransformersEngine, images: list[ImageRef]
 ) -> None:
-    """It would take the place of another request's picture in the batch."""
-    typed, good = asked("<|image|>", pictures[0]), asked(pictures[1], "a red cat")
+    """It would take the place of another request's image in the batch."""
+    typed, good = asked("<|image|>", images[0]), asked(images[1], "a red cat")
     answers = _answers(engine, [typed, good, good])
     assert (answers[0].text, answers[0].finish_reason) == (None, "error")
     assert answers[1] == answers[2] == _answers(engine, [good])[0]

@@ -22,7 +22,7 @@ from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.extract import Extract
 from tests.bundled_threads import TARGET, Bundled, requests_of
 from tests.engines.vllm.fill_posts import ANSWERS, tiny_engine
-from tests.engines.vllm.questions import ask, pictures_of, prompt_tokens, valid
+from tests.engines.vllm.questions import ask, images_of, prompt_tokens, valid
 
 # Warnings of the libraries that run the model; ours are errors in all other tests.
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
@@ -80,11 +80,9 @@ def test_a_run_reports_what_came_from_the_cache(
     assert sum(result.stats.tally.values()) == 48
 
 
-def test_pictures_are_seen_in_the_size_they_are_sent_in(
-    engine: VllmEngine, corpus: Bundled
-) -> None:
-    """As many tokens as transformers' own arithmetic says for the budget, one picture or more."""
-    shown = pictures_of(corpus, 6)
+def test_images_are_seen_in_the_size_they_are_sent_in(engine: VllmEngine, corpus: Bundled) -> None:
+    """As many tokens as transformers' own arithmetic says for the budget, one image or more."""
+    shown = images_of(corpus, 6)
     requests = [ask(*shown[first : first + many], "?") for first, many in ((0, 1), (1, 2), (2, 4))]
     answers = dict(engine.stream(requests))
     for number, request in enumerate(requests):
@@ -92,7 +90,7 @@ def test_pictures_are_seen_in_the_size_they_are_sent_in(
         assert answers[number].text is not None
 
 
-def test_a_picture_that_returns_is_not_computed_again(engine: VllmEngine, tmp_path: Path) -> None:
+def test_an_image_that_returns_is_not_computed_again(engine: VllmEngine, tmp_path: Path) -> None:
     """Its digest names it: a prompt that begins with it starts from the cache, no other does."""
 
     def cached(red: int, words: str) -> float:
@@ -108,10 +106,10 @@ def test_a_picture_that_returns_is_not_computed_again(engine: VllmEngine, tmp_pa
 
 
 def test_a_bad_request_fails_alone(engine: VllmEngine, corpus: Bundled, tmp_path: Path) -> None:
-    """Lost, changed and too many pictures, text of half a character, a prompt without end."""
+    """Lost, changed and too many images, text of half a character, a prompt without end."""
     changed = tmp_path / "changed"
     changed.write_bytes(b"\x89PNG\r\n\x1a\n but no more")
-    (good,) = pictures_of(corpus, 1)
+    (good,) = images_of(corpus, 1)
     bad = {
         "has no file": ask(ImageRef("0" * 64), "?"),
         "cannot be read": ask(ImageRef("1" * 64, tmp_path / "absent"), "?"),
@@ -132,7 +130,7 @@ def test_a_bad_request_fails_alone(engine: VllmEngine, corpus: Bundled, tmp_path
 
 
 def test_requests_are_taken_as_places_become_free(engine: VllmEngine) -> None:
-    """In the caller's order, no more than the window and those whose pictures are being read."""
+    """In the caller's order, no more than the window and those whose images are being read."""
     taken: list[int] = []
 
     def requests() -> Iterator[Request]:

@@ -14,7 +14,7 @@ MODEL = "Qwen/Qwen2.5-VL-7B-Instruct"
 
 
 def test_only_the_model_is_required() -> None:
-    """Defaults: the likeliest answer, 1280 patches of 28 x 28 a picture, held to the schema."""
+    """Defaults: the likeliest answer, 1280 patches of 28 x 28 an image, held to the schema."""
     options = checked({"model": MODEL})
     assert (options.temperature, options.max_pixels, options.structured) == (0.0, 1_003_520, True)
     assert (options.revision, options.dtype, options.tensor_parallel_size) == (None, "auto", 1)
@@ -34,7 +34,7 @@ def test_only_the_model_is_required() -> None:
         ({"structured": "yes"}, "engine 'vllm': structured is 'yes': input should be a valid bool"),
         ({"gpu_memory_utilization": 0}, "engine 'vllm': gpu_memory_utilization is 0: input"),
         ({"family": "qwen25"}, "engine 'vllm': unknown family 'qwen25'; did you mean 'qwen"),
-        ({"min_pixels": 900, "max_pixels": 100}, "no picture has min_pixels 900 and max_pixels"),
+        ({"min_pixels": 900, "max_pixels": 100}, "no image has min_pixels 900 and max_pixels"),
         ({"chat_template": "absent.jinja"}, "engine 'vllm': chat_template is 'absent.jinja': path"),
     ],
 )

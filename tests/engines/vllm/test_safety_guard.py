@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 
 EXCLUDED = ["S2", "S10"]
 HALF_A_CHARACTER = "\ufffd"
-# vLLM on a processor stops at a picture of one tile that is computed by itself: what it multiplies
+# vLLM on a processor stops at an image of one tile that is computed by itself: what it multiplies
 # is then a view whose numbers do not lie next to each other (`Expected a.stride(-1) == 1`).
 SHOWN = {size: tokens for size, tokens in TOKENS.items() if size != (40, 40)}
 
@@ -42,8 +42,8 @@ def engine(options: dict[str, Any]) -> Iterator[VllmEngine]:
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
-    """A picture of each of these sizes."""
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
+    """An image of each of these sizes."""
     folder = tmp_path_factory.mktemp("pictures")
     return [noise(folder, *size) for size in SHOWN]
 
@@ -54,13 +54,13 @@ def _whole(answer: Completion) -> tuple[str, int]:
 
 
 def test_both_engines_say_the_same(
-    engine: VllmEngine, options: dict[str, Any], pictures: list[ImageRef]
+    engine: VllmEngine, options: dict[str, Any], images: list[ImageRef]
 ) -> None:
-    """Two attentions that know nothing of each other, text and pictures of all shapes."""
+    """Two attentions that know nothing of each other, text and images of all shapes."""
     requests = [
         asked("a red cat"),
-        *[asked(picture, "a red cat") for picture in pictures],
-        asked(*pictures, "three pictures"),
+        *[asked(image, "a red cat") for image in images],
+        asked(*images, "three pictures"),
         asked("a longer description " * 80),
     ]
     with make_engine("transformers", **options) as other:
@@ -71,24 +71,22 @@ def test_both_engines_say_the_same(
         assert _whole(answers[number]) == _whole(expected[number])
 
 
-def test_the_prompt_names_the_categories_and_holds_the_pictures(
-    engine: VllmEngine, pictures: list[ImageRef]
+def test_the_prompt_names_the_categories_and_holds_the_images(
+    engine: VllmEngine, images: list[ImageRef]
 ) -> None:
-    """A byte is a token, a picture as many as its tiles come to; excluded categories are gone."""
-    requests = [asked(picture, "a red cat") for picture in pictures]
+    """A byte is a token, an image as many as its tiles come to; excluded categories are gone."""
+    requests = [asked(image, "a red cat") for image in images]
     answers = dict(engine.stream(requests))
     bare = len(prompt_of("a red cat", excluded=EXCLUDED))
     counted = [answers[number].usage.prompt - bare for number in range(len(requests))]
     assert counted == list(SHOWN.values())
 
 
-def test_what_the_guard_cannot_read_fails_alone(
-    engine: VllmEngine, pictures: list[ImageRef]
-) -> None:
-    """Too long a text, and too many pictures."""
+def test_what_the_guard_cannot_read_fails_alone(engine: VllmEngine, images: list[ImageRef]) -> None:
+    """Too long a text, and too many images."""
     bad = {
         "context length is 2048": asked("x" * LONGEST),
-        "At most 3 image(s)": asked(*pictures, pictures[0], "four pictures"),
+        "At most 3 image(s)": asked(*images, images[0], "four pictures"),
     }
     good = asked("a red cat")
     answers = dict(engine.stream(one for wrong in bad.values() for one in (wrong, good)))

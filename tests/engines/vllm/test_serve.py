@@ -20,7 +20,7 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.stage_runner import run_stage
 from tests.bundled_threads import TARGET, Bundled, requests_of
 from tests.engines.vllm.fill_posts import ANSWERS
-from tests.engines.vllm.questions import ask, pictures_of, prompt_tokens, valid
+from tests.engines.vllm.questions import ask, images_of, prompt_tokens, valid
 
 pytestmark = pytest.mark.vllm
 
@@ -88,11 +88,11 @@ def test_a_stage_is_answered_by_a_server(
     assert fill.usage.cached > 0.5 * fill.usage.prompt
 
 
-def test_pictures_reach_the_model_in_the_size_they_were_given(
+def test_images_reach_the_model_in_the_size_they_were_given(
     engine: OpenAIEngine, corpus: Bundled
 ) -> None:
-    """As many tokens as in process; a lost picture and too many of them fail alone."""
-    shown = pictures_of(corpus, 5)
+    """As many tokens as in process; a lost image and too many of them fail alone."""
+    shown = images_of(corpus, 5)
     requests = [ask(shown[0], "?"), ask(ImageRef("0" * 64), "?"), ask(*shown, "?"), ask(*shown[:4])]
     answers = dict(engine.stream(requests))
     for number in (0, 3):

@@ -30,7 +30,7 @@ def signature(folder: Path, **options: Any) -> dict[str, Any]:
 
 
 def test_it_is_plain_and_whole(folder: Path) -> None:
-    """Kind, model, digest, types, sampling, pixels of a picture, template, grammar."""
+    """Kind, model, digest, types, sampling, pixels of an image, template, grammar."""
     said = signature(folder)
     assert json.loads(json.dumps(said)) == said
     assert said.pop("revision").startswith("sha256:")

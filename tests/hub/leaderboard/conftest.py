@@ -13,7 +13,7 @@ from datasets import Dataset
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import write_release
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from tests.hub.conftest import Samples
 from tests.hub.leaderboard.scored_for_tests import prompts, results
 from tests.local_hub import LocalHub
@@ -24,7 +24,7 @@ Publish = Callable[..., None]
 
 @pytest.fixture
 def publish_scored(
-    tmp_path: Path, hub: LocalHub, samples: Samples, pictures: PictureStore, facts: ReleaseFacts
+    tmp_path: Path, hub: LocalHub, samples: Samples, images: ImageStore, facts: ReleaseFacts
 ) -> Publish:
     """A function that publishes a release under a tag, with figures and ratings where given."""
 
@@ -41,7 +41,7 @@ def publish_scored(
         if ratings is not None:
             configs["ratings"] = ratings
         named = replace(facts, name=tag)
-        release = write_release(tmp_path / tag, configs, pictures, named)
+        release = write_release(tmp_path / tag, configs, images, named)
         publish(release, REPO, tag, api=hub.api())
 
     return make

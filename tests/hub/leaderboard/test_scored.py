@@ -1,4 +1,4 @@
-"""What a leaderboard reads of a repository: every tag, verified, and no picture."""
+"""What a leaderboard reads of a repository: every tag, verified, and no image."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_it_has_the_version_of_gradio_that_the_other_space_has() -> None:
 @pytest.mark.parametrize("name", ["echo", "a/b/c", "", "../echo", 'x/"}, {"a'])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
     """Before anything is written."""
-    with pytest.raises(HubError, match="is no name of a repository"):
+    with pytest.raises(HubError, match="is not a name of a repository"):
         space_files(name)
 
 

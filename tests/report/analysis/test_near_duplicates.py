@@ -63,7 +63,7 @@ def test_counts_of_a_set() -> None:
 
 
 def test_prompts_without_a_word_are_compared_by_their_signs() -> None:
-    """Pictures of a cat and of a dog are not the same, though neither is a word."""
+    """Images of a cat and of a dog are not the same, though neither is a word."""
     assert clusters(["\N{CAT}", "\N{DOG}", "?!", "\N{CAT} "], similarity=0.8) == [[0, 3]]
 
 

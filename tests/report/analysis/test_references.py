@@ -67,8 +67,8 @@ def test_rows_without_a_prompt_are_counted(tmp_path: Path) -> None:
     ("name", "content", "said"),
     [
         ("a.csv", b"text\na cat\n", "unknown column 'prompt'; known: text"),
-        ("a.jsonl", b'{"prompt": "a"}\n[1]\n', "line 2 is no JSON object"),
-        ("a.jsonl", b"[" * 100_000, "line 1 is no JSON object"),
+        ("a.jsonl", b'{"prompt": "a"}\n[1]\n', "line 2 is not a JSON object"),
+        ("a.jsonl", b"[" * 100_000, "line 1 is not a JSON object"),
         ("a.txt", b"a cat\n\xff\xfe", "not UTF-8 (byte 6)"),
         ("a.csv", b"prompt,n\na cat, a dog,1\n", "3 cells in 'a cat, a dog,1': expected 2"),
         ("a.csv", b'prompt\n"a cat, a dog\n', "expected quotes round a whole cell"),
@@ -89,7 +89,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """With its path, and what it is relative to."""
     with pytest.raises(SourceError, match=r"no reference '.*gone.txt'"):
         read_reference(Reference(name="some", path=tmp_path / "gone.txt"))
-    with pytest.raises(SourceError, match="no regular file"):
+    with pytest.raises(SourceError, match="not a regular file"):
         read_reference(Reference(name="some", path=tmp_path))
 
 

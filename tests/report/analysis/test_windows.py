@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.report.analysis.perplexity import Window, batches, windows
+from echo_hf.report.analysis.perplexity import TokenWindow, batches, windows
 
 
 @given(st.integers(0, 200), st.integers(2, 40), st.data())
@@ -32,7 +32,7 @@ def test_a_later_token_has_enough_before_it(tokens: int, size: int, data: st.Dat
 @given(st.lists(st.integers(2, 30), max_size=30), st.integers(1, 100))
 def test_batches_hold_every_window_once_and_no_more_than_fits(sizes: list[int], most: int) -> None:
     """Padding included, only a single window may be larger than a batch."""
-    parts = [Window(at, 0, size, 1) for at, size in enumerate(sizes)]
+    parts = [TokenWindow(at, 0, size, 1) for at, size in enumerate(sizes)]
     made = list(batches(parts, most))
     assert sorted(part.text for batch in made for part in batch) == list(range(len(sizes)))
     for batch in made:

@@ -57,7 +57,7 @@ def test_what_the_font_cannot_write_is_counted() -> None:
 
 @pytest.mark.extras
 @pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
-def test_the_same_words_give_the_same_picture() -> None:
+def test_the_same_words_give_the_same_image() -> None:
     """Nothing but the seed and the words decides the layout."""
     assert word_cloud(KEYWORDS, seed=3) == word_cloud(KEYWORDS, seed=3)
 
@@ -87,7 +87,7 @@ def test_a_text_in_place_of_a_keyword_finds_no_space() -> None:
 @pytest.mark.extras
 @pytest.mark.skipif(NO_CLOUD, reason="needs wordcloud: see `make test-extras`")
 def test_a_control_character_that_a_font_knows_is_not_written(tmp_path: Path) -> None:
-    """XML can hold none: the keyword is counted, and the picture is still one."""
+    """XML can hold none: the keyword is counted, and the image is still one."""
     font = _with_control_characters(tmp_path / "own.ttf")
     part = word_cloud([*KEYWORDS[:1], _keyword("a\x0b\x00b", 3)], font=font)
     assert part.found is not None
@@ -95,7 +95,7 @@ def test_a_control_character_that_a_font_knows_is_not_written(tmp_path: Path) ->
 
 
 def _with_control_characters(path: Path) -> Path:
-    """The library's own font, with pictures for characters that have none."""
+    """The library's own font, with images for characters that have none."""
     import wordcloud
     from fontTools.ttLib import TTFont
 
@@ -107,7 +107,7 @@ def _with_control_characters(path: Path) -> Path:
 
 
 def test_without_keywords_there_is_a_reason() -> None:
-    """No failure has no picture."""
+    """No failure has no image."""
     assert word_cloud(None).reason is NotAnalyzed.NO_COMMENTS
 
 

@@ -118,7 +118,7 @@ def test_histograms_group_levels() -> None:
 
 
 def test_points_of_a_map() -> None:
-    """The corners of the plane lie a margin inside the picture, up is up."""
+    """The corners of the plane lie a margin inside the image, up is up."""
     assert points([(0, 5), (10, 9)], (0, 5, 10, 9)) == "M12.0,388.0h0M628.0,12.0h0"
 
 

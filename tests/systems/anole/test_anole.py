@@ -1,4 +1,4 @@
-"""Anole, from a task to a picture."""
+"""Anole, from a task to an image."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError, MissingExtraError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.anole import AnoleSystem, LoadedAnole
-from echo_hf.systems.base import Drawn, System, Task
+from echo_hf.systems.base import GenerationResult, System, Task
 from echo_hf.systems.registry import make_system
-from tests.systems.tasks_for_tests import blocks, config, levels, picture_file, task
+from tests.systems.tasks_for_tests import blocks, config, image_file, levels, task
 from tests.systems.tiny_anole import TOKENS, in_original_order
 
 
 @pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
-    """Three pictures of other shapes."""
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[ImageRef]:
+    """Three images of other shapes."""
     folder = tmp_path_factory.mktemp("pictures")
     sizes = [(128, 96), (96, 160), (64, 64)]
-    return [picture_file(folder, blocks(size, seed)) for seed, size in enumerate(sizes)]
+    return [image_file(folder, blocks(size, seed)) for seed, size in enumerate(sizes)]
 
 
 def _system(tiny: Path, *, seed: int = 0, **more: Any) -> System:
@@ -35,7 +35,7 @@ def _system(tiny: Path, *, seed: int = 0, **more: Any) -> System:
     return make_system(config("anole", tiny, seed=seed, parameters=parameters))
 
 
-def _drawn(system: System, *tasks: Task) -> list[Drawn]:
+def _drawn(system: System, *tasks: Task) -> list[GenerationResult]:
     with system:
         return [system.draw(one) for one in tasks]
 
@@ -68,7 +68,7 @@ def test_a_bad_config_is_told_in_one_line(more: dict[str, Any], said: str) -> No
     assert "\n" not in str(caught.value)
 
 
-def test_the_signature_is_what_decides_a_picture() -> None:
+def test_the_signature_is_what_decides_an_image() -> None:
     """The model, the decoder, guidance and sampling; not the device."""
     said = AnoleSystem(config("anole", "acme/anole", seed=3)).signature()
     on = AnoleSystem(config("anole", "acme/anole", seed=3, parameters={"device": "mps"}))
@@ -100,29 +100,29 @@ def test_preflight_looks_for_the_model_and_its_decoder(tmp_path: Path) -> None:
 
 
 @pytest.mark.extras
-def test_inputs_are_seen_in_their_order(tiny: Path, pictures: list[ImageRef]) -> None:
-    """None, one, two, and the two the other way round give four pictures."""
-    one, two, _ = pictures
+def test_inputs_are_seen_in_their_order(tiny: Path, images: list[ImageRef]) -> None:
+    """None, one, two, and the two the other way round give four images."""
+    one, two, _ = images
     tasks = [task(), task(one), task(one, two), task(two, one)]
     found = _drawn(_system(tiny), *tasks)
     assert [drawn.outcome for drawn in found] == [Outcome.OK] * 4
-    assert len({drawn.picture for drawn in found}) == 4
+    assert len({drawn.image for drawn in found}) == 4
     for drawn, given in zip(found, (0, 1, 2, 2), strict=True):
         assert drawn.details["inputs"] == {"given": given, "used": given}
         assert drawn.details["size"] == {"asked": None, "came": [32, 32]}
-        assert levels(drawn.picture).shape == (32, 32, 3)
+        assert levels(drawn.image).shape == (32, 32, 3)
         assert json.loads(json.dumps(drawn.details)) == drawn.details
 
 
 @pytest.mark.extras
-def test_the_seed_and_the_prompt_decide_the_picture(tiny: Path) -> None:
+def test_the_seed_and_the_prompt_decide_the_image(tiny: Path) -> None:
     """The same bytes, also after loading anew; others with another seed or prompt."""
     first, again = _drawn(_system(tiny), task(), task())
     [anew] = _drawn(_system(tiny), task())
     [other] = _drawn(_system(tiny, seed=1), task())
     [prompted] = _drawn(_system(tiny), task(prompt="a quiet harbour"))
-    assert first.picture == again.picture == anew.picture
-    assert len({first.picture, other.picture, prompted.picture}) == 3
+    assert first.image == again.image == anew.image
+    assert len({first.image, other.image, prompted.image}) == 3
     assert (first.seed, other.seed) == (0, 1)
 
 
@@ -131,31 +131,31 @@ def test_the_seed_and_the_prompt_decide_the_picture(tiny: Path) -> None:
     "more",
     [{"text_guidance": 1.0}, {"image_guidance": 3.0}, {"temperature": 2.0}, {"top_p": 0.3}],
 )
-def test_every_parameter_decides_the_picture(
-    tiny: Path, pictures: list[ImageRef], more: dict[str, float]
+def test_every_parameter_decides_the_image(
+    tiny: Path, images: list[ImageRef], more: dict[str, float]
 ) -> None:
     """And stands in the signature."""
-    one = task(pictures[0])
+    one = task(images[0])
     plain, changed = _system(tiny), _system(tiny, **more)
     assert plain.signature() != changed.signature()
-    assert _drawn(plain, one)[0].picture != _drawn(changed, one)[0].picture
+    assert _drawn(plain, one)[0].image != _drawn(changed, one)[0].image
 
 
 @pytest.mark.extras
-def test_a_third_input_is_unsupported(tiny: Path, pictures: list[ImageRef]) -> None:
+def test_a_third_input_is_unsupported(tiny: Path, images: list[ImageRef]) -> None:
     """The context has no room for it; none of the three is left out."""
-    [found] = _drawn(_system(tiny), task(*pictures))
+    [found] = _drawn(_system(tiny), task(*images))
     assert (found.outcome, found.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
     assert found.code == "too_many_inputs"
 
 
 @pytest.mark.extras
 def test_a_prompt_that_leaves_no_room_is_unsupported(
-    tiny: Path, loaded: LoadedAnole, pictures: list[ImageRef]
+    tiny: Path, loaded: LoadedAnole, images: list[ImageRef]
 ) -> None:
     """One byte is a token of the tiny model: its context is exactly filled, and one is too many."""
     room = loaded.context - TOKENS - 3 - 2 * (TOKENS + 2)
-    fits, too_long = (task(*pictures[:2], prompt="x" * length) for length in (room, room + 1))
+    fits, too_long = (task(*images[:2], prompt="x" * length) for length in (room, room + 1))
     drawn, found = _drawn(_system(tiny), fits, too_long)
     assert drawn.outcome is Outcome.OK
     assert (found.outcome, found.stage) == (Outcome.UNSUPPORTED, OutcomeStage.INPUT)
@@ -164,7 +164,7 @@ def test_a_prompt_that_leaves_no_room_is_unsupported(
 
 @pytest.mark.extras
 def test_a_prompt_is_text_whatever_it_says(loaded: LoadedAnole) -> None:
-    """The name of a special token is letters: no prompt can end its turn or start a picture."""
+    """The name of a special token is letters: no prompt can end its turn or start an image."""
     said = "<racm3:break><image></s><reserved08706>"
     found = loaded.text_tokens(said)
     assert len(found) == len(said)
@@ -181,7 +181,7 @@ def test_the_decoder_may_be_the_original_file(tiny: Path, tmp_path: Path) -> Non
     torch.save({"state_dict": weights}, tmp_path / "vqgan.ckpt")
     [expected] = _drawn(_system(tiny), task())
     [found] = _drawn(_system(tiny, decoder=str(tmp_path)), task())
-    assert found.picture == expected.picture
+    assert found.image == expected.image
 
 
 @pytest.mark.extras

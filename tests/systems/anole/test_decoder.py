@@ -24,18 +24,16 @@ def _weights(tiny: Path) -> dict[str, Any]:
 
 
 def test_codes_become_a_square(loaded: LoadedAnole) -> None:
-    """In colours, and other codes give another one."""
-    picture, other = (loaded.decoder.picture(one) for one in (SQUARE, SQUARE[::-1]))
-    assert (picture.mode, picture.size) == ("RGB", (32, 32))
-    assert picture.tobytes() != other.tobytes()
+    """In colors, and other codes give another one."""
+    image, other = (loaded.decoder.image(one) for one in (SQUARE, SQUARE[::-1]))
+    assert (image.mode, image.size) == ("RGB", (32, 32))
+    assert image.tobytes() != other.tobytes()
 
 
 def test_codes_are_read_row_by_row(loaded: LoadedAnole) -> None:
     """The first eight change the upper rows most, and the left columns no more than the right."""
     changed = [*((code + 5) % CODES for code in SQUARE[:8]), *SQUARE[8:]]
-    before, after = (
-        np.asarray(loaded.decoder.picture(one), dtype=int) for one in (SQUARE, changed)
-    )
+    before, after = (np.asarray(loaded.decoder.image(one), dtype=int) for one in (SQUARE, changed))
     far = np.abs(before - after).sum(axis=2)
     assert far[:8].sum() > 2 * far[-8:].sum()
     assert far[:, :8].sum() < 1.5 * far[:, -8:].sum()
@@ -51,7 +49,7 @@ def test_levels_are_those_of_the_network(loaded: LoadedAnole) -> None:
         square = codebook.T.reshape(1, -1, 8, 8)
         values = parts["decoder"](parts["post_quant_conv"](square))[0].numpy()
     expected = np.round((np.clip(values, -1, 1) + 1) / 2 * 255).transpose(1, 2, 0)
-    found = np.asarray(loaded.decoder.picture(SQUARE), dtype=float)
+    found = np.asarray(loaded.decoder.image(SQUARE), dtype=float)
     np.testing.assert_allclose(found, expected, atol=1)
 
 
@@ -66,7 +64,7 @@ def test_both_orders_of_levels_are_read(
     named = {f"{prefix}{name}": value for name, value in stored.items()}
     assert any(name.startswith(f"{prefix}encoder.") for name in named)
     decoder = make_decoder(loaded.model.config.vq_config, named, "system 'tiny'")
-    assert decoder.picture(SQUARE).tobytes() == loaded.decoder.picture(SQUARE).tobytes()
+    assert decoder.image(SQUARE).tobytes() == loaded.decoder.image(SQUARE).tobytes()
 
 
 def test_there_is_no_attention_in_the_lowest_level(tiny: Path, loaded: LoadedAnole) -> None:

@@ -1,4 +1,4 @@
-"""Draw the tokens of a picture."""
+"""Draw the tokens of an image."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ OPTIONS = AnoleOptions()
 
 def _rows(loaded: LoadedAnole, *inputs: int) -> tuple[list[int], list[int], list[int]]:
     codes = sorted(loaded.codes)
-    pictures = [[codes[(seed + number) % 16] for number in range(TOKENS)] for seed in inputs]
-    return branches(loaded.text_tokens("a red barn"), pictures, loaded.words)
+    images = [[codes[(seed + number) % 16] for number in range(TOKENS)] for seed in inputs]
+    return branches(loaded.text_tokens("a red barn"), images, loaded.words)
 
 
 def _by_hand(
@@ -32,9 +32,9 @@ def _by_hand(
     allowed = np.array(sorted(loaded.codes))
     drawn: list[int] = []
     while len(drawn) < TOKENS:
-        full, pictures, nothing = (_logits(loaded, [*row, *drawn])[allowed] for row in rows)
+        full, images, nothing = (_logits(loaded, [*row, *drawn])[allowed] for row in rows)
         mixed = (1 - options.image_guidance) * nothing
-        mixed = mixed + (options.image_guidance - options.text_guidance) * pictures
+        mixed = mixed + (options.image_guidance - options.text_guidance) * images
         mixed = (mixed + options.text_guidance * full) / options.temperature
         order = np.argsort(-mixed, kind="stable")
         chances = softmax(mixed)[order]
@@ -62,7 +62,7 @@ def test_tokens_are_those_of_branches_read_alone(
     assert found == _by_hand(loaded, rows, OPTIONS, seed=4)
 
 
-def test_a_picture_has_all_its_tokens_and_no_others(loaded: LoadedAnole) -> None:
+def test_an_image_has_all_its_tokens_and_no_others(loaded: LoadedAnole) -> None:
     """Even where the model would rather write."""
     found = draw_tokens(loaded.model, _rows(loaded), loaded, OPTIONS, seed=0)
     assert len(found) == TOKENS
@@ -80,8 +80,8 @@ def test_the_seed_decides_the_tokens(loaded: LoadedAnole) -> None:
     assert one == again != other
 
 
-def test_stock_chameleon_writes_no_pictures(loaded: LoadedAnole) -> None:
-    """The reason for all this: its own forward leaves the tokens of pictures no chance."""
+def test_stock_chameleon_writes_no_images(loaded: LoadedAnole) -> None:
+    """The reason for all this: its own forward leaves the tokens of images no chance."""
     import torch
 
     with torch.inference_mode():

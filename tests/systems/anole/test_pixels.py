@@ -1,4 +1,4 @@
-"""A picture as Chameleon's encoder sees it."""
+"""An image as Chameleon's encoder sees it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def test_pixels_are_those_of_the_model_s_own_processor(size: tuple[int, int]) ->
     pytest.importorskip("transformers", reason=REASON, exc_type=ImportError)
     from transformers import ChameleonImageProcessorPil
 
-    picture = blocks(size, 3)
-    expected = ChameleonImageProcessorPil()(picture, return_tensors="np")["pixel_values"][0]
-    found = pixels(picture, 512)
+    image = blocks(size, 3)
+    expected = ChameleonImageProcessorPil()(image, return_tensors="np")["pixel_values"][0]
+    found = pixels(image, 512)
     assert found.shape == (3, 512, 512)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_the_middle_is_seen() -> None:
-    """Of a picture twice as wide as high, neither the first nor the last quarter."""
-    picture = blocks((64, 32), 1)
-    middle = picture.crop((16, 0, 48, 32))
-    np.testing.assert_array_equal(pixels(picture, 32), pixels(middle, 32))
+    """Of an image twice as wide as high, neither the first nor the last quarter."""
+    image = blocks((64, 32), 1)
+    middle = image.crop((16, 0, 48, 32))
+    np.testing.assert_array_equal(pixels(image, 32), pixels(middle, 32))

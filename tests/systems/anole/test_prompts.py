@@ -7,7 +7,7 @@ import pytest
 from echo_hf.errors import GenerationError
 from echo_hf.systems.anole_tokens import AnoleWords, branches, words_of
 
-WORDS = AnoleWords(start=0, picture_starts=1, picture_ends=2, end_of_turn=3, pad=9)
+WORDS = AnoleWords(start=0, image_starts=1, image_ends=2, end_of_turn=3, pad=9)
 VOCABULARY = {"<s>": 0, "<racm3:break>": 1, "<eoss>": 2, "<reserved08706>": 3, "<pad>": 9}
 
 
@@ -19,7 +19,7 @@ def test_a_prompt_alone_is_compared_with_nothing_twice() -> None:
 
 
 def test_inputs_stand_before_the_prompt_in_their_order() -> None:
-    """Each between its own beginning and end; every branch ends where the picture starts."""
+    """Each between its own beginning and end; every branch ends where the image starts."""
     everything, inputs, nothing = branches([7], [[4, 5], [6, 4]], WORDS)
     assert everything == [0, 1, 4, 5, 2, 1, 6, 4, 2, 7, 3, 1]
     assert inputs == [0, 1, 4, 5, 2, 1, 6, 4, 2, 1]

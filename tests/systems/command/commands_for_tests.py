@@ -41,13 +41,13 @@ def command_system(**options: Any) -> CommandSystem:
 
 
 def task_of(prompt: str, *inputs: Path, sample_id: str = "a1") -> Task:
-    """A task with pictures that lie in files."""
+    """A task with images that lie in files."""
     refs = tuple(ImageRef(hashlib.sha256(path.read_bytes()).hexdigest(), path) for path in inputs)
     return Task(sample_id, "0" * 64, "text_to_image", prompt, refs)
 
 
-def colour_of(prompt: str, *inputs: bytes, seed: int = 7) -> tuple[int, ...]:
-    """The colour that the worker paints for a prompt."""
+def color_of(prompt: str, *inputs: bytes, seed: int = 7) -> tuple[int, ...]:
+    """The color that the worker paints for a prompt."""
     return tuple(hashlib.sha256(prompt.encode() + b"%d" % seed + b"".join(inputs)).digest()[:3])
 
 

@@ -1,6 +1,6 @@
 """A worker that draws, or does what a prompt such as `crash` says; it needs no package.
 
-The picture is 4 x 4, of one colour: the first bytes of sha256(prompt, seed, bytes of the inputs).
+The image is 4 x 4, of one color: the first bytes of sha256(prompt, seed, bytes of the inputs).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def flat_png(colour: bytes) -> bytes:
-    """A PNG file of one colour."""
+def flat_png(color: bytes) -> bytes:
+    """A PNG file of one color."""
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0))
-    rows = chunk(b"IDAT", zlib.compress((b"\0" + colour * 4) * 4))
+    rows = chunk(b"IDAT", zlib.compress((b"\0" + color * 4) * 4))
     return b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")
 
 
@@ -90,8 +90,8 @@ def main() -> None:
         drawn_from = [request["prompt"].encode(), str(request["seed"]).encode()]
         drawn_from += [Path(path).read_bytes() for path in request["inputs"]]
         if request["prompt"] != "empty":
-            colour = hashlib.sha256(b"".join(drawn_from)).digest()[:3]
-            Path(request["output"]).write_bytes(flat_png(colour))
+            color = hashlib.sha256(b"".join(drawn_from)).digest()[:3]
+            Path(request["output"]).write_bytes(flat_png(color))
         say({"id": request["id"], "seed": request["seed"], "text": f"by {os.getpid()}", **more})
 
 

@@ -17,13 +17,13 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task
+from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.command import CommandSystem
 from echo_hf.systems.registry import make_system
-from tests.pictures_for_tests import encoded, noise
+from tests.images_for_tests import encoded, noise
 from tests.stages_for_tests import ROOT
 from tests.systems.command.commands_for_tests import (
-    colour_of,
+    color_of,
     command_config,
     command_system,
     ends,
@@ -31,26 +31,26 @@ from tests.systems.command.commands_for_tests import (
 )
 
 
-def colour(drawn: Drawn) -> tuple[int, ...]:
-    """The colour of a picture of one colour."""
-    assert drawn.picture is not None, drawn
-    with Image.open(io.BytesIO(drawn.picture)) as picture:
-        found = picture.convert("RGB").getpixel((0, 0))
+def color(drawn: GenerationResult) -> tuple[int, ...]:
+    """The color of an image of one color."""
+    assert drawn.image is not None, drawn
+    with Image.open(io.BytesIO(drawn.image)) as image:
+        found = image.convert("RGB").getpixel((0, 0))
     assert isinstance(found, tuple)
     return found
 
 
-def painter(drawn: Drawn) -> int:
+def painter(drawn: GenerationResult) -> int:
     """The number of the process that answered."""
     return int(str(drawn.text).removeprefix("by "))
 
 
-def test_a_picture_and_what_is_said_of_it_come_back() -> None:
+def test_an_image_and_what_is_said_of_it_come_back() -> None:
     """The bytes are the worker's own; its name, its words and the seed come with them."""
     with command_system() as system:
         drawn = system.draw(task_of("a red kite"))
     assert drawn.outcome is Outcome.OK
-    assert colour(drawn) == colour_of("a red kite")
+    assert color(drawn) == color_of("a red kite")
     assert (drawn.stage, drawn.seed) == (None, 7)
     said = {"name": "misbehaving", "version": "7", "determinism": "all of it"}
     assert drawn.details["worker"] == said
@@ -58,12 +58,12 @@ def test_a_picture_and_what_is_said_of_it_come_back() -> None:
 
 
 def test_the_seed_reaches_the_worker() -> None:
-    """Another seed in the config is another picture."""
+    """Another seed in the config is another image."""
     drawn = []
     for seed in (1, 2):
         with command_system(seed=seed) as system:
-            drawn.append(colour(system.draw(task_of("a kite"))))
-    assert drawn == [colour_of("a kite", seed=1), colour_of("a kite", seed=2)]
+            drawn.append(color(system.draw(task_of("a kite"))))
+    assert drawn == [color_of("a kite", seed=1), color_of("a kite", seed=2)]
 
 
 def test_inputs_arrive_in_order_as_files_with_the_right_bytes(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_inputs_arrive_in_order_as_files_with_the_right_bytes(tmp_path: Path) ->
     with command_system() as system:
         there = system.draw(task_of("echo", one, two))
         back = system.draw(task_of("echo", two, one))
-    assert colour(there) == colour_of("echo", png, jpeg)
-    assert colour(back) == colour_of("echo", jpeg, png)
+    assert color(there) == color_of("echo", png, jpeg)
+    assert color(back) == color_of("echo", jpeg, png)
     paths = there.details["worker_says"]["request"]["inputs"]
     assert [Path(path).suffix for path in paths] == [".png", ".jpg"]
 
@@ -138,7 +138,7 @@ def test_what_libraries_print_is_no_answer() -> None:
     """Lines that are no object with an id, and more of standard error than a pipe holds."""
     with command_system() as system:
         first, second = (system.draw(task_of("chatter")) for _ in range(2))
-    assert colour(first) == colour(second) == colour_of("chatter")
+    assert color(first) == color(second) == color_of("chatter")
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,14 @@ def test_what_libraries_print_is_no_answer() -> None:
         ({"outcome": "retired"}, Outcome.RETIRED, OutcomeStage.PREFLIGHT),
     ],
 )
-def test_outcomes_without_a_picture(
+def test_outcomes_without_an_image(
     said: dict[str, Any], outcome: Outcome, stage: OutcomeStage
 ) -> None:
-    """Each ends where it says, or else where such an outcome does, and keeps no picture."""
+    """Each ends where it says, or else where such an outcome does, and keeps no image."""
     with command_system() as system:
         drawn = system.draw(task_of(f"say {json.dumps(said)}"))
     assert (drawn.outcome, drawn.stage, drawn.code) == (outcome, stage, said.get("code"))
-    assert drawn.picture is None
+    assert drawn.image is None
 
 
 def test_more_inputs_than_the_worker_takes_are_unsupported(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_more_inputs_than_the_worker_takes_are_unsupported(tmp_path: Path) -> No
         drawn = system.draw(task)
         assert system.draw(task_of("kite", tmp_path / "one")).outcome is Outcome.OK
     assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
-    assert drawn.text == "the task has 2 input pictures, and the worker takes at most 1"
+    assert drawn.text == "the task has 2 input images, and the worker takes at most 1"
     with command_system(most_inputs=2, environment={"HELLO_MORE": '{"most_inputs": 1}'}) as system:
         assert system.draw(task).outcome is Outcome.OK
 
@@ -186,12 +186,12 @@ def test_an_input_that_is_not_there_fails_the_task(file: Path | None) -> None:
 
 
 def test_workers_share_the_tasks() -> None:
-    """Two at a time, each its own process; each task has its own picture, in any order."""
+    """Two at a time, each its own process; each task has its own image, in any order."""
     prompts = [f"kite {number}" for number in range(12)]
     with command_system(workers=2) as system, ThreadPoolExecutor(4) as threads:
         assert system.concurrency == 2
         drawn = list(threads.map(system.draw, [task_of(one, sample_id=one) for one in prompts]))
-    assert [colour(one) for one in drawn] == [colour_of(one) for one in prompts]
+    assert [color(one) for one in drawn] == [color_of(one) for one in prompts]
     assert len({painter(one) for one in drawn}) == 2
 
 
@@ -234,4 +234,4 @@ def test_the_worker_of_the_documentation_works(tmp_path: Path) -> None:
     assert system.preflight() is None
     with system:
         drawn = system.draw(task_of("kite"))
-    assert colour(drawn) == (7, 0, 0)
+    assert color(drawn) == (7, 0, 0)

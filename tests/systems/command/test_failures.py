@@ -17,7 +17,7 @@ import pytest
 
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Passing
+from echo_hf.systems.base import TransientError
 from echo_hf.systems.command import CommandSystem
 from tests.stages_for_tests import ROOT
 from tests.systems.command.commands_for_tests import (
@@ -48,7 +48,7 @@ def test_a_lost_worker_is_replaced(prompt: str, timeout_s: float, code: str, tex
     """The attempt may pass, says what the worker said, and the next one has a new worker."""
     with command_system(timeout_s=timeout_s) as system:
         assert draws(system)
-        with pytest.raises(Passing) as error:
+        with pytest.raises(TransientError) as error:
             system.draw(task_of(prompt))
         assert draws(system)
     assert error.value.code == code
@@ -60,7 +60,7 @@ def test_a_key_in_last_words_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> No
     """The name of the variable stands in place of a value that was passed on."""
     monkeypatch.setenv("PAINT_KEY", "sesame-4711")
     system = command_system(pass_environment=["PAINT_KEY"])
-    with system, pytest.raises(Passing) as error:
+    with system, pytest.raises(TransientError) as error:
         system.draw(task_of("crash"))
     assert error.value.text.endswith("out of paint | key $PAINT_KEY")
 
@@ -91,7 +91,7 @@ def test_children_end_with_their_worker(
 ) -> None:
     """Killed for hanging, or by somebody while the child holds its output: no GPU stays taken."""
     with command_system(timeout_s=timeout_s) as system:
-        with pytest.raises(Passing) as error:
+        with pytest.raises(TransientError) as error:
             system.draw(task_of(f"{word} {tmp_path / 'number'}"))
         assert error.value.code == code
         assert ends(int((tmp_path / "number").read_text()))
@@ -104,15 +104,15 @@ def test_a_worker_that_dies_between_tasks_is_replaced() -> None:
         number = int(str(system.draw(task_of("kite")).text).removeprefix("by "))
         os.kill(number, signal.SIGKILL)
         assert ends(number)
-        with pytest.raises(Passing, match="ended by signal 9"):
+        with pytest.raises(TransientError, match="ended by signal 9"):
             draws(system)
         assert draws(system)
 
 
 def test_an_answer_to_another_request_is_not_taken() -> None:
-    """Who mixes up requests is replaced: all further pictures would be of other samples."""
+    """Who mixes up requests is replaced: all further images would be of other samples."""
     with command_system() as system:
-        with pytest.raises(Passing, match="to another request") as error:
+        with pytest.raises(TransientError, match="to another request") as error:
             system.draw(task_of('say {"id": "b2"}'))
         assert draws(system)
     assert error.value.code == "wrong_id"
@@ -151,17 +151,17 @@ def test_an_answer_that_does_not_fit_fails_the_task(more: dict[str, object], tex
         ('say {"output": "."}', "no_regular_file"),
     ],
 )
-def test_only_a_picture_in_the_folder_is_taken(prompt: str, code: str) -> None:
+def test_only_an_image_in_the_folder_is_taken(prompt: str, code: str) -> None:
     """Whatever path the worker names."""
     with command_system() as system:
         drawn = system.draw(task_of(prompt))
         assert draws(system)
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
     assert drawn.code == code
-    assert drawn.picture is None
+    assert drawn.image is None
 
 
-def test_a_file_that_is_no_picture_fails_the_task(tmp_path: Path) -> None:
+def test_a_file_that_is_no_image_fails_the_task(tmp_path: Path) -> None:
     """It is decoded before it is kept."""
     script = tmp_path / "worker.py"
     script.write_text(
@@ -215,11 +215,11 @@ def test_restarts_are_bounded() -> None:
     """So many tasks in a row as the config says; an answer between makes them count anew."""
     with command_system(most_restarts=2) as system:
         for name in "abab":
-            with pytest.raises(Passing):
+            with pytest.raises(TransientError):
                 crashes(system, name)
         assert draws(system)
         for name in "cd":
-            with pytest.raises(Passing):
+            with pytest.raises(TransientError):
                 crashes(system, name)
         with pytest.raises(GenerationError, match="ended in 3 tasks without an answer between"):
             crashes(system, "e")
@@ -229,7 +229,7 @@ def test_a_task_that_kills_its_workers_does_not_end_the_run() -> None:
     """However often it is tried."""
     with command_system(most_restarts=1) as system:
         for _ in range(4):
-            with pytest.raises(Passing):
+            with pytest.raises(TransientError):
                 crashes(system, "a")
         assert draws(system)
 
@@ -252,7 +252,7 @@ def test_leaving_ends_a_worker_that_is_at_a_task(tmp_path: Path) -> None:
             assert thread.is_alive()
             time.sleep(0.02)
     thread.join(LONG_S)
-    assert [type(error) for error in raised] == [Passing]
+    assert [type(error) for error in raised] == [TransientError]
     assert ends(int((tmp_path / "number").read_text()))
 
 
@@ -265,8 +265,8 @@ def test_leaving_ends_tasks_that_wait_for_a_worker(tmp_path: Path) -> None:
             while not (tmp_path / "number").exists():
                 time.sleep(0.02)
             waiting = [threads.submit(system.draw, task_of("hang")) for _ in range(3)]
-        assert type(busy.exception(LONG_S)) is Passing
-        assert {type(one.exception(LONG_S)) for one in waiting} <= {GenerationError, Passing}
+        assert type(busy.exception(LONG_S)) is TransientError
+        assert {type(one.exception(LONG_S)) for one in waiting} <= {GenerationError, TransientError}
 
 
 def test_a_worker_whose_parent_was_killed_reads_the_end_of_its_input() -> None:

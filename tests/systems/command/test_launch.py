@@ -107,7 +107,7 @@ def test_the_signature_is_the_same_on_another_machine(tmp_path: Path) -> None:
         {"environment": {"STEPS": "5"}},
     ],
 )
-def test_what_decides_a_picture_is_in_the_signature(changed: dict[str, Any], folder: Path) -> None:
+def test_what_decides_an_image_is_in_the_signature(changed: dict[str, Any], folder: Path) -> None:
     """Each of the parameters that may."""
     given = {
         "command": [sys.executable, "worker.py"],
@@ -148,7 +148,7 @@ def test_an_edited_worker_is_noticed(folder: Path) -> None:
         {"environment": {}},
     ],
 )
-def test_what_decides_no_picture_is_not_in_the_signature(ignored: dict[str, Any]) -> None:
+def test_what_decides_no_image_is_not_in_the_signature(ignored: dict[str, Any]) -> None:
     """How hard the worker is worked."""
     given = {"command": [sys.executable]}
     assert system_with(**given).signature() == system_with(**given, **ignored).signature()

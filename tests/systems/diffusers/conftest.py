@@ -31,7 +31,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Write:
 
 @pytest.fixture
 def _small_qwen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Qwen's pipeline looks at small pictures, without the part for videos."""
+    """Qwen's pipeline looks at small images, without the part for videos."""
     pytest.importorskip("diffusers", reason=REASON, exc_type=ImportError)
     from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as module
 

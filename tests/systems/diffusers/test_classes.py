@@ -1,4 +1,4 @@
-"""Which class draws a model's pictures, and whether it can be asked."""
+"""Which class draws a model's images, and whether it can be asked."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_class_that_draws_over_noise_is_refused_with_the_reason(name: str) -> 
     ],
 )
 def test_a_class_outside_the_table_is_refused_unless_text_is_all_it_takes(name: str) -> None:
-    """How it takes pictures is a guess; what makes sounds or videos makes no picture."""
+    """How it takes images is a guess; what makes sounds or videos makes no image."""
     assert f"how {name} is called is not known" in _refused(name)
 
 
@@ -107,7 +107,7 @@ def test_a_class_outside_the_table_may_draw_from_text(name: str) -> None:
     """With what its signature says, and no rule for sizes."""
     _needs_diffusers()
     found = pipeline_class(name, PLACE)
-    assert (found.kind.picture, found.kind.multiple) == (None, 1)
+    assert (found.kind.image, found.kind.multiple) == (None, 1)
     assert "guidance_scale" in found.parameters
 
 

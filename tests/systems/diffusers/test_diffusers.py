@@ -1,4 +1,4 @@
-"""Systems whose pictures diffusers draws, from a task to a picture."""
+"""Systems whose images diffusers draws, from a task to an image."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pytest
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError, MissingExtraError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, System, Task
+from echo_hf.systems.base import GenerationResult, System, Task
 from echo_hf.systems.diffusers import DiffusersSystem
 from echo_hf.systems.registry import make_system
-from tests.systems.tasks_for_tests import blocks, config, levels, picture_file, task
+from tests.systems.tasks_for_tests import blocks, config, image_file, levels, task
 from tests.systems.tiny_pipelines import Write
 
 SIZE = {"width": 64, "height": 48}
@@ -33,10 +33,10 @@ CALLS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> tuple[ImageRef, ImageRef]:
-    """Two pictures of other shapes."""
+def images(tmp_path_factory: pytest.TempPathFactory) -> tuple[ImageRef, ImageRef]:
+    """Two images of other shapes."""
     folder = tmp_path_factory.mktemp("pictures")
-    return picture_file(folder, blocks((128, 96), 1)), picture_file(folder, blocks((96, 160), 2))
+    return image_file(folder, blocks((128, 96), 1)), image_file(folder, blocks((96, 160), 2))
 
 
 def _system(folder: Path, name: str, *, seed: int = 0, size: Any = SIZE, **more: Any) -> System:
@@ -47,7 +47,7 @@ def _system(folder: Path, name: str, *, seed: int = 0, size: Any = SIZE, **more:
     )
 
 
-def _drawn(system: System, *tasks: Task) -> list[Drawn]:
+def _drawn(system: System, *tasks: Task) -> list[GenerationResult]:
     with system:
         return [system.draw(one) for one in tasks]
 
@@ -93,7 +93,7 @@ def test_a_bad_parameter_is_told_in_one_line(parameters: dict[str, Any], said: s
     assert "\n" not in str(caught.value)
 
 
-def test_the_signature_is_what_decides_a_picture() -> None:
+def test_the_signature_is_what_decides_an_image() -> None:
     """Neither the device nor where parts wait; it needs no model."""
     parameters = {"call": {"guidance_scale": 2.5}, "revision": "a" * 40}
     said = DiffusersSystem(config("diffusers", "acme/lumen", parameters=parameters, seed=7))
@@ -152,49 +152,49 @@ def test_preflight_looks_for_the_model(tmp_path: Path) -> None:
         ("edit_plus", (1, 2), "list"),
     ],
 )
-def test_every_number_of_inputs_gives_another_picture(
-    tiny: Write, pictures: tuple[ImageRef, ImageRef], name: str, counts: tuple[int, ...], way: str
+def test_every_number_of_inputs_gives_another_image(
+    tiny: Write, images: tuple[ImageRef, ImageRef], name: str, counts: tuple[int, ...], way: str
 ) -> None:
     """All inputs are seen, in their order, and the provenance says how they were given."""
-    tasks = [task(*pictures[:count]) for count in counts]
-    found = _drawn(_system(tiny(name), name), *tasks, task(*reversed(pictures)))
+    tasks = [task(*images[:count]) for count in counts]
+    found = _drawn(_system(tiny(name), name), *tasks, task(*reversed(images)))
     assert [one.outcome for one in found] == [Outcome.OK] * len(found)
-    assert len({one.picture for one in found}) == len(found)
+    assert len({one.image for one in found}) == len(found)
     ways = {0: None, 1: "alone", 2: way}
     for one, count in zip(found, (*counts, 2), strict=True):
         said = one.details["inputs"]
         assert (said["given"], said["used"], said.get("way")) == (count, count, ways[count])
-        assert levels(one.picture).shape == (48, 64, 3)
+        assert levels(one.image).shape == (48, 64, 3)
         assert one.details["size"] == {"asked": [64, 48], "came": [64, 48]}
 
 
 @pytest.mark.extras
 @pytest.mark.parametrize("name", ["kontext", "klein"])
-def test_the_seed_decides_the_picture(
-    tiny: Write, pictures: tuple[ImageRef, ImageRef], name: str
+def test_the_seed_decides_the_image(
+    tiny: Write, images: tuple[ImageRef, ImageRef], name: str
 ) -> None:
     """The same seed gives the same bytes, in a new process of loading too; another seed others."""
-    one = task(pictures[0])
+    one = task(images[0])
     first, again = _drawn(_system(tiny(name), name), one, one)
     [anew] = _drawn(_system(tiny(name), name), one)
     [other] = _drawn(_system(tiny(name), name, seed=1), one)
-    assert first.picture == again.picture == anew.picture
-    assert first.picture != other.picture
+    assert first.image == again.image == anew.image
+    assert first.image != other.image
     assert (first.seed, other.seed) == (0, 1)
-    assert first.picture is not None
-    assert first.picture.startswith(b"\x89PNG")
+    assert first.image is not None
+    assert first.image.startswith(b"\x89PNG")
 
 
 @pytest.mark.extras
-def test_the_prompt_decides_the_picture(tiny: Write) -> None:
+def test_the_prompt_decides_the_image(tiny: Write) -> None:
     """Without inputs too."""
     system = _system(tiny("flux"), "flux")
     one, other = _drawn(system, task(prompt="a red barn"), task(prompt="a blue lake at night"))
-    assert one.picture != other.picture
+    assert one.image != other.image
 
 
 @pytest.mark.extras
-def test_the_picture_is_the_pipeline_s_own(tiny: Write) -> None:
+def test_the_image_is_the_pipeline_s_own(tiny: Write) -> None:
     """Called by hand with the same arguments, it draws the same levels."""
     from diffusers import FluxPipeline
     from torch import Generator
@@ -210,13 +210,13 @@ def test_the_picture_is_the_pipeline_s_own(tiny: Write) -> None:
         generator=Generator("cpu").manual_seed(5),
     ).images[0]
     [found] = _drawn(_system(tiny("flux"), "flux", seed=5), task(prompt="a red barn"))
-    np.testing.assert_array_equal(levels(found.picture), np.asarray(expected))
+    np.testing.assert_array_equal(levels(found.image), np.asarray(expected))
 
 
 @pytest.mark.extras
 @pytest.mark.usefixtures("_small_qwen")
 def test_guidance_of_qwen_does_not_wait_for_a_negative_prompt(
-    tiny: Write, pictures: tuple[ImageRef, ImageRef]
+    tiny: Write, images: tuple[ImageRef, ImageRef]
 ) -> None:
     """A space is one, unless a config has another; without any its pipeline would not guide."""
     calls: list[dict[str, Any]] = [
@@ -225,9 +225,9 @@ def test_guidance_of_qwen_does_not_wait_for_a_negative_prompt(
         {"negative_prompt": "blurred"},
         {"true_cfg_scale": 1.0},
     ]
-    folder, one = tiny("edit_plus"), task(pictures[0])
+    folder, one = tiny("edit_plus"), task(images[0])
     plain, space, other, unguided = (
-        _drawn(_system(folder, "edit_plus", call=call), one)[0].picture for call in calls
+        _drawn(_system(folder, "edit_plus", call=call), one)[0].image for call in calls
     )
     assert plain == space
     assert len({plain, other, unguided}) == 3
@@ -237,36 +237,36 @@ def test_guidance_of_qwen_does_not_wait_for_a_negative_prompt(
 @pytest.mark.usefixtures("_qwen")
 @pytest.mark.parametrize(("name", "count"), [("flux", 1), ("edit_plus", 0)])
 def test_a_task_that_the_pipeline_does_not_take_is_unsupported(
-    tiny: Write, pictures: tuple[ImageRef, ImageRef], name: str, count: int
+    tiny: Write, images: tuple[ImageRef, ImageRef], name: str, count: int
 ) -> None:
     """Nothing is drawn, and no input is left out."""
-    [found] = _drawn(_system(tiny(name), name), task(*pictures[:count]))
+    [found] = _drawn(_system(tiny(name), name), task(*images[:count]))
     assert (found.outcome, found.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
-    assert found.picture is None
+    assert found.image is None
 
 
 @pytest.mark.extras
 def test_match_input_draws_the_shape_of_the_first_input(tiny: Write, tmp_path: Path) -> None:
     """About a million pixels; Kontext draws the size that it was trained on."""
-    wide = picture_file(tmp_path, blocks((300, 100), 1))
+    wide = image_file(tmp_path, blocks((300, 100), 1))
     system = _system(
         tiny("kontext"), "kontext", size="match_input", call={"num_inference_steps": 1}
     )
     [found] = _drawn(system, task(wide))
     assert found.details["size"] == {"asked": [1568, 672], "came": [1568, 672]}
-    assert levels(found.picture).shape == (672, 1568, 3)
+    assert levels(found.image).shape == (672, 1568, 3)
 
 
 @pytest.mark.extras
 def test_auto_leaves_the_size_to_the_pipeline(tiny: Write, tmp_path: Path) -> None:
     """FLUX.2 draws the size of the first input, cut to multiples of 16."""
-    pictures = [picture_file(tmp_path, blocks(size, 1)) for size in ((100, 70), (64, 64))]
-    [found] = _drawn(_system(tiny("klein"), "klein", size="auto"), task(*pictures))
+    images = [image_file(tmp_path, blocks(size, 1)) for size in ((100, 70), (64, 64))]
+    [found] = _drawn(_system(tiny("klein"), "klein", size="auto"), task(*images))
     assert found.details["size"] == {"asked": None, "came": [96, 64]}
 
 
 @pytest.mark.extras
-def test_details_say_what_drew(tiny: Write, pictures: tuple[ImageRef, ImageRef]) -> None:
+def test_details_say_what_drew(tiny: Write, images: tuple[ImageRef, ImageRef]) -> None:
     """The class, the numbers, the device and the versions; JSON can hold them."""
     import diffusers
 
@@ -278,12 +278,12 @@ def test_details_say_what_drew(tiny: Write, pictures: tuple[ImageRef, ImageRef])
 
 
 @pytest.mark.extras
-def test_a_picture_that_the_checker_holds_back_is_refused(tiny: Write) -> None:
+def test_an_image_that_the_checker_holds_back_is_refused(tiny: Write) -> None:
     """The pipeline hands out a black one in its place, which is no output."""
     [found] = _drawn(_system(tiny("checked"), "checked"), task())
     assert (found.outcome, found.stage) == (Outcome.REFUSED, OutcomeStage.OUTPUT)
     assert found.code == "nsfw_content_detected"
-    assert found.picture is None
+    assert found.image is None
 
 
 @pytest.mark.extras
@@ -299,7 +299,7 @@ def test_a_breakdown_is_a_value(tiny: Write) -> None:
 @pytest.mark.extras
 def test_a_bad_input_is_a_value(tiny: Write, tmp_path: Path) -> None:
     """A file that is gone loses its own task alone."""
-    good = picture_file(tmp_path, blocks((64, 64), 1))
+    good = image_file(tmp_path, blocks((64, 64), 1))
     gone = ImageRef("f" * 64, tmp_path / "gone.png")
     bad, drawn = _drawn(_system(tiny("klein"), "klein"), task(gone), task(good))
     assert (bad.outcome, bad.stage) == (Outcome.FAILED, OutcomeStage.INPUT)
@@ -310,7 +310,7 @@ def test_a_bad_input_is_a_value(tiny: Write, tmp_path: Path) -> None:
 @pytest.mark.extras
 def test_an_input_that_is_too_small_is_unsupported(tiny: Write, tmp_path: Path) -> None:
     """FLUX.2 would raise."""
-    small = picture_file(tmp_path, blocks((32, 64), 1))
+    small = image_file(tmp_path, blocks((32, 64), 1))
     [found] = _drawn(_system(tiny("klein"), "klein"), task(small))
     assert (found.outcome, found.code) == (Outcome.UNSUPPORTED, "size_of_input")
 
@@ -323,7 +323,7 @@ def test_an_input_that_is_too_small_is_unsupported(tiny: Write, tmp_path: Path) 
         ({"call": {"image": "x.png"}}, "parameters.call has 'image'"),
         ({"size": {"width": 70, "height": 64}}, "multiples of 16"),
         ({"offload": "model"}, "offload is 'model', and the device is the processor"),
-        ({"several_inputs": "list"}, "FluxKontextPipeline takes a single picture"),
+        ({"several_inputs": "list"}, "FluxKontextPipeline takes a single image"),
     ],
 )
 def test_a_config_that_no_task_could_succeed_with_is_told(
@@ -384,4 +384,4 @@ def test_leaving_frees_the_model(tiny: Write) -> None:
     gc.collect()
     assert part() is None
     [again] = _drawn(system, task())
-    assert again.picture == first.picture
+    assert again.image == first.image

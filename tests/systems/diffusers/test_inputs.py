@@ -9,7 +9,7 @@ from PIL import Image
 from echo_hf.engines.base import ImageRef
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Task
-from echo_hf.systems.diffusers import given_inputs, not_shown, not_taken, shown_pictures, way_of
+from echo_hf.systems.diffusers import given_inputs, not_shown, not_taken, shown_images, way_of
 from echo_hf.systems.diffusers_classes import KINDS, DiffusersOptions, PipelineClass
 from tests.systems.tasks_for_tests import blocks, task
 
@@ -77,11 +77,11 @@ def test_an_input_that_a_pipeline_cannot_see_is_unsupported(
     size: tuple[int, int], seen: bool
 ) -> None:
     """FLUX.2 sees no side below 64 pixels, and none of more than eight times the other."""
-    pictures = [blocks((100, 100), 1), blocks(size, 2)]
-    found = not_shown(pictures, KLEIN)
+    images = [blocks((100, 100), 1), blocks(size, 2)]
+    found = not_shown(images, KLEIN)
     assert (found is None) == seen
     assert found is None or (found.stage, found.code) == (OutcomeStage.INPUT, "size_of_input")
-    assert not_shown(pictures, KONTEXT) is None
+    assert not_shown(images, KONTEXT) is None
 
 
 def test_a_list_holds_all_inputs_in_order() -> None:
@@ -109,16 +109,16 @@ def test_without_inputs_there_is_a_prompt_alone() -> None:
 def test_the_first_alone_is_told() -> None:
     """One of two is used, and the provenance says so."""
     options = DiffusersOptions(several_inputs="first")
-    shown = shown_pictures([HIGH, WIDE], KONTEXT, options)
+    shown = shown_images([HIGH, WIDE], KONTEXT, options)
     assert shown == [HIGH]
     given = given_inputs(_task(2), shown, KONTEXT, options)
     assert given.details == {"given": 2, "used": 1, "way": "first"}
 
 
-def test_a_stitched_picture_is_not_resized_again() -> None:
+def test_a_stitched_image_is_not_resized_again() -> None:
     """It has the sizes of the pipeline already, and the provenance says which."""
     options = DiffusersOptions(stitched_pixels=128 * 128)
-    [whole] = shown_pictures([HIGH, WIDE], KONTEXT, options)
+    [whole] = shown_images([HIGH, WIDE], KONTEXT, options)
     given = given_inputs(_task(2), [whole], KONTEXT, options)
     assert given.arguments["_auto_resize"] is False
     # Shapes of 672 x 1568 and 2 : 1; 16 x floor(sqrt(16384 / (672 / 1568 + 2)) / 16) = 80.
@@ -126,24 +126,24 @@ def test_a_stitched_picture_is_not_resized_again() -> None:
     assert given.details == {"given": 2, "used": 2, "way": "stitch", "stitched": [192, 80]}
 
 
-def test_a_stitched_picture_has_a_million_pixels_at_most() -> None:
+def test_a_stitched_image_has_a_million_pixels_at_most() -> None:
     """The number that the pipelines were made for."""
-    [whole] = shown_pictures([Image.new("RGB", (3000, 2000))] * 3, KONTEXT, AUTO)
+    [whole] = shown_images([Image.new("RGB", (3000, 2000))] * 3, KONTEXT, AUTO)
     assert 0.9 * 1024**2 < whole.width * whole.height <= 1024**2
     assert whole.width % 16 == whole.height % 16 == 0
 
 
 def test_a_list_may_be_stitched_as_well() -> None:
-    """Then the list holds one picture."""
+    """Then the list holds one image."""
     options = DiffusersOptions(several_inputs="stitch", stitched_pixels=128 * 128)
-    shown = shown_pictures([WIDE, HIGH], KLEIN, options)
+    shown = shown_images([WIDE, HIGH], KLEIN, options)
     given = given_inputs(_task(2), shown, KLEIN, options)
     assert given.arguments["image"] == shown
     assert given.details["way"] == "stitch"
     assert len(shown) == 1
 
 
-def test_omnigen_is_told_where_the_pictures_are() -> None:
+def test_omnigen_is_told_where_the_images_are() -> None:
     """Each has a place in the prompt, before what was asked."""
     given = given_inputs(_task(2), [WIDE, HIGH], _pipeline("OmniGenPipeline"), AUTO)
     assert given.arguments["prompt"] == ("<img><|image_1|></img> <img><|image_2|></img> swap them")

@@ -1,4 +1,4 @@
-"""How each class of pipelines takes pictures and sizes."""
+"""How each class of pipelines takes images and sizes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tests.systems.tiny_pipelines import REASON
 @pytest.mark.extras
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_a_row_is_what_the_class_says_of_itself(name: str) -> None:
-    """Each argument of the table is one of its call, and a picture may be left out."""
+    """Each argument of the table is one of its call, and an image may be left out."""
     diffusers = pytest.importorskip("diffusers", reason=REASON, exc_type=ImportError)
     kind = KINDS[name]
     parameters = inspect.signature(getattr(diffusers, name).__call__).parameters
     assert set(parameters) >= kind.arguments | set(kind.defaults) | OURS
-    if kind.picture:
-        assert parameters[kind.picture].default is None
+    if kind.image:
+        assert parameters[kind.image].default is None
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if not kind.picture])
-def test_a_class_from_text_alone_has_no_place_for_a_picture(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if not kind.image])
+def test_a_class_from_text_alone_has_no_place_for_an_image(name: str) -> None:
     """Other than the styles of an adapter."""
     diffusers = pytest.importorskip("diffusers", reason=REASON, exc_type=ImportError)
     parameters = inspect.signature(getattr(diffusers, name).__call__).parameters

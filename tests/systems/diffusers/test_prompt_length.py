@@ -1,4 +1,4 @@
-"""A prompt that a text encoder cuts is told: its end changes nothing in the picture."""
+"""A prompt that a text encoder cuts is told: its end changes nothing in the image."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_nothing_is_told_where_it_cannot_be_known(reader: PromptReader | None) -
 @pytest.mark.extras
 @pytest.mark.parametrize("name", CALLS)
 def test_a_prompt_that_is_cut_is_told(tiny: Write, name: str) -> None:
-    """Two that differ past the limit give one picture, and say so; shorter ones are read whole."""
+    """Two that differ past the limit give one image, and say so; shorter ones are read whole."""
     call = {"num_inference_steps": 1, **CALLS[name]}
     size = {"width": 64, "height": 48}
     parameters = {"call": call, "dtype": "float32", "device": "cpu"}
@@ -74,8 +74,8 @@ def test_a_prompt_that_is_cut_is_told(tiny: Write, name: str) -> None:
     with system:
         prompts = ("a fox", "an owl", f"{long} at noon", f"{long} at dawn")
         short, other, noon, dawn = (system.draw(task(prompt=prompt)) for prompt in prompts)
-    assert noon.picture == dawn.picture
-    assert short.picture != other.picture
+    assert noon.image == dawn.image
+    assert short.image != other.image
     for one in (noon, dawn):
         assert one.details["prompt_cut"] is True
         assert one.details["prompt_tokens_used"] == CALLS[name]["max_sequence_length"]

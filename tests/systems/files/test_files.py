@@ -14,10 +14,10 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
 from echo_hf.images.store import MOST_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Task
+from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.files import FilesSystem
 from echo_hf.systems.registry import make_system
-from tests.pictures_for_tests import encoded, noise
+from tests.images_for_tests import encoded, noise
 
 PNG = encoded(noise((8, 6)), "PNG")
 JPEG = encoded(noise((8, 6)), "JPEG")
@@ -36,7 +36,9 @@ def files_system(folder: Path, **parameters: Any) -> FilesSystem:
     return FilesSystem(config)
 
 
-def draw(folder: Path, sample_id: str = "a1", split: str = SPLIT, **parameters: Any) -> Drawn:
+def draw(
+    folder: Path, sample_id: str = "a1", split: str = SPLIT, **parameters: Any
+) -> GenerationResult:
     """What a fresh system gives for a sample."""
     with files_system(folder, **parameters) as system:
         return system.draw(Task(sample_id, "0" * 64, split, "a kite"))
@@ -62,7 +64,7 @@ def test_the_very_bytes_of_the_file_come_back(
     """Whatever its suffix; nothing is written anew."""
     (outputs / f"a1{suffix}").write_bytes(data)
     drawn = draw(tmp_path)
-    assert (drawn.outcome, drawn.picture, drawn.stage) == (Outcome.OK, data, None)
+    assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, data, None)
     assert drawn.details == {"file": f"a1{suffix}"}
 
 
@@ -82,7 +84,7 @@ def test_the_folder_may_call_the_system_otherwise(tmp_path: Path) -> None:
     """`system` in place of the config's name."""
     (tmp_path / SPLIT / "4o").mkdir(parents=True)
     (tmp_path / SPLIT / "4o/a1.png").write_bytes(PNG)
-    assert draw(tmp_path, system="4o").picture == PNG
+    assert draw(tmp_path, system="4o").image == PNG
     assert draw(tmp_path).code == "no_file"
 
 
@@ -94,7 +96,7 @@ def test_each_split_has_its_own_outputs(outputs: Path, tmp_path: Path) -> None:
     (other / "a1.jpg").write_bytes(JPEG)
     with files_system(tmp_path) as system:
         drawn = [
-            system.draw(Task("a1", "0" * 64, split, "a kite")).picture
+            system.draw(Task("a1", "0" * 64, split, "a kite")).image
             for split in (SPLIT, "image_to_image")
         ]
     assert drawn == [PNG, JPEG]
@@ -106,7 +108,7 @@ def test_the_layout_of_generated_outputs(tmp_path: Path) -> None:
     place.mkdir(parents=True)
     (place / "gen_0.png").write_bytes(PNG)
     (place / "gen_1.png").write_bytes(encoded(noise((4, 4)), "PNG"))
-    assert draw(tmp_path, layout="generated").picture == PNG
+    assert draw(tmp_path, layout="generated").image == PNG
     assert draw(tmp_path, "a2", layout="generated").code == "no_file"
     assert draw(tmp_path, f"../{SPLIT}/a1", layout="generated").code == "no_file"
 
@@ -117,7 +119,7 @@ def test_another_ids_file_is_never_taken(name: str, outputs: Path, tmp_path: Pat
     (outputs / name).parent.mkdir(exist_ok=True)
     (outputs / name).write_bytes(PNG)
     drawn = draw(tmp_path)
-    assert drawn.picture is None
+    assert drawn.image is None
     assert drawn.outcome is Outcome.FAILED
 
 
@@ -138,14 +140,14 @@ def test_an_id_is_neither_a_pattern_nor_a_path(
     (outputs / "a1.png").write_bytes(PNG)
     assert draw(tmp_path, sample_id).code == "no_file"
     (outputs / "[a]1.png").write_bytes(PNG)
-    assert draw(tmp_path, "[a]1").picture == PNG
+    assert draw(tmp_path, "[a]1").image == PNG
 
 
 def test_two_files_of_one_sample_are_not_chosen_from(outputs: Path, tmp_path: Path) -> None:
-    """Both are named; a text beside a picture is no second picture."""
+    """Both are named; a text beside an image is no second image."""
     (outputs / "a1.png").write_bytes(PNG)
     (outputs / "a1.txt").write_text("made on Monday")
-    assert draw(tmp_path).picture == PNG
+    assert draw(tmp_path).image == PNG
     (outputs / "a1.jpg").write_bytes(JPEG)
     drawn = draw(tmp_path)
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
@@ -156,11 +158,11 @@ def test_two_files_of_one_sample_are_not_chosen_from(outputs: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("name", "data"), [("a1.png", b"<html>"), ("a1.html", b"<html>"), ("a1.png", PNG[:-30])]
 )
-def test_a_file_that_is_no_picture(name: str, data: bytes, outputs: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_no_image(name: str, data: bytes, outputs: Path, tmp_path: Path) -> None:
     """Is named in one line."""
     (outputs / name).write_bytes(data)
     drawn = draw(tmp_path)
-    assert (drawn.outcome, drawn.code, drawn.picture) == (Outcome.FAILED, "bad_picture", None)
+    assert (drawn.outcome, drawn.code, drawn.image) == (Outcome.FAILED, "bad_picture", None)
     assert str(drawn.text).startswith(f"'{name}'")
     assert "\n" not in str(drawn.text)
 
@@ -184,7 +186,7 @@ def test_links_do_not_lead_out_of_the_folder(outputs: Path, tmp_path: Path) -> N
     (outputs / "kept.png").write_bytes(PNG)
     (outputs / "a3.png").symlink_to("a3.png")
     assert draw(tmp_path, "a1").code == "outside"
-    assert draw(tmp_path, "a2").picture == PNG
+    assert draw(tmp_path, "a2").image == PNG
     assert draw(tmp_path, "a3").code == "no_picture_file"
 
 
@@ -196,7 +198,7 @@ def test_a_pipe_is_not_waited_for(outputs: Path, tmp_path: Path) -> None:
     assert draw(tmp_path, "a2").code == "no_regular_file"
 
 
-def test_a_signature_opens_only_what_may_be_a_picture(outputs: Path, tmp_path: Path) -> None:
+def test_a_signature_opens_only_what_may_be_an_image(outputs: Path, tmp_path: Path) -> None:
     """A pipe that a manifest names is not waited for, and nothing outside of the folder is read."""
     secret = tmp_path.parent / f"{tmp_path.name}-diary.png"
     secret.write_bytes(PNG)
@@ -233,11 +235,11 @@ def test_a_manifest_says_what_became_of_a_sample(outputs: Path, tmp_path: Path) 
         draw(tmp_path, sample_id) for sample_id in ("a1", "a2", "a3", "a4", "a5")
     )
     assert (first.outcome, first.stage) == (Outcome.REFUSED, OutcomeStage.OUTPUT)
-    assert (first.text, first.code, first.picture) == ("No.", "7", None)
+    assert (first.text, first.code, first.image) == ("No.", "7", None)
     assert first.details == {"files_not_used": ["a1.png"]}
-    assert (second.picture, second.seed, second.revised_prompt) == (PNG, 3, "a red kite")
+    assert (second.image, second.seed, second.revised_prompt) == (PNG, 3, "a red kite")
     assert second.model_reported == "lumen-1"
-    assert (third.picture, third.cost_usd) == (PNG, 0.04)
+    assert (third.image, third.cost_usd) == (PNG, 0.04)
     assert (fourth.outcome, fourth.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
     assert (fifth.outcome, fifth.stage) == (Outcome.FAILED, OutcomeStage.REQUEST)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from echo_hf.config.systems import SystemConfig
 from tests.engines.openai.loopback_server import Answer
-from tests.systems.drawing_for_tests import PICTURE, base64_of
+from tests.systems.drawing_for_tests import IMAGE, base64_of
 
 
 def config(parameters: dict[str, Any], **further: Any) -> SystemConfig:
@@ -21,8 +21,8 @@ def config(parameters: dict[str, Any], **further: Any) -> SystemConfig:
     return SystemConfig.model_validate({**usual, **further, "parameters": parameters})
 
 
-def picture(data: bytes = PICTURE) -> dict[str, Any]:
-    """A part with a picture."""
+def image(data: bytes = IMAGE) -> dict[str, Any]:
+    """A part with an image."""
     return {"inlineData": {"data": base64_of(data), "mimeType": "image/png"}}
 
 

@@ -11,8 +11,8 @@ from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.google_images import drawn_from
-from tests.pictures_for_tests import encoded, noise
-from tests.systems.drawing_for_tests import PICTURE
+from tests.images_for_tests import encoded, noise
+from tests.systems.drawing_for_tests import IMAGE
 
 OTHER = encoded(noise((8, 8)), "PNG")
 PRICE = Price.model_validate(
@@ -20,7 +20,7 @@ PRICE = Price.model_validate(
 )
 
 
-def _picture(data: bytes = PICTURE, **further: Any) -> dict[str, Any]:
+def _image(data: bytes = IMAGE, **further: Any) -> dict[str, Any]:
     return {"inline_data": {"data": data, "mime_type": "image/png"}, "text": None, **further}
 
 
@@ -29,26 +29,26 @@ def _answer(*parts: dict[str, Any], reason: str | None = "STOP", **further: Any)
     return {"candidates": [{"content": content, "finish_reason": reason}], **further}
 
 
-def test_a_picture_among_thoughts_is_no_output() -> None:
+def test_an_image_among_thoughts_is_no_output() -> None:
     """The one after them is; what was thought is kept as text."""
     parts = (
         {"text": "First I sketch.", "thought": True},
-        _picture(OTHER, thought=True),
+        _image(OTHER, thought=True),
         {"text": "Done."},
-        _picture(),
+        _image(),
     )
     drawn = drawn_from(_answer(*parts), None)
-    assert (drawn.outcome, drawn.picture) == (Outcome.OK, PICTURE)
+    assert (drawn.outcome, drawn.image) == (Outcome.OK, IMAGE)
     assert drawn.text == "First I sketch.\nDone."
     assert drawn.details["pictures"] == 1
-    only_thoughts = drawn_from(_answer(_picture(OTHER, thought=True)), None)
-    assert (only_thoughts.outcome, only_thoughts.picture) == (Outcome.NO_IMAGE, None)
+    only_thoughts = drawn_from(_answer(_image(OTHER, thought=True)), None)
+    assert (only_thoughts.outcome, only_thoughts.image) == (Outcome.NO_IMAGE, None)
 
 
-def test_of_several_pictures_the_first_is_taken() -> None:
+def test_of_several_images_the_first_is_taken() -> None:
     """How many there were is told."""
-    drawn = drawn_from(_answer(_picture(), _picture(OTHER)), None)
-    assert (drawn.picture, drawn.details["pictures"]) == (PICTURE, 2)
+    drawn = drawn_from(_answer(_image(), _image(OTHER)), None)
+    assert (drawn.image, drawn.details["pictures"]) == (IMAGE, 2)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_blocked_prompt_is_refused(reason: str) -> None:
 
 
 @pytest.mark.parametrize("reason", ["STOP", "NO_IMAGE"])
-def test_no_picture_without_a_block_is_the_models_answer(reason: str) -> None:
+def test_no_image_without_a_block_is_the_models_answer(reason: str) -> None:
     """With the reason of its end, and its words where there are some."""
     drawn = drawn_from(_answer({"text": "A fox is an animal."}, reason=reason), None)
     assert (drawn.outcome, drawn.stage) == (Outcome.NO_IMAGE, OutcomeStage.ANSWER)
@@ -118,9 +118,9 @@ def test_an_answer_that_broke_off_is_a_failure(reason: str) -> None:
         OutcomeStage.ANSWER,
         reason,
     )
-    assert drawn.text == f"the answer holds no picture and ended with {reason!r}: I beg"
-    with_picture = drawn_from(_answer(_picture(), reason=reason), None)
-    assert with_picture.outcome is Outcome.OK
+    assert drawn.text == f"the answer holds no image and ended with {reason!r}: I beg"
+    with_image = drawn_from(_answer(_image(), reason=reason), None)
+    assert with_image.outcome is Outcome.OK
 
 
 def test_a_block_without_a_reason_is_none() -> None:
@@ -156,7 +156,7 @@ def test_tokens_are_priced_by_their_kind() -> None:
         "thoughts_token_count": 40,
         "cached_content_token_count": 64,
     }
-    drawn = drawn_from(_answer(_picture(), usage_metadata=usage), PRICE)
+    drawn = drawn_from(_answer(_image(), usage_metadata=usage), PRICE)
     assert drawn.usage == Usage(600, 1340, 64)
     assert drawn.cost_usd == pytest.approx(0.0403)
 
@@ -177,6 +177,6 @@ def test_a_refusal_costs_what_was_read() -> None:
 )
 def test_tokens_that_are_not_told_apart_have_no_price(usage: Any) -> None:
     """Nothing is guessed."""
-    drawn = drawn_from(_answer(_picture(), usage_metadata=usage), PRICE)
+    drawn = drawn_from(_answer(_image(), usage_metadata=usage), PRICE)
     assert drawn.outcome is Outcome.OK
     assert drawn.cost_usd is None

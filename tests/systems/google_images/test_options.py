@@ -35,10 +35,10 @@ def test_the_number_of_inputs_is_the_models(model: str, expected: int) -> None:
     [
         ({}, {"image_sise": "1K"}, "unknown key 'image_sise'; did you mean 'image_size'?"),
         ({"model": None}, {}, "has no model: adapter 'google' needs one"),
-        ({}, {"aspect_ratios": ["wide"]}, "'wide' is no ratio: expected two numbers"),
+        ({}, {"aspect_ratios": ["wide"]}, "'wide' is not a ratio: expected two numbers"),
         ({}, {"aspect_ratios": []}, "aspect_ratios is []"),
         ({}, {"modalities": ["TEXT"]}, "expected IMAGE among them"),
-        ({}, {"safety_settings": {"HARASSMENT": "OFF"}}, "'HARASSMENT' is no category"),
+        ({}, {"safety_settings": {"HARASSMENT": "OFF"}}, "'HARASSMENT' is not a category"),
         ({}, {"safety_settings": {"HARM_CATEGORY_HARASSMENT": "LOW"}}, "is 'LOW'"),
         ({}, {"base_url": "https://a.example/?x=1"}, "base_url has more than scheme"),
         ({"size": {"width": 1000, "height": 700}}, {}, "size is 1000 x 700, and the model"),
@@ -62,7 +62,7 @@ def test_a_fixed_size_names_one_of_the_shapes() -> None:
 
 def test_a_key_in_place_of_its_variable_is_not_shown() -> None:
     """It is easily mistaken for one."""
-    with pytest.raises(GenerationError, match="no name of an environment variable") as caught:
+    with pytest.raises(GenerationError, match="not a name of an environment variable") as caught:
         GoogleImages(config({"api_key_env": "tulip-1234-of-mine"}))
     assert "tulip-1234-of-mine" not in str(caught.value)
 
@@ -85,7 +85,7 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def test_the_signature_changes_with_what_decides_a_picture() -> None:
+def test_the_signature_changes_with_what_decides_an_image() -> None:
     """Each of the choices gives another one; it can be written as JSON."""
     signatures = [
         GoogleImages(config(parameters, **further)).signature() for further, parameters in CHOICES
@@ -93,7 +93,7 @@ def test_the_signature_changes_with_what_decides_a_picture() -> None:
     assert len({json.dumps(one, sort_keys=True) for one in signatures}) == len(CHOICES)
 
 
-def test_the_signature_keeps_to_what_decides_a_picture() -> None:
+def test_the_signature_keeps_to_what_decides_an_image() -> None:
     """Neither ports nor variables, nor limits, names, defaults and what is not sent."""
     one, other = (
         GoogleImages(

@@ -13,12 +13,12 @@ import pytest
 from echo_hf.engines.base import ImageRef, Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing, Retired, System
+from echo_hf.systems.base import GenerationResult, Retired, System, TransientError
 from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import SILENCE, Answer, LoopbackServer
-from tests.pictures_for_tests import encoded, noise
-from tests.systems.drawing_for_tests import HUGE, KEY, PICTURE, kept, task
-from tests.systems.google_images.gemini_for_tests import answer, candidate, config, fault, picture
+from tests.images_for_tests import encoded, noise
+from tests.systems.drawing_for_tests import HUGE, IMAGE, KEY, kept, task
+from tests.systems.google_images.gemini_for_tests import answer, candidate, config, fault, image
 
 pytest.importorskip("google.genai", reason="google-genai, of the extra `google`")
 pytestmark = pytest.mark.extras
@@ -39,16 +39,16 @@ def make(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Make:
     return of
 
 
-def _drawn(system: System, *inputs: ImageRef) -> Drawn:
+def _drawn(system: System, *inputs: ImageRef) -> GenerationResult:
     with system:
         return system.draw(task(*inputs))
 
 
 def test_a_prompt_alone_is_drawn(server: LoopbackServer, make: Make) -> None:
-    """One request, one picture, the very bytes, with what was said beside it."""
+    """One request, one image, the very bytes, with what was said beside it."""
     usage = {"promptTokenCount": 9, "candidatesTokenCount": 1300, "thoughtsTokenCount": 5}
     server.behave = lambda _: answer(
-        candidate({"text": "Here."}, picture()), usageMetadata=usage, modelVersion="lumen-2"
+        candidate({"text": "Here."}, image()), usageMetadata=usage, modelVersion="lumen-2"
     )
     drawn = _drawn(make({"seed": 7}))
     (asked,) = server.asked
@@ -56,15 +56,15 @@ def test_a_prompt_alone_is_drawn(server: LoopbackServer, make: Make) -> None:
     assert asked.headers["x-goog-api-key"] == KEY
     assert asked.body["contents"] == [{"parts": [{"text": "a fox in the snow"}], "role": "user"}]
     assert asked.body["generationConfig"] == {"responseModalities": ["TEXT", "IMAGE"], "seed": 7}
-    assert (drawn.outcome, drawn.picture, drawn.stage) == (Outcome.OK, PICTURE, None)
+    assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, IMAGE, None)
     assert (drawn.text, drawn.model_reported, drawn.seed) == ("Here.", "lumen-2", 7)
     assert (drawn.usage, drawn.code) == (Usage(9, 1305, 0), None)
 
 
 def test_inputs_stand_before_the_prompt(server: LoopbackServer, make: Make, tmp_path: Path) -> None:
     """As the bytes that they are, in order, with the shape and the settings of the config."""
-    server.behave = lambda _: answer(candidate(picture()))
-    first, second = encoded(noise((60, 40)), "JPEG"), PICTURE
+    server.behave = lambda _: answer(candidate(image()))
+    first, second = encoded(noise((60, 40)), "JPEG"), IMAGE
     system = make(
         {"size": "match_input"},
         image_size="2K",
@@ -73,8 +73,8 @@ def test_inputs_stand_before_the_prompt(server: LoopbackServer, make: Make, tmp_
     )
     drawn = _drawn(system, kept(tmp_path, first), kept(tmp_path, second))
     (asked,) = server.asked
-    *pictures, text = asked.body["contents"][0]["parts"]
-    blobs = [one["inlineData"] for one in pictures]
+    *images, text = asked.body["contents"][0]["parts"]
+    blobs = [one["inlineData"] for one in images]
     # Versions of the client write the name in one way or the other, and the server reads both.
     types = [one.get("mimeType") or one.get("mime_type") for one in blobs]
     assert types == ["image/jpeg", "image/png"]
@@ -115,8 +115,8 @@ def test_inputs_stand_before_the_prompt(server: LoopbackServer, make: Make, tmp_
             "STOP",
         ),
         (Answer({}), Outcome.FAILED, OutcomeStage.ANSWER, None),
-        (answer(candidate(picture(HUGE))), Outcome.FAILED, OutcomeStage.ANSWER, None),
-        (answer(candidate(picture(b"%PDF"))), Outcome.FAILED, OutcomeStage.ANSWER, None),
+        (answer(candidate(image(HUGE))), Outcome.FAILED, OutcomeStage.ANSWER, None),
+        (answer(candidate(image(b"%PDF"))), Outcome.FAILED, OutcomeStage.ANSWER, None),
         (Answer(b"<!doctype html>"), Outcome.FAILED, OutcomeStage.ANSWER, None),
         (Answer([1, 2]), Outcome.FAILED, OutcomeStage.ANSWER, None),
         (
@@ -134,7 +134,7 @@ def test_inputs_stand_before_the_prompt(server: LoopbackServer, make: Make, tmp_
     ],
     ids=str,
 )
-def test_what_came_instead_of_a_picture_is_told(
+def test_what_came_instead_of_an_image_is_told(
     server: LoopbackServer,
     make: Make,
     said: Answer,
@@ -146,7 +146,7 @@ def test_what_came_instead_of_a_picture_is_told(
     server.behave = lambda _: said
     drawn = _drawn(make())
     assert (drawn.outcome, drawn.stage, drawn.code) == (outcome, stage, code)
-    assert drawn.picture is None
+    assert drawn.image is None
     assert len(server.asked) == 1
     json.dumps(drawn.details)
 
@@ -183,7 +183,7 @@ def test_what_may_pass_is_left_to_the_runner(
 ) -> None:
     """One request only, and how long the server asks to wait."""
     server.behave = lambda _: said
-    with make() as system, pytest.raises(Passing) as caught:
+    with make() as system, pytest.raises(TransientError) as caught:
         system.draw(task())
     assert caught.value.wait_s == wait_s
     assert caught.value.code == code
@@ -201,7 +201,7 @@ def test_a_slow_server_is_waited_for_only_so_long(
     """As long as the config says, whether nothing comes or a little all the time."""
     server.behave = lambda _: said
     system = make({"limits": {"timeout_s": 0.3}})
-    with system, pytest.raises(Passing, match=r"no answer within 0\.3 s") as caught:
+    with system, pytest.raises(TransientError, match=r"no answer within 0\.3 s") as caught:
         system.draw(task())
     assert caught.value.code == "timeout"
 
@@ -212,12 +212,12 @@ def test_an_endless_answer_is_cut(
     """At the limits of what is read, which are made small here; an error's status counts."""
     monkeypatch.setattr("echo_hf.systems.hosted.MOST_ANSWER", 1000)
     monkeypatch.setattr("echo_hf.systems.hosted.MOST_OF_AN_ERROR", 9)
-    server.behave = lambda _: answer(candidate(picture(b"x" * 5000)))
+    server.behave = lambda _: answer(candidate(image(b"x" * 5000)))
     drawn = _drawn(make())
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
     assert drawn.text == "the answer has more than 1000 bytes"
     server.behave = lambda _: Answer(b"overload" * 5000, 503)
-    with make() as system, pytest.raises(Passing, match=r"status 503: overloado$"):
+    with make() as system, pytest.raises(TransientError, match=r"status 503: overloado$"):
         system.draw(task())
 
 
@@ -290,7 +290,7 @@ def test_a_wrong_key_is_found_out_beforehand(server: LoopbackServer, make: Make)
 def test_the_key_is_in_nothing_that_is_kept(server: LoopbackServer, make: Make) -> None:
     """Not even where the server repeats it in every field."""
     server.behave = lambda _: answer(
-        candidate({"text": f"key {KEY}"}, picture()), modelVersion=KEY, responseId=f"r-{KEY}"
+        candidate({"text": f"key {KEY}"}, image()), modelVersion=KEY, responseId=f"r-{KEY}"
     )
     drawn = _drawn(make())
     assert KEY not in repr(drawn)
@@ -301,6 +301,6 @@ def test_the_key_is_in_nothing_that_is_kept(server: LoopbackServer, make: Make) 
 
 def test_a_gateway_without_keys_gets_none(server: LoopbackServer, make: Make) -> None:
     """The client's own stand-in is no secret."""
-    server.behave = lambda _: answer(candidate(picture()))
+    server.behave = lambda _: answer(candidate(image()))
     assert _drawn(make(api_key_env=None)).outcome is Outcome.OK
     assert server.asked[0].headers["x-goog-api-key"] == "none"

@@ -1,4 +1,4 @@
-"""A system that asks for pictures as one asks OpenAI, and what it may be answered."""
+"""A system that asks for images as one asks OpenAI, and what it may be answered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
-from echo_hf.systems.base import Drawn, System
+from echo_hf.systems.base import GenerationResult, System
 from tests.engines.openai.loopback_server import Answer
 from tests.systems.drawing_for_tests import task
 
@@ -34,7 +34,7 @@ def config(parameters: dict[str, Any], **further: Any) -> SystemConfig:
     return SystemConfig.model_validate({**usual, **further, "parameters": parameters})
 
 
-def drawn_by(system: System, *inputs: ImageRef) -> Drawn:
+def drawn_by(system: System, *inputs: ImageRef) -> GenerationResult:
     """What becomes of a task with these inputs."""
     with system:
         return system.draw(task(*inputs))

@@ -1,4 +1,4 @@
-"""Tasks put to a chat model that answers with pictures, over HTTP."""
+"""Tasks put to a chat model that answers with images, over HTTP."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import pytest
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Drawn, Passing
+from echo_hf.systems.base import GenerationResult, TransientError
 from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, completion
-from tests.pictures_for_tests import encoded, noise
-from tests.systems.drawing_for_tests import KEY, PICTURE, base64_of, kept, task
+from tests.images_for_tests import encoded, noise
+from tests.systems.drawing_for_tests import IMAGE, KEY, base64_of, kept, task
 
-URL = f"data:image/png;base64,{base64_of(PICTURE)}"
+URL = f"data:image/png;base64,{base64_of(IMAGE)}"
 
 
-def _picture(url: str = URL) -> dict[str, Any]:
+def _image(url: str = URL) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _drawn(
     server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, answer: Answer, *inputs: Any
-) -> Drawn:
+) -> GenerationResult:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server.behave = lambda _: answer
     config = SystemConfig(
@@ -41,9 +41,9 @@ def _drawn(
 
 
 def test_a_prompt_is_a_message(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asks for a picture, and takes the price that the answer names."""
+    """It asks for an image, and takes the price that the answer names."""
     usage = {"prompt_tokens": 20, "completion_tokens": 1300, "total_tokens": 1320, "cost": 0.0387}
-    message = {"images": [_picture()]}
+    message = {"images": [_image()]}
     answer = completion("Here it is.", message=message, usage=usage, model="northlight/lumen-2")
     drawn = _drawn(server, monkeypatch, answer)
     (asked,) = server.asked
@@ -54,7 +54,7 @@ def test_a_prompt_is_a_message(server: LoopbackServer, monkeypatch: pytest.Monke
         "modalities": ["image", "text"],
         "top_k": 1,
     }
-    assert (drawn.outcome, drawn.picture, drawn.text) == (Outcome.OK, PICTURE, "Here it is.")
+    assert (drawn.outcome, drawn.image, drawn.text) == (Outcome.OK, IMAGE, "Here it is.")
     assert (drawn.usage, drawn.cost_usd) == (Usage(20, 1300, 0), 0.0387)
     assert drawn.model_reported == "northlight/lumen-2"
 
@@ -63,25 +63,25 @@ def test_inputs_stand_before_the_prompt(
     server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As data URLs, in order."""
-    first, second = encoded(noise((30, 20)), "JPEG"), PICTURE
+    first, second = encoded(noise((30, 20)), "JPEG"), IMAGE
     inputs = [kept(tmp_path, first), kept(tmp_path, second)]
-    answer = completion(None, message={"images": [_picture()]})
+    answer = completion(None, message={"images": [_image()]})
     assert _drawn(server, monkeypatch, answer, *inputs).outcome is Outcome.OK
     assert server.asked[0].body["messages"][0]["content"] == [
-        _picture(f"data:image/jpeg;base64,{base64_of(first)}"),
-        _picture(),
+        _image(f"data:image/jpeg;base64,{base64_of(first)}"),
+        _image(),
         {"type": "text", "text": "a fox in the snow"},
     ]
 
 
-def test_a_picture_may_be_a_part_of_the_content(
+def test_an_image_may_be_a_part_of_the_content(
     server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As vllm-omni answers; one that stands beside it, too, is the same."""
-    content = [_picture(), {"type": "text", "text": "Here."}]
+    content = [_image(), {"type": "text", "text": "Here."}]
     drawn = _drawn(server, monkeypatch, completion(content))
-    assert (drawn.outcome, drawn.picture, drawn.text) == (Outcome.OK, PICTURE, "Here.")
-    both = completion(content, message={"images": [_picture()]})
+    assert (drawn.outcome, drawn.image, drawn.text) == (Outcome.OK, IMAGE, "Here.")
+    both = completion(content, message={"images": [_image()]})
     assert _drawn(server, monkeypatch, both).details["pictures"] == 1
 
 
@@ -103,17 +103,17 @@ def test_what_broke_down_is_no_answer(
     """Words that came to no end, and parts that cannot be read, are asked for again."""
     drawn = _drawn(server, monkeypatch, answer)
     assert (drawn.outcome, drawn.stage, drawn.code) == (Outcome.FAILED, OutcomeStage.ANSWER, code)
-    assert (drawn.text or "").startswith("the answer holds no picture")
+    assert (drawn.text or "").startswith("the answer holds no image")
 
 
-def test_of_several_pictures_the_first_is_taken(
+def test_of_several_images_the_first_is_taken(
     server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How many there were is told."""
     other = f"data:image/jpeg;base64,{base64_of(encoded(noise((8, 8)), 'JPEG'))}"
-    answer = completion("", message={"images": [_picture(), _picture(other)]})
+    answer = completion("", message={"images": [_image(), _image(other)]})
     drawn = _drawn(server, monkeypatch, answer)
-    assert (drawn.picture, drawn.details["pictures"]) == (PICTURE, 2)
+    assert (drawn.image, drawn.details["pictures"]) == (IMAGE, 2)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_of_several_pictures_the_first_is_taken(
             "content_filter",
         ),
         (
-            completion(None, message={"images": [_picture("https://a.example/1.png")]}),
+            completion(None, message={"images": [_image("https://a.example/1.png")]}),
             Outcome.FAILED,
             OutcomeStage.ANSWER,
             "not followed",
@@ -148,11 +148,11 @@ def test_of_several_pictures_the_first_is_taken(
             Answer({"choices": []}),
             Outcome.FAILED,
             OutcomeStage.ANSWER,
-            "the answer holds no picture",
+            "the answer holds no image",
         ),
     ],
 )
-def test_what_came_instead_of_a_picture_is_told(
+def test_what_came_instead_of_an_image_is_told(
     server: LoopbackServer,
     monkeypatch: pytest.MonkeyPatch,
     answer: Answer,
@@ -162,7 +162,7 @@ def test_what_came_instead_of_a_picture_is_told(
 ) -> None:
     """Words are the model's answer, a refusal is one, and what cannot be read is a failure."""
     drawn = _drawn(server, monkeypatch, answer)
-    assert (drawn.outcome, drawn.stage, drawn.picture) == (outcome, stage, None)
+    assert (drawn.outcome, drawn.stage, drawn.image) == (outcome, stage, None)
     assert drawn.text == text or (text is not None and text in (drawn.text or ""))
 
 
@@ -171,6 +171,6 @@ def test_an_error_inside_a_choice_counts(
 ) -> None:
     """Routers answer 200 for a provider that failed."""
     choice = {"index": 0, "error": {"code": 503, "message": "provider is busy"}, "message": {}}
-    with pytest.raises(Passing, match="provider is busy") as caught:
+    with pytest.raises(TransientError, match="provider is busy") as caught:
         _drawn(server, monkeypatch, Answer({"choices": [choice]}))
     assert caught.value.code == "503"

@@ -1,4 +1,4 @@
-"""What a config says of such a server: its mistakes, and what of it decides a picture."""
+"""What a config says of such a server: its mistakes, and what of it decides an image."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def test_the_signature_changes_with_what_decides_a_picture() -> None:
+def test_the_signature_changes_with_what_decides_an_image() -> None:
     """Each of the choices gives another one; it can be written as JSON."""
     local = {"base_url": "http://127.0.0.1:8000/v1"}
     signatures = [make_system(config(local)).signature()] + [
@@ -63,7 +63,7 @@ def test_the_signature_changes_with_what_decides_a_picture() -> None:
     ],
     ids=str,
 )
-def test_the_signature_keeps_to_what_decides_a_picture(
+def test_the_signature_keeps_to_what_decides_an_image(
     further: dict[str, Any], parameters: dict[str, Any]
 ) -> None:
     """Neither ports nor variables, nor limits, prices, names, defaults, or what is not sent."""
@@ -89,7 +89,7 @@ def test_the_signature_holds_no_default() -> None:
         ({}, {"send_seed": "yes"}, "send_seed is 'yes'"),
         ({}, {"most_inputs": -1}, "most_inputs is -1"),
         ({}, {"most_inputs": 1, "fewest_inputs": 2}, "fewest_inputs is 2 and most_inputs 1"),
-        ({}, {"sizes": ["big"]}, "'big' is no size: expected width and height"),
+        ({}, {"sizes": ["big"]}, "'big' is not a size: expected width and height"),
         ({}, {"extra": {"n": 4}}, "expected no n, which the adapter sets itself"),
         ({}, {"extra": {"x": float("nan")}}, "expected what JSON can hold"),
         ({}, {"base_url": "draw.example"}, "base_url is 'draw.example': expected an address"),
@@ -110,6 +110,6 @@ def test_mistakes_in_a_config_are_told_in_one_line(
 
 def test_a_key_in_place_of_its_variable_is_not_shown() -> None:
     """It is easily mistaken for one."""
-    with pytest.raises(GenerationError, match="no name of an environment variable") as caught:
+    with pytest.raises(GenerationError, match="not a name of an environment variable") as caught:
         make_system(config({"api_key_env": "tulip-1234-of-mine"}))
     assert "tulip-1234-of-mine" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Each way in which a server gives no picture, over HTTP, and what becomes of the task."""
+"""Each way in which a server gives no image, over HTTP, and what becomes of the task."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Passing
+from echo_hf.systems.base import TransientError
 from tests.engines.openai.loopback_server import SILENCE, Answer, LoopbackServer, fault
-from tests.systems.drawing_for_tests import HUGE, KEY, PICTURE, base64_of, image_answer, task
+from tests.systems.drawing_for_tests import HUGE, IMAGE, KEY, base64_of, image_answer, task
 from tests.systems.openai_images.images_for_tests import HTML, USAGE, Make, drawn_by
 
 
@@ -69,7 +69,7 @@ def test_what_may_pass_is_left_to_the_runner(
 ) -> None:
     """One request only, and how long the server asks to wait."""
     server.behave = lambda _: answer
-    with make() as system, pytest.raises(Passing) as caught:
+    with make() as system, pytest.raises(TransientError) as caught:
         system.draw(task())
     assert (caught.value.code, caught.value.wait_s) == (code, wait_s)
     assert len(server.asked) == 1
@@ -86,7 +86,7 @@ def test_a_slow_server_is_waited_for_only_so_long(
     """Whether nothing comes, or a little all the time."""
     server.behave = lambda _: answer
     system = make({"limits": {"timeout_s": 0.3}})
-    with system, pytest.raises(Passing, match=r"no answer within 0\.3 s") as caught:
+    with system, pytest.raises(TransientError, match=r"no answer within 0\.3 s") as caught:
         system.draw(task())
     assert caught.value.code == "timeout"
 
@@ -125,7 +125,7 @@ def test_another_error_is_the_tasks_own(server: LoopbackServer, make: Make) -> N
 
 def test_text_that_no_file_could_hold_is_mended(server: LoopbackServer, make: Make) -> None:
     """Half a character, which JSON can spell."""
-    body = json.dumps({"data": [{"b64_json": base64_of(PICTURE), "revised_prompt": "fox \ud83e"}]})
+    body = json.dumps({"data": [{"b64_json": base64_of(IMAGE), "revised_prompt": "fox \ud83e"}]})
     server.behave = lambda _: Answer(body.replace("}]}", '}], "size": "\\udc00"}').encode())
     drawn = drawn_by(make())
     assert (drawn.outcome, drawn.revised_prompt) == (Outcome.OK, "fox ?")
@@ -135,17 +135,17 @@ def test_text_that_no_file_could_hold_is_mended(server: LoopbackServer, make: Ma
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (HTML, "the answer is no JSON object: it begins '<!doctype html>"),
-        (Answer([1]), "no JSON object"),
-        (Answer({"data": []}), "the answer holds no picture"),
-        (image_answer(b"%PDF-1.7 is no picture"), "is no readable picture"),
-        (image_answer(PICTURE[:-200]), "cannot be decoded"),
+        (HTML, "the answer is not a JSON object: it begins '<!doctype html>"),
+        (Answer([1]), "not JSON object"),
+        (Answer({"data": []}), "the answer holds no image"),
+        (image_answer(b"%PDF-1.7 is no picture"), "is not a readable image"),
+        (image_answer(IMAGE[:-200]), "cannot be decoded"),
         (image_answer(HUGE), "12000 x 12000, expected at most 100000000 pixels"),
-        (image_answer(entry={"b64_json": "*"}), "no base64"),
+        (image_answer(entry={"b64_json": "*"}), "not base64"),
         (image_answer(entry={"b64_json": None, "url": "https://a.example/1.png"}), "not followed"),
     ],
 )
-def test_what_is_no_picture_is_a_failure(
+def test_what_is_no_image_is_a_failure(
     server: LoopbackServer, make: Make, answer: Answer, why: str
 ) -> None:
     """Nothing is kept, no address is followed, and the tokens still count."""
@@ -155,7 +155,7 @@ def test_what_is_no_picture_is_a_failure(
     drawn = drawn_by(make())
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
     assert why in (drawn.text or "")
-    assert drawn.picture is None
+    assert drawn.image is None
     assert len(server.asked) == 1
     if isinstance(answer.body, dict):
         assert drawn.usage == Usage(1100, 4000, 0)
@@ -178,7 +178,7 @@ def test_an_endless_error_is_cut_and_its_status_counts(
     """At a limit of its own, which is made small here."""
     monkeypatch.setattr("echo_hf.systems.hosted.MOST_OF_AN_ERROR", 9)
     server.behave = lambda _: Answer(b"overload" * 5000, 503)
-    with make() as system, pytest.raises(Passing, match=r"status 503: overloado$"):
+    with make() as system, pytest.raises(TransientError, match=r"status 503: overloado$"):
         system.draw(task())
 
 
@@ -196,7 +196,7 @@ def test_errors_do_not_show_the_key(server: LoopbackServer, make: Make, answer: 
     server.behave = lambda _: answer
     try:
         said = repr(drawn_by(make()))
-    except Passing as passing:
+    except TransientError as passing:
         said = f"{passing} {passing.text} {passing.code}"
     assert "(key)" in said
     assert KEY not in said

@@ -87,7 +87,7 @@ def test_a_wrong_key_is_found_out_beforehand(server: LoopbackServer, make: Make)
 
 
 def test_a_model_that_goes_during_a_run_is_retired(server: LoopbackServer, make: Make) -> None:
-    """Some makers tell only whoever asks for a picture."""
+    """Some makers tell only whoever asks for an image."""
     server.behave = lambda _: fault(404, "This model is no longer available to new users")
     drawn = drawn_by(make())
     assert (drawn.outcome, drawn.stage) == (Outcome.RETIRED, OutcomeStage.REQUEST)

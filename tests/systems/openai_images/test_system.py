@@ -14,10 +14,10 @@ from echo_hf.config.systems import read_system, shipped_systems
 from echo_hf.engines.base import Usage
 from echo_hf.reasons import Outcome, OutcomeStage
 from tests.engines.openai.loopback_server import Answer, LoopbackServer
-from tests.pictures_for_tests import encoded, noise
+from tests.images_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import (
+    IMAGE,
     KEY,
-    PICTURE,
     Field,
     base64_of,
     form,
@@ -29,7 +29,7 @@ from tests.systems.openai_images.images_for_tests import PRICE, USAGE, Make, dra
 
 
 def test_a_prompt_alone_isdrawn_by(server: LoopbackServer, make: Make) -> None:
-    """One request, one picture, the very bytes; sizes are left to the model."""
+    """One request, one image, the very bytes; sizes are left to the model."""
     server.behave = lambda _: image_answer(entry={"revised_prompt": "a red fox"}, usage=USAGE)
     drawn = drawn_by(make(quality="high"))
     (asked,) = server.asked
@@ -41,7 +41,7 @@ def test_a_prompt_alone_isdrawn_by(server: LoopbackServer, make: Make) -> None:
         "quality": "high",
     }
     assert asked.headers["authorization"] == f"Bearer {KEY}"
-    assert (drawn.outcome, drawn.picture, drawn.stage) == (Outcome.OK, PICTURE, None)
+    assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, IMAGE, None)
     assert (drawn.revised_prompt, drawn.usage) == ("a red fox", Usage(1100, 4000, 0))
     assert (drawn.seed, drawn.cost_usd) == (None, None)
 
@@ -76,7 +76,7 @@ def test_inputs_are_sent_to_be_edited_in_order(
 def test_a_single_input_is_no_list(server: LoopbackServer, make: Make, tmp_path: Path) -> None:
     """Servers with one input know the field by its plain name."""
     server.behave = lambda _: image_answer()
-    drawn_by(make(), kept(tmp_path, PICTURE))
+    drawn_by(make(), kept(tmp_path, IMAGE))
     (asked,) = server.asked
     assert [one.name for one in form(asked) if one.file_name] == ["image"]
 
@@ -148,11 +148,11 @@ def test_text_without_a_price_makes_the_whole_unknown(server: LoopbackServer, ma
     assert drawn_by(make({"price": price})).cost_usd == pytest.approx(0.1285)
 
 
-def test_a_picture_may_come_as_a_data_url(server: LoopbackServer, make: Make) -> None:
-    """It holds the picture itself."""
-    url = f"data:image/png;base64,{base64_of(PICTURE)}"
+def test_an_image_may_come_as_a_data_url(server: LoopbackServer, make: Make) -> None:
+    """It holds the image itself."""
+    url = f"data:image/png;base64,{base64_of(IMAGE)}"
     server.behave = lambda _: image_answer(entry={"b64_json": None, "url": url})
-    assert drawn_by(make()).picture == PICTURE
+    assert drawn_by(make()).image == IMAGE
 
 
 @pytest.mark.parametrize(
@@ -166,11 +166,11 @@ def test_a_task_with_the_wrong_number_of_inputs_is_unsupported(
     number: int,
 ) -> None:
     """None is dropped, and nothing is asked."""
-    drawn = drawn_by(make(**parameters), *[kept(tmp_path, PICTURE)] * number)
+    drawn = drawn_by(make(**parameters), *[kept(tmp_path, IMAGE)] * number)
     assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
     assert drawn.code == ("too_many_inputs" if number else "too_few_inputs")
     assert drawn.details == {"limits": parameters}
-    assert f"has {number} input pictures" in (drawn.text or "")
+    assert f"has {number} input images" in (drawn.text or "")
     assert not server.asked
 
 

@@ -20,10 +20,10 @@ from PIL import Image
 
 from echo_hf.config.systems import SystemConfig, read_system, shipped_configs, shipped_systems
 from echo_hf.reasons import Outcome
-from echo_hf.systems.base import Drawn
+from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.command import WORKERS, CommandSystem
 from echo_hf.systems.registry import make_system
-from tests.pictures_for_tests import encoded, noise
+from tests.images_for_tests import encoded, noise
 from tests.systems.command.commands_for_tests import task_of
 
 CHECKOUT = Path(__file__).with_name("bagel_checkout")
@@ -57,20 +57,20 @@ def bagel(
     return system
 
 
-def drawn_by(system: CommandSystem, prompt: str, *inputs: Path) -> Drawn:
+def drawn_by(system: CommandSystem, prompt: str, *inputs: Path) -> GenerationResult:
     """What becomes of one task."""
     assert system.preflight() is None
     with system:
         return system.draw(task_of(prompt, *inputs))
 
 
-def opened(drawn: Drawn) -> Image.Image:
-    """The picture that came."""
-    assert drawn.picture is not None, drawn
-    return Image.open(io.BytesIO(drawn.picture))
+def opened(drawn: GenerationResult) -> Image.Image:
+    """The image that came."""
+    assert drawn.image is not None, drawn
+    return Image.open(io.BytesIO(drawn.image))
 
 
-def plan(drawn: Drawn) -> tuple[list[str], bool, list[float], list[Any]]:
+def plan(drawn: GenerationResult) -> tuple[list[str], bool, list[float], list[Any]]:
     """What the stand-in says that it drew from: given, think, chance, sampling."""
     said = str(drawn.text).removeprefix("<think> ").removesuffix(" </think>")
     given, think, chance, sampling = json.loads(said)
@@ -92,14 +92,14 @@ def test_a_prompt_without_inputs(weights: Path) -> None:
 
 
 def test_inputs_come_in_order_before_the_prompt(weights: Path, tmp_path: Path) -> None:
-    """The picture has the shape of the last one; editing has a sampling of its own."""
-    pictures = [noise((64, 48)), noise((80, 32))]
+    """The image has the shape of the last one; editing has a sampling of its own."""
+    images = [noise((64, 48)), noise((80, 32))]
     paths = [tmp_path / "one", tmp_path / "two"]
-    for path, picture in zip(paths, pictures, strict=True):
-        path.write_bytes(encoded(picture, "PNG"))
+    for path, image in zip(paths, images, strict=True):
+        path.write_bytes(encoded(image, "PNG"))
     drawn = drawn_by(bagel(weights, think=True), "join them", *paths)
     given, _, _, sampling = plan(drawn)
-    digests = [hashlib.sha256(picture.tobytes()).hexdigest() for picture in pictures]
+    digests = [hashlib.sha256(image.tobytes()).hexdigest() for image in images]
     assert given == [*digests, "join them"]
     assert opened(drawn).size == (80, 32)
     assert sampling[:7] == [4.0, 2.0, [0.0, 1.0], 3.0, 50, 0.0, "text_channel"]
@@ -119,15 +119,15 @@ def test_thinking_is_asked_for_and_kept(weights: Path) -> None:
     without = drawn_by(bagel(weights), "a kite")
     assert str(with_plan.text).startswith("<think> ")
     assert without.text is None
-    assert with_plan.picture != without.picture
+    assert with_plan.image != without.image
 
 
 def test_the_seed_seeds_all_that_is_random(weights: Path) -> None:
-    """Before each picture: neither the order of the tasks nor the worker's age matters."""
+    """Before each image: neither the order of the tasks nor the worker's age matters."""
     with bagel(weights, think=True) as system:
         first, again = (system.draw(task_of("a kite")) for _ in range(2))
     other = drawn_by(bagel(weights, think=True, seed=8), "a kite")
-    assert first.picture == again.picture != other.picture
+    assert first.image == again.image != other.image
     assert all(one != two for one, two in zip(plan(first)[2], plan(other)[2], strict=True))
     assert plan(first)[2][1] == np.random.RandomState(7).rand()
     assert plan(first)[2][2] == 7
@@ -168,7 +168,7 @@ def test_sizes(size: Any, inputs: int, outcome: Outcome, weights: Path, tmp_path
         ("kite", {"text_to_image": {"steps": 5}}, Outcome.FAILED, "'steps'"),
     ],
 )
-def test_a_task_without_a_picture_leaves_the_model_loaded(
+def test_a_task_without_an_image_leaves_the_model_loaded(
     prompt: str, parameters: dict[str, Any], outcome: Outcome, text: str, weights: Path
 ) -> None:
     """The same worker takes the next task."""

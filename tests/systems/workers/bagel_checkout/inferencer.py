@@ -1,4 +1,4 @@
-"""Stands for a module of BAGEL: it draws one colour, made from all that may decide a picture."""
+"""Stands for a module of BAGEL: it draws one color, made from all that may decide an image."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from PIL import Image
 
 
 class InterleaveInferencer:
-    """Takes pictures and words in a row, and gives words and a picture."""
+    """Takes images and words in a row, and gives words and an image."""
 
     def __init__(self, model, vae_model, tokenizer, vae_transform, vit_transform, new_token_ids):
         assert model.vit_model.vision_model.embeddings.converted
@@ -40,7 +40,7 @@ class InterleaveInferencer:
         cfg_renorm_type="global",
         image_shapes=(1024, 1024),
     ):
-        """The words of the plan, where it thinks, and the picture."""
+        """The words of the plan, where it thinks, and the image."""
         print("drawing")
         assert not understanding_output
         given = []
@@ -60,6 +60,6 @@ class InterleaveInferencer:
         sampling += [num_timesteps, cfg_renorm_min, cfg_renorm_type, self.weights]
         sampling += [max_think_token_n, do_sample, text_temperature] if think else []
         said = json.dumps([given, think, chance, sampling])
-        colour = tuple(hashlib.sha256(said.encode()).digest()[:3])
-        picture = Image.new("RGB", image_shapes[::-1], colour)
-        return [f"<think> {said} </think>", picture] if think else [picture]
+        color = tuple(hashlib.sha256(said.encode()).digest()[:3])
+        image = Image.new("RGB", image_shapes[::-1], color)
+        return [f"<think> {said} </think>", image] if think else [image]

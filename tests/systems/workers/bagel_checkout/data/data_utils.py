@@ -1,4 +1,4 @@
-"""Stands for a module of BAGEL: what the tokenizer is given, and pictures in RGB."""
+"""Stands for a module of BAGEL: what the tokenizer is given, and images in RGB."""
 
 
 def add_special_tokens(tokenizer):
@@ -6,6 +6,6 @@ def add_special_tokens(tokenizer):
     return tokenizer, {"eos_token_id": 1}, 0
 
 
-def pil_img2rgb(picture):
-    """A picture without transparency."""
-    return picture.convert("RGB")
+def pil_img2rgb(image):
+    """An image without transparency."""
+    return image.convert("RGB")

@@ -1,4 +1,4 @@
-"""Stands for a module of BAGEL: pictures in sizes that the model takes."""
+"""Stands for a module of BAGEL: images in sizes that the model takes."""
 
 
 class ImageTransform:
@@ -7,7 +7,7 @@ class ImageTransform:
     def __init__(self, max_image_size, min_image_size, image_stride):
         self.sides = max_image_size, min_image_size, image_stride
 
-    def resize_transform(self, picture):
-        """The picture, with sides that are multiples of the stride."""
+    def resize_transform(self, image):
+        """The image, with sides that are multiples of the stride."""
         stride = self.sides[2]
-        return picture.resize([max(stride, side // stride * stride) for side in picture.size])
+        return image.resize([max(stride, side // stride * stride) for side in image.size])

@@ -1,4 +1,4 @@
-"""Stands for a module of BAGEL: the part that turns latents into pictures."""
+"""Stands for a module of BAGEL: the part that turns latents into images."""
 
 from pathlib import Path
 

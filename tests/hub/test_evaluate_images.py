@@ -1,4 +1,4 @@
-"""Pictures as predictions and references, before `evaluate` has them."""
+"""Images as predictions and references, before `evaluate` has them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.hub.evaluate_configs import MOST_BATCH_BYTES, MOST_SAMPLES, PICTURES, store_pictures
-from tests.metrics.pictures_for_metrics import noise
-from tests.pictures_for_tests import encoded
+from echo_hf.hub.evaluate_configs import IMAGES, MOST_BATCH_BYTES, MOST_SAMPLES, store_images
+from tests.images_for_tests import encoded
+from tests.metrics.images_for_metrics import noise
 
 PNG = encoded(noise(0), "PNG")
 SIDE = 200
@@ -23,16 +23,16 @@ SIDE = 200
 def test_rows_are_files_and_lists_of_files(tmp_path: Path) -> None:
     """Bytes or a path each; null stays null, also in a list."""
     path = tmp_path / "a.png"
-    (part,) = store_pictures([PNG, path, None], [[PNG, None], path, []])
+    (part,) = store_images([PNG, path, None], [[PNG, None], path, []])
     data, place = {"bytes": PNG, "path": None}, {"bytes": None, "path": str(path)}
     assert part == {"predictions": [data, place, None], "references": [[data, None], [place], []]}
 
 
 def test_what_is_stored_is_read_as_it_was() -> None:
     """Inputs and outputs change places: references are inputs, predictions are outputs."""
-    (part,) = store_pictures([PNG, None], [[PNG], []])
-    table = pa.Table.from_pydict(dict(part), PICTURES.features.arrow_schema)
-    inputs, outputs = PICTURES.read(**{name: table[name] for name in table.column_names})
+    (part,) = store_images([PNG, None], [[PNG], []])
+    table = pa.Table.from_pydict(dict(part), IMAGES.features.arrow_schema)
+    inputs, outputs = IMAGES.read(**{name: table[name] for name in table.column_names})
     stored = {"bytes": PNG, "path": None}
     assert list(inputs) == [[stored], []]
     assert list(outputs) == [stored, None]
@@ -41,7 +41,7 @@ def test_what_is_stored_is_read_as_it_was() -> None:
 @pytest.mark.parametrize("count", [0, 1, MOST_SAMPLES, MOST_SAMPLES + 1, 3 * MOST_SAMPLES])
 def test_a_part_has_so_many_samples(count: int) -> None:
     """None is lost, and none is empty."""
-    parts = [len(part["predictions"]) for part in store_pictures([PNG] * count, [None] * count)]
+    parts = [len(part["predictions"]) for part in store_images([PNG] * count, [None] * count)]
     assert sum(parts) == count
     assert all(0 < one <= MOST_SAMPLES for one in parts)
 
@@ -49,24 +49,24 @@ def test_a_part_has_so_many_samples(count: int) -> None:
 def test_a_part_has_so_many_bytes() -> None:
     """It ends with the sample that reaches them."""
     half = bytes(MOST_BATCH_BYTES // 2)
-    parts = [len(part["references"]) for part in store_pictures([half] * 5, [None] * 5)]
+    parts = [len(part["references"]) for part in store_images([half] * 5, [None] * 5)]
     assert parts == [2, 2, 1]
-    assert [len(part["references"]) for part in store_pictures([half] * 2, [half] * 2)] == [1, 1]
+    assert [len(part["references"]) for part in store_images([half] * 2, [half] * 2)] == [1, 1]
 
 
-def _pictures(count: int) -> Iterator[Image.Image]:
+def _images(count: int) -> Iterator[Image.Image]:
     for seed in range(count):
         yield noise(seed, size=(SIDE, SIDE))
 
 
 def test_memory_does_not_grow_with_the_batch(load_measure: Callable[..., Any]) -> None:
-    """Of pictures that are made as they are asked for, a few parts are held at any time."""
+    """Of images that are made as they are asked for, a few parts are held at any time."""
     metric, peaks = load_measure("color_shift"), []
-    metric.add_batch(predictions=_pictures(8), references=_pictures(8))
+    metric.add_batch(predictions=_images(8), references=_images(8))
     for count in (24, 120):
         tracemalloc.start()
         try:
-            metric.add_batch(predictions=_pictures(count), references=_pictures(count))
+            metric.add_batch(predictions=_images(count), references=_images(count))
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()

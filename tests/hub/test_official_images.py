@@ -1,4 +1,4 @@
-"""Where pictures that are only named come from, and where they are kept."""
+"""Where images that are only named come from, and where they are kept."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import huggingface_hub
 import pytest
 
-from echo_hf.hub.official import OfficialPictures
-from echo_hf.images.store import PictureStore
+from echo_hf.hub.official import OfficialImages
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
 
 
@@ -23,8 +23,8 @@ def test_tokens_are_asked_for_where_x_keeps_media(tmp_path: Path) -> None:
         asked.append((host, port))
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
-    pictures = OfficialPictures(PictureStore(tmp_path / "pictures"), resolve=nobody)
-    found = pictures.fetch(["Gabc_1-x", "https://media.example/a.png", "Gabc_1-x"])
+    images = OfficialImages(ImageStore(tmp_path / "pictures"), resolve=nobody)
+    found = images.fetch(["Gabc_1-x", "https://media.example/a.png", "Gabc_1-x"])
 
     assert sorted(set(asked)) == [("media.example", 443), ("pbs.twimg.com", 443)]
     assert {name: result.reason for name, result in found.items()} == {
@@ -35,8 +35,8 @@ def test_tokens_are_asked_for_where_x_keeps_media(tmp_path: Path) -> None:
 
 
 def test_nothing_is_asked_for_nothing(tmp_path: Path) -> None:
-    """A dataset that names no pictures leaves no trace."""
-    assert OfficialPictures(PictureStore(tmp_path / "pictures")).fetch([]) == {}
+    """A dataset that names no images leaves no trace."""
+    assert OfficialImages(ImageStore(tmp_path / "pictures")).fetch([]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -45,4 +45,4 @@ def test_they_are_kept_in_huggingface_hubs_cache(
 ) -> None:
     """In its part for what other libraries make, so that one folder holds all that was fetched."""
     monkeypatch.setattr(huggingface_hub.utils._cache_assets, "HF_ASSETS_CACHE", str(tmp_path))
-    assert OfficialPictures().store.root.is_relative_to(tmp_path / "echo-hf")
+    assert OfficialImages().store.root.is_relative_to(tmp_path / "echo-hf")

@@ -1,4 +1,4 @@
-"""Pictures decoded ahead of their turn."""
+"""Images decoded ahead of their turn."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.engines.pixels import SentPicture, sent_reference
-from echo_hf.engines.vllm import MOST_KEPT, PICTURES_AHEAD, REQUESTS_AHEAD, PicturesAhead
+from echo_hf.engines.pixels import SentImage, sent_reference
+from echo_hf.engines.vllm import IMAGES_AHEAD, MOST_KEPT, REQUESTS_AHEAD, ImagesAhead
 from echo_hf.engines.vllm_model import conversation
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 
 
-def picture(folder: Path, number: int, size: tuple[int, int] = (8, 6)) -> ImageRef:
-    """A picture in a file named by its digest."""
+def image(folder: Path, number: int, size: tuple[int, int] = (8, 6)) -> ImageRef:
+    """An image in a file named by its digest."""
     buffer = io.BytesIO()
     Image.new("RGB", size, (number, 0, 0)).save(buffer, "PNG")
     digest = hashlib.sha256(buffer.getvalue()).hexdigest()
@@ -30,58 +30,58 @@ def picture(folder: Path, number: int, size: tuple[int, int] = (8, 6)) -> ImageR
 
 
 def showing(*references: ImageRef) -> Request:
-    """A question about pictures."""
+    """A question about images."""
     return Request("look", (Message("user", (*references, Text("What is it?"))),), None, 8)
 
 
 class Reading:
-    """Reads pictures as they are, and counts how often."""
+    """Reads images as they are, and counts how often."""
 
     def __init__(self) -> None:
         self.often: Counter[str] = Counter()
 
-    def __call__(self, reference: ImageRef) -> SentPicture:
-        """The picture in its own size."""
+    def __call__(self, reference: ImageRef) -> SentImage:
+        """The image in its own size."""
         self.often[reference.sha256] += 1
         return sent_reference(reference, family=None)
 
 
-def test_a_picture_that_returns_is_read_once(tmp_path: Path) -> None:
-    """Requests about one picture follow each other; each is given the same pixels."""
-    one, other = picture(tmp_path, 1), picture(tmp_path, 2)
+def test_an_image_that_returns_is_read_once(tmp_path: Path) -> None:
+    """Requests about one image follow each other; each is given the same pixels."""
+    one, other = image(tmp_path, 1), image(tmp_path, 2)
     reading = Reading()
     requests = [showing(one), showing(one, other), showing(other), showing(one)]
-    with PicturesAhead(reading) as pictures:
-        given = list(pictures.announced(enumerate(requests)))
-        colours = [
-            pictures.get(part).image.getpixel((0, 0))
+    with ImagesAhead(reading) as images:
+        given = list(images.announced(enumerate(requests)))
+        colors = [
+            images.get(part).image.getpixel((0, 0))
             for _, request in given
             for part in request.messages[0].parts
             if isinstance(part, ImageRef)
         ]
     assert given == list(enumerate(requests))
-    assert colours == [(1, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0), (1, 0, 0)]
+    assert colors == [(1, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0), (1, 0, 0)]
     assert reading.often == {one.sha256: 1, other.sha256: 1}
 
 
-def test_pictures_of_the_next_requests_are_read_before_they_are_asked_for(tmp_path: Path) -> None:
+def test_images_of_the_next_requests_are_read_before_they_are_asked_for(tmp_path: Path) -> None:
     """A request is handed on when a few more have been taken, and no more than those."""
     taken: list[int] = []
 
     def requests() -> Iterator[tuple[int, Request]]:
         for number in count():
             taken.append(number)
-            yield number, showing(picture(tmp_path, number % 250))
+            yield number, showing(image(tmp_path, number % 250))
 
-    with PicturesAhead(Reading()) as pictures:
-        announced = pictures.announced(requests())
+    with ImagesAhead(Reading()) as images:
+        announced = images.announced(requests())
         assert [number for number, _ in islice(announced, 3)] == [0, 1, 2]
         assert taken == list(range(3 + REQUESTS_AHEAD))
 
 
-def test_few_requests_with_many_pictures_are_taken_ahead(tmp_path: Path) -> None:
-    """What counts is how many pictures wait in memory."""
-    many = [picture(tmp_path, number) for number in range(PICTURES_AHEAD)]
+def test_few_requests_with_many_images_are_taken_ahead(tmp_path: Path) -> None:
+    """What counts is how many images wait in memory."""
+    many = [image(tmp_path, number) for number in range(IMAGES_AHEAD)]
     taken: list[int] = []
 
     def requests() -> Iterator[tuple[int, Request]]:
@@ -89,46 +89,46 @@ def test_few_requests_with_many_pictures_are_taken_ahead(tmp_path: Path) -> None
             taken.append(number)
             yield number, showing(*many)
 
-    with PicturesAhead(Reading()) as pictures:
-        announced = pictures.announced(requests())
+    with ImagesAhead(Reading()) as images:
+        announced = images.announced(requests())
         assert next(announced)[0] == 0
         assert taken == [0, 1]
         assert [number for number, _ in announced] == [1, 2, 3, 4]
 
 
-def test_more_pictures_than_are_kept_are_read_again(tmp_path: Path) -> None:
-    """A request of any size is answered; memory stays bounded, the oldest pictures go first."""
-    many = [picture(tmp_path, number) for number in range(MOST_KEPT + 3)]
-    with PicturesAhead(Reading()) as pictures:
-        list(pictures.announced([(0, showing(*many))]))
-        red = [pictures.get(one).image.getpixel((0, 0))[0] for one in many]
+def test_more_images_than_are_kept_are_read_again(tmp_path: Path) -> None:
+    """A request of any size is answered; memory stays bounded, the oldest images go first."""
+    many = [image(tmp_path, number) for number in range(MOST_KEPT + 3)]
+    with ImagesAhead(Reading()) as images:
+        list(images.announced([(0, showing(*many))]))
+        red = [images.get(one).image.getpixel((0, 0))[0] for one in many]
     assert red == list(range(MOST_KEPT + 3))
 
 
-def test_a_bad_picture_fails_when_it_is_asked_for(tmp_path: Path) -> None:
-    """Taking a request never fails; the picture does, each time, and no other."""
-    good, lost = picture(tmp_path, 1), ImageRef("0" * 64)
-    with PicturesAhead(Reading()) as pictures:
-        given = list(pictures.announced(enumerate([showing(lost), showing(good), showing(lost)])))
+def test_a_bad_image_fails_when_it_is_asked_for(tmp_path: Path) -> None:
+    """Taking a request never fails; the image does, each time, and no other."""
+    good, lost = image(tmp_path, 1), ImageRef("0" * 64)
+    with ImagesAhead(Reading()) as images:
+        given = list(images.announced(enumerate([showing(lost), showing(good), showing(lost)])))
         assert len(given) == 3
-        assert pictures.get(good).size == (8, 6)
+        assert images.get(good).size == (8, 6)
         for _ in range(2):
-            with pytest.raises(PictureError, match="has no file"):
-                pictures.get(lost)
+            with pytest.raises(ImageError, match="has no file"):
+                images.get(lost)
 
 
 def test_a_lost_file_does_not_stand_for_the_found_one(tmp_path: Path) -> None:
-    """Two references to one picture are two, when only one of them says where it lies."""
-    found = picture(tmp_path, 1)
-    with PicturesAhead(Reading()) as pictures:
-        with pytest.raises(PictureError):
-            pictures.get(ImageRef(found.sha256))
-        assert pictures.get(found).size == (8, 6)
+    """Two references to one image are two, when only one of them says where it lies."""
+    found = image(tmp_path, 1)
+    with ImagesAhead(Reading()) as images:
+        with pytest.raises(ImageError):
+            images.get(ImageRef(found.sha256))
+        assert images.get(found).size == (8, 6)
 
 
-def test_a_picture_in_another_size_is_another_content(tmp_path: Path) -> None:
+def test_an_image_in_another_size_is_another_content(tmp_path: Path) -> None:
     """The name under which vLLM keeps it holds its digest and the size that is sent."""
-    reference = picture(tmp_path, 1, (560, 280))
+    reference = image(tmp_path, 1, (560, 280))
 
     def name(max_pixels: int) -> str:
         read = partial(sent_reference, family="qwen2_5_vl", max_pixels=max_pixels)

@@ -1,4 +1,4 @@
-"""The folder of pictures: bytes that stay what they were, and bytes that are refused."""
+"""The folder of images: bytes that stay what they were, and bytes that are refused."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.errors import PictureError
-from echo_hf.images.store import FORMATS, MOST_BYTES, MOST_PIXELS, PictureStore, check_picture
+from echo_hf.errors import ImageError
+from echo_hf.images.store import FORMATS, MOST_BYTES, MOST_PIXELS, ImageStore, check_image
 from tests.stages_for_tests import ROOT
 
 NOISE = Image.effect_noise((40, 30), 60).convert("RGB")
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9"/></svg>'
 
 
-def _encoded(name: str, picture: Image.Image = NOISE, **options: object) -> bytes:
+def _encoded(name: str, image: Image.Image = NOISE, **options: object) -> bytes:
     file = io.BytesIO()
-    picture.save(file, name, **options)
+    image.save(file, name, **options)
     return file.getvalue()
 
 
@@ -47,38 +47,36 @@ def _png(width: int, height: int) -> bytes:
 
 
 def _refused(data: bytes) -> str:
-    with pytest.raises(PictureError) as caught:
-        check_picture(data)
+    with pytest.raises(ImageError) as caught:
+        check_image(data)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> PictureStore:
+def images(tmp_path: Path) -> ImageStore:
     """A folder that does not exist yet."""
-    return PictureStore(tmp_path / "run" / "pictures")
+    return ImageStore(tmp_path / "run" / "pictures")
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_picture_of_each_format_comes_back_as_its_bytes(
-    pictures: PictureStore, name: str
-) -> None:
+def test_an_image_of_each_format_comes_back_as_its_bytes(images: ImageStore, name: str) -> None:
     """Every known format is kept unchanged under the sha256 of its bytes."""
     data = ENCODED[name]
-    assert check_picture(data) == (40, 30)
-    digest = pictures.put(data)
+    assert check_image(data) == (40, 30)
+    digest = images.put(data)
     assert digest == hashlib.sha256(data).hexdigest()
-    assert pictures.open(digest) == data
-    assert pictures.path(digest) == pictures.root / digest[:2] / digest
+    assert images.open(digest) == data
+    assert images.path(digest) == images.root / digest[:2] / digest
 
 
-def test_a_picture_is_on_the_disk_before_it_has_its_name(
-    pictures: PictureStore, monkeypatch: pytest.MonkeyPatch
+def test_an_image_is_on_the_disk_before_it_has_its_name(
+    images: ImageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its bytes are written through under another name; then the folders that name it."""
     through: list[tuple[bool, bool]] = []
     digest = hashlib.sha256(ENCODED["PNG"]).hexdigest()
-    place, sync = pictures.path(digest), os.fsync
+    place, sync = images.path(digest), os.fsync
 
     def fsync(number: int) -> None:
         is_folder = Path(f"/dev/fd/{number}").is_dir()
@@ -88,7 +86,7 @@ def test_a_picture_is_on_the_disk_before_it_has_its_name(
         sync(number)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    pictures.put(ENCODED["PNG"])
+    images.put(ENCODED["PNG"])
     assert through == [(False, False), (True, True), (True, True)]
 
 
@@ -96,32 +94,32 @@ def test_a_picture_is_on_the_disk_before_it_has_its_name(
     ("name", "mode"),
     [("PNG", "1"), ("PNG", "P"), ("PNG", "RGBA"), ("PNG", "I;16"), ("JPEG", "CMYK"), ("TIFF", "F")],
 )
-def test_pictures_of_every_mode_are_kept(name: str, mode: str) -> None:
-    """Palettes, transparency, 16 bits, print colours: nothing is converted here."""
-    assert check_picture(_encoded(name, Image.new(mode, (5, 4)))) == (5, 4)
+def test_images_of_every_mode_are_kept(name: str, mode: str) -> None:
+    """Palettes, transparency, 16 bits, print colors: nothing is converted here."""
+    assert check_image(_encoded(name, Image.new(mode, (5, 4)))) == (5, 4)
 
 
 @pytest.mark.parametrize("name", ["GIF", "WEBP", "TIFF", "PNG", "MPO"])
-def test_a_picture_with_several_frames_is_kept(pictures: PictureStore, name: str) -> None:
-    """An animation, or the two views of a camera's MPO, is one picture."""
+def test_an_image_with_several_frames_is_kept(images: ImageStore, name: str) -> None:
+    """An animation, or the two views of a camera's MPO, is one image."""
     data = _encoded(name, save_all=True, append_images=[NOISE.rotate(90)])
-    assert check_picture(data) == (40, 30)
-    assert pictures.open(pictures.put(data)) == data
+    assert check_image(data) == (40, 30)
+    assert images.open(images.put(data)) == data
 
 
 def test_a_turned_photo_is_measured_as_stored() -> None:
     """An EXIF orientation does not exchange width and height here."""
     exif = Image.Exif()
     exif[0x0112] = 6
-    assert check_picture(_encoded("JPEG", exif=exif)) == (40, 30)
+    assert check_image(_encoded("JPEG", exif=exif)) == (40, 30)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_half_a_picture_is_refused(name: str) -> None:
+def test_half_an_image_is_refused(name: str) -> None:
     """A truncated file is told at the door, whatever its header promises."""
     data = ENCODED[name]
     message = _refused(data[: len(data) * 2 // 3])
-    assert "cannot be decoded" in message or "is no readable picture" in message
+    assert "cannot be decoded" in message or "is not a readable image" in message
 
 
 @pytest.mark.parametrize(
@@ -129,30 +127,30 @@ def test_half_a_picture_is_refused(name: str) -> None:
     [b"", b"x", b"just some words", SVG, b"%PDF-1.4\n", b"\x00" * 200, b"P6 1 1 255 abc"],
     ids=["empty", "one byte", "text", "svg", "pdf", "zeros", "ppm"],
 )
-def test_what_is_no_picture_is_refused(data: bytes) -> None:
+def test_what_is_no_image_is_refused(data: bytes) -> None:
     """The message shows how the bytes begin and which formats are known."""
     message = _refused(data)
     assert (
-        message == f"{data[:16]!r}... is no readable picture, expected one of {', '.join(FORMATS)}"
+        message == f"{data[:16]!r}... is not a readable image, expected one of {', '.join(FORMATS)}"
     )
 
 
 @pytest.mark.parametrize(
     ("width", "height"), [(10_001, 10_000), (60_000, 60_000), (2**31 - 1, 2**31 - 1)]
 )
-def test_a_picture_that_would_fill_the_memory_is_refused(width: int, height: int) -> None:
+def test_an_image_that_would_fill_the_memory_is_refused(width: int, height: int) -> None:
     """The size in the header is enough: no pixel is decoded."""
     message = _refused(_png(width, height))
     assert "expected at most 100000000 pixels" in message or "exceeds limit" in message
 
 
-def test_the_largest_picture_is_as_large_as_it_says() -> None:
-    """Above the size at which the decoder begins to warn, and below ours, a picture is kept."""
+def test_the_largest_image_is_as_large_as_it_says() -> None:
+    """Above the size at which the decoder begins to warn, and below ours, an image is kept."""
     data = _encoded("PNG", Image.new("1", (9500, 10_000)))
     assert 9500 * 10_000 < MOST_PIXELS == 100_000_000
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert check_picture(data) == (9500, 10_000)
+        assert check_image(data) == (9500, 10_000)
 
 
 def test_a_file_that_is_too_large_is_refused() -> None:
@@ -160,11 +158,11 @@ def test_a_file_that_is_too_large_is_refused() -> None:
     assert _refused(bytes(MOST_BYTES + 1)) == "67108865 bytes, expected at most 67108864"
 
 
-def test_what_is_refused_is_not_kept(pictures: PictureStore) -> None:
-    """No file and no folder is made for bytes that are no picture."""
-    with pytest.raises(PictureError):
-        pictures.put(SVG)
-    assert not pictures.root.exists()
+def test_what_is_refused_is_not_kept(images: ImageStore) -> None:
+    """No file and no folder is made for bytes that are no image."""
+    with pytest.raises(ImageError):
+        images.put(SVG)
+    assert not images.root.exists()
 
 
 @settings(max_examples=150, deadline=None)
@@ -176,34 +174,34 @@ def test_what_is_refused_is_not_kept(pictures: PictureStore) -> None:
 def test_damaged_bytes_are_read_or_refused(
     name: str, changes: list[tuple[int, int]], end: int
 ) -> None:
-    """Whatever a decoder trips over, it is a PictureError of one line and no other."""
+    """Whatever a decoder trips over, it is a ImageError of one line and no other."""
     data = bytearray(ENCODED[name])
     for at, value in changes:
         data[at % len(data)] = value
     try:
-        width, height = check_picture(bytes(data[: max(end, 30)]))
-    except PictureError as error:
+        width, height = check_image(bytes(data[: max(end, 30)]))
+    except ImageError as error:
         assert "\n" not in str(error)  # noqa: PT017 - both outcomes are right
     else:
         assert width * height <= MOST_PIXELS
 
 
-def test_a_missing_picture_says_what_to_do(pictures: PictureStore) -> None:
+def test_a_missing_image_says_what_to_do(images: ImageStore) -> None:
     """One line with the digest, the folder, and the command that fetches it."""
     digest = "ab" * 32
-    with pytest.raises(PictureError) as caught:
-        pictures.open(digest)
+    with pytest.raises(ImageError) as caught:
+        images.open(digest)
     assert str(caught.value) == (
-        f"no picture {digest!r} in {str(pictures.root)!r}: run `collect` again to fetch it"
+        f"no image {digest!r} in {str(images.root)!r}: run `collect` again to fetch it"
     )
 
 
-def test_a_picture_that_changed_on_disk_is_noticed(pictures: PictureStore) -> None:
+def test_an_image_that_changed_on_disk_is_noticed(images: ImageStore) -> None:
     """Its name is its content: other bytes under the name are not handed out."""
-    digest = pictures.put(ENCODED["PNG"])
-    pictures.path(digest).write_bytes(ENCODED["JPEG"])
-    with pytest.raises(PictureError, match="has changed: delete the file"):
-        pictures.open(digest)
+    digest = images.put(ENCODED["PNG"])
+    images.path(digest).write_bytes(ENCODED["JPEG"])
+    with pytest.raises(ImageError, match="has changed: delete the file"):
+        images.open(digest)
 
 
 @pytest.mark.parametrize(
@@ -220,36 +218,38 @@ def test_a_picture_that_changed_on_disk_is_noticed(pictures: PictureStore) -> No
         "١" * 64,
     ],
 )
-def test_only_a_sha256_names_a_picture(pictures: PictureStore, digest: str) -> None:
+def test_only_a_sha256_names_an_image(images: ImageStore, digest: str) -> None:
     """No name leads out of the folder, nor to another spelling of a file inside it."""
-    for ask in (pictures.path, pictures.open):
-        with pytest.raises(PictureError) as caught:
+    for ask in (images.path, images.open):
+        with pytest.raises(ImageError) as caught:
             ask(digest)
-        assert str(caught.value) == f"{digest!r} is no sha256: expected 64 hexadecimal characters"
+        assert (
+            str(caught.value) == f"{digest!r} is not a sha256: expected 64 hexadecimal characters"
+        )
 
 
-def test_the_same_bytes_are_one_file(pictures: PictureStore) -> None:
-    """Putting a picture again changes nothing and leaves nothing behind."""
-    digest = pictures.put(ENCODED["PNG"])
-    written = pictures.path(digest).stat().st_mtime_ns
-    assert pictures.put(ENCODED["PNG"]) == digest
-    assert pictures.path(digest).stat().st_mtime_ns == written
-    assert [path.name for path in pictures.root.rglob("*") if path.is_file()] == [digest]
+def test_the_same_bytes_are_one_file(images: ImageStore) -> None:
+    """Putting an image again changes nothing and leaves nothing behind."""
+    digest = images.put(ENCODED["PNG"])
+    written = images.path(digest).stat().st_mtime_ns
+    assert images.put(ENCODED["PNG"]) == digest
+    assert images.path(digest).stat().st_mtime_ns == written
+    assert [path.name for path in images.root.rglob("*") if path.is_file()] == [digest]
 
 
 PUTTER = """
 import sys
 from pathlib import Path
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 data = Path(sys.argv[1]).read_bytes()
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(20):
-    print(PictureStore(Path(sys.argv[2]) / str(number)).put(data))
+    print(ImageStore(Path(sys.argv[2]) / str(number)).put(data))
 """
 
 
-def test_processes_put_the_same_picture_at_once(tmp_path: Path) -> None:
+def test_processes_put_the_same_image_at_once(tmp_path: Path) -> None:
     """All of them succeed, the bytes are whole, and no temporary file stays."""
     (tmp_path / "a.png").write_bytes(ENCODED["PNG"])
     command = [sys.executable, "-c", PUTTER, str(tmp_path / "a.png"), str(tmp_path / "run")]

@@ -1,4 +1,4 @@
-"""Pictures and colour profiles made by hand, for tests that must know every number in them."""
+"""Images and color profiles made by hand, for tests that must know every number in them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ BRADFORD = np.array(
 )
 
 
-def encoded(picture: Image.Image, name: str, **options: object) -> bytes:
-    """A picture's bytes in a format."""
+def encoded(image: Image.Image, name: str, **options: object) -> bytes:
+    """An image's bytes in a format."""
     file = io.BytesIO()
-    picture.save(file, name, **options)
+    image.save(file, name, **options)
     return file.getvalue()
 
 
 def noise(size: tuple[int, int]) -> Image.Image:
-    """The same noise each time, in colours."""
+    """The same noise each time, in colors."""
     levels = np.random.default_rng(0).integers(60, 200, (size[1], size[0], 3), dtype=np.uint8)
     return Image.fromarray(levels)
 
@@ -44,9 +44,9 @@ def png_chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
 
 
-def png(size: tuple[int, int], depth: int, colour_type: int, rows: bytes, *more: bytes) -> bytes:
+def png(size: tuple[int, int], depth: int, color_type: int, rows: bytes, *more: bytes) -> bytes:
     """A PNG file from its very numbers; `rows` have their filter bytes."""
-    header = struct.pack(">IIBBBBB", *size, depth, colour_type, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", *size, depth, color_type, 0, 0, 0)
     chunks = [
         png_chunk(b"IHDR", header),
         *more,
@@ -79,7 +79,7 @@ def in_srgb(levels: NDArray[np.uint8], space: str, gamma: float) -> NDArray[np.u
 
 
 def lab_in_srgb(lab: Numbers) -> NDArray[np.uint8]:
-    """What a colour of CIELAB at D50 is in sRGB."""
+    """What a color of CIELAB at D50 is in sRGB."""
     y = (lab[..., 0] + 16) / 116
     ratios = np.stack([y + lab[..., 1] / 500, y, y - lab[..., 2] / 200], -1)
     cubed = np.where(ratios > 6 / 29, ratios**3, 3 * (6 / 29) ** 2 * (ratios - 4 / 29))
@@ -147,7 +147,7 @@ def _srgb_curve() -> bytes:
     return b"curv" + bytes(4) + struct.pack(">I1024H", 1024, *steps)
 
 
-def _profile(kind: bytes, colours: bytes, connection: bytes, tags: dict[bytes, bytes]) -> bytes:
+def _profile(kind: bytes, colors: bytes, connection: bytes, tags: dict[bytes, bytes]) -> bytes:
     every = {b"wtpt": _xyz_tag(D50), **tags}
     at = 128 + 4 + 12 * len(every)
     table, body = struct.pack(">I", len(every)), b""
@@ -155,7 +155,7 @@ def _profile(kind: bytes, colours: bytes, connection: bytes, tags: dict[bytes, b
         table += name + struct.pack(">II", at + len(body), len(data))
         body += data + bytes(-len(data) % 4)
     header = struct.pack(
-        ">I4sI4s4s4s", at + len(body), bytes(4), 0x02400000, kind, colours, connection
+        ">I4sI4s4s4s", at + len(body), bytes(4), 0x02400000, kind, colors, connection
     )
     header += bytes(12) + b"acsp" + bytes(28) + _fixed(D50)
     return header.ljust(128, b"\x00") + table + body

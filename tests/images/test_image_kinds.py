@@ -8,8 +8,8 @@ import pytest
 
 from echo_hf.images.decode import format_of, is_cut, kind_of_other
 from echo_hf.images.store import FORMATS
-from echo_hf.reasons import BadPicture
-from tests.pictures_for_tests import encoded, noise
+from echo_hf.reasons import BadImage
+from tests.images_for_tests import encoded, noise
 
 NOISE = noise((48, 32))
 ENCODED = {name: encoded(NOISE, name) for name in FORMATS}
@@ -44,21 +44,21 @@ def test_relatives_of_the_formats_are_told_apart(data: bytes, expected: str | No
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        (b"<!DOCTYPE html><html></html>", BadPicture.HTML),
-        (b"\xef\xbb\xbf\r\n  <HTML lang=en>", BadPicture.HTML),
-        ("<!doctype html>".encode("utf-16"), BadPicture.HTML),
-        (b"<?xml version='1.0'?><!DOCTYPE html PUBLIC ''>", BadPicture.HTML),
-        (b"<html><body><svg></svg></body></html>", BadPicture.HTML),
-        (b"<!-- hello --><head><title>x</title>", BadPicture.HTML),
-        (b'<svg xmlns="http://www.w3.org/2000/svg"/>', BadPicture.SVG),
-        (b"<?xml version='1.0'?><!-- made by --><svg><title>a</title></svg>", BadPicture.SVG),
-        (b"<svg><foreignObject><html></html></foreignObject></svg>", BadPicture.SVG),
-        (b"<?xml version='1.0'?><rss/>", BadPicture.NOT_A_PICTURE),
-        (b'{"error": "<html>"}', BadPicture.NOT_A_PICTURE),
-        (b"", BadPicture.NOT_A_PICTURE),
+        (b"<!DOCTYPE html><html></html>", BadImage.HTML),
+        (b"\xef\xbb\xbf\r\n  <HTML lang=en>", BadImage.HTML),
+        ("<!doctype html>".encode("utf-16"), BadImage.HTML),
+        (b"<?xml version='1.0'?><!DOCTYPE html PUBLIC ''>", BadImage.HTML),
+        (b"<html><body><svg></svg></body></html>", BadImage.HTML),
+        (b"<!-- hello --><head><title>x</title>", BadImage.HTML),
+        (b'<svg xmlns="http://www.w3.org/2000/svg"/>', BadImage.SVG),
+        (b"<?xml version='1.0'?><!-- made by --><svg><title>a</title></svg>", BadImage.SVG),
+        (b"<svg><foreignObject><html></html></foreignObject></svg>", BadImage.SVG),
+        (b"<?xml version='1.0'?><rss/>", BadImage.NOT_AN_IMAGE),
+        (b'{"error": "<html>"}', BadImage.NOT_AN_IMAGE),
+        (b"", BadImage.NOT_AN_IMAGE),
     ],
 )
-def test_pages_and_drawings_are_named(data: bytes, kind: BadPicture) -> None:
+def test_pages_and_drawings_are_named(data: bytes, kind: BadImage) -> None:
     """The mark that comes first decides between a page with a drawing and a drawing of a page."""
     assert kind_of_other(data) is kind
 

@@ -1,4 +1,4 @@
-"""What is told of a picture that is left out: a thumbnail of blocks, to know a copy by."""
+"""What is told of an image that is left out: a thumbnail of blocks, to know a copy by."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
 from echo_hf.errors import SpanError
-from echo_hf.hub.dehydrate import distance, picture_signature, size_in
-from tests.collect.pictures_like_posts import photograph, tinted
-from tests.pictures_for_tests import encoded
+from echo_hf.hub.dehydrate import distance, image_signature, size_in
+from tests.collect.images_like_posts import photograph, tinted
+from tests.images_for_tests import encoded
 
-PICTURE = photograph(3)
+IMAGE = photograph(3)
 COPIES: dict[str, Callable[[Image.Image], bytes]] = {
     "itself": lambda one: encoded(one, "PNG"),
     "jpeg": lambda one: encoded(one, "JPEG", quality=75),
@@ -37,18 +37,18 @@ OTHERS: dict[str, Callable[[Image.Image], bytes]] = {
 
 @pytest.fixture
 def signature(tmp_path: Path) -> str:
-    """The signature of a picture."""
+    """The signature of an image."""
     path = tmp_path / "original"
-    path.write_bytes(encoded(PICTURE, "PNG"))
-    found = picture_signature(path)
+    path.write_bytes(encoded(IMAGE, "PNG"))
+    found = image_signature(path)
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("name", COPIES)
 def test_a_copy_is_known(signature: str, tmp_path: Path, name: str) -> None:
-    """Packed again or made smaller; the very picture is at no distance."""
-    (tmp_path / "copy").write_bytes(COPIES[name](PICTURE))
+    """Packed again or made smaller; the very image is at no distance."""
+    (tmp_path / "copy").write_bytes(COPIES[name](IMAGE))
     levels = distance(tmp_path / "copy", signature)
     assert levels is not None
     assert 0 <= levels < 1
@@ -56,28 +56,28 @@ def test_a_copy_is_known(signature: str, tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_another_picture_is_no_copy(signature: str, tmp_path: Path, name: str) -> None:
-    """Other colours, another shape, other things."""
-    (tmp_path / "other").write_bytes(OTHERS[name](PICTURE))
+def test_another_image_is_no_copy(signature: str, tmp_path: Path, name: str) -> None:
+    """Other colors, another shape, other things."""
+    (tmp_path / "other").write_bytes(OTHERS[name](IMAGE))
     assert distance(tmp_path / "other", signature) is None
 
 
 def test_a_signature_is_size_and_blocks(signature: str) -> None:
     """Two bytes a mean and one a contrast, of 4 channels in 16 by 16 blocks, read here by hand."""
     size, _, text = signature.partition(":")
-    assert size == f"{PICTURE.width}x{PICTURE.height}"
+    assert size == f"{IMAGE.width}x{IMAGE.height}"
     data = base64.b64decode(text)
     assert len(data) == 16 * 16 * 4 * 3
     brightness = np.frombuffer(data, "<f2", 16 * 16 * 4).reshape(16, 16, 4)[..., 0]
-    grey = np.asarray(PICTURE.convert("L").resize((16, 16), Image.Resampling.BOX), float)
+    grey = np.asarray(IMAGE.convert("L").resize((16, 16), Image.Resampling.BOX), float)
     assert np.abs(brightness - grey).max() < 2
-    assert size_in(signature) == PICTURE.size
+    assert size_in(signature) == IMAGE.size
 
 
 def test_what_cannot_be_shown_has_no_signature(tmp_path: Path) -> None:
     """Then only the very bytes will do."""
     (tmp_path / "dot").write_bytes(encoded(Image.new("RGB", (1, 1)), "PNG"))
-    assert picture_signature(tmp_path / "dot") is None
+    assert image_signature(tmp_path / "dot") is None
 
 
 @given(

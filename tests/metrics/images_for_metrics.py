@@ -1,4 +1,4 @@
-"""Pictures for tests of metrics, and a plain count of their levels to compare with."""
+"""Images for tests of metrics, and a plain count of their levels to compare with."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def noise(
     return Image.fromarray(levels)
 
 
-def trimmed_mean(pictures: list[Levels]) -> NDArray[np.float64]:
-    """Mean colour of the pixels of all pictures, of each channel's levels from 5 to 250."""
-    pixels = np.concatenate([levels.reshape(-1, 3) for levels in pictures])
+def trimmed_mean(images: list[Levels]) -> NDArray[np.float64]:
+    """Mean color of the pixels of all images, of each channel's levels from 5 to 250."""
+    pixels = np.concatenate([levels.reshape(-1, 3) for levels in images])
     kept = (pixels[:, channel] for channel in range(3))
     return np.array([one[(one >= 5) & (one <= 250)].mean() for one in kept])
 
 
 def trimmed_shift(inputs: list[Levels], outputs: list[Levels]) -> float:
-    """Distance of two such colours."""
+    """Distance of two such colors."""
     return float(np.sqrt(((trimmed_mean(outputs) - trimmed_mean(inputs)) ** 2).sum()))

@@ -1,4 +1,4 @@
-"""Pictures that look like those in posts: soft noise as in photographs, shapes, and words."""
+"""Images that look like those in posts: soft noise as in photographs, shapes, and words."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Size = tuple[int, int]
 
 @cache
 def photograph(seed: int, size: Size = (480, 360)) -> Image.Image:
-    """Noise with the spectrum of natural pictures, in colours that belong together, and shapes."""
+    """Noise with the spectrum of natural images, in colors that belong together, and shapes."""
     random = np.random.default_rng(seed)
     width, height = size
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)[None])
     frequency[0, 0] = 1.0
     common = random.normal(size=(height, width))
     channels = [_soft(common + random.normal(size=(height, width)) / 2, frequency) for _ in "rgb"]
-    picture = Image.fromarray(np.stack(channels, -1).clip(0, 255).astype(np.uint8))
-    draw = ImageDraw.Draw(picture)
+    image = Image.fromarray(np.stack(channels, -1).clip(0, 255).astype(np.uint8))
+    draw = ImageDraw.Draw(image)
     for _ in range(6):
         x, y, side = (int(random.integers(20, limit)) for limit in (width - 90, height - 90, 70))
-        colour = tuple(int(level) for level in random.integers(0, 256, 3))
-        draw.ellipse((x, y, x + side, y + side), fill=colour)
-    return picture
+        color = tuple(int(level) for level in random.integers(0, 256, 3))
+        draw.ellipse((x, y, x + side, y + side), fill=color)
+    return image
 
 
-def with_words(picture: Image.Image, words: str, place: Size, height: int) -> Image.Image:
-    """The picture with dark words on a light label."""
-    labelled = picture.copy()
+def with_words(image: Image.Image, words: str, place: Size, height: int) -> Image.Image:
+    """The image with dark words on a light label."""
+    labelled = image.copy()
     draw = ImageDraw.Draw(labelled)
     font = ImageFont.load_default(height)
     left, top, right, bottom = draw.textbbox(place, words, font=font)
@@ -40,29 +40,29 @@ def with_words(picture: Image.Image, words: str, place: Size, height: int) -> Im
     return labelled
 
 
-def with_disc(picture: Image.Image, place: Size, side: int) -> Image.Image:
-    """The picture with a small red disc."""
-    marked = picture.copy()
+def with_disc(image: Image.Image, place: Size, side: int) -> Image.Image:
+    """The image with a small red disc."""
+    marked = image.copy()
     box = (*place, place[0] + side, place[1] + side)
     ImageDraw.Draw(marked).ellipse(box, fill=(220, 40, 40))
     return marked
 
 
-def tinted(picture: Image.Image, channel: int, factor: float) -> Image.Image:
-    """The picture with all levels of one channel multiplied."""
-    levels = np.asarray(picture, np.float64).copy()
+def tinted(image: Image.Image, channel: int, factor: float) -> Image.Image:
+    """The image with all levels of one channel multiplied."""
+    levels = np.asarray(image, np.float64).copy()
     levels[..., channel] *= factor
     return Image.fromarray(levels.round().clip(0, 255).astype(np.uint8))
 
 
 def scaled(
-    picture: Image.Image,
+    image: Image.Image,
     factor: float,
     how: Image.Resampling = Image.Resampling.LANCZOS,
 ) -> Image.Image:
-    """The picture with both sides multiplied, rounded to whole pixels."""
-    width, height = (max(1, round(side * factor)) for side in picture.size)
-    return picture.resize((width, height), how)
+    """The image with both sides multiplied, rounded to whole pixels."""
+    width, height = (max(1, round(side * factor)) for side in image.size)
+    return image.resize((width, height), how)
 
 
 def _soft(noise: NDArray[np.float64], frequency: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""One picture from a real server: where a request may go, and what may come back."""
+"""One image from a real server: where a request may go, and what may come back."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 import trustme
 from PIL import Image
 
-from echo_hf.collect.fetch import fetch_pictures
+from echo_hf.collect.fetch import fetch_images
 from echo_hf.collect.network import Address
-from echo_hf.images.store import PictureStore
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
 from tests.collect.fetching import (
     BLUE,
@@ -28,26 +28,24 @@ from tests.collect.fetching import (
     policy_for,
     send_without_length,
 )
-from tests.collect.server_for_tests import PictureServer, answer
-from tests.pictures_for_tests import encoded, png
+from tests.collect.server_for_tests import ImageServer, answer
+from tests.images_for_tests import encoded, png
 
 
 @pytest.fixture
-def server() -> Iterator[PictureServer]:
-    """A server without any pictures yet."""
-    with PictureServer() as running:
+def server() -> Iterator[ImageServer]:
+    """A server without any images yet."""
+    with ImageServer() as running:
         yield running
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> PictureStore:
+def store(tmp_path: Path) -> ImageStore:
     """A store that does not exist yet."""
-    return PictureStore(tmp_path / "run" / "pictures")
+    return ImageStore(tmp_path / "run" / "pictures")
 
 
-def test_a_request_says_who_asks_and_nothing_more(
-    server: PictureServer, store: PictureStore
-) -> None:
+def test_a_request_says_who_asks_and_nothing_more(server: ImageServer, store: ImageStore) -> None:
     """No login, no referrer, and no cookie, not even one that the server has just set."""
     server.gives("/red", RED)
     fetch_one(server, store, server.leads("/", "/red", **{"Set-Cookie": "id=7; Path=/"}))
@@ -75,7 +73,7 @@ def test_a_request_says_who_asks_and_nothing_more(
     ],
 )
 def test_each_status_has_its_reason(
-    server: PictureServer, store: PictureStore, status: int, reason: Unfetched, attempts: int
+    server: ImageServer, store: ImageStore, status: int, reason: Unfetched, attempts: int
 ) -> None:
     """Only what may go better is asked for again, and no more often than allowed."""
     result = fetch_one(server, store, server.says("/a", *[status] * 9))
@@ -85,7 +83,7 @@ def test_each_status_has_its_reason(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_followed(server: PictureServer, store: PictureStore, status: int) -> None:
+def test_redirects_are_followed(server: ImageServer, store: ImageStore, status: int) -> None:
     """From place to place, also to one given by its path alone."""
     server.gives("/red", RED)
     server.leads("/second", server.url("/red"), status)
@@ -94,7 +92,7 @@ def test_redirects_are_followed(server: PictureServer, store: PictureStore, stat
     )
 
 
-def test_redirects_have_an_end(server: PictureServer, store: PictureStore) -> None:
+def test_redirects_have_an_end(server: ImageServer, store: ImageStore) -> None:
     """A circle is left at once, an endless chain at the limit; neither is tried again."""
     server.leads("/b", "/a")
     assert fetch_one(server, store, server.leads("/a", "/b")).reason is Unfetched.TOO_MANY_REDIRECTS
@@ -122,7 +120,7 @@ def test_redirects_have_an_end(server: PictureServer, store: PictureStore) -> No
     ],
 )
 def test_a_redirect_leads_nowhere_that_an_address_may_not(
-    server: PictureServer, store: PictureStore, place: str, reason: Unfetched
+    server: ImageServer, store: ImageStore, place: str, reason: Unfetched
 ) -> None:
     """Each hop is checked as the first one is, and no second request is made."""
     server.gives("/red", RED)
@@ -137,7 +135,7 @@ def test_a_redirect_leads_nowhere_that_an_address_may_not(
     ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "[::1]", "[::ffff:7f00:1]"],
 )
 def test_no_spelling_of_this_machine_is_asked(
-    server: PictureServer, store: PictureStore, host: str
+    server: ImageServer, store: ImageStore, host: str
 ) -> None:
     """Names and numbers are judged by the address that they resolve to."""
     server.gives("/red", RED)
@@ -160,20 +158,20 @@ def test_no_spelling_of_this_machine_is_asked(
         "",
     ],
 )
-def test_what_is_no_plain_web_address_is_not_asked(store: PictureStore, url: str) -> None:
+def test_what_is_no_plain_web_address_is_not_asked(store: ImageStore, url: str) -> None:
     """Schemes, logins and ports are refused before any name is looked up, and not remembered."""
 
     async def nobody(host: str, port: int) -> Sequence[Address]:
         raise AssertionError(host)
 
-    (result,) = fetch_pictures([url], store, resolve=nobody)
+    (result,) = fetch_images([url], store, resolve=nobody)
     assert (result.url, result.reason, result.attempts) == (url, Unfetched.NOT_ALLOWED, 0)
     assert "secret" not in result.detail
     assert b"secret" not in store.root.with_name("fetched.sqlite").read_bytes()
 
 
 def test_a_name_that_changes_its_address_leads_nowhere_else(
-    server: PictureServer, store: PictureStore
+    server: ImageServer, store: ImageStore
 ) -> None:
     """The connection goes to the address that was checked, under the name that was asked for."""
     answers = ["127.0.0.1", "169.254.169.254"]
@@ -185,7 +183,7 @@ def test_a_name_that_changes_its_address_leads_nowhere_else(
     server.says("/blue", 500, then=BLUE, Connection="close")
     urls = [server.url(path, "pictures.example") for path in ("/red", "/blue")]
     policy = policy_for(server, concurrency=1)
-    red, blue = fetch_pictures(urls, store, policy=policy, resolve=look_up)
+    red, blue = fetch_images(urls, store, policy=policy, resolve=look_up)
     assert red.sha256 == digest_of(RED)
     assert server.headers[0]["host"] == f"pictures.example:{server.port}"
     assert (blue.reason, blue.attempts) == (Unfetched.PRIVATE_ADDRESS, 2)
@@ -194,7 +192,7 @@ def test_a_name_that_changes_its_address_leads_nowhere_else(
 
 @pytest.mark.parametrize("name", ["pictures.example", "other.example"])
 def test_a_certificate_must_be_made_out_to_the_name(
-    store: PictureStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    store: ImageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Connecting to a checked address does not weaken https, and a wrong one is asked once."""
     authority = trustme.CA()
@@ -206,10 +204,10 @@ def test_a_certificate_must_be_made_out_to_the_name(
     async def look_up(host: str, port: int) -> Sequence[Address]:
         return [ip_address("127.0.0.1")]
 
-    with PictureServer(context) as server:
+    with ImageServer(context) as server:
         server.gives("/red", RED)
         url = server.url("/red", "pictures.example", "https")
-        (result,) = fetch_pictures([url], store, policy=policy_for(server), resolve=look_up)
+        (result,) = fetch_images([url], store, policy=policy_for(server), resolve=look_up)
     if name == "pictures.example":
         assert result.sha256 == digest_of(RED)
     else:
@@ -229,31 +227,29 @@ def test_a_certificate_must_be_made_out_to_the_name(
     ],
 )
 def test_the_bytes_say_what_came(
-    server: PictureServer, store: PictureStore, data: bytes, reason: Unfetched, detail: str
+    server: ImageServer, store: ImageStore, data: bytes, reason: Unfetched, detail: str
 ) -> None:
-    """Whatever the server calls it; what is no picture is not kept and not asked for again."""
+    """Whatever the server calls it; what is no image is not kept and not asked for again."""
     result = fetch_one(server, store, server.gives("/a.png", data, "image/png"))
     assert (result.reason, result.attempts) == (reason, 1)
     assert result.detail.startswith(f"{detail}: ")
     assert not store.root.exists()
 
 
-def test_a_picture_under_another_name_is_a_picture(
-    server: PictureServer, store: PictureStore
-) -> None:
+def test_an_image_under_another_name_is_an_image(server: ImageServer, store: ImageStore) -> None:
     """The header is as little believed when it says less than there is."""
     url = server.gives("/download.php", RED, "text/html")
     assert fetch_one(server, store, url).sha256 == digest_of(RED)
 
 
-def test_a_single_pixel_is_a_picture(server: PictureServer, store: PictureStore) -> None:
+def test_a_single_pixel_is_an_image(server: ImageServer, store: ImageStore) -> None:
     """What it is good for is not for the fetcher to say: the bytes are kept."""
     pixel = encoded(Image.new("RGB", (1, 1)), "GIF")
     assert fetch_one(server, store, server.gives("/a", pixel)).sha256 == digest_of(pixel)
 
 
-def test_the_limits_are_the_policys(server: PictureServer, store: PictureStore) -> None:
-    """Bytes as announced, and pixels as the picture says, at the limit and one beyond."""
+def test_the_limits_are_the_policys(server: ImageServer, store: ImageStore) -> None:
+    """Bytes as announced, and pixels as the image says, at the limit and one beyond."""
     url = server.gives("/a", NOISE)
     size = len(NOISE)
     too_many_bytes = fetch_one(server, store, url, most_bytes=size - 1)
@@ -264,8 +260,8 @@ def test_the_limits_are_the_policys(server: PictureServer, store: PictureStore) 
     assert at_the_limit.sha256 == digest_of(NOISE)
 
 
-def test_a_body_without_end_is_left(server: PictureServer, store: PictureStore) -> None:
-    """It is read as far as a picture may be long, and no further."""
+def test_a_body_without_end_is_left(server: ImageServer, store: ImageStore) -> None:
+    """It is read as far as an image may be long, and no further."""
     sent = Counter[str]()
 
     def endless(request: BaseHTTPRequestHandler) -> None:
@@ -281,7 +277,7 @@ def test_a_body_without_end_is_left(server: PictureServer, store: PictureStore) 
 
 
 @pytest.mark.parametrize("where", ["body", "headers"])
-def test_a_slow_drip_ends(server: PictureServer, store: PictureStore, where: str) -> None:
+def test_a_slow_drip_ends(server: ImageServer, store: ImageStore, where: str) -> None:
     """A byte now and then keeps no connection open beyond the time for all of it."""
 
     def drip(request: BaseHTTPRequestHandler) -> None:
@@ -301,8 +297,8 @@ def test_a_slow_drip_ends(server: PictureServer, store: PictureStore, where: str
     assert time.monotonic() - started < 5
 
 
-def test_a_packed_picture_is_kept_unpacked_and_a_bomb_is_not(
-    server: PictureServer, store: PictureStore
+def test_a_packed_image_is_kept_unpacked_and_a_bomb_is_not(
+    server: ImageServer, store: ImageStore
 ) -> None:
     """Some servers pack although nobody asked; the limit counts what comes out."""
     packed = {"/good": gzip.compress(RED), "/bomb": gzip.compress(NOISE[:64] + bytes(30_000_000))}

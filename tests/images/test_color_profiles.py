@@ -1,4 +1,4 @@
-"""Colours under profiles, against the formulas that the profiles state."""
+"""Colors under profiles, against the formulas that the profiles state."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from PIL import Image, ImageCms
 
 from echo_hf.images.loader import to_srgb
-from echo_hf.reasons import PictureNotice
-from tests.pictures_for_tests import (
+from echo_hf.reasons import ImageNotice
+from tests.images_for_tests import (
     grey_profile,
     in_srgb,
     ink_profile,
@@ -50,7 +50,7 @@ def test_grey_with_a_gamma_is_what_it_states() -> None:
 
 
 def test_inks_are_looked_up_in_the_profile() -> None:
-    """A full ink has the colour that the profile measured for it, not the plain complement."""
+    """A full ink has the color that the profile measured for it, not the plain complement."""
     corners = np.full((16, 3), [0, 128, 128], np.uint8)
     corners[0] = 255, 128, 128
     corners[8], corners[4], corners[2] = (140, 110, 90), (125, 190, 120), (225, 120, 210)
@@ -81,14 +81,14 @@ def test_what_is_srgb_already_keeps_its_numbers(profile: bytes) -> None:
 def test_an_unreadable_profile_is_none_and_said(profile: bytes) -> None:
     """The numbers stay, and the notice tells that the tag was there."""
     shown, notice = to_srgb(Image.fromarray(LEVELS), profile)
-    assert notice is PictureNotice.BAD_PROFILE
+    assert notice is ImageNotice.BAD_PROFILE
     assert _off(shown, LEVELS) == 0
 
 
 @pytest.mark.parametrize("mode", ["L", "CMYK", "LAB"])
 def test_a_profile_for_other_channels_is_none_and_said(mode: str) -> None:
     """Grey under a profile for RGB is shown as plain grey."""
-    picture = Image.new(mode, (2, 2), 90)
-    shown, notice = to_srgb(picture, SRGB)
-    assert notice is PictureNotice.OTHER_PROFILE
-    assert shown.tobytes() == picture.convert("RGB").tobytes()
+    image = Image.new(mode, (2, 2), 90)
+    shown, notice = to_srgb(image, SRGB)
+    assert notice is ImageNotice.OTHER_PROFILE
+    assert shown.tobytes() == image.convert("RGB").tobytes()

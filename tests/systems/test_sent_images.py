@@ -1,4 +1,4 @@
-"""Input pictures as they are sent to a system that is somewhere else."""
+"""Input images as they are sent to a system that is somewhere else."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import PictureError
+from echo_hf.errors import ImageError
 from echo_hf.systems.images import sent_input
-from tests.pictures_for_tests import encoded, in_srgb, noise, png, rgb_profile
+from tests.images_for_tests import encoded, in_srgb, noise, png, rgb_profile
 from tests.systems.drawing_for_tests import base64_of, kept
 
 SIZE = (30, 20)
@@ -50,9 +50,9 @@ def test_what_every_reader_sees_alike_goes_as_it_is(
 
 
 def _palette(alpha: int) -> bytes:
-    picture = Image.new("P", SIZE, 1)
-    picture.putpalette([0, 0, 0, 9, 9, 9])
-    return encoded(picture, "PNG", transparency=bytes([255, alpha]))
+    image = Image.new("P", SIZE, 1)
+    image.putpalette([0, 0, 0, 9, 9, 9])
+    return encoded(image, "PNG", transparency=bytes([255, alpha]))
 
 
 @pytest.mark.parametrize(
@@ -76,25 +76,25 @@ def test_white_shows_through_what_is_transparent(tmp_path: Path, data: bytes, le
     "data", [encoded(Image.new("RGBA", SIZE, (9, 9, 9, 255)), "PNG"), _palette(255)]
 )
 def test_an_opaque_channel_hides_nothing(tmp_path: Path, data: bytes) -> None:
-    """Such a picture goes as it is."""
+    """Such an image goes as it is."""
     assert sent_input(kept(tmp_path, data)).data == data
 
 
-@pytest.mark.parametrize("colour_type", [0, 2])
-def test_sixteen_bits_are_rounded_to_eight(tmp_path: Path, colour_type: int) -> None:
-    """Grey or coloured: readers cut or round them as they like."""
-    row = b"\0" + (b"\x80\x80" * (3 if colour_type else 1)) * SIZE[0]
-    sent = sent_input(kept(tmp_path, png(SIZE, 16, colour_type, row * SIZE[1])))
+@pytest.mark.parametrize("color_type", [0, 2])
+def test_sixteen_bits_are_rounded_to_eight(tmp_path: Path, color_type: int) -> None:
+    """Grey or colored: readers cut or round them as they like."""
+    row = b"\0" + (b"\x80\x80" * (3 if color_type else 1)) * SIZE[0]
+    sent = sent_input(kept(tmp_path, png(SIZE, 16, color_type, row * SIZE[1])))
     assert (sent.mime_type, sent.changed) == ("image/png", ("depth",))
     assert np.array_equal(_pixels(sent.data), np.full((20, 30, 3), 128))
 
 
-def test_a_turned_picture_goes_upright(tmp_path: Path) -> None:
+def test_a_turned_image_goes_upright(tmp_path: Path) -> None:
     """Turned to the right it was stored, turned back it goes; its size is the upright one."""
-    picture = noise(SIZE)
-    sent = sent_input(kept(tmp_path, encoded(picture, "PNG", exif=_turned(6))))
+    image = noise(SIZE)
+    sent = sent_input(kept(tmp_path, encoded(image, "PNG", exif=_turned(6))))
     assert (sent.mime_type, sent.size, sent.changed) == ("image/png", (20, 30), ("turned",))
-    assert np.array_equal(_pixels(sent.data), np.rot90(np.asarray(picture), -1))
+    assert np.array_equal(_pixels(sent.data), np.rot90(np.asarray(image), -1))
 
 
 @pytest.mark.parametrize("kind", ["BMP", "TIFF"])
@@ -107,7 +107,7 @@ def test_other_formats_go_as_png(tmp_path: Path, kind: str) -> None:
 
 def test_of_an_animation_the_first_frame_goes(tmp_path: Path) -> None:
     """In whichever format it is."""
-    frames = [Image.new("RGB", SIZE, colour) for colour in ("red", "blue")]
+    frames = [Image.new("RGB", SIZE, color) for color in ("red", "blue")]
     for kind, changed in (("WEBP", ("animated",)), ("GIF", ("format", "animated"))):
         options = {"lossless": True} if kind == "WEBP" else {}
         data = encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
@@ -116,7 +116,7 @@ def test_of_an_animation_the_first_frame_goes(tmp_path: Path) -> None:
         assert np.array_equal(_pixels(sent.data), np.asarray(frames[0]))
 
 
-def test_a_profile_that_changes_colours_is_applied(tmp_path: Path) -> None:
+def test_a_profile_that_changes_colors_is_applied(tmp_path: Path) -> None:
     """By the formulas of the two spaces, to within the rounding of a profile."""
     data = encoded(noise(SIZE), "PNG", icc_profile=rgb_profile("p3", 2.2))
     sent = sent_input(kept(tmp_path, data))
@@ -125,7 +125,7 @@ def test_a_profile_that_changes_colours_is_applied(tmp_path: Path) -> None:
     assert np.abs(_pixels(sent.data).astype(int) - expected).max() <= 2
 
 
-def test_inks_become_colours(tmp_path: Path) -> None:
+def test_inks_become_colors(tmp_path: Path) -> None:
     """Readers do not agree on what inks without a profile look like."""
     sent = sent_input(kept(tmp_path, encoded(Image.new("CMYK", SIZE), "JPEG")))
     assert (sent.mime_type, sent.changed) == ("image/png", ("inks",))
@@ -138,11 +138,11 @@ def test_a_data_url_holds_the_bytes(tmp_path: Path) -> None:
     assert sent_input(kept(tmp_path, data)).data_url == f"data:image/webp;base64,{base64_of(data)}"
 
 
-def test_another_picture_under_the_name_is_not_sent(tmp_path: Path) -> None:
-    """Nor a file that is missing, or is no picture."""
+def test_another_image_under_the_name_is_not_sent(tmp_path: Path) -> None:
+    """Nor a file that is missing, or is no image."""
     reference = kept(tmp_path, encoded(noise(SIZE), "PNG"))
     assert reference.file is not None
     reference.file.write_bytes(encoded(noise((5, 5)), "PNG"))
     for bad in (reference, ImageRef("0" * 64), kept(tmp_path, b"<html>")):
-        with pytest.raises(PictureError):
+        with pytest.raises(ImageError):
             sent_input(bad)
