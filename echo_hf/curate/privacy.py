@@ -147,7 +147,7 @@ class Privacy(Stage):
     """
 
     name: ClassVar[str] = "privacy"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = CLEANED_SAMPLES
 

@@ -134,7 +134,7 @@ def _text(data: Mapping[str, Any]) -> str:
 
 def _quotations(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
     for path, text in _strings({name: said for name, said in data.items() if name != QUOTED}):
-        if len(path) < 2 or path[1] not in OURS:
+        if text and (len(path) < 2 or path[1] not in OURS):
             yield path, text
 
 

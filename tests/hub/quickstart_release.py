@@ -17,6 +17,7 @@ from echo_hf.config.systems import shipped_config
 from echo_hf.hub.release import read_release
 
 CORPUS = Path(__file__).parent.parent.parent / "echo_hf" / "quickstart"
+SHOT = "/9900316482577884719"  # its prompt stands in a screenshot alone: no post gives it back
 Row = dict[str, Any]
 Edit = Callable[[Row], Row | None]
 
@@ -37,7 +38,7 @@ def copied(folder: Path, edit: Edit) -> Path:
     """A copy of the corpus with edited posts; null takes a post out. Returns the file of posts."""
     shutil.copytree(CORPUS / "pictures", folder / "pictures")
     lines = (CORPUS / "posts.jsonl").read_text("utf-8").splitlines()
-    edited = [edit(json.loads(line)) for line in lines]
+    edited = [edit(json.loads(line)) for line in lines if SHOT not in line]
     texts = [json.dumps(post, ensure_ascii=False) for post in edited if post is not None]
     (folder / "posts.jsonl").write_text("\n".join(texts), "utf-8")
     return folder / "posts.jsonl"
