@@ -55,8 +55,6 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A declared table."""
-
     name: str
     about: str
     key: tuple[str, ...]

@@ -21,8 +21,6 @@ BEGINNING = 300
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP response."""
-
     status: int
     headers: Mapping[str, str]
     text: str
@@ -37,8 +35,6 @@ class NoResponse(RequestError):  # noqa: N818 - it may not be one: another attem
 
 
 class Meaning(Enum):
-    """What an error comes to."""
-
     REFUSED = auto()  # the content of this request is not answered
     RETIRED = auto()  # the model was there once
     BAD_KEY = auto()

@@ -35,7 +35,6 @@ class Registry(Generic[Member, Facts]):
         return add
 
     def names(self) -> list[str]:
-        """All names, in order."""
         theirs = (point.name for point in entry_points(group=self.group))
         return sorted({*self.ours, *self.entries, *theirs})
 
@@ -45,7 +44,6 @@ class Registry(Generic[Member, Facts]):
             raise self.error(unknown(self.kind, name, self.names(), place))
 
     def find(self, name: str, place: str = "") -> Member:
-        """The member of a name."""
         found = self.known(name)
         if found is None:
             found = self._from_elsewhere(name, place)

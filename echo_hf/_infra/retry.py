@@ -71,7 +71,6 @@ class RetryPolicy:
         return Retrying(sleep=sleep, **self._rules())(function)
 
     async def call_async(self, function: Callable[[], Awaitable[Given]]) -> Given:
-        """As `call`, for a coroutine function."""
         return await AsyncRetrying(sleep=anyio.sleep, **self._rules())(function)
 
     def may_pass(self, error: BaseException) -> bool:

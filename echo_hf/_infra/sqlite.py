@@ -83,7 +83,6 @@ class Database:
             connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 
     def close(self) -> None:
-        """Closes the file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

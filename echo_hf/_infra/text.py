@@ -56,7 +56,6 @@ def _cut(text: str, limit: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in whole percent."""
     return f"{100 * part / whole:.0f} %" if whole else "-"
 
 
@@ -66,7 +65,6 @@ def rounded(value: float | None, digits: int = 3) -> str:
 
 
 def rounded_interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
-    """The two ends of an interval."""
     return "-" if ends is None else f"{ends[0]:.{digits}f} to {ends[1]:.{digits}f}"
 
 
@@ -86,17 +84,11 @@ def one_line(text: object) -> str:
 
 
 def table_row(*cells: str) -> str:
-    """A row of a table.
-
-    Example:
-        >>> table_row("a", "1")
-        '| a | 1 |'
-    """
+    """A row of a table."""
     return f"| {' | '.join(cells)} |"
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[str]], numbers: int = 0) -> str:
-    """A table."""
     names = list(headings)
     sides = ["---"] * (len(names) - numbers) + ["---:"] * numbers
     lines = [table_row(*names), table_row(*sides), *(table_row(*row) for row in rows)]

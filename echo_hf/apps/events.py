@@ -64,8 +64,6 @@ class Event:
 
 @dataclass(frozen=True)
 class EventLog:
-    """The events of a run."""
-
     path: Path
     clock: Callable[[], datetime] = now
 
@@ -94,7 +92,6 @@ class EventLog:
     def events(
         self, app: str, subject: str | None = None, person: str | None = None
     ) -> tuple[Event, ...]:
-        """What was done."""
         wanted = {"app": app, "subject": subject, "person": person}
         known = {name: value for name, value in wanted.items() if value is not None}
         where = " and ".join(f"{name} = :{name}" for name in known)

@@ -38,7 +38,6 @@ class AskedPage:
     acted: Callable[[str, Mapping[str, Any]], str]
 
     def blocks(self) -> gradio.Blocks:
-        """Blocks to serve."""
         import gradio
 
         def opened(request: gradio.Request) -> str:
@@ -85,7 +84,6 @@ def look(css: Traversable) -> dict[str, Any]:
 
 
 def start_page(title: str, names: tuple[str, ...], problem: str = "") -> str:
-    """The page that asks who is there."""
     said = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
     choices = "".join(
         f'<button type="button" data-name="{escape(name)}">{escape(name)}</button>'
@@ -128,7 +126,6 @@ class ShownImages:
         return cls(images, secret, {_name(secret, digest): digest for digest in digests})
 
     def address(self, digest: str) -> str:
-        """Where a page finds an image."""
         return ROUTE + _name(self.secret, digest)
 
     def png(self, name: str) -> bytes | None:

@@ -37,7 +37,6 @@ class ReplayEngine:
     recorded: Mapping[str, Any]
 
     def signature(self) -> Mapping[str, Any]:
-        """The recorded one."""
         return self.recorded
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:

@@ -85,14 +85,7 @@ def read_cases(pipeline: Pipeline) -> dict[str, Case]:
 
 
 def owners_of(rows: Sequence[Row]) -> dict[str, set[str]]:
-    """Which samples have an image as input or output.
-
-    Example:
-        >>> rows = [{"id": "a", "input_images": ["x"], "output_images": [], "quality": "Benchmark"}]
-        >>> rows += [{"id": "b", "input_images": ["x"], "output_images": ["y"], "quality": "Trash"}]
-        >>> owners_of(rows)
-        {'x': {'a'}}
-    """
+    """Which samples have an image as input or output."""
     owners: dict[str, set[str]] = {}
     for row in rows:
         # Of Trash every image of its posts is listed, whosoever it is.

@@ -54,7 +54,6 @@ STAGES = tuple(STEPS)
 
 
 def stage_class(name: str) -> type[Stage]:
-    """The class of a stage."""
     if name not in STEPS:
         raise StageError(unknown("stage", name, STAGES))
     module, _, attribute = STEPS[name].where.partition(":")

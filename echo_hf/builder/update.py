@@ -26,8 +26,6 @@ ASIDE = "release-before"
 
 @dataclass(frozen=True)
 class Updated:
-    """What an update came to."""
-
     release: Release
     changed: bool
     previous: Path | None

@@ -182,7 +182,6 @@ def check_target(path: Path | None) -> None:
 
 
 def write_json(path: Path, result: CheckResult) -> None:
-    """Writes the whole result as JSON."""
     path.write_text(json.dumps(as_json(result), indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

@@ -118,7 +118,6 @@ def judging_plan_table(plans: Sequence[Planned]) -> Table:
 
 
 def answer_table(answered: Sequence[Answered]) -> Table:
-    """What judges have answered, as a table."""
     table = plain_table(
         "judge", "about", "ok", "others", "calls", "tokens", "from cache", "$", left=ABOUT
     )

@@ -175,7 +175,6 @@ def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
 
 
 def crawl_lines(stats: CrawlStats) -> Iterator[str]:
-    """What a crawl has found, line by line."""
     share = stats.missed_by_terms
     missed = "" if share is None else f" ({100 * share:.0f} % that terms alone would have missed)"
     yield f"{stats.by_terms:,} posts by search terms, {stats.by_replies:,} more by replies{missed}"

@@ -89,7 +89,6 @@ class Watch(ProgressListener):
         )
 
     def noticed(self, remark: str) -> None:
-        """Prints the remark."""
         self._stop()
         say(self.console, f"note: {plain(remark, LONGEST_REMARK)}", "yellow")
 

@@ -97,7 +97,6 @@ class LongWaitError(Exception):
     """The platform wants to be left alone for longer than a run should take."""
 
     def __init__(self, seconds: float) -> None:
-        """Says for how long."""
         super().__init__(f"asks to wait {seconds:.0f} s")
         self.seconds = seconds
 
@@ -149,8 +148,6 @@ LONGEST_ERROR = 200
 
 @dataclass
 class Crawl:
-    """A crawl of one platform."""
-
     platform: Platform
     source: Source
     search: Search

@@ -69,8 +69,6 @@ ASKED = "questions.id, questions.cursor, questions.attempt, questions.pages, " +
 
 
 class QuestionState(StrEnum):
-    """How far a question is."""
-
     OPEN = "open"  # pages are left to ask for
     TROUBLED = "troubled"  # it failed in this run; the next one tries again
     REFUSED = "refused"  # it is never answered
@@ -129,7 +127,6 @@ class Spent:
 
     @property
     def cost(self) -> str:
-        """What it cost, in words."""
         rest = f" and what {self.unpriced:,} pages of unknown price cost" if self.unpriced else ""
         return f"${self.cost_usd:.2f}{rest}"
 
@@ -245,8 +242,6 @@ class Unexpanded:
 
 
 class CrawlLedger(Database):
-    """A ledger in a file."""
-
     name = "ledger of collected posts"
     remedy = "ask for the posts again"
     schema = TABLES

@@ -168,7 +168,6 @@ def fetch_images(
     progress: Progress | None = None,
     resolve: Resolve = resolve,
 ) -> Iterator[FetchResult]:
-    """Fetches images into the store."""
     policy = policy or FetchPolicy()
     started = time.monotonic()
     spellings, refused = _sorted_out(urls, policy)

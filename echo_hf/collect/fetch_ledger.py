@@ -43,8 +43,6 @@ class FetchEntry:
 
 
 class FetchLedger(Database):
-    """A ledger in a file."""
-
     name = "ledger of fetched images"
     remedy = "fetch the images again"
     schema = """create table if not exists fetches (
@@ -53,7 +51,6 @@ class FetchLedger(Database):
 ) without rowid"""
 
     def known(self, urls: Sequence[str]) -> dict[str, FetchEntry]:
-        """What is known of addresses."""
         with self.opened() as connection:
             return {
                 url: FetchEntry(sha256, None if reason is None else Unfetched(reason), detail)

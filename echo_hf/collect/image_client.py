@@ -49,7 +49,6 @@ class Body:
             self._check_kind()
 
     def whole(self) -> bytes:
-        """All of it."""
         if self._unpacker and not self._unpacker.eof:
             raise BadImageError(BadImage.TRUNCATED, f"{self._came} packed bytes without end")
         self._check_kind()
@@ -78,8 +77,6 @@ KEPT_ALIVE_S = 5.0
 
 @dataclass(frozen=True)
 class ImageClient:
-    """A client for images."""
-
     policy: FetchPolicy
     connections: httpcore2.AsyncConnectionPool
 

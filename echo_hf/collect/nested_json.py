@@ -113,15 +113,7 @@ class _Written(str):
 
 
 def deep_dumps(value: Any) -> str:
-    """Encodes a value of any depth.
-
-    Example:
-        >>> deep: list = []
-        >>> for _ in range(100_000):
-        ...     deep = [deep]
-        >>> len(deep_dumps(deep))
-        200002
-    """
+    """Encodes a value of any depth."""
     try:
         return json.dumps(value)
     except RecursionError:

@@ -59,7 +59,6 @@ def is_public(address: Address) -> bool:
 
 
 def is_within(address: Address, networks: Sequence[Network]) -> bool:
-    """Whether an address lies in one of the networks."""
     return any(address in network for network in networks)
 
 
@@ -98,7 +97,6 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connects to a host."""
         try:
             with anyio.fail_after(timeout):
                 addresses = await self._checked(host, port)
@@ -119,7 +117,6 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         raise PrivateAddressError(path)
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
         await anyio.sleep(seconds)
 
     async def _checked(self, host: str, port: int) -> Sequence[Address]:

@@ -13,8 +13,6 @@ from echo_hf.config.collection import Phase, Search, Span, phase_spans
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search of the plan."""
-
     phase: int
     question: Question
     cut: bool = False

@@ -61,7 +61,6 @@ def hashed(url: str) -> str:
 
 
 def read_tombstones(path: Path) -> Tombstones:
-    """Reads the tombstones of a run."""
     if not path.exists():
         return Tombstones()
     lines = path.read_text("utf-8").splitlines()

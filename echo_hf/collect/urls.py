@@ -106,12 +106,7 @@ def x_status_url(number: Any) -> str | None:
 
 
 def reddit_url(submission: str, comment: str | None = None) -> str:
-    """The address of a submission of Reddit, or of a comment below it.
-
-    Example:
-        >>> reddit_url("1k2abc", "mno34")
-        'https://www.reddit.com/comments/1k2abc/_/mno34'
-    """
+    """The address of a submission of Reddit, or of a comment below it."""
     below = "" if comment is None else f"/_/{comment}"
     return f"https://www.reddit.com/comments/{submission}{below}"
 
@@ -126,12 +121,7 @@ def platform_of(url: str) -> str:
 
 
 def is_x_name(platform: str | None) -> bool:
-    """Whether somebody calls a platform by a name of X.
-
-    Example:
-        >>> is_x_name(" Twitter"), is_x_name("x.com"), is_x_name("mastodon"), is_x_name(None)
-        (True, True, False, False)
-    """
+    """Whether somebody calls a platform by a name of X."""
     return (platform or "").strip().casefold() in X_NAMES
 
 

@@ -123,14 +123,11 @@ class Search(Section):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a phase is."""
-
     start: datetime.date
     until: datetime.date | None
 
 
 def phase_spans(phases: Sequence[Phase], released: datetime.date, place: str = "") -> list[Span]:
-    """When each phase is."""
     return list(_spans(phases, released, place))
 
 

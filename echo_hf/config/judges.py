@@ -148,7 +148,6 @@ def with_files(data: Any, folder: Path) -> Any:
 
 
 def read_judge(path: Path) -> JudgeConfig:
-    """Reads the file of a judge."""
     data = read_yaml(path, "judge", EXAMPLE)
     try:
         return JudgeConfig.model_validate(_located(data, path.resolve().parent))

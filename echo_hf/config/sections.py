@@ -303,7 +303,6 @@ def form_of(config: Config) -> FormName:
 
 
 def chosen_form(wanted: FormName | Literal["auto"], kind: str, model: str | None) -> FormName:
-    """The form of a guard."""
     if kind == ENDPOINT and wanted not in (AUTO, "moderation"):
         raise ConfigError(
             f"stages.safety.form is {wanted!r}, and its engine is of kind {kind!r}, which answers "

@@ -168,7 +168,6 @@ def with_systems(data: Any, folder: Path) -> Any:
 
 
 def read_system(path: Path) -> SystemConfig:
-    """Reads the file of a system."""
     data = read_yaml(path, "system", EXAMPLE)
     try:
         return SystemConfig.model_validate(_located(data, path.resolve().parent))

@@ -339,12 +339,7 @@ class Decisions:
 
 
 def applied(provenance: str | None) -> str | None:
-    """Which changes of a reviewer a released row has.
-
-    Example:
-        >>> applied('{"review": {"digest": "0123456789ab"}}')
-        '0123456789ab'
-    """
+    """Which changes of a reviewer a released row has."""
     try:
         found = json.loads(provenance or "{}")["review"]["digest"]
     except (ValueError, LookupError, TypeError):  # of a release that somebody wrote otherwise
@@ -358,7 +353,6 @@ LONGEST_WAIT_S = 60
 
 
 def read_decisions(path: Path) -> Decisions:
-    """Reads the decisions of a run."""
     *lines, last = path.read_bytes().split(b"\n") if path.exists() else [b""]
     every = [_decision(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
     if last.strip() and _is_whole(last):

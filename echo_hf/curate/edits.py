@@ -53,8 +53,6 @@ TRASH = "Trash"
 
 @dataclass(frozen=True)
 class PlacedImage:
-    """An image of a sample."""
-
     sha256: str
     role: str
     box: Sequence[float] | None
@@ -83,12 +81,7 @@ def edited_sample(
 
 
 def with_review(provenance: str | None, review: Mapping[str, Any]) -> str:
-    """A provenance that says that a person changed the row.
-
-    Example:
-        >>> with_review('{"roles": {"digest": "d"}}', {"changed": ["prompt"]})
-        '{"review": {"changed": ["prompt"]}, "roles": {"digest": "d"}}'
-    """
+    """A provenance that says that a person changed the row."""
     return json.dumps({**json.loads(provenance or "{}"), "review": dict(review)}, sort_keys=True)
 
 

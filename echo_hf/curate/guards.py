@@ -27,7 +27,6 @@ class GuardVerdict:
 
 
 def verdict(flagged: bool, labels: Iterable[str], known: Mapping[str, Hazard]) -> GuardVerdict:
-    """A verdict from a guard's own labels."""
     named = tuple(dict.fromkeys(labels))
     strange = tuple(repr(label) for label in named if label not in known)
     if flagged and not named:
@@ -58,7 +57,6 @@ class GuardForm:
         return self.read(RawText(text)) is not None
 
     def verdict(self, answer: BaseModel) -> GuardVerdict:
-        """The verdict that an answer gives."""
         found = self.read(answer)
         if found is None:
             raise ValueError(f"{answer!r} is not an answer of form {self.name!r}")
@@ -113,7 +111,6 @@ ANSWER = re.compile(
 
 
 def read_words(text: str) -> GuardVerdict | None:
-    """The verdict in an answer."""
     found = ANSWER.fullmatch(text)
     if found is None:
         return None
@@ -159,7 +156,6 @@ class ModerationAnswer(BaseModel):
 
 
 def read_categories(text: str) -> GuardVerdict | None:
-    """The verdict in an answer."""
     try:
         answer = ModerationAnswer.model_validate_json(text)
     except ValidationError:
@@ -219,7 +215,6 @@ class GuardInput:
 
 
 def looks_at(sample: Sample, most_pictures: int) -> list[GuardInput]:
-    """The looks at a sample."""
     images = _images(sample)
     said = (one["feedback"] for one in sample["community_feedback"])
     first, *rest = pieces([sample["prompt"], *said], LONGEST_TEXTS)

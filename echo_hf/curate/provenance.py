@@ -24,7 +24,6 @@ INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
 
 
 def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Where the images of a sample are from."""
     shown: dict[str, Entry] = {}
     for post in posts:
         for one in post["pictures"] or []:
@@ -75,8 +74,6 @@ Spans = Sequence[Mapping[str, Any]]
 
 
 class Quote(NamedTuple):
-    """A quotation of a provenance."""
-
     path: ValuePath
     sha256: str
     spans: Spans

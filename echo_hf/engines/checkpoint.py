@@ -140,7 +140,6 @@ def _cached(model: str, revision: str) -> Path | None:
 
 
 def is_hub_name(model: str) -> bool:
-    """Whether a name may be one on the Hub."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 

@@ -91,13 +91,7 @@ class _Response(BaseModel):
 
 
 def verdict_text(document: Document) -> str:
-    """The verdict in a response, in a form that does not depend on the server.
-
-    Example:
-        >>> said = {"flagged": True, "categories": {"hate": True}, "category_scores": {"hate": 0.9}}
-        >>> verdict_text({"model": "m", "results": [said]})
-        '{"categories": {"hate": true}, "category_scores": {"hate": 0.9}, "flagged": true, ...'
-    """
+    """The verdict in a response, in a form that does not depend on the server."""
     response = _Response.model_validate(dict(document))
     verdict = {**response.results[0].model_dump(), "model": response.model}
     return json.dumps(verdict, sort_keys=True, ensure_ascii=False)
@@ -145,7 +139,6 @@ class ModerationEngine(ServerEngine):
         return [*said, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
 
     async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
-        """One attempt."""
         body = {"model": self.options.model, "input": prepared}
         return await send({**body, "extra_body": dict(self.options.extra_body) or None})
 

@@ -186,7 +186,6 @@ def pixel_rule(options: Options) -> PixelRule | None:
 
 
 def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
-    """An image as a data URL."""
     sent = sent_reference(
         reference,
         family=rule.family if rule else None,

@@ -67,7 +67,6 @@ class RequestPlan:
 def extended(
     plan: RequestPlan, requests: Iterable[Request], stored: int, repeated: int = 0
 ) -> RequestPlan:
-    """The plan with further requests."""
     for request in requests:
         instructions = frozenset(request.messages[:1])
         known = instructions <= plan.instructions

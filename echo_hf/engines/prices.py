@@ -63,7 +63,6 @@ class Price(BaseModel):
         return self.until is None and not any(some)
 
     def cost_usd(self, tokens: Tokens, day: datetime.date) -> float | None:
-        """The price of a call."""
         cached = self._cached(tokens)
         written = self._written(tokens)
         if cached is None or written is None or not self._holds(tokens, day):
@@ -116,7 +115,6 @@ def price_for(options: ServerOptions) -> Price | None:
 
 
 def listed_price(host: str, model: str) -> Price | None:
-    """The price of a model in the list."""
     text = files(__package__).joinpath(PRICE_LIST).read_text("utf-8")
     listed = _PriceList.model_validate(yaml.safe_load(text))
     found = (one for one in listed.servers.get(host, ()) if model in one.models)
@@ -131,7 +129,6 @@ STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
 
 
 def read_usage(document: Mapping[str, Any]) -> Tokens | None:
-    """The tokens of a response."""
     usage = mapping(document.get("usage"))
     details = mapping(usage.get("prompt_tokens_details"))
     prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))

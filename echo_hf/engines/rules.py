@@ -171,12 +171,7 @@ def _labels(text: str) -> Iterator[re.Match[str]]:
 
 
 def labelled_prompts(text: str) -> list[str]:
-    """The prompts that labels announce in a text, letter for letter.
-
-    Example:
-        >>> labelled_prompts("wow\\n\\nPrompt: a fox in the snow #LumenImage")
-        ['a fox in the snow']
-    """
+    """The prompts that labels announce in a text, letter for letter."""
     labels = list(_labels(text))
     if _orders_readers(text):
         return []
@@ -515,12 +510,7 @@ def verdict(text: str) -> tuple[str, str | None] | None:
 
 
 def task_of(prompt: str, images: int) -> str | None:
-    """The kind of task of a prompt that comes with so many images; null where it is not clear.
-
-    Example:
-        >>> task_of("a fox in the snow", 0), task_of("restore this damaged photo", 1)
-        ('text_to_image', 'restoration')
-    """
+    """The kind of task of a prompt that comes with so many images; null where it is not clear."""
     if _says(prompt, "probe") or _orders_readers(prompt):
         return None
     if not images:

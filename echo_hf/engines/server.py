@@ -31,8 +31,6 @@ HIDDEN = "(key)"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server by its address."""
-
     base_url: str
 
     @property
@@ -69,7 +67,6 @@ class Server:
             )
 
     def key(self, variable: str | None, environment: Mapping[str, str]) -> ApiKey:
-        """The key for this server."""
         value = environment.get(variable, "").strip() if variable is not None else ""
         if variable is not None and not value and not self.is_private:
             raise EngineError(

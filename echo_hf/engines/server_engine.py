@@ -106,8 +106,6 @@ CALL_NUMBER = re.compile(r"\b(?:req|chatcmpl|gen)[-_][\w-]{8,}|\b[0-9a-f-]{24,}\
 
 @dataclass(slots=True)
 class Caller:
-    """Asks one server."""
-
     engine: ServerEngine
     client: AsyncOpenAI
     key: ApiKey
@@ -119,7 +117,6 @@ class Caller:
         return number, await self.answer(asked)
 
     async def answer(self, request: Request) -> Completion:
-        """What a request comes to."""
         unfit = self.engine.unfit(request)
         if unfit is not None:
             return failed(unfit)

@@ -76,7 +76,6 @@ class Batches:
     size: int
 
     def answered(self, pool: Iterable[Numbered]) -> Iterator[tuple[int, Completion]]:
-        """Answers a pool of questions."""
         longest_first = sorted(pool, key=lambda one: (one[1].kind, one[1].length), reverse=True)
         for _, alike in groupby(longest_first, key=lambda one: one[1].kind):
             rest = list(alike)

@@ -64,7 +64,6 @@ class ImagesAhead:
             yield numbered
 
     def get(self, reference: ImageRef) -> SentImage:
-        """What is sent of an image."""
         return self._reading(reference).result()
 
     def __enter__(self) -> ImagesAhead:

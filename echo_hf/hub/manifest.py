@@ -46,7 +46,6 @@ class ReleaseCounts:
 
 
 def people_of(configs: Mapping[str, Dataset]) -> ReleaseCounts:
-    """Counts what concerns people."""
     waiting, unscreened, named = set(), set(), False
     for row in chain.from_iterable(map(_rows, configs.values())):
         waiting |= {row["id"]} if row["review"] else set()
@@ -126,8 +125,6 @@ class ConfigEntry(ManifestModel):
 
 
 class StageCounts(ManifestModel):
-    """What one stage counted."""
-
     stage: str
     counts: Counts
 
@@ -236,7 +233,6 @@ def make_manifest(
 
 
 def facts_of(manifest: Manifest) -> ReleaseFacts:
-    """The facts that a manifest was made from."""
     return ReleaseFacts(
         name=manifest.name,
         target=manifest.target,
@@ -336,7 +332,6 @@ class Stats(BaseModel):
 
 
 def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
-    """The counts of a release."""
     configs = {
         name: ConfigCounts(
             rows=entry.rows, pictures=entry.pictures, bytes=sum(file.bytes for file in entry.files)

@@ -55,7 +55,6 @@ class FetchedImages:
     found: Mapping[str, FetchResult]
 
     def shown(self, media: Sequence[Any], boxes: Boxes | str | None) -> Iterator[OfficialImage]:
-        """The images of a column."""
         for position, one in enumerate(media):
             whole = self.whole(position, one)
             if isinstance(boxes, str):
@@ -162,7 +161,6 @@ Row = dict[str, Any]
 
 
 def our_row(official: Mapping[str, Any], images: FetchedImages, provenance: str) -> Row:
-    """A row with all our columns."""
     media = {column: official.get(column) for column in MEDIA_COLUMNS}
     boxes = {column: boxes_of(official.get(name)) for column, name in BOX_COLUMNS.items()}
     cuts = boxes if official.get("is_screenshot") else {}
@@ -344,7 +342,6 @@ def _warn(rows: Sequence[Mapping[str, Any]], repo_id: str) -> None:
 
 
 def _named_configs(folder: Path) -> list[str]:
-    """The configs that a card names, if it names any."""
     try:
         named = DatasetCard.load(folder / CARD).data.to_dict().get("configs") or []
         return [str(each["config_name"]) for each in named]

@@ -127,8 +127,6 @@ class Batch:
 
 @dataclass
 class Written:
-    """What was written of one config."""
-
     paths: list[Path] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
     images: int = 0

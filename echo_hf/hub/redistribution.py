@@ -28,12 +28,7 @@ def restricted_posts(urls: Iterable[str | None], rights: Collection[str] = ()) -
 
 
 def may_pass_on_all(rights: Collection[str]) -> bool:
-    """Whether nothing is forbidden that no right is stated to.
-
-    Example:
-        >>> may_pass_on_all({"x": "by contract"}), may_pass_on_all({"bluesky": "consent"})
-        (True, False)
-    """
+    """Whether nothing is forbidden that no right is stated to."""
     return set(rights) >= RESTRICTED
 
 

@@ -98,7 +98,6 @@ class State:
     private: bool
 
     def tags_of(self, commit: str) -> list[str]:
-        """The tags on a commit."""
         return [name for name, tagged in self.tags.items() if tagged == commit]
 
 
@@ -111,7 +110,6 @@ class Remote:
 
     @property
     def page(self) -> str:
-        """Its page for people."""
         return f"{self.api.endpoint}/datasets/{self.repo_id}"
 
     def check_token(self) -> None:
@@ -140,7 +138,6 @@ class Remote:
             ) from error
 
     def state(self) -> State | None:
-        """What it is now."""
         try:
             with hub_errors(f"read {self.repo_id!r}"):
                 refs = self.api.list_repo_refs(self.repo_id, repo_type=KIND)
@@ -154,7 +151,6 @@ class Remote:
         return State(heads[MAIN], tags, bool(info.private))
 
     def create(self, private: bool) -> State:
-        """Makes it."""
         with hub_errors(f"create {self.repo_id!r}"):
             self.api.create_repo(self.repo_id, repo_type=KIND, private=private, exist_ok=True)
         state = self.state()
@@ -163,7 +159,6 @@ class Remote:
         return state
 
     def files(self, revision: str) -> dict[str, RepoFile]:
-        """The files of a revision."""
         with hub_errors(f"list the files of {self.repo_id!r}"):
             found = self.api.list_repo_tree(
                 self.repo_id, revision=revision, repo_type=KIND, recursive=True
@@ -176,7 +171,6 @@ class Remote:
             return str(self.api.dataset_info(self.repo_id, revision=revision).sha)
 
     def open_pulls(self) -> dict[str, str]:
-        """Open pull requests."""
         with hub_errors(f"list the pull requests of {self.repo_id!r}"):
             found = self.api.get_repo_discussions(
                 self.repo_id,
@@ -210,7 +204,6 @@ class Remote:
             ) from error
 
     def tag(self, name: str, commit: str) -> None:
-        """Puts a tag on a commit."""
         try:
             with hub_errors(f"tag {commit[:10]} of {self.repo_id!r} as {name!r}"):
                 self.api.create_tag(self.repo_id, tag=name, revision=commit, repo_type=KIND)

@@ -173,8 +173,6 @@ class RequestFacts:
 
 @dataclass(frozen=True)
 class Responses:
-    """What was written."""
-
     rows: int
     left_out: Mapping[LeftOut, int]
 
@@ -295,7 +293,6 @@ class Recorded:
         self._connection = scratch(TABLE)
 
     def add(self, answers: Iterable[tuple[bytes, Completion]]) -> None:
-        """Takes in answers."""
         self._connection.execute("begin")
         for key, completion in answers:
             usage = completion.usage
@@ -311,14 +308,12 @@ class Recorded:
         self._connection.execute("commit")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
-        """What is recorded of requests."""
         return {
             key: Completion(text, error, finish_reason, Usage(*tokens))
             for key, text, error, finish_reason, *tokens in rows_of(self._connection, ROWS, keys)
         }
 
     def close(self) -> None:
-        """Forgets them."""
         self._connection.close()
 
     def __len__(self) -> int:

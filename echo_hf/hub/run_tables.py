@@ -61,7 +61,6 @@ class Results(BaseModel):
 
 
 def read_results(path: Path) -> Dataset:
-    """Reads the figures of a run."""
     try:
         found = Results.model_validate_json(path.read_bytes())
     except OSError as error:

@@ -14,12 +14,7 @@ _GREY_CHROMA = 25.0**7
 
 
 def light_of(levels: ArrayLike) -> Floats:
-    """Levels of sRGB as light (IEC 61966-2-1).
-
-    Example:
-        >>> light_of([0, 128, 255]).round(4).tolist()
-        [0.0, 0.2159, 1.0]
-    """
+    """Levels of sRGB as light (IEC 61966-2-1)."""
     share = np.asarray(levels, np.float64) / 255
     light: Floats = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     return light

@@ -34,7 +34,6 @@ PAGE_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
 
 
 def format_of(data: bytes) -> str | None:
-    """The format that bytes begin as."""
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"
     if data[4:8] == b"ftyp" and AVIF_BRANDS & _brands(data):

@@ -70,7 +70,6 @@ def same_shape(one: Size, other: Size) -> bool:
 def same_colors(
     means: Means, contrasts: Contrasts, many_means: Means, many_contrasts: Contrasts
 ) -> NDArray[np.bool_]:
-    """Which of many signatures have the colors of one."""
     apart = many_means.astype(np.float32) - means
     edges = (many_contrasts.astype(np.float32) + contrasts) / 2
     blocks = (np.abs(apart) <= FLAT + EDGES * edges).all((-3, -2, -1))
@@ -116,8 +115,6 @@ ROUNDING = 1e-3
 
 
 class SignatureIndex:
-    """An index of signatures."""
-
     def __init__(self, means: Means, contrasts: Contrasts) -> None:
         from scipy.spatial import cKDTree
 

@@ -44,7 +44,6 @@ class ImageStore:
         return digest
 
     def open(self, digest: str) -> bytes:
-        """The bytes of an image."""
         try:
             data = self.path(digest).read_bytes()
         except FileNotFoundError:

@@ -57,8 +57,6 @@ class Honeypot(StrEnum):
 
 @dataclass(frozen=True)
 class AuditSample:
-    """A sample of an audit."""
-
     task: Task
     image: str
 
@@ -218,7 +216,6 @@ def _shown(rows: Iterable[Row], honeypot: Honeypot) -> int:
 
 
 def audit_of(judge: JudgeConfig, answered: Answered, ratings: pa.Table | None) -> dict[str, Any]:
-    """What is found of a judge."""
     rows = answered.rows.to_pylist()
     found = ratings_of(rows)
     checks = checks_of(rows, Scale(*judge.scale, decimals=judge.decimals))
@@ -254,8 +251,6 @@ SAMPLES = 20
 
 @dataclass(frozen=True)
 class Audited:
-    """What became of an audit."""
-
     asked: JudgingResult
     judges: Mapping[str, Mapping[str, Any]]
 

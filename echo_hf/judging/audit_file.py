@@ -24,13 +24,10 @@ class _Audit(BaseModel):
 
 
 class _Audits(BaseModel):
-    """The audits of a run."""
-
     judges: dict[str, _Audit]
 
 
 def read_audits(root: Path) -> dict[str, dict[str, Any]]:
-    """The audits of a run."""
     path = root / AUDIT_FILE
     if not path.exists():
         return {}

@@ -104,7 +104,6 @@ def differing(agreement: Agreement) -> list[PairTest]:
 
 
 def pair_table(agreement: Agreement, pairs: Sequence[PairTest]) -> Table:
-    """Pairs of systems with their test."""
     adjusted = PROCEDURES[agreement.protocol].adjusted
     table = plain_table("better", "worse", "z", "p", NAMES[adjusted], left=("better", "worse"))
     for one in pairs:

@@ -37,7 +37,6 @@ MEANT: dict[str, Choice] = {"first": "first", "second": "second", "tie": "tie"}
 
 
 def read_choice(text: str) -> Choice | Unrated:
-    """The choice in an answer."""
     made = {one.lower() for one in CHOICE.findall(text)}
     if len(made) > 1:
         return Unrated.TWO_CHOICES
@@ -45,7 +44,6 @@ def read_choice(text: str) -> Choice | Unrated:
 
 
 def winner_of(choice: Choice, order: Order) -> Winner:
-    """The system that a choice is for."""
     if choice == TIE:
         return TIE
     return "a" if (choice == "first") == (order == "ab") else "b"

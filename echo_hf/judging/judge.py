@@ -39,7 +39,6 @@ RUBRICS: tuple[str, ...] = get_args(Rubric)
 
 
 def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeConfig]:
-    """The judges that are asked."""
     by_name = {one.name: one for one in config.judges}
     if not by_name:
         shipped = ", ".join(f"judges/{file.name}" for file in shipped_judges())

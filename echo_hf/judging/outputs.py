@@ -48,8 +48,6 @@ TO_RATE = Table(
 
 @dataclass(frozen=True)
 class ToRate:
-    """The outputs that are there to rate."""
-
     outputs: Mapping[str, Sequence[Row]]
     tasks: tuple[Task, ...]
     left_out: Mapping[Reason, int]
@@ -114,7 +112,6 @@ def _first(tasks: Iterable[Task], limit: int | None) -> Iterator[Task]:
 
 
 def row_to_rate(task: Task, output: Row, repeat: int) -> Row:
-    """A row of `TO_RATE`."""
     return {
         "sample_id": task.sample_id,
         "system": output["system"],

@@ -71,7 +71,6 @@ def pairwise_questions(
 def fitting_question(
     options: ApplicabilityConfig, tasks: Sequence[Task], shown: SentImages
 ) -> JudgeTask:
-    """The question about applicability."""
     digests = (image.sha256 for task in tasks for image in task.inputs)
     stage = Fitting(options, shown.of(digests, "model_budget"))
     return JudgeTask(APPLICABILITY, APPLICABILITY, stage, to_classify(tasks))

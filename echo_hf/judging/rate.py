@@ -46,7 +46,6 @@ class Scale:
 
 
 def read_rating(text: str, scale: Scale, protocol: Protocol) -> float | Unrated:
-    """The rating in an answer."""
     if protocol == "published":
         found = PUBLISHED.search(text)
         return float(found[1]) if found else Unrated.NO_RATING
@@ -90,13 +89,7 @@ class ApplicabilityAnswer(BaseModel):
 
 @lru_cache(maxsize=64)
 def rating_answer(scale: Scale) -> type[RatingAnswer]:
-    """The shape of an answer whose rating is on a scale.
-
-    Example:
-        >>> answer = rating_answer(Scale(1, 10))
-        >>> answer.model_validate_json('{"explanation": "A fine boat.", "rating": 9}').rating
-        9
-    """
+    """The shape of an answer whose rating is on a scale."""
     number: Any = float if scale.decimals else int
     bounds = Field(ge=scale.lowest, le=scale.highest)
     if not scale.decimals:
@@ -108,12 +101,7 @@ def rating_answer(scale: Scale) -> type[RatingAnswer]:
 
 @lru_cache(maxsize=16)
 def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
-    """The shape of an answer about some metrics.
-
-    Example:
-        >>> list(applicability_answer(("color_shift",)).model_fields)
-        ['color_shift', 'rationale']
-    """
+    """The shape of an answer about some metrics."""
     fields: dict[str, Any] = dict.fromkeys(metrics, (Flag, ...))
     return create_model(
         "ApplicabilityAnswer",

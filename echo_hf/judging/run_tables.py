@@ -39,7 +39,6 @@ PAGE = "dataset_card/tables.md lists them"
 
 
 def read_table(root: Path, table: Table) -> pa.Table | None:
-    """Reads a table of a run."""
     path = root / f"{table.name}.parquet"
     if not path.exists():
         return None
@@ -105,7 +104,6 @@ class RunTables:
 
 
 def read_run(benchmark: Benchmark, folder: RunFolder) -> RunTables:
-    """Reads what is scored."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED}
     if tables["outputs"] is not None:
         read_outputs(tables["outputs"].select(["sample_id", "system", "outcome"]))

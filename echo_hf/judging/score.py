@@ -42,8 +42,6 @@ METRIC = "win_rate"
 
 @dataclass(frozen=True)
 class SplitWinRates:
-    """The win rates of one split."""
-
     results: tuple[Result, ...]
     rates: WinRate
     tiers: tuple[tuple[str, ...], ...]
@@ -58,7 +56,6 @@ def win_rates(
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
 ) -> SplitWinRates:
-    """Computes the win rates of a split."""
     rates = {
         each: _flagged(win_rate(ratings, outputs, protocol=each, n_boot=n_boot), failed)
         for each in get_args(Protocol)
@@ -201,9 +198,7 @@ class Accumulator(TypingProtocol):
         """Takes some more samples."""
         ...
 
-    def compute(self, *, n_boot: int, seed: int) -> MetricResult:
-        """The metric of all samples."""
-        ...
+    def compute(self, *, n_boot: int, seed: int) -> MetricResult: ...
 
 
 def measured(
@@ -309,7 +304,6 @@ def text_measured(
     n_boot: int,
     failed: Failures,
 ) -> Iterator[Measured]:
-    """Measures the text of every system."""
     about = applicable(TEXT_METRIC, tasks, applicability)
     rows = text_ratings(ratings)
     judges = sorted(set(rows["judge"].to_pylist()))
@@ -325,7 +319,6 @@ def text_measured(
 
 
 def text_ratings(ratings: pa.Table | None) -> pa.Table:
-    """The ratings of text."""
     rows = RATINGS.empty() if ratings is None else ratings
     return rows.filter(pc.equal(rows["rubric"], TEXT_RUBRIC))
 
@@ -352,8 +345,6 @@ _, FROM_WORDS = BENCHMARKS
 
 @dataclass(frozen=True)
 class SplitScores:
-    """The figures of one split."""
-
     split: str
     samples: int
     win_rates: SplitWinRates | None

@@ -22,12 +22,7 @@ LONGEST = 40
 
 
 def judge_names(judges: Iterable[str], failed: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """The names of judges, each with the honeypots that it failed on.
-
-    Example:
-        >>> list(judge_names(["mira", "otto"], {"mira": ("blank", "shuffled")}))
-        ['mira (failed its audit: blank, shuffled)', 'otto']
-    """
+    """The names of judges, each with the honeypots that it failed on."""
     for judge in judges:
         flags, name = ", ".join(failed.get(judge, ())), plain(judge, LONGEST)
         yield f"{name} (failed its audit: {flags})" if flags else name

@@ -40,8 +40,6 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class JudgeTask:
-    """What one judge is asked."""
-
     who: str
     rubric: str
     stage: ModelStage
@@ -65,8 +63,6 @@ class Planned:
 
 @dataclass(frozen=True)
 class Answered:
-    """What one judge has answered."""
-
     who: str
     rubric: str
     rows: pa.Table

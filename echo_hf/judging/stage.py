@@ -97,7 +97,6 @@ METRICS = ("face_identity", "color_shift", "structure_distance", "text_rendering
 
 
 def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
-    """The instructions of a judge for a rubric."""
     form = rating_form(judge)
     if judge.prompt_file is not None and rubric == OVERALL:
         return Prompt(rubric, _own(judge.name, judge.prompt_file).replace(FORM, form))

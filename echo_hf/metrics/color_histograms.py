@@ -33,7 +33,6 @@ def kept_pixels(counts: Integers, first: int = FIRST_LEVEL, last: int = LAST_LEV
 
 
 def mean_levels(pixels: ArrayLike) -> Floats:
-    """The mean level of each channel."""
     numbers, sums = np.moveaxis(np.asarray(pixels, np.float64), -1, 0)
     means: Floats = np.full(numbers.shape, np.nan)
     np.divide(sums, numbers, out=means, where=numbers > 0)

@@ -272,7 +272,6 @@ class InputCache(ABC, Generic[Network, Value]):
         return self._kept_bytes
 
     def find(self, key: tuple[str, bytes]) -> Value | None:
-        """What is kept of an input."""
         return self._kept.get(key)
 
     def keep(self, key: tuple[str, bytes], value: Value) -> None:

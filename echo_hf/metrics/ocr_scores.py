@@ -97,8 +97,6 @@ def _between_marks(prompt: str) -> Iterator[str]:
 
 
 class TextWindow(NamedTuple):
-    """A part of a text."""
-
     distance: int
     start: int
     end: int
@@ -150,8 +148,6 @@ class QuoteMatch:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read in one output."""
-
     lines: tuple[str, ...]
     unsure: tuple[str, ...]
     quotes: tuple[QuoteMatch, ...]

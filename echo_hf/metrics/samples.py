@@ -26,8 +26,6 @@ ONE_IMAGE = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Imag
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """One sample as a metric takes it."""
-
     inputs: tuple[ImageSource | None, ...]
     output: ImageSource | None
 
@@ -113,7 +111,6 @@ def _stored(values: Iterable[Any]) -> Iterable[Any]:
 def prompted(
     prompts: Iterable[str], outputs: Iterable[Any]
 ) -> tuple[list[str], Iterator[tuple[str, ImageSource | None]]]:
-    """Pairs prompts with outputs."""
     texts = _texts(prompts)
     _check_prompt_lengths(texts, outputs)
     samples = samples_of([None] * len(texts), outputs)
@@ -165,7 +162,6 @@ LOADERS: Mapping[Protocol, Load] = {"published": plain_rgb, "corrected": load_im
 
 
 def check_protocol(protocol: Protocol) -> None:
-    """Refuses a protocol that there is not."""
     if protocol not in LOADERS:
         raise ScoreError(unknown("protocol", protocol, LOADERS))
 

@@ -170,7 +170,6 @@ class TextReader:
         self.definition = _definition(files)
 
     def read(self, levels: NDArray[np.uint8]) -> Lines:
-        """Reads an image."""
         height, width = levels.shape[:2]
         if max(height, width) > MOST_TIMES * min(height, width):
             return Lines((), f"{width} x {height} pixels, expected at most 1 to {MOST_TIMES}")

@@ -90,16 +90,13 @@ class NoAnswers:
 
     @property
     def signature(self) -> Mapping[str, Any]:
-        """Nothing."""
         return {}
 
     def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
-        """A failure for each request."""
         return [parse(request, None, b"") for request in requests]
 
 
 def answers_of(engine: Engine, store: Store | None) -> Answers:
-    """Where answers of an engine are read from."""
     if not engine.stored:
         return DirectAnswers(engine, engine.signature())
     if store is None:

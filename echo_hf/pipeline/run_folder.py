@@ -53,7 +53,6 @@ class RunFolder:
 
     @property
     def images(self) -> ImageStore:
-        """The images of its posts."""
         return ImageStore(self.root / "pictures")
 
     @property

@@ -134,7 +134,6 @@ def near_duplicates(sets: tuple[SetDuplicates, ...]) -> Markup:
 
 
 def languages(sets: tuple[SetLanguages, ...]) -> Markup:
-    """Languages of the prompts of each set."""
     rows = [[name_of(one.name), listed(one.prompts)] for one in sets]
     columns = (Column("Prompts", "name"), Column("Languages", "text"))
     return table("Languages of prompts", columns, [rows])

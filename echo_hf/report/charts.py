@@ -31,8 +31,6 @@ STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis."""
-
     low: float
     high: float
     ticks: tuple[float, ...]
@@ -120,7 +118,6 @@ def point(scale: Scale, value: float | None, ends: tuple[float, float] | None) -
 
 
 def dot(scale: Scale, value: float, kind: str = "dot", radius: float = 4.5) -> Markup:
-    """A point."""
     return element("circle", cx=scale.percent(value), cy=MIDDLE, r=radius, class_=kind)
 
 
@@ -187,7 +184,6 @@ def highest(channels: Sequence[Sequence[float]]) -> float:
 
 
 def histogram(channels: Sequence[Sequence[float]], top: float) -> Markup:
-    """A color histogram."""
     areas = [
         element("path", d=_area(grouped(channel), top), class_=f"channel {name}")
         for name, channel in zip(CHANNELS, channels, strict=True)

@@ -33,7 +33,6 @@ def printable(text: str) -> str:
 
 
 def element(tag: str, *children: Child, **attributes: Attribute) -> Markup:
-    """An element with its children."""
     opening = f"<{tag}{''.join(map(_attribute, attributes, attributes.values()))}>"
     return Markup(opening if tag in VOID else f"{opening}{joined(*children)}</{tag}>")
 
@@ -103,7 +102,6 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def interval(ends: Interval | None, digits: int = 3) -> str:
-    """Both ends of an interval."""
     if ends is None:
         return NOTHING
     return f"{number(ends[0], digits)} – {number(ends[1], digits)}"
@@ -127,7 +125,6 @@ def p_value(value: float | None) -> str:
 
 
 def plural(number_of: int, noun: str, more: str | None = None) -> str:
-    """A count with its noun."""
     said = noun if number_of == 1 else more or f"{noun}s"
     return f"{count(number_of)} {said}"
 

@@ -60,7 +60,6 @@ MEANINGS = {str(one): one.meaning for one in MetricReason}
 
 
 def metrics(data: RunData) -> Markup | None:
-    """Every metric of every split."""
     shown = [_split(data, name) for name in data.splits if data.results.details[name].metrics]
     return section("metrics", "Metrics", shown, lead=ABOUT) if shown else None
 
@@ -76,7 +75,6 @@ def _split(data: RunData, name: str) -> Markup:
 
 
 def metric_card(metric: str, rows: Sequence[Metric], warned: Markup | None = None) -> Markup:
-    """One metric of all systems."""
     higher = BETTER.get(metric, HIGHER) == HIGHER
     title = joined(
         titled(metric),

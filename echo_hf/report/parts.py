@@ -25,12 +25,7 @@ NAMES = {
 
 
 def titled(name: str) -> str:
-    """How a split, a metric or a task is called in prose.
-
-    Example:
-        >>> titled("text_to_image"), titled("style_transfer")
-        ('Text to image', 'Style transfer')
-    """
+    """How a split, a metric or a task is called in prose."""
     return NAMES.get(name) or (name[:1].upper() + name[1:]).replace("_", " ")
 
 
@@ -62,12 +57,7 @@ def name_of(name: str) -> Markup:
 
 
 def breakable(name: str) -> Markup:
-    """A name that may go on in a new line after its joints, for narrow columns.
-
-    Example:
-        >>> breakable("a_b-c")
-        '<bdi>a_<wbr>b-<wbr>c</bdi>'
-    """
+    """A name that may go on in a new line after its joints, for narrow columns."""
     parts = re.split(r"(?<=[_/ -])", name)
     return element(
         "bdi", [joined(Markup("<wbr>") if at else None, one) for at, one in enumerate(parts)]
@@ -131,7 +121,6 @@ class Column:
 
     @property
     def classes(self) -> str:
-        """Classes of its cells."""
         return f"{self.kind} optional" if self.optional else self.kind
 
 
@@ -176,12 +165,7 @@ def _cell(column: Column, cell: Child) -> Markup:
 
 
 def heat_cell(value: float | None, part: float | None, text: str, title: str) -> Markup:
-    """A cell colored by its number.
-
-    Example:
-        >>> heat_cell(0.9, 0.9, "0.90", "a beats b")
-        '<td class="heat h9" title="a beats b">0.90</td>'
-    """
+    """A cell colored by its number."""
     if value is None or part is None:
         return element("td", "–", class_="heat", title=title)
     step = min(10, max(0, round(part * 10)))
@@ -199,7 +183,6 @@ def strip(
     thumbnails: Thumbnails,
     said: Said,
 ) -> Markup:
-    """One sample in a row."""
     cells = [*_inputs(sample, thumbnails)]
     for system in systems:
         output = outputs.get((sample.id, system))

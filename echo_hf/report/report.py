@@ -32,7 +32,6 @@ from echo_hf.report.thumbnails import ColorSum, Looked, MeanColors, Thumbnails, 
 
 
 def figures(data: RunData) -> dict[str, str]:
-    """The figures of a run for print."""
     found: dict[str, str] = {}
     for split in data.splits:
         rates = data.results.rates(split)
@@ -181,14 +180,12 @@ class Numbered:
         self._numbers: dict[str, int] = {}
 
     def number(self, text: str | None) -> int | None:
-        """The number of a text; null for none."""
         if text is None:
             return None
         return self._numbers.setdefault(text, len(self._numbers))
 
     @property
     def all(self) -> list[str]:
-        """The texts by number."""
         return list(self._numbers)
 
 
@@ -300,8 +297,6 @@ MOST_IN_ONE_FILE = 200
 
 @dataclass(frozen=True)
 class Report:
-    """A written report."""
-
     path: Path
     samples: int
     images: int
@@ -310,8 +305,6 @@ class Report:
 
 @dataclass(frozen=True)
 class ReportImages:
-    """What a report shows of images."""
-
     thumbnails: Thumbnails
     problems: Mapping[str, str]
     colors: Mapping[tuple[str, str], MeanColors]
@@ -332,7 +325,6 @@ def report(
 
 
 def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> Report:
-    """Writes a report of what was read."""
     if single_file and len(data.samples) > MOST_IN_ONE_FILE:
         raise RunError(
             f"{count(len(data.samples))} samples in a single file: expected at most "

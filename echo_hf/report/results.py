@@ -150,8 +150,6 @@ class Pairwise(ResultsModel):
 
 
 class Split(ResultsModel):
-    """The figures of a split."""
-
     samples: int
     win_rate: WinRates | None = None
     metrics: tuple[Metric, ...] = ()
@@ -200,7 +198,6 @@ class Results(ResultsModel):
 
 
 def read_figures(path: Path, model: type[Read], verb: str) -> Read | None:
-    """Reads a file of figures."""
     try:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -290,8 +287,6 @@ class HumanResults(ResultsModel):
 
 
 class Counted(ResultsModel):
-    """What there was to compare."""
-
     samples: int
     rankings: int
     partial: int = 0

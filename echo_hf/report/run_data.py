@@ -42,8 +42,6 @@ class ReportFeedback:
 
 @dataclass(frozen=True)
 class ReportSample:
-    """One sample."""
-
     id: str
     split: str
     prompt: str
@@ -95,7 +93,6 @@ def outputs_of(rows: pa.Table | None) -> dict[tuple[str, str], Output]:
 
 
 def ratings_of(rows: pa.Table | None) -> dict[str, tuple[Rating, ...]]:
-    """All ratings of each sample."""
     if rows is None:
         return {}
     columns = ("sample_id", "system", "judge", "rubric", "repeat", "rating", "explanation")
@@ -111,7 +108,6 @@ def ratings_of(rows: pa.Table | None) -> dict[str, tuple[Rating, ...]]:
 def samples_of(
     benchmark: Benchmark, tasks: Mapping[str, Iterable[Task]], images: ImageStore
 ) -> tuple[ReportSample, ...]:
-    """The samples of all splits."""
     found = (_of_split(benchmark, list(some), images) for some in tasks.values())
     return tuple(sample for some in found for sample in some)
 
@@ -188,12 +184,10 @@ class RunData:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that have samples."""
         held = {sample.split for sample in self.samples}
         return tuple(name for name in self.results.details if name in held)
 
     def of_split(self, split: str) -> Iterator[ReportSample]:
-        """The samples of a split."""
         return (sample for sample in self.samples if sample.split == split)
 
     @property

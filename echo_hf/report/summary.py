@@ -48,7 +48,6 @@ PARTS = (
 
 
 def show_analysis(console: Console, done: Analyzed) -> None:
-    """Prints an analysis."""
     for table in tables_of(done.analysis):
         console.print(table)
         console.print()

@@ -121,7 +121,6 @@ class ColorSum:
         self._images = 0
 
     def add(self, counts: Integers) -> None:
-        """Adds an image."""
         self._sum += counts / counts.sum(axis=-1, keepdims=True)
         self._images += 1
 

@@ -68,14 +68,7 @@ ALTERNATIVE = re.compile(r"/|\bor\b|或|または|、|\|")
 
 
 def is_slot(inner: str) -> bool:
-    """Whether what stands in parentheses is the place of a word, not a remark.
-
-    Example:
-        >>> [is_slot(one) for one in ("object", "insert your dish here", "subject 2", "城市")]
-        [True, True, True, True]
-        >>> [is_slot(one) for one in ("4k, sharp", "PBR", "background", "age 7", "the cat")]
-        [False, False, False, False, False]
-    """
+    """Whether what stands in parentheses is the place of a word, not a remark."""
     inner = inner.strip().lower()
     if HAN_SLOT.fullmatch(inner):
         return True
@@ -91,14 +84,7 @@ def is_slot(inner: str) -> bool:
 
 
 def stands_for_an_image(inner: str) -> bool:
-    """Whether what stands in brackets is an image that goes with the prompt, not words.
-
-    Example:
-        >>> stands_for_an_image("attached image"), stands_for_an_image("参考图片")
-        (True, True)
-        >>> stands_for_an_image("image / emoji"), stands_for_an_image("picture frame")
-        (False, False)
-    """
+    """Whether what stands in brackets is an image that goes with the prompt, not words."""
     inner = inner.strip().lower()
     return ALTERNATIVE.search(inner) is None and IMAGE_GIVEN.search(inner) is not None
 
@@ -376,7 +362,7 @@ WITHIN = f"{{1,{LONGEST_DEFAULT}}}?"
 ATTRIBUTE = (
     rf"\s{{0,4}}=\s{{0,4}}\\?(?:\"([^\"\n]{WITHIN})\\?\"|'([^'\n]{WITHIN})'|“([^”\n]{WITHIN})”)"
 )
-NAME, DEFAULT = re.compile("name" + ATTRIBUTE), re.compile("default" + ATTRIBUTE)
+NAME = re.compile("name" + ATTRIBUTE)
 HINT = re.compile(r"\s?[:：,，;；(（].*", re.DOTALL)
 # Of a run of one of these no part is a placeholder.
 RUN_SIGNS = frozenset("_＿〇○◯●")
@@ -394,7 +380,6 @@ class PromptPlace(NamedTuple):
     end: int
 
     def of(self, prompt: str) -> str:
-        """What stands there."""
         return prompt[self.start : self.end]
 
 
@@ -426,12 +411,6 @@ def name_of(placeholder: str) -> str:
         return ""
     name = _value(named) if named else HINT.sub("", inside(placeholder))
     return " ".join(name.lower().split())
-
-
-def default_of(placeholder: str) -> str | None:
-    """The value that a placeholder itself proposes, null when it proposes none."""
-    proposed = DEFAULT.search(placeholder) if placeholder.startswith("{") else None
-    return _value(proposed) if proposed else None
 
 
 def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:

@@ -93,7 +93,6 @@ class Frame:
 
     @property
     def words(self) -> str:
-        """How to ask for boxes."""
         asked = WORDS[self.convention]
         if self.convention is not Convention.ABS_RESIZED:
             return asked
@@ -163,8 +162,6 @@ FLAGS = frozenset(
 
 @dataclass
 class Boxes:
-    """The boxes of one screenshot."""
-
     inputs: list[Pixels] = field(default_factory=list)
     outputs: list[Pixels] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -217,7 +214,6 @@ def intersection_over_union(one: Pixels, other: Pixels) -> float:
 
 
 def area(box: Pixels) -> int:
-    """The number of pixels in a box."""
     return max(box[2] - box[0], 0) * max(box[3] - box[1], 0)
 
 
@@ -343,7 +339,6 @@ def upright(data: bytes) -> Image.Image:
 
 
 def cut(image: Image.Image, box: Pixels, inset: int = 0) -> bytes:
-    """Cuts a part out of an image."""
     left, top, right, bottom = inner(box, inset)
     if not (0 <= left < right <= image.width and 0 <= top < bottom <= image.height):
         raise ImageError(

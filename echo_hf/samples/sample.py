@@ -75,7 +75,6 @@ SAMPLES_IN_CONTEXT = Table(
 def context_of(
     posts: Sequence[Post], own: Iterable[int], feedback: Iterable[int]
 ) -> list[dict[str, Any]]:
-    """The posts that a sample is to be read with."""
     wanted: set[int] = set()
     for number in (*own, *feedback):
         while number >= 0 and number not in wanted:

@@ -63,8 +63,6 @@ Sample = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class SampleImage:
-    """An image of a sample."""
-
     sha256: str
     post: int
     alt_text: str | None
@@ -86,7 +84,6 @@ class RequestPart:
     images: tuple[SampleImage, ...]
 
     def as_data(self, sample: Sample, placeholders: Sequence[str]) -> dict[str, Any]:
-        """The part as a request holds it."""
         posts = [sample["context"][place] for place in self.posts]
         written = [*(post["text"] for post in posts), *(one.alt_text for one in self.images)]
         texts = shortened(written, LONGEST_TEXT, LONGEST_TEXTS)

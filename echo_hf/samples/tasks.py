@@ -36,7 +36,6 @@ class Task:
 
     @property
     def images(self) -> list[str]:
-        """Digests of all its images."""
         return [*self.shown_by, *self.inputs]
 
     def join(self, other: Task) -> None:
@@ -48,7 +47,6 @@ class Task:
 
 
 def joined(tasks: Iterable[tuple[Key, Task]]) -> list[Task]:
-    """Joins tasks that have one key."""
     first: dict[Key, Task] = {}
     for key, task in tasks:
         if first.setdefault(key, task) is not task:
@@ -106,7 +104,6 @@ def rows_of(
     made_by: Mapping[str, Any],
     may_show_minor: Collection[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    """One row a task."""
     own = [_own_posts(sample, task) for task in tasks]
     feedback = _shared_out(sample, own)
     named = {place for posts in own for place in posts}
@@ -141,14 +138,7 @@ def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def quality_with(prompt: str, quality: str) -> str:
-    """The quality of a sample with this prompt: what is no whole task is for analysis only.
-
-    Example:
-        >>> quality_with("a [PET] asleep", "Benchmark"), quality_with("a [PET] asleep", "Trash")
-        ('Analysis', 'Trash')
-        >>> quality_with('{"colours": ["red", "blue"]}', "Benchmark")
-        'Benchmark'
-    """
+    """The quality of a sample with this prompt: what is no whole task is for analysis only."""
     whole = not placeholders(prompt) and not MARK.search(prompt)
     return quality if whole else at_most_analysis(quality)
 
@@ -159,12 +149,7 @@ def _reviews(task: Task, may_show_minor: Collection[str]) -> list[str]:
 
 
 def at_most_analysis(quality: str) -> str:
-    """The quality of a sample that is for analysis only.
-
-    Example:
-        >>> at_most_analysis("Benchmark"), at_most_analysis("Trash")
-        ('Analysis', 'Trash')
-    """
+    """The quality of a sample that is for analysis only."""
     return "Analysis" if quality == "Benchmark" else quality
 
 

@@ -42,8 +42,6 @@ ERRORS_A_SIDE = 1.96
 
 @dataclass(frozen=True)
 class Spread:
-    """Intervals by system."""
-
     interval: Mapping[str, Interval | None]
     standard_error: Mapping[str, float | None]
     reasons: Mapping[str, Unscored]
@@ -135,12 +133,7 @@ def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Float
 
 
 def smallest_p(n_resamples: int) -> float:
-    """The p value of a difference that no drawn exchange reaches.
-
-    Example:
-        >>> smallest_p(9999)
-        0.0001
-    """
+    """The p value of a difference that no drawn exchange reaches."""
     if not isinstance(n_resamples, int) or n_resamples < 1:
         raise ScoreError(
             f"n_resamples is {n_resamples!r}: expected a whole number of draws, such as 10000"

@@ -36,18 +36,11 @@ def number(value: float) -> float | None:
 
 
 def named(names: Sequence[str], values: Iterable[float]) -> dict[str, float | None]:
-    """A number for each name."""
     return {name: number(value) for name, value in zip(names, values, strict=True)}
 
 
 def named_pairs(names: Sequence[str], values: Floats) -> dict[str, dict[str, float | None]]:
-    """A number for each two different names.
-
-    Example:
-        >>> import numpy as np
-        >>> named_pairs(["a", "b"], np.array([[0, 0.25], [0.75, 0]]))
-        {'a': {'b': 0.25}, 'b': {'a': 0.75}}
-    """
+    """A number for each two different names."""
     return {
         name: {other: value for other, value in named(names, row).items() if other != name}
         for name, row in zip(names, values, strict=True)

@@ -52,7 +52,6 @@ class HumanRanks:
 
 
 def read_human(human: Any) -> HumanRanks:
-    """Reads what people ranked."""
     rows = read_columns(human, HUMAN, REQUIRED, OPTIONAL)
     _check(rows)
     samples, (sample,) = encoded(rows["sample_id"])

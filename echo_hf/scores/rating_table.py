@@ -22,8 +22,6 @@ DIGEST = "sample_digest"
 
 @dataclass(frozen=True)
 class RatedOutputs:
-    """The outputs that ratings are of."""
-
     rows: pa.Table
 
     def without_stale(self, ratings: pa.Table, ignored: dict[IgnoredRating, pa.Table]) -> pa.Table:
@@ -68,7 +66,6 @@ class RatedOutputs:
 
 
 def read_outputs(outputs: Any) -> RatedOutputs:
-    """Reads which outputs there are."""
     rows = read_columns(outputs, OUTPUTS, READ, (DIGEST,))
     known = [outcome.value for outcome in Outcome]
     for outcome in rows["outcome"].unique().to_pylist():

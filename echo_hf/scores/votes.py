@@ -108,8 +108,6 @@ Average = Literal["opponents", "comparisons"]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a protocol does."""
-
     vote: str
     average: Average
     interval: str
@@ -122,12 +120,7 @@ PROTOCOLS: Mapping[Protocol, Rule] = {
 
 
 def rule_of(protocol: Protocol) -> Rule:
-    """The rule of a protocol.
-
-    Example:
-        >>> rule_of("published").vote
-        'first_judge'
-    """
+    """The rule of a protocol."""
     if protocol not in PROTOCOLS:
         raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
     return PROTOCOLS[protocol]
@@ -152,12 +145,7 @@ class Points(NamedTuple):
 
 
 def points_of(verdicts: Floats, systems: int, weights: Weights | None = None) -> Points:
-    """Sums verdicts up over samples.
-
-    Example:
-        >>> points_of(np.array([[1.0, 0.0, np.nan]]), 2).won.tolist()
-        [[0.0, 1.5], [0.5, 0.0]]
-    """
+    """Sums verdicts up over samples."""
     there = ~np.isnan(verdicts)
     won = np.where(there, (verdicts + 1) / 2, 0.0)
     compared = there.astype(float)
@@ -188,15 +176,7 @@ def matrix_of(points: Points) -> Floats:
 
 
 def rates_of(points: Points, average: Average) -> Floats:
-    """Win rates, from 0 to 1: higher is better, and 0.5 is as good as the others.
-
-    Example:
-        >>> verdicts = np.array([[1.0, 1.0, 1.0], [-1.0, np.nan, np.nan], [0.0, 0.0, np.nan]])
-        >>> rates_of(points_of(verdicts, 3), "opponents").tolist()
-        [0.5, 0.25, 0.75]
-        >>> rates_of(points_of(verdicts, 3), "comparisons").tolist()
-        [0.75, 0.2, 0.6666666666666666]
-    """
+    """Win rates, from 0 to 1: higher is better, and 0.5 is as good as the others."""
     if average == "comparisons":
         return divided(points.won.sum(axis=-1), points.compared.sum(axis=-1))
     against = matrix_of(points)

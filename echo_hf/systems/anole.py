@@ -73,7 +73,6 @@ class LoadedAnole:
 
 
 def load_anole(model: LocalModel, decoder: LocalModel, options: AnoleOptions) -> LoadedAnole:
-    """Loads a model."""
     place = f"system {model.system!r}"
     device = device_of(options, place)
     model.index_at_hand()
@@ -233,8 +232,6 @@ WORDING = 1
     packages=("torch", "transformers", "accelerate"),
 )
 class AnoleSystem:
-    """Draws with Anole."""
-
     concurrency = 1
     determinism = (
         "Tokens are drawn on the processor from the seed: the same seed gives the same picture on "

@@ -54,8 +54,6 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark by its name."""
-
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
 
@@ -89,7 +87,6 @@ class Benchmark:
         return Tasks(tuple(tasks), left_out)
 
     def load(self, split: str) -> Dataset:
-        """Loads the samples of a split."""
         try:
             return self._loaded(split)
         except HubError as error:

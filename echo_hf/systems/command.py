@@ -73,12 +73,7 @@ def signed(command: Sequence[str], folder: Path) -> list[Any]:
 
 
 def portable(value: Any) -> Any:
-    """What a config says, without the folders of one machine.
-
-    Example:
-        >>> portable({"weights": ["/data/mira/lumen.ckpt"], "steps": 30})
-        {'weights': ['lumen.ckpt'], 'steps': 30}
-    """
+    """What a config says, without the folders of one machine."""
     if isinstance(value, Mapping):
         return {name: portable(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -215,15 +210,7 @@ PYTHON_SETTINGS = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
 def worker_environment(
     variables: Mapping[str, str], passed: Sequence[str], parent: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables of a worker.
-
-    Example:
-        >>> parent = {"PATH": "/bin", "SHOP_KEY": "k"}
-        >>> worker_environment({"STEPS": "5"}, [], parent)["PATH"], "SHOP_KEY" in parent
-        ('/bin', True)
-        >>> "SHOP_KEY" in worker_environment({}, [], parent)
-        False
-    """
+    """The variables of a worker."""
     names = [name for name in (*KEPT, *passed) if name in parent]
     return {**PYTHON_SETTINGS, **{name: parent[name] for name in names}, **variables}
 

@@ -41,8 +41,6 @@ class WorkerError(Exception):
 
 
 class WorkerProcess:
-    """A running worker."""
-
     def __init__(
         self,
         command: Sequence[str],
@@ -257,17 +255,11 @@ def request_line(
 
 
 def has_key(line: bytes, key: str) -> bool:
-    """Whether a line is a JSON object with a key.
-
-    Example:
-        >>> has_key(b'{"id": "a1"}', ANSWER), has_key(b"loading id ...", ANSWER)
-        (True, False)
-    """
+    """Whether a line is a JSON object with a key."""
     return key in _object(line)
 
 
 def answers(line: bytes, request_id: str) -> bool:
-    """Whether an answer is that to a request."""
     return _object(line).get(ANSWER) == request_id
 
 
@@ -283,8 +275,6 @@ def _object(line: bytes) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a worker is started."""
-
     name: str
     command: Sequence[str]
     folder: Path
@@ -329,7 +319,6 @@ class Crew:
             self._idle.put(worker)
 
     def ask(self, worker: Worker, request: bytes, timeout_s: float) -> bytes:
-        """Gives a worker a request."""
         process = worker.process
         if process is None:
             raise GenerationError(f"{self._launch.name}: no worker runs: borrow one first")

@@ -149,7 +149,6 @@ def check_size(size: Size, kind: PipelineKind, place: str) -> None:
 def size_arguments(
     size: Size, first_input: Pixels | None, kind: PipelineKind
 ) -> tuple[dict[str, int], Pixels | None]:
-    """The arguments for a size."""
     asked = chosen_size(size, first_input, kind.like)
     if asked is None:
         return {}, None

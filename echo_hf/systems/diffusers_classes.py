@@ -49,8 +49,6 @@ class PromptReader:
 
 @dataclass(frozen=True, slots=True)
 class PipelineKind:
-    """How a class of pipelines is called."""
-
     image: str | None = None
     takes_list: bool = False
     fewest: int = 0
@@ -142,7 +140,6 @@ def class_named(index: Path, place: str) -> str:
 
 
 def pipeline_class(name: str, place: str) -> PipelineClass:
-    """How a class is called."""
     import diffusers
 
     found = getattr(diffusers, name, None) if name.isidentifier() else None

@@ -100,12 +100,7 @@ def result_as_reported(
 
 
 def read_told(line: bytes, model: type[Model], place: str) -> Model:
-    """Reads one line of JSON.
-
-    Example:
-        >>> read_told(b'{"outcome": "refused"}', Told, "line 1").outcome.value
-        'refused'
-    """
+    """Reads one line of JSON."""
     try:
         return model.model_validate_json(line)
     except ValidationError as error:

@@ -123,7 +123,6 @@ class FileEntry(ExternalResult):
 
 
 def read_manifest(path: Path) -> Mapping[str, FileEntry]:
-    """Reads a manifest."""
     entries: dict[str, FileEntry] = {}
     for number, line in enumerate(_lines(path), start=1):
         place = f"{str(path)!r}, line {number}"

@@ -104,7 +104,6 @@ class Host:
 
     @classmethod
     def of(cls, config: SystemConfig, options: HostedOptions) -> Host:
-        """Who a config speaks of."""
         return cls(config.name, Server(options.base_url), model_of(config), options.api_key_env)
 
     @property
@@ -114,7 +113,6 @@ class Host:
         return hashlib.sha256(path.encode()).hexdigest()[:PATH_DIGITS]
 
     def key(self) -> ApiKey:
-        """The key, from the environment."""
         try:
             return self.server.key(self.api_key_env, os.environ)
         except EngineError as error:

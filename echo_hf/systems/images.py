@@ -25,7 +25,6 @@ from echo_hf.systems.base import GenerationResult, Task
 
 
 def open_inputs(task: Task) -> tuple[Image.Image, ...]:
-    """Opens the input images of a task."""
     images = []
     for reference in task.inputs:
         if reference.file is None:
@@ -35,12 +34,7 @@ def open_inputs(task: Task) -> tuple[Image.Image, ...]:
 
 
 def as_png(image: Image.Image) -> bytes:
-    """Encodes an image without loss.
-
-    Example:
-        >>> as_png(Image.new("RGB", (2, 2)))[1:4]
-        b'PNG'
-    """
+    """Encodes an image without loss."""
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()
@@ -66,7 +60,6 @@ def decoded(encoded: str) -> bytes:
 
 
 def with_image(drawn: GenerationResult, data: bytes) -> GenerationResult:
-    """An outcome with its image."""
     try:
         check_image(data)
     except ImageError as error:
@@ -148,8 +141,6 @@ NOTICED = {ImageNotice.TRANSPARENT: "transparent", ImageNotice.SIXTEEN_BITS: "de
 
 @dataclass(frozen=True, slots=True)
 class SentInput:
-    """An input image on its way."""
-
     data: bytes
     mime_type: str
     size: Pixels

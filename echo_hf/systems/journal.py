@@ -119,7 +119,6 @@ class Journal:
         return {one.image for one in self._entries.values() if one.image is not None}
 
     def describes(self, signature: str) -> Mapping[str, Any]:
-        """What a signature stands for."""
         return self._signatures.get(signature, {})
 
     def determinism(self, signature: str) -> str | None:

@@ -45,7 +45,6 @@ def plan_of(
     concurrency: int,
     images: ImageStore,
 ) -> GenerationPlan:
-    """What a system has to do for the tasks of a benchmark."""
     done = {
         task.sample_id
         for task in tasks
@@ -149,7 +148,6 @@ class Billed:
 
 
 def cost_usd(price: Price | None, billed: Billed) -> float | None:
-    """The price of a task."""
     if price is None:
         return None
     if price.usd_per_image is not None:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from echo_hf.cli.release_view import show_diff
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.contents import with_changes
+from echo_hf.hub.contents import changes_text, with_section
 from echo_hf.hub.diff import Cause, ReleaseDiff, compare, diff
 from echo_hf.hub.facts import ReleaseFacts, SampleCounts
 from echo_hf.hub.release import Release, write_release
@@ -318,8 +318,8 @@ def test_the_json_holds_the_whole_comparison(found: ReleaseDiff) -> None:
 def test_the_card_says_what_changed(found: ReleaseDiff, write: Write) -> None:
     """The last section of the card is replaced, its rest stays, and the text stays text."""
     before = (write("c", [row("fox")]).path / "README.md").read_text("utf-8")
-    after = with_changes(before, found)
-    assert with_changes(after, found) == after
+    after = with_section(before, changes_text(found))
+    assert with_section(after, changes_text(found)) == after
     kept, _, section = split(after)[1].partition("## Changes since the last revision")
     assert split(before)[1].startswith(kept)
     assert split(before)[0] == split(after)[0]
@@ -329,4 +329,4 @@ def test_the_card_says_what_changed(found: ReleaseDiff, write: Write) -> None:
     drifted = next(line[2] for line in cells(section) if line[0] == "tasks")
     assert drifted.endswith(f"{' '.join(HOSTILE.split())} +100.0, edit -100.0")
     with pytest.raises(ReleaseError, match="build the release again"):
-        with_changes("# another card", found)
+        with_section("# another card", changes_text(found))

@@ -29,8 +29,6 @@ class ShownOutput:
 
 @dataclass(frozen=True, slots=True)
 class RankedSample:
-    """A sample that people rank."""
-
     task: Task
     outputs: tuple[ShownOutput, ...]
 

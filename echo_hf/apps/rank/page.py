@@ -20,7 +20,6 @@ def letter(item: int) -> str:
 
 
 def board(view: View, address: Address, answer: int = 0) -> str:
-    """The page with a sample."""
     count = len(view.outputs)
     names = {
         "person": view.person,

@@ -40,8 +40,6 @@ SCRIPTS = (HERE.joinpath("board.js"),)
 def page(
     ranker: Ranker, people: AppUsers, address: Address, write: Callable[[], object]
 ) -> AskedPage:
-    """The page."""
-
     def opened(person: str) -> str:
         return board(ranker.view(person), address)
 

@@ -143,7 +143,6 @@ def is_settled(last: Decision | None, row: Row) -> bool:
 
 
 def waits(row: Row, last: Decision | None, person: str, own: Collection[str]) -> bool:
-    """Whether a sample waits for a person."""
     if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
         return True
     if last.decision == "flag":
@@ -184,7 +183,6 @@ class ReviewController:
 
     @property
     def leases(self) -> Leases:
-        """Who has which sample."""
         return Leases(self.log, APP)
 
     def view(self, person: str, *, form: Form | None = None, **said: str) -> View:

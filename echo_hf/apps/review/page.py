@@ -240,7 +240,6 @@ KEYS = (
 
 
 def desk_page(view: View, address: Address, answer: int = 0) -> str:
-    """The page with a sample."""
     names = {
         "person": view.person,
         "subject": view.case.row["id"],

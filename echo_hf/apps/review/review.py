@@ -101,8 +101,6 @@ SCRIPTS = (HERE.joinpath("boxes.js"), HERE.joinpath("page.js"))
 def page(
     desk: ReviewController, people: AppUsers, address: Address, saved: Callable[[View], None]
 ) -> AskedPage:
-    """The page."""
-
     def shown(view: View, answer: int = 0) -> str:
         saved(view)
         return desk_page(view, address, answer)

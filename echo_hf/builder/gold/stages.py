@@ -73,8 +73,6 @@ class ImageRoles:
 
 @dataclass(frozen=True)
 class Material:
-    """What stages are checked with."""
-
     config: Config
     gold: Gold
     posts: GoldPosts
@@ -219,7 +217,6 @@ def compare_scores(
     keep: Collection[int],
     root_of: Mapping[str, str],
 ) -> Iterator[Compared]:
-    """Compares scores of posts."""
     for line in lines:
         given = found.get(line.url)
         right = line.acceptable or (line.score,)

@@ -104,7 +104,6 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float:
 
 
 def json_object(platform: str, body: str, **parts: type) -> Json:
-    """An answer that has to be a JSON object."""
     read = json_of(body)
     if not isinstance(read, dict):
         raise ConnectionError(f"{platform!r} answered something else than a JSON object")
@@ -173,7 +172,6 @@ class LibraryPlatform:
         client.session.hooks["response"].append(self._listen)
 
     def _heard(self, call: Callable[[Any], object]) -> requests.Response:
-        """The answer to a call of the library."""
         if self._client is None:
             raise PlatformError(f"{self.name!r} is not connected: use it as a context manager")
         self._last = None
@@ -212,13 +210,7 @@ def read_posts(platform: str, body: str) -> list[Post]:
 
 
 def missing_among(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missing]:
-    """Which of some posts are missing, and why.
-
-    Example:
-        >>> missing_among([Post(url="https://a.example/", missing="deleted")],
-        ...               ["https://a.example/", "https://b.example/"])["https://a.example/"].value
-        'deleted'
-    """
+    """Which of some posts are missing, and why."""
     wanted = set(urls)
     return {post.url: WHY[post.missing] for post in posts if post.missing and post.url in wanted}
 

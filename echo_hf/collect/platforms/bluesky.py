@@ -51,8 +51,6 @@ EXPIRED = frozenset({"ExpiredToken", "InvalidToken"})
 
 
 class BlueskyClient:
-    """A connection."""
-
     def __init__(self, host: str, handle: str, keys: Mapping[str, SecretStr]) -> None:
         self._host, self._handle, self._keys = host, handle, keys
         self._file = session_file(host, handle)
@@ -153,7 +151,6 @@ def error_of(answer: httpx.Response) -> str | None:
 
 
 def body_of(answer: httpx.Response) -> str:
-    """The text of an answer."""
     content: bytes = answer.content
     return content.decode("utf-8", "replace")
 
@@ -191,8 +188,6 @@ MOMENT = datetime.timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class SearchPlace:
-    """A place in a search."""
-
     theirs: str | None = None
     until: datetime.datetime | None = None
     oldest: datetime.datetime | None = None
@@ -209,7 +204,6 @@ class SearchPlace:
         return cls(given.text("cursor"), given.moment("until"), given.moment("oldest"))
 
     def written(self) -> str:
-        """The place as a cursor."""
         times = {"until": self.until, "oldest": self.oldest}
         written = {name: time.isoformat() if time else None for name, time in times.items()}
         return json.dumps({"cursor": self.theirs, **written})
@@ -249,8 +243,6 @@ UNREACHABLE = frozenset({Missing.DELETED, Missing.BLOCKED, Missing.NOT_FOUND, Mi
 
 @PLATFORMS.register("bluesky")
 class Bluesky:
-    """Bluesky."""
-
     name = "bluesky"
     tariff = Tariff(usd_per_post=0.0, posts_per_page=PAGE)
     most_refreshed = LOOKUP

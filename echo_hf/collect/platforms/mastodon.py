@@ -40,8 +40,6 @@ SECOND = datetime.timedelta(seconds=1)
 
 @PLATFORMS.register("mastodon")
 class Mastodon(LibraryPlatform):
-    """A server of Mastodon."""
-
     name = "mastodon"
     tariff = Tariff(usd_per_post=0.0, posts_per_page=PAGE)
     most_refreshed = 1

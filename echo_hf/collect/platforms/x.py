@@ -86,7 +86,6 @@ FIRST_TIMED = 2**40
 
 
 def x_query(question: Question, operators: Sequence[str] = ()) -> str:
-    """What X is asked for."""
     if question.kind == "replies":
         return f"conversation_id:{question.about[0]}"
     language = [f"lang:{question.language}"] if question.language else []
@@ -152,8 +151,6 @@ FIELDS: Mapping[str, Any] = {
 
 @PLATFORMS.register("x")
 class X(LibraryPlatform):
-    """X."""
-
     name = "x"
     tariff = Tariff(usd_per_post=USD_PER_POST, usd_per_estimate=USD_PER_COUNT, posts_per_page=PAGE)
     most_refreshed = LOOKUP

@@ -74,14 +74,7 @@ class _Link:
 
 
 def bluesky_text(record: Fields) -> str | None:
-    """A post's text, with each cut link replaced by the address that it stands for.
-
-    Example:
-        >>> link = {"$type": "app.bsky.richtext.facet#link", "uri": "https://example.org/foxes"}
-        >>> facet = {"index": {"byteStart": 4, "byteEnd": 21}, "features": [link]}
-        >>> bluesky_text(Fields({"text": "see example.org/fo...", "facets": [facet]}))
-        'see https://example.org/foxes'
-    """
+    """A post's text, with each cut link replaced by the address that it stands for."""
     text = record.text("text")
     given = record.record.get("text")
     if text is None or not isinstance(given, str):

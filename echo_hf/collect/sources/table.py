@@ -81,7 +81,6 @@ Row = Mapping[str, Any]
 
 
 def table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Row | str]]:
-    """The rows of a table."""
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == PARQUET:
         yield from _parquet(path, columns)

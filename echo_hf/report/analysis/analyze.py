@@ -73,7 +73,6 @@ class Source:
 
 
 def read_source(name: str, benchmark: Benchmark, folder: RunFolder) -> Source:
-    """Reads what is analyzed."""
     manifest = manifest_of(benchmark.reference)
     held = set(manifest.configs) if manifest else {ANALYSIS}
     configs = [ANALYSIS] if ANALYSIS in held else [one for one in BENCHMARKS if one in held]

@@ -31,7 +31,6 @@ class LoadedEncoder:
     batch_size: int
 
     def embed(self, prompts: Sequence[str]) -> NDArray[np.float32]:
-        """Embeds prompts."""
         given: NDArray[np.float32] = self.model.encode(
             list(prompts),
             batch_size=self.batch_size,
@@ -82,8 +81,6 @@ AT_ONCE = 1024  # rows; as many similarities as others are in memory for each
 
 @dataclass(frozen=True)
 class Nearest:
-    """The nearest of others."""
-
     distance: NDArray[np.float64]
     place: NDArray[np.int64]
 
@@ -142,7 +139,6 @@ MapPart = AnalysisPart[EmbeddingMap]
 def embedding_map(
     sets: Sequence[PromptSet], options: EmbeddingOptions | None, *, seed: int = 0
 ) -> MapPart:
-    """Places prompts on a map."""
     if options is None:
         detail = "name an embedding model: analysis.embedding"
         return MapPart(reason=NotAnalyzed.NOT_CONFIGURED, detail=detail)

@@ -70,8 +70,6 @@ def time_in_address(url: str | None) -> datetime | None:
 
 @dataclass(frozen=True)
 class PostTimes:
-    """When posts were posted."""
-
     known: Mapping[str, datetime] = field(default_factory=dict)
 
     def of(self, url: str | None) -> datetime | None:
@@ -90,7 +88,6 @@ class PostTimes:
 
 
 def post_times(posts: pa.Table | None) -> PostTimes:
-    """The times of a table of posts."""
     return PostTimes({} if posts is None else dict(_known(posts)))
 
 
@@ -109,8 +106,6 @@ FailurePart = AnalysisPart[Failures]
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment on a sample."""
-
     sample: str
     url: str | None
     text: str | None
@@ -126,7 +121,6 @@ class Comment:
 
 
 def comments_of(sample: Sample) -> Iterator[Comment]:
-    """The comments on a sample, in their order."""
     for one in sample["community_feedback"] or ():
         verdict, keyword = one.get("verdict"), one.get("keyword")
         yield Comment(sample["id"], one.get("post_url"), one.get("feedback"), verdict, keyword)

@@ -22,8 +22,6 @@ from echo_hf.report.analysis.result import AnalysisPart, Quartiles, SetLanguages
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Prompts, and what was no prompt."""
-
     name: str
     prompts: tuple[str, ...]
     ids: tuple[str, ...]
@@ -154,7 +152,6 @@ def quartiles(values: Sequence[float]) -> Quartiles | None:
 
 
 def lengths(sets: Sequence[PromptSet]) -> Lengths:
-    """Measures the prompts of each set."""
     definition = {**word_definition(), "characters": "code points", "quartiles": "interpolated"}
     return Lengths(found=tuple(map(_of_set, sets)), definition=definition)
 

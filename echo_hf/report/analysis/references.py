@@ -21,7 +21,6 @@ DELIMITERS: Mapping[Format, str] = {"csv": ",", "tsv": "\t"}
 
 
 def read_reference(reference: Reference) -> PromptSet:
-    """Reads a prompt set."""
     if reference.dataset:
         texts, source = _from_hub(reference)
         return prompt_set(reference.name, texts, source=source)

@@ -486,7 +486,6 @@ def write_analysis(path: Path, analysis: Analysis) -> Path:
 
 
 def read_analysis(path: Path) -> Analysis | None:
-    """Reads an analysis."""
     if not path.exists():
         return None
     try:
