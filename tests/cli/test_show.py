@@ -90,7 +90,7 @@ def test_it_fits_its_terminal(width: int) -> None:
     assert not any("…" in line for line in lines)
     assert any(line.endswith("strict %") for line in lines)
     # 999 of 1,234 are right; with 617 more without an answer it is 999 of 1,851.
-    assert next(line for line in lines if "image role" in line).split()[-1] == "54.0"
+    assert next(line for line in lines if "picture role" in line).split()[-1] == "54.0"
 
 
 def test_errors_are_shown_as_plain_text() -> None:

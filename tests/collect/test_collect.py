@@ -42,7 +42,7 @@ def post(**fields: Any) -> str:
 
 def of_images(collect_lines: CollectLines, folder: Path, *images: Any) -> tuple[Rows, Rows]:
     """Images and remarks of a post that names these."""
-    first, *rest = collect_lines("jsonl", [post(images=list(images))], folder=folder)
+    first, *rest = collect_lines("jsonl", [post(pictures=list(images))], folder=folder)
     return first["pictures"], rest
 
 
@@ -238,7 +238,7 @@ def test_a_full_disk_is_not_taken_for_a_missing_image(
     """What fails while an image is stored is no fault of the post, and stops the run."""
     (tmp_path / "fox.png").write_bytes(png())
     (tmp_path / "store").write_text("a file where the folder should be")
-    table = record_table("jsonl", [post(images=[{"path": "fox.png"}])], folder=tmp_path)
+    table = record_table("jsonl", [post(pictures=[{"path": "fox.png"}])], folder=tmp_path)
 
     with pytest.raises(OSError, match="store"):
         Collect(ImageStore(tmp_path / "store"))(table)
@@ -322,7 +322,7 @@ LINES = st.lists(
         [
             post(text="a"),
             post(url="https://x.com/m/status/1", timestamp="never"),
-            post(images=[{"path": "../x.png"}], text="b"),
+            post(pictures=[{"path": "../x.png"}], text="b"),
             "{",
             "[]",
             '{"data": [{"id": "1", "text": "c"}], "meta": {}}',

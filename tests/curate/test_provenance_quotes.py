@@ -119,7 +119,7 @@ def test_what_is_no_object_is_an_error(text: str) -> None:
 )
 def test_notes_that_are_none_are_an_error(noted: Any) -> None:
     """A stranger's release may say anything."""
-    with pytest.raises(SpanError, match="no quotations"):
+    with pytest.raises(SpanError, match="not quotations"):
         quotes_in(json.dumps({"quoted": noted}))
 
 

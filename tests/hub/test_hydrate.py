@@ -300,7 +300,7 @@ def test_images_may_lie_in_a_folder_of_their_own(
     shutil.copy(posts, tmp_path / "posts.jsonl")
     bare = hydrate(dry, tmp_path / "bare", [entry(tmp_path / "posts.jsonl")])
     assert "missing" in matches(bare.samples).values()
-    assert all(sample.match is Match.EXACT or "picture" in sample.parts[-1].detail
+    assert all(sample.match is Match.EXACT or "image" in sample.parts[-1].detail
                for sample in bare.samples)  # fmt: skip
 
     images = folder / "runs" / "quickstart" / "pictures"

@@ -87,5 +87,5 @@ def test_what_cannot_be_shown_has_no_signature(tmp_path: Path) -> None:
 )
 def test_anything_else_is_an_error(text: str) -> None:
     """One line, whatever a stranger's release holds."""
-    with pytest.raises(SpanError, match="no signature"):
+    with pytest.raises(SpanError, match="not a signature"):
         size_in(text)

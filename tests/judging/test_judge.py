@@ -126,12 +126,12 @@ def test_a_judge_is_not_asked_twice(folder: Path) -> None:
 def test_another_way_of_reading_asks_nobody(folder: Path) -> None:
     """The first rating as published, the last as corrected, from the same stored answers."""
     engine = ScriptedJudge(lambda _: "[[2]] at first; in the end [[9]]").use()
-    config_of(folder, [judge_of(images="model_budget")], protocol="corrected")
+    config_of(folder, [judge_of(pictures="model_budget")], protocol="corrected")
     judged(folder)
     assert {row["rating"] for row in rows_of(folder)} == {9}
     calls = len(engine.asked)
 
-    config_of(folder, [judge_of(images="model_budget")], protocol="published")
+    config_of(folder, [judge_of(pictures="model_budget")], protocol="published")
     judged(folder)
     assert {row["rating"] for row in rows_of(folder)} == {2}
     assert len(engine.asked) == calls

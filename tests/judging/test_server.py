@@ -84,7 +84,7 @@ def test_what_is_sent_is_what_was_looked_at(folder: Path, server: LoopbackServer
     assert "temperature" not in body
     assert "response_format" not in body
     system, user = body["messages"]
-    assert system["content"].startswith("You assess one image")
+    assert system["content"].startswith("You assess one picture")
     kinds = [part["type"] for part in user["content"]]
     assert kinds == ["text", "image_url", "text", "image_url", "text"]
     assert task_of(server.asked[0]) == "draw lamp"

@@ -196,7 +196,7 @@ def test_keys_are_the_same_in_every_process() -> None:
     code = (
         "from tests.stages_for_tests import *;"
         "from echo_hf.pipeline.answer_store import request_keys;"
-        f"print(request_keys({SIGNATURE!r}, [request('red', pictures={IMAGES!r})])[0].hex())"
+        f"print(request_keys({SIGNATURE!r}, [request('red', images={IMAGES!r})])[0].hex())"
     )
     run = subprocess.run(
         [sys.executable, "-c", code],

@@ -25,7 +25,7 @@ def test_it_says_what_it_will_do_and_what_it_did(tmp_path: Path, server: Answeri
     assert (process.returncode, errors) == (0, "")
     words = [line.split() for line in said.splitlines() if line.strip()]
     assert words[:2] == [
-        ["system", "to", "draw", "kept", "to", "draw", "anew", "about", "$", "about"],
+        ["system", "to", "draw", "kept", "to", "draw", "again", "about", "$", "about"],
         ["mine", "3", "0", "0", "?", "?"],
     ]
     assert words[3:5] == [["system", "ok"], ["mine", "3"]]

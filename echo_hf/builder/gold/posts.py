@@ -263,7 +263,7 @@ def _of_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake
             role = roles.get(_file(one.output, posts))
             if role != "output":
                 given = repr(role) if role else "without a role"
-                expected = "expected one that images has as 'output'"
+                expected = "expected one that pictures has as 'output'"
                 yield line, f"filled has {_told(one.output)}, which is {given}: {expected}"
 
 

@@ -86,7 +86,7 @@ def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
     view = did(one, "ann", "bar", item=1).view
     found = parts(view)
     labels = [named["aria-label"] for tag, named in found.tags if tag == "article"]
-    assert labels == ["Picture A, rank 1", "Picture B, cannot be ranked"]
+    assert labels == ["Image A, rank 1", "Image B, cannot be ranked"]
     text = "".join(found.text)
     assert "Sample 1 of 1" in text
     assert "1 ranked · all ranked, thank you" in text

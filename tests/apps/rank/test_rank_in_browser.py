@@ -259,7 +259,7 @@ def test_images_are_compared_in_one_place(chrome: Any, server: Server) -> None:
         places.append(large.bounding_box())
         names.append(rater.page.inner_text(".over b"))
         rater.page.keyboard.press("ArrowRight")
-    assert names == ["Picture A", "Picture B", "Picture C"]
+    assert names == ["Image A", "Image B", "Image C"]
     assert places[0] == places[1] == places[2]
     rater.page.keyboard.press("Escape")
     assert rater.page.query_selector(".over") is None

@@ -231,7 +231,7 @@ def test_a_template_that_is_filled(tmp_path: Path) -> None:
         (DESCRIBED, {}, ROLES, f"{DESCRIBED!r} has no blank: expected a"),
         (DESCRIBED, {"blanks": {}}, ROLES, "has no blank: expected a template, or no"),
         (TEMPLATE, {"output": INPUT}, ROLES, f"1 of {OTTER!r}, which is 'input'"),
-        (TEMPLATE, {}, ROLES[1:], "which is without a role: expected one that images has"),
+        (TEMPLATE, {}, ROLES[1:], "which is without a role: expected one that pictures has"),
     ],
 )
 def test_completions_that_cannot_be(
