@@ -64,7 +64,7 @@ def test_another_package_brings_a_member(
     assert registry.facts("theirs") is None
     assert {"theirs", "broken", "absent"} <= set(registry.names())
     for name in ("broken", "absent"):
-        with pytest.raises(registry.error, match=rf"{registry.kind} '{name}' comes from .* mend"):
+        with pytest.raises(registry.error, match=rf"{registry.kind} '{name}' comes from .* fix"):
             registry.find(name)
 
 

@@ -134,7 +134,9 @@ def test_it_goes_on_where_it_was_stopped(crawled: Crawled, runs: Path) -> None:
         service.faults = {"/posts": 500} if number >= stops_at else {}
 
     service.before = stop
-    with pytest.raises(PlatformError, match=r"simulated does not answer .*: the same command goes"):
+    with pytest.raises(
+        PlatformError, match=r"simulated does not answer .*: the same command resumes"
+    ):
         asked(config, runs, patience=Patience(attempts=2, backoff_s=0.001))
     service.before, service.faults = lambda _: None, {}
     (one,) = asked(config, runs).platforms

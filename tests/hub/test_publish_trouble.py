@@ -70,7 +70,7 @@ def test_a_death_before_the_commit_leaves_the_old_revision(scene: Scene, death: 
     step, spared = DEATHS[death]
     before = scene.state
     scene.hub.at(step, *[None] * spared, scene.hub.die)
-    with pytest.raises(HubError, match=r"does not answer .* the same command goes on"):
+    with pytest.raises(HubError, match=r"does not answer .* the same command resumes"):
         scene.publish()
     assert scene.state == before
 

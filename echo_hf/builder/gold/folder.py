@@ -170,7 +170,7 @@ class SampleLine(Line):
 
 
 class RolesLine(SampleLine):
-    images: tuple[ImageRole, ...]
+    pictures: tuple[ImageRole, ...]
     filled: tuple[Completion, ...] = ()
     conversation: ImageAt | None = None
     duplicates_of_conversation: tuple[ImageAt, ...] = ()
@@ -190,7 +190,7 @@ class RolesLine(SampleLine):
 
     @property
     def named(self) -> tuple[ImageAt, ...]:
-        return (*self.images, *(one.output for one in self.filled), *self.marked)
+        return (*self.pictures, *(one.output for one in self.filled), *self.marked)
 
     @property
     def addresses(self) -> Iterator[str]:

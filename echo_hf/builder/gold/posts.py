@@ -236,7 +236,7 @@ def _of_images(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake
             if posts.root_of[image.post_url] != line.root_url:
                 said = f"an image of {image.post_url!r}, which is not in the thread of"
                 yield line, f"{said} {line.root_url!r}: expected images of that thread"
-        for one in line.images:
+        for one in line.pictures:
             other = line_of.setdefault((one.post_url, one.index), line)
             if other is not line:
                 expected = "expected each image in one line"
@@ -248,7 +248,7 @@ def _of_images(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake
 
 
 def _of_filled(lines: Sequence[RolesLine], posts: GoldPosts) -> Iterator[Mistake]:
-    roles = {_file(one, posts): one.role for line in lines for one in line.images}
+    roles = {_file(one, posts): one.role for line in lines for one in line.pictures}
     for line in lines:
         prompt = shown_value(line.prompt)
         for one in line.filled:

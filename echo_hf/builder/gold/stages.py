@@ -138,7 +138,7 @@ class Material:
         """What people said about the images that `roles` is shown."""
         digest, line_of = self.posts.digest, {line.key: line for line in self.gold["roles"]}
         # An image that a sample does not use may stand in the line of another one of its thread.
-        every = (one for line in line_of.values() for one in line.images)
+        every = (one for line in line_of.values() for one in line.pictures)
         role_at = {(one.post_url, digest(one)): one.role for one in every}
         made: dict[Key, ImageRoles] = {}
         for row in self.samples:
@@ -191,7 +191,7 @@ def _answer(
 def _tasks(row: Row, line: RolesLine, posts: GoldPosts) -> Iterator[Task]:
     candidates = set(row["output_images"])
     inputs, outputs = (
-        _digests((one for one in line.images if one.role == role), posts, candidates)
+        _digests((one for one in line.pictures if one.role == role), posts, candidates)
         for role in ("input", "output")
     )
     if not line.filled:
@@ -630,7 +630,7 @@ def _kept(given: Material, stages: Collection[str]) -> Iterator[tuple[str, int, 
     looked_at = {line.key for line in lines}
     keys = [key for line in given.gold["extract"] for key in line.keys]
     yield WITHOUT_ROLES, sum(key in looked_at for key in keys), len(keys)
-    named = [one for line in lines for one in line.images]
+    named = [one for line in lines for one in line.pictures]
     there = [one for one in named if given.posts.digest(one)]
     yield ABSENT, len(there), len(named)
     if "roles" in stages:

@@ -221,7 +221,7 @@ def test_a_template_that_is_filled(tmp_path: Path) -> None:
     one_sample(tmp_path / "bare", TEMPLATE, filled=[{**FILLED, "blanks": {}}])
     twice = [{**POSTS[0], "pictures": [POSTS[0]["pictures"][0]] * 2}]
     other = [{**FILLED, "output": INPUT}]
-    one_sample(tmp_path / "twice", TEMPLATE, twice, images=ROLES[:1], filled=other)
+    one_sample(tmp_path / "twice", TEMPLATE, twice, pictures=ROLES[:1], filled=other)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_completions_that_cannot_be(
 ) -> None:
     """Of a blank that is not there, of no template, or shown by no output."""
     with pytest.raises(GoldError) as caught:
-        one_sample(tmp_path, prompt, filled=[{**FILLED, **change}], images=images)
+        one_sample(tmp_path, prompt, filled=[{**FILLED, **change}], pictures=images)
     told = str(caught.value)
 
     assert told.startswith(f"{tmp_path / 'gold' / 'roles.jsonl'}:1: filled has ")

@@ -217,7 +217,7 @@ def test_a_bad_row_costs_no_other(tmp_path: Path, collect: Collect) -> None:
 
     assert {row["url"] for row in result.dataset} == {"https://a.example/1", "https://a.example/2"}
     assert dict(result.stats.rejected) == {"broken_row": 4}
-    rejects = [(row["place"], row["_detail"][:50]) for row in result.rejects.to_list()]
+    rejects = [(row["place"], row["_detail"][:53]) for row in result.rejects.to_list()]
     assert rejects[:2] == [
         ("a.csv:3", "line 3 is not a row: 3 cells, the header has 2: ['htt"),
         ("a.csv:6", "line 6 is not a row: 1 cells, the header has 2: ['htt"),
