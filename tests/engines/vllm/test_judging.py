@@ -72,7 +72,7 @@ class Watched:
 def bundled_run(folder: Path) -> Path:
     """Builds the bundled benchmark, has the stand-ins draw, and gives a config with a judge."""
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
-    own = judge_of("tiny", KIND, max_tokens=MAX_TOKENS, images="published")
+    own = judge_of("tiny", KIND, max_tokens=MAX_TOKENS, pictures="published")
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump({**config, "judges": [own]}), "utf-8")
     echo_hf.build(path, runs=folder)
