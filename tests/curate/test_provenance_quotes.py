@@ -98,7 +98,7 @@ def test_nothing_but_our_own_names_is_left(stages: dict[str, Any]) -> None:
 def test_what_is_no_object_is_an_error(text: str) -> None:
     """Nobody would know what it quotes; nothing at all quotes nothing."""
     if text:
-        with pytest.raises(SpanError, match="not JSON object"):
+        with pytest.raises(SpanError, match="not a JSON object"):
             without_quotes(text)
     else:
         assert without_quotes(text) == text

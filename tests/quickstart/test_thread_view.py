@@ -55,7 +55,7 @@ def test_a_thread_is_drawn_as_a_tree() -> None:
     """Replies stand below and right of what they answer; lost posts say why."""
     posts = [
         post(-1, "root", missing="deleted"),
-        post(0, "first reply", images=[{}]),
+        post(0, "first reply", pictures=[{}]),
         post(1, "below it"),
         post(0, "second reply"),
     ]
