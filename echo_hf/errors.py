@@ -31,7 +31,7 @@ from collections.abc import Iterable
 
 
 class EchoError(Exception):
-    """Something the user can mend; its message is shown without a traceback."""
+    """Something the user can fix; its message is shown without a traceback."""
 
 
 class ConfigError(EchoError):

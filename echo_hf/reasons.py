@@ -603,7 +603,7 @@ class Notice(Reason):
     REMOVED_EXIF = "removed_exif", "notes of a camera or a program were removed from an image"
     REMOVED_GPS = "removed_gps", "where it was taken was removed from an image"
     REMOVED_XMP = "removed_xmp", "notes in XML were removed from an image"
-    REMOVED_IPTC = "removed_iptc", "notes of an image desk were removed from an image"
+    REMOVED_IPTC = "removed_iptc", "caption and credit notes (IPTC) were removed from an image"
     REMOVED_COMMENT = "removed_comment", "a comment was removed from an image"
     REMOVED_TEXT = "removed_text", "named texts were removed from an image"
     REMOVED_OTHER = (

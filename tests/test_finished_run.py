@@ -152,7 +152,7 @@ def test_what_people_did_is_read(run: Path) -> None:
     desk = desk_of(config_of(run), runs=run.parent)
     decided = desk.ledger.decided().by_id.values()
     assert sorted((one.decision, one.note) for one in decided) == [
-        ("flag", "is it one image?"),
+        ("flag", "is it one picture?"),
         ("keep", None),
     ]
     ranks = ranks_of(config_of(run), runs=run.parent)

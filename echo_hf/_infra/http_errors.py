@@ -86,7 +86,9 @@ class ApiError:
             self.status in (404, 410) and RETIRED.search(self.beginning)
         ):
             return Meaning.RETIRED
-        if self.status == 401 or (self.status == 400 and BAD_KEY.search(unquoted(self.beginning))):
+        if self.status == 401 or (
+            self.status in (400, 403) and BAD_KEY.search(unquoted(self.beginning))
+        ):
             return Meaning.BAD_KEY
         if self.status == 402 or NO_CREDIT in self.codes:
             return Meaning.NO_CREDIT
@@ -158,7 +160,7 @@ def _is_account_stopped(error: ApiError) -> bool:
         return False
     if any(ACCOUNT_CODE.match(code) for code in error.codes):
         return True
-    return error.status in (400, 403) and bool(ACCOUNT_STOPPED.search(unquoted(error.beginning)))
+    return error.status == 403 and bool(ACCOUNT_STOPPED.search(unquoted(error.beginning)))
 
 
 def api_error(reply: Reply) -> ApiError:

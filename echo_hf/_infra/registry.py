@@ -47,7 +47,7 @@ class Registry(Generic[Member, Facts]):
         found = self.known(name)
         if found is None:
             found = self._from_elsewhere(name, place)
-            self.entries[name] = found, None
+            self.entries.setdefault(name, (found, None))
         return found
 
     def known(self, name: str) -> Member | None:

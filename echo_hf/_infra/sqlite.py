@@ -28,7 +28,8 @@ class Database:
     application: ClassVar[int] = 0  # tells its files from those of other programs
     # Durable whatever ends the process; a loss of power may cost the last changes, not the file.
     pragmas: ClassVar[str] = "pragma synchronous = normal"
-    damage: ClassVar[tuple[type[Exception], ...]] = (sqlite3.DatabaseError,)
+    # A value that no version has written is damage as well.
+    damage: ClassVar[tuple[type[Exception], ...]] = (sqlite3.DatabaseError, ValueError)
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,8 +53,7 @@ class Database:
         except self.damage as error:
             raise StoreError(
                 f"{str(self.path)!r} is not a readable {self.name} ({error}): put a copy of it "
-                "back, "
-                f"or move it away to {self.remedy}"
+                f"back, or move it away to {self.remedy}"
             ) from error
 
     def execute(self, query: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -26,7 +26,7 @@ def disarmed(text: str) -> str:
     """The text without control and formatting characters, but for the ends of its lines."""
     if text.isprintable():
         return text
-    kept = {"\n", "\u200d"}  # the second joins the parts of an image character
+    kept = {"\n", "\u200d"}  # the second joins the parts of an emoji
     return "".join(c for c in text if c in kept or not unicodedata.category(c).startswith("C"))
 
 

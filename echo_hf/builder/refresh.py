@@ -60,7 +60,8 @@ class RefreshRecord(Database):
     def gone(self, urls: Iterable[str]) -> dict[str, Missing]:
         """Why posts are gone, by the last answer about each; others are left out."""
         said = ((url, self._found(url)) for url in urls)
-        return {url: Missing(found[1]) for url, found in said if found and found[1]}
+        with self.opened():
+            return {url: Missing(found[1]) for url, found in said if found and found[1]}
 
     def _found(self, url: str) -> tuple[Any, ...] | None:
         return next(iter(self.execute(FIND, hashed(url))), None)

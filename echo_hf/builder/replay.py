@@ -14,7 +14,7 @@ from datasets import Dataset
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import Completion, Engine, Request, abstains, make_engine
-from echo_hf.errors import ReleaseError
+from echo_hf.errors import EngineError, ReleaseError
 from echo_hf.hub.manifest import CARD, MANIFEST, StageOrigin
 from echo_hf.hub.release import read_release
 from echo_hf.hub.responses import CONFIG, Recorded, read_recorded
@@ -136,7 +136,13 @@ class Replay:
         )
         if not abstains(known):
             return ReplayEngine(known)
-        return make_engine(known["kind"], **(own.options if own.kind == known["kind"] else {}))
+        try:
+            return make_engine(known["kind"], **(own.options if own.kind == known["kind"] else {}))
+        except EngineError as error:
+            raise ReleaseError(
+                f"stage {stage!r} was answered by {known['kind']!r}, whose answers no release "
+                f"holds, and the config names {own.kind!r}: {error}"
+            ) from error
 
     def recall(
         self, stage: ModelStage, dataset: Dataset, engine: Engine, store: Store

@@ -26,6 +26,7 @@ from echo_hf.collect.tombstones import TOMBSTONES, add_tombstones, read_tombston
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.loading import Config, load_config
 from echo_hf.curate.decisions import FILE, drop_decisions, read_decisions
+from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
 from echo_hf.hub.redistribution import addresses_of
@@ -151,7 +152,7 @@ def forget(
         _clear_ledger(folder.root / LEDGER, held.addresses)
         pages = forget_answers(folder.root / COLLECTED, forgotten)
         _delete_derived(folder.root)
-        left = tuple(_left_in(config, folder))
+        left = (*_left_in(config, folder), *_left_in_answers(config, forgotten))
     unknown = tuple(url for url in forgotten if url not in held.posts)
     samples = tuple(sorted(held.samples))
     return Removal(forgotten, len(held.posts), unknown, samples, images, answers, left, pages)
@@ -273,3 +274,12 @@ def _left_in(config: Config, folder: RunFolder) -> Iterator[str]:
     for row in run_stage(reader, read_records(config.posts)).notices.to_list():
         if row["_reason"] == Notice.FORGOTTEN:
             yield from row["_parent"]
+
+
+def _left_in_answers(config: Config, forgotten: Iterable[str]) -> Iterator[str]:
+    """The lines of files of recorded answers that name a forgotten post."""
+    paths = [one.options.get("path") for one in config.engines.values() if one.kind == RECORDED]
+    for path in filter(None, paths):
+        for number, line in enumerate(Path(path).read_text("utf-8-sig").split("\n"), 1):
+            if any(url in line for url in forgotten):
+                yield f"{path}:{number}"

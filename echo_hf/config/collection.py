@@ -248,7 +248,7 @@ class Columns(Section):
         parent_url: The post that it answers.
         quoted_url: The post that it quotes.
         keywords: The search terms that found it.
-        images: Addresses of its images, or files beside the table.
+        pictures: Addresses of its images, or files beside the table.
         missing: Why its content is not there.
         likes: A count; so are the four that follow.
         views: How often it was seen.
@@ -297,14 +297,14 @@ class FetchPolicy(BaseModel):
     """Limits of fetching; immutable, and closed to keys it does not know.
 
     Attributes:
-        most_bytes: Largest picture, before and after any compression in transit.
-        most_pixels: Width times height of the largest picture.
+        most_bytes: Largest image, before and after any compression in transit.
+        most_pixels: Width times height of the largest image.
         connect_timeout_s: For looking a name up and connecting.
         read_timeout_s: Longest silence of a server.
         total_timeout_s: For one attempt with all its redirects, however steadily bytes drip.
-        max_attempts: How often a picture is asked for in a run, while it may still go better.
+        max_attempts: How often an image is asked for in a run, while it may still go better.
         backoff_s: Longest wait before the second attempt; it doubles with each.
-        longest_wait_s: Longest wait that a server may ask for; beyond, its pictures are left for
+        longest_wait_s: Longest wait that a server may ask for; beyond, its images are left for
             another run.
         max_redirects: Redirects of one address.
         concurrency: Pictures under way at once; each may be in memory.

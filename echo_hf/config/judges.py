@@ -76,7 +76,7 @@ class JudgeConfig(Section):
         scale: Lowest and highest rating.
         decimals: Whether ratings between whole numbers count.
         prompt_file: Instructions of one's own, in place of those of `overall`.
-        images: How images are sent: `published`, with a short side of 512 pixels as JPEG, or
+        pictures: How images are sent: `published`, with a short side of 512 pixels as JPEG, or
             `model_budget`, as they are, within the engine's own limits; null for that of the
             config's protocol.
         max_tokens: Longest answer.

@@ -204,7 +204,11 @@ def engine_names() -> list[str]:
 
 def abstains(signature: Mapping[str, Any] | None) -> bool:
     """Whether the engine with this signature is no model, and may leave requests unanswered."""
-    return getattr(ENGINES.known((signature or {}).get("kind", "")), "abstains", False)
+    kind = (signature or {}).get("kind", "")
+    known = ENGINES.known(kind)
+    if known is None and kind in ENGINES.names():
+        known = ENGINES.find(kind)
+    return getattr(known, "abstains", False)
 
 
 def check_installed(kind: str, who: str | None = None) -> None:

@@ -102,7 +102,7 @@ def _pattern(*path: str) -> re.Pattern[str]:
     phrases: Any = _words()
     for name in path:
         phrases = phrases[name]
-    return re.compile(_one_of(map(str, phrases)), re.IGNORECASE)
+    return re.compile(_one_of(phrases), re.IGNORECASE)
 
 
 def _says(text: str, *path: str) -> bool:

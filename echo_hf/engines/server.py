@@ -145,7 +145,7 @@ class ServerOptions(BaseModel):
         max_attempts: How often a request is sent before its failure is reported.
         backoff_s: Longest wait before the second attempt; it doubles with each further one.
         extra_body: Further keys of the request, as the server documents them.
-        max_pixels: Most pixels of a picture; null sends it as large as the server takes it.
+        max_pixels: Most pixels of an image; null sends it as large as the server takes it.
         usd_per_million_prompt_tokens: Price that replaces the price list's.
         usd_per_million_completion_tokens: Price that replaces the price list's.
         usd_per_million_cached_tokens: Price of prompt tokens from the server's cache; null where

@@ -109,7 +109,7 @@ class ConfigEntry(ManifestModel):
 
     Attributes:
         rows: How many rows it has.
-        images: How many images are embedded, repetitions counted.
+        pictures: How many images are embedded, repetitions counted.
         loaded_bytes: Its size as Arrow, as `load_dataset` keeps it.
         digest: `content_digest` of its rows.
         dehydrated: How many of its rows have posted content left out.

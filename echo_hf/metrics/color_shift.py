@@ -233,7 +233,7 @@ class ColorShift:
         if other._protocol != self._protocol:
             raise ScoreError(
                 f"protocol is {other._protocol!r} there and {self._protocol!r} here: expected the "
-                "same, since pictures are read in another way"
+                "same, since images are read in another way"
             )
         self._samples += other._samples
 

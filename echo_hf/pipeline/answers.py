@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from echo_hf.engines.base import Completion, Engine, Request
+from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.reasons import Failed
 
@@ -100,7 +101,10 @@ def answers_of(engine: Engine, store: Store | None) -> Answers:
     if not engine.stored:
         return DirectAnswers(engine, engine.signature())
     if store is None:
-        raise ValueError(f"engine {type(engine).__name__!r} needs a store to keep its answers in")
+        raise EngineError(
+            f"engine {type(engine).__name__!r} needs a store to keep its answers in: give `store`, "
+            'or Store(":memory:") for this process alone'
+        )
     return StoredAnswers(store, engine.signature())
 
 

@@ -197,6 +197,8 @@ class ModelStage(Stage):
         prompt: The instructions, filled in for the target.
         answer: The declared shape of an answer; every field of it is bounded.
         answers: Where the answers are read from, with the signature of who gives them.
+
+    Args:
         engine: Who is asked, in this process; entered by its owner. It makes `answers`.
         store: Where the answers of the engine are kept; in memory, for this stage, when null.
     """

@@ -33,7 +33,7 @@ RECORD = "quickstart.json"
 # What reading alone changes.
 PASSING = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD}
 JUDGE = "drawn_truth"
-UNRATED = {"unsupported": "no picture was drawn for the task"}
+UNRATED = {"unsupported": "no image was drawn for the task"}
 ANSWERED = "no model was asked: a person wrote the answers down with the posts (answers.jsonl)"
 NEXT = """
 what to do next
@@ -111,7 +111,7 @@ def _made(screen: Screen, runs: Path) -> dict[str, Any]:
         )
         for config in BENCHMARKS
     }
-    held = f"{plural(written.samples, 'sample')}, {plural(written.images, 'picture')}"
+    held = f"{plural(written.samples, 'sample')}, {plural(written.images, 'image')}"
     made = {"headlines": screen.headlines(), "loaded": loaded, "report": held}
     record = {**made, "of": _state(folder.root)}
     (folder.root / RECORD).write_text(json.dumps(record, indent=1) + "\n", "utf-8")

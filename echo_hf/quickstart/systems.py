@@ -44,7 +44,7 @@ def outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table
     outputs, ratings = [], []
     for sample in samples.to_pylist():
         truth = truths.of(sample)
-        said = {"made_by": "echo_hf.quickstart.drawn_truth", "rates": "the bundled corpus only"}
+        said = {"made_by": "scripts/draw_systems.py", "rates": "the bundled corpus only"}
         rated = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0}
         rated["provenance"] = json.dumps({**said, "truth": truth})
         for system in SYSTEMS:

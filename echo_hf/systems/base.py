@@ -138,7 +138,7 @@ class System(Protocol):
         """Draws the image that a task asks for.
 
         Raises:
-            Passing: Another attempt may go better.
+            TransientError: Another attempt may go better.
             GenerationError: No task could succeed.
         """
         ...

@@ -91,7 +91,7 @@ def tried(
 
 def _drawn(given: object) -> GenerationResult:
     if not isinstance(given, GenerationResult):
-        raise TypeError(f"the adapter gave {type(given).__name__}, expected Drawn")
+        raise TypeError(f"the adapter gave {type(given).__name__}, expected GenerationResult")
     return given
 
 

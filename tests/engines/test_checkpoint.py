@@ -73,9 +73,7 @@ def test_an_unknown_model_is_told_in_one_line(cache: Path, model: str) -> None:
     """Its name, and what it was taken for."""
     with pytest.raises(EngineError) as caught:
         find_checkpoint(model)
-    assert str(caught.value).startswith(
-        f"not a model {model!r} at revision 'main': neither a folder"
-    )
+    assert str(caught.value).startswith(f"no model {model!r} at revision 'main': neither a folder")
     assert "\n" not in str(caught.value)
 
 

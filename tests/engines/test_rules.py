@@ -83,7 +83,7 @@ def roles(texts: str, *alt_texts: str | None, prompt: str = "a fox") -> Any:
         "own": True,
     }
     blanks = placeholders(prompt)
-    answer = said("roles", prompt=prompt, placeholders=blanks, posts=[own], images=images)
+    answer = said("roles", prompt=prompt, placeholders=blanks, posts=[own], pictures=images)
     return answer and answer["samples"][0]
 
 
@@ -221,7 +221,7 @@ def test_threads() -> None:
         "extract",
         posts=[
             post(0, "look at this, prompt below"),
-            post(1, "Prompt: a fox", images=0),
+            post(1, "Prompt: a fox", pictures=0),
             post(2, "@a gorgeous!", "b"),
             post(3, "@b is it gorgeous?", "c"),
         ],
@@ -256,7 +256,7 @@ def test_threads() -> None:
 )
 def test_relevance(text: str, score: int | None) -> None:
     """The target's name beside images, another model's, or a labelled prompt."""
-    answer = said("relevance", text=text, alt_texts=[], images=0)
+    answer = said("relevance", text=text, alt_texts=[], pictures=0)
     assert answer == (score and {"score": score, "note": None})
 
 
@@ -384,6 +384,9 @@ def test_a_caption_does_not_make_a_window_a_collage() -> None:
 @pytest.mark.parametrize(
     ("comment", "expected"),
     [
+        ("There is no way this is perfect", None),
+        ("Gorgeous. No.", None),
+        ("there's no typo", None),
         ("this is gorgeous", ("success", None)),
         ("完璧です", ("success", None)),
         ("too much yellow tint again", ("failure", "colour cast")),
@@ -437,7 +440,7 @@ def test_tasks(prompt: str, images: int, task: str | None) -> None:
 def test_hostile_text_takes_no_time(text: str) -> None:
     """Nor does it end in an exception."""
     begun = time.process_time()
-    said("relevance", text=text, alt_texts=[text], images=1)
+    said("relevance", text=text, alt_texts=[text], pictures=1)
     said("extract", posts=[post(number, text) for number in range(3)])
     roles(text, text, text)
     assert time.process_time() - begun < 5

@@ -295,7 +295,7 @@ def test_a_changed_release_is_refused(full: Path, tmp_path: Path) -> None:
 def test_a_provenance_that_nobody_can_read_is_refused(full: Path) -> None:
     """Nobody knows what it quotes."""
     row = {**next(iter(by_id(full).values())), "provenance": "a fox in the snow"}
-    with pytest.raises(SpanError, match="not JSON object"):
+    with pytest.raises(SpanError, match="not a JSON object"):
         dehydrated(row)
 
 

@@ -63,12 +63,38 @@ def test_a_release_from_before_loads_and_is_hydrated_to_its_very_bytes(
     assert released(tmp_path / "wet") == released(before / "full")
 
 
+# What its posts show: the images of each in their order, inputs first; the last is a collage.
+SHOWN = ({"outputs": [1]},) * 2 + ({"inputs": [1], "outputs": [2]},) * 2 + ({"collage": 1},)
+CUT = {"prompt": "", "inputs": [[0, 0, 67, 128]], "outputs": [[125, 0, 164, 128]]}
+
+
+def answered_alike(folder: Path) -> Path:
+    """Its config with answers that say of the posts what the release says."""
+    lines: list[tuple[str, str, Any]] = []
+    samples = pq.read_table(folder / "full" / "analysis").to_pylist()
+    for sample, shown in zip(samples, SHOWN, strict=True):
+        (url,), name = sample["post_urls"], sample["id"]
+        own = {"prompt": sample["prompt"], "quality": "Benchmark", "posts": [0], "feedback": []}
+        roles = {"inputs": [], "outputs": [], "posts": [0], "prompt_fill_blank": []}
+        roles |= {"conversation": None, "collage": None, "may_show_minor": None, **shown}
+        kind = {"kind": "task", "task": sample["task"], "feedback": []}
+        lines += [("relevance", url, {"score": 5, "note": None})]
+        lines += [("extract", url, {"samples": [own]}), ("roles", name, {"samples": [roles]})]
+        lines += [("feedback", name, kind), ("screenshots", name, CUT)]
+    rows = (dict(zip(("stage", "row", "answer"), line, strict=True)) for line in lines)
+    (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    config = yaml.safe_load((folder / "config.yaml").read_text("utf-8"))
+    config["engines"] = {"text": {"kind": "recorded", "path": "answers.jsonl"}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    return folder / "config.yaml"
+
+
 def test_images_without_metadata_are_the_same_in_a_release_of_now(
     before: Path, tmp_path: Path
 ) -> None:
     """Of five samples that one changed whose input had some; nothing came, left or drifted."""
     shutil.copytree(before, tmp_path / "posts")
-    now = build(tmp_path / "posts" / "config.yaml", runs=tmp_path / "runs")
+    now = build(answered_alike(tmp_path / "posts"), runs=tmp_path / "runs")
     found = diff(before / "full", now.path)
     assert (found.added, found.removed, found.equal) == ((), (), 4)
     (changed,) = found.changed

@@ -93,7 +93,7 @@ def test_a_shape_is_enforced_or_told() -> None:
         name: _body(request("red"), Dialect(name, "max_tokens"))  # type: ignore[arg-type]
         for name in ("json_schema", "json_object", "text")
     }
-    assert sent["json_schema"]["response_format"]["json_schema"]["name"] == "Colour"
+    assert sent["json_schema"]["response_format"]["json_schema"]["name"] == "Color"
     assert sent["json_object"]["response_format"] == {"type": "json_object"}
     assert "response_format" not in sent["text"]
     instructions = {name: one["messages"][0]["content"] for name, one in sent.items()}
