@@ -17,6 +17,7 @@ from echo_hf.errors import EngineError, unknown
 
 KIND = "recorded"
 BUNDLED = "quickstart"
+STAGES = ("relevance", "extract", "roles", "screenshots", "feedback", "safety")
 WAYS = f"expected {{kind: {KIND}, path: answers.jsonl}}, or source: {BUNDLED} instead of path"
 
 
@@ -39,7 +40,8 @@ class RecordedEngine:
 
     def __init__(self, path: Path | str | None = None, source: str | None = None) -> None:
         if (path is None) == (source is None):
-            raise EngineError(f"engine {KIND!r} has neither or both of path and source: {WAYS}")
+            given = "neither of" if path is None else "both"
+            raise EngineError(f"engine {KIND!r} has {given} path and source: {WAYS}")
         if source not in (None, BUNDLED):
             raise EngineError(unknown("source", str(source), [BUNDLED], f"engine {KIND!r}"))
         bundled = files("echo_hf.quickstart").joinpath("answers.jsonl")
@@ -47,7 +49,7 @@ class RecordedEngine:
         try:
             content = self._path.read_bytes()
             text = content.decode("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # of bytes that are no text, or in the path
             raise EngineError(
                 f"engine {KIND!r} cannot read {str(self._path)!r} ({error}): expected one JSON "
                 "object a line, in UTF-8"
@@ -82,9 +84,11 @@ class RecordedEngine:
                 one = RecordedAnswer.model_validate_json(line)
             except ValidationError as error:
                 raise EngineError(first_error(error, place, RecordedAnswer)) from None
+            if one.stage not in STAGES:
+                raise EngineError(unknown("stage", one.stage, STAGES, place))
             key = (one.stage, one.row, one.part)
             if key in found:
-                raise EngineError(f"{place}: {key!r} has an answer above: keep one of them")
+                raise EngineError(f"{place}: row {one.row!r} has an answer above: keep one of them")
             given = one.answer
             found[key] = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
         return found

@@ -84,7 +84,7 @@ def _words() -> Mapping[str, Any]:
 
 
 # What goes on a word of a script that sets spaces between words.
-LETTER = r"[^\W\u2e80-\U0010ffff]"
+LETTER = r"(?-i:[^\W\u2e80-\U0010ffff])"
 
 
 def _one_of(phrases: Iterable[str]) -> str:

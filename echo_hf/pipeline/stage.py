@@ -18,6 +18,7 @@ from datasets import Dataset, Features, List, Value
 from pydantic import BaseModel
 
 from echo_hf.engines.base import Engine, Request
+from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Answers, Failure, NoAnswers
 from echo_hf.pipeline.batch_inference import asked_of
@@ -229,6 +230,11 @@ class ModelStage(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Computes the output rows of a batch."""
+        if not isinstance(table, pa.Table):
+            raise TableError(
+                f"stage {self.name!r} was given a {type(table).__name__!r}: expected Arrow, "
+                'write dataset.with_format("arrow").map(stage, **stage.map_arguments(dataset))'
+            )
         rows = self.requests(table)
         source = self.answers or NoAnswers()
         given = iter(source.read([request for row in rows for request in row]))

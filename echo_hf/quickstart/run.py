@@ -121,9 +121,9 @@ def _made(screen: Screen, runs: Path) -> dict[str, Any]:
 def _unchanged(run: Path) -> dict[str, Any] | None:
     try:
         record: dict[str, Any] = json.loads((run / RECORD).read_text("utf-8"))
-    except (OSError, ValueError):
+        return record if record["of"] == _state(run) else None
+    except (OSError, ValueError, LookupError, TypeError):
         return None
-    return record if record.get("of") == _state(run) else None
 
 
 def _state(run: Path) -> str:

@@ -70,7 +70,8 @@ LINE = {"stage": "safety", "row": "a", "answer": "safe"}
         ({"row": "a", "answer": "safe"}, "answers.jsonl:2: stage is missing"),
         ({**LINE, "anwser": 1}, "answers.jsonl:2: unknown key 'anwser'; did you mean 'answer'?"),
         ({**LINE, "part": -1}, "answers.jsonl:2: part is -1"),
-        (LINE, "answers.jsonl:2: ('safety', 'a', None) has an answer above: keep one of them"),
+        ({**LINE, "stage": "savety"}, "unknown stage 'savety'; did you mean 'safety'?"),
+        (LINE, "answers.jsonl:2: row 'a' has an answer above: keep one of them"),
         ("safe", "answers.jsonl:2: expected a mapping"),
     ],
 )
@@ -98,8 +99,8 @@ def test_a_file_has_to_be_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "neither or both of path and source"),
-        ({"path": "a", "source": "quickstart"}, "neither or both of path and source"),
+        ({}, "neither of path and source"),
+        ({"path": "a", "source": "quickstart"}, "both path and source"),
         ({"source": "quikstart"}, "did you mean 'quickstart'?"),
         ({"paht": "a"}, "does not take ['paht']"),
     ],

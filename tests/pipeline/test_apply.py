@@ -250,7 +250,7 @@ class TestRefusals:
 
     def test_an_engine_whose_answers_are_kept_needs_a_store(self) -> None:
         """Asking without keeping would lose what was paid for."""
-        with pytest.raises(ValueError, match="needs a store"):
+        with pytest.raises(EngineError, match="needs a store"):
             run_stage(Guess(), posts("red"), engine=Scripted())
 
 
