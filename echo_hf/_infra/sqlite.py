@@ -28,8 +28,7 @@ class Database:
     application: ClassVar[int] = 0  # tells its files from those of other programs
     # Durable whatever ends the process; a loss of power may cost the last changes, not the file.
     pragmas: ClassVar[str] = "pragma synchronous = normal"
-    # A value that no version has written is damage as well.
-    damage: ClassVar[tuple[type[Exception], ...]] = (sqlite3.DatabaseError, ValueError)
+    damage: ClassVar[tuple[type[Exception], ...]] = (sqlite3.DatabaseError,)
 
     def __init__(self, path: Path) -> None:
         self.path = path

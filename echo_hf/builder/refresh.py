@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class RefreshRecord(Database):
 
     name = "record of refreshed posts"
     remedy = "ask about all posts again"
+    damage = (sqlite3.DatabaseError, ValueError)  # the second: a reason that there is not
     schema = """create table if not exists checks (
     post text primary key, platform text not null, at text not null, gone text
 ) without rowid"""

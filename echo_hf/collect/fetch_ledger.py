@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import socket
+import sqlite3
 import ssl
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -45,6 +46,7 @@ class FetchEntry:
 class FetchLedger(Database):
     name = "ledger of fetched images"
     remedy = "fetch the images again"
+    damage = (sqlite3.DatabaseError, ValueError)  # the second: a reason that there is not
     schema = """create table if not exists fetches (
     url text primary key, sha256 text, reason text, detail text not null,
     attempts integer not null, asked_at text not null

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.images.color import ciede2000, lab_of
 from echo_hf.metrics.color_histograms import (
@@ -43,7 +44,6 @@ from echo_hf.metrics.samples import (
     samples_of,
 )
 from echo_hf.reasons import MetricReason
-from echo_hf.scores.bootstrap import Interval, drawn_weights, percentiles
 
 
 @dataclass(frozen=True)

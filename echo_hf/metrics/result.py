@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from echo_hf._infra.bootstrap import KIND, LEVEL, Interval, drawn_weights, percentiles
 from echo_hf.errors import MissingExtraError
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
-from echo_hf.scores.bootstrap import KIND, LEVEL, Interval, drawn_weights, percentiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from echo_hf._infra.bootstrap import Interval
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
-from echo_hf.scores.bootstrap import Interval
 from echo_hf.scores.columns import Floats
 from echo_hf.scores.friedman import (
     Friedman,

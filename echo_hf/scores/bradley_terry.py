@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.bootstrap import FEWEST_SAMPLES, Interval, drawn_weights, percentiles
 from echo_hf.scores.columns import Floats
 from echo_hf.scores.intervals import samples_of
 from echo_hf.scores.judge_votes import Choices, Compared, best_first, compare, named

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from echo_hf.errors import ScoreError
-from echo_hf.reasons import Unscored
-from echo_hf.scores.bootstrap import (
+from echo_hf._infra.bootstrap import (
     AT_ONCE,
     LEVEL,
     SAME,
@@ -19,6 +17,8 @@ from echo_hf.scores.bootstrap import (
     generator,
     percentiles,
 )
+from echo_hf.errors import ScoreError
+from echo_hf.reasons import Unscored
 from echo_hf.scores.columns import Floats, divided
 from echo_hf.scores.judge_votes import Compared
 from echo_hf.scores.votes import Average, Points, pairs_of, points_of, rates_of, square, ties_of

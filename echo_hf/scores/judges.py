@@ -9,9 +9,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.scores.columns import Bools, Floats, Weights, divided
 from echo_hf.scores.judge_votes import Compared, Selection, compare
 from echo_hf.scores.rating_table import RUBRIC, rows_of_rubric

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.scores.columns import Floats, divided, read_columns
 from echo_hf.scores.judge_votes import compare
 from echo_hf.scores.rating_table import RUBRIC

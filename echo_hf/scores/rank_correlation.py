@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.scores.columns import Floats, divided
 from echo_hf.scores.friedman import block_array
 from echo_hf.scores.intervals import sign_flip_test

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from echo_hf._infra.bootstrap import generator
 from echo_hf.errors import ScoreError
-from echo_hf.scores.bootstrap import generator
 from echo_hf.scores.columns import Bools, Floats, Integers, encoded, read_columns
 from echo_hf.scores.rating_table import RatingTable
 from echo_hf.tables import HUMAN

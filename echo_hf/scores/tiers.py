@@ -10,9 +10,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES, SAME
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.bootstrap import FEWEST_SAMPLES, SAME
 from echo_hf.scores.columns import Floats, divided
 from echo_hf.scores.intervals import TEST, leads_of, samples_of, sign_flip_test, smallest_p
 from echo_hf.scores.judge_votes import Choices, Compared, best_first, compare, named_pairs

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from echo_hf._infra.bootstrap import KIND
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.scores.bootstrap import KIND
 from echo_hf.scores.columns import Floats, Weights, divided
 from echo_hf.scores.rating_table import RatingTable
 

@@ -82,7 +82,7 @@ def test_an_image_of_another_entry_is_not_taken_for_a_copy(tmp_path: Path) -> No
     here = archive(tmp_path, (twin, None))
     entries = [left_out(tmp_path, ONE), {**ENTRY, "sha256": digest(twin), "signature": None}]
     assert [(one.match, one.detail) for one in rebuilt_images(entries, here)] == [
-        (Match.MISSING, f"not a picture of {POST} is at hand"),
+        (Match.MISSING, f"no image of {POST} is available"),
         (Match.EXACT, ""),
     ]
 

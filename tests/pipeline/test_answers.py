@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from echo_hf.engines.base import Completion
+from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import (
     DirectAnswers,
@@ -254,7 +255,7 @@ def test_an_engine_without_a_store_answers_directly() -> None:
 
 def test_an_engine_whose_answers_are_kept_needs_a_store(store: Store) -> None:
     """Without one its answers would be lost, so it is not used."""
-    with pytest.raises(ValueError, match="'Scripted' needs a store"):
+    with pytest.raises(EngineError, match="'Scripted' needs a store"):
         answers_of(Scripted(), None)
     assert answers_of(Scripted(), store).signature == {"kind": "scripted", "model": "one"}
 

@@ -276,7 +276,7 @@ KINDS: dict[str, Callable[[Post], object]] = {
         "DreamMill’s chat" in text(post) and images(post)
     ),
     "a screenshot without an image in it": lambda post: (
-        "instead of an image" in text(post) and images(post)
+        "instead of a picture" in text(post) and images(post)
     ),
     "a collage": lambda post: "left before, right after" in text(post) and len(images(post)) == 1,
     "a JSON prompt with objects in objects": lambda post: (

@@ -76,8 +76,9 @@ SECOND = """
 import io, sys
 from pathlib import Path
 from rich.console import Console
+from echo_hf.cli.progress import Watch
 from echo_hf.quickstart.run import show
-show(Console(file=sys.stdout, width=160), Path(sys.argv[1]))
+show(Watch(Console(file=sys.stdout, width=160)), Path(sys.argv[1]))
 print("datasets" in sys.modules)
 """
 
@@ -91,7 +92,7 @@ def test_an_unchanged_run_is_shown_from_its_files(shown: tuple[Path, str]) -> No
     assert again.stdout == f"{said}False\n"
 
     (runs / "quickstart" / "report" / "index.html").unlink()
-    show(Console(quiet=True), runs)
+    show(Watch(Console(quiet=True)), runs)
     assert (runs / "quickstart" / "report" / "index.html").is_file()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from echo_hf.scores.bootstrap import drawn_weights
+from echo_hf._infra.bootstrap import drawn_weights
 from echo_hf.scores.intervals import drawn_rates
 from echo_hf.scores.judge_votes import compare
 from tests.scores.ratings_for_tests import SYSTEMS, Cube, counted_rates, rows_of

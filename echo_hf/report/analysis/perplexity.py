@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from echo_hf._infra.bootstrap import KIND, Interval, drawn_weights, percentiles
 from echo_hf.config.evaluation import PerplexityOptions
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.engines.transformers_model import is_out_of_memory
@@ -20,7 +21,6 @@ from echo_hf.metrics.result import check_extra, error_line, versions_of
 from echo_hf.reasons import NotAnalyzed, Unscored
 from echo_hf.report.analysis.prompts import PromptSet
 from echo_hf.report.analysis.result import AnalysisPart, Estimate, SetPerplexity
-from echo_hf.scores.bootstrap import KIND, Interval, drawn_weights, percentiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
 
+from echo_hf._infra.bootstrap import FEWEST_SAMPLES
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
@@ -22,7 +23,6 @@ from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.report.analysis.prompts import PromptSet
 from echo_hf.report.analysis.result import AnalysisPart, Estimate, TaskCount, TaskRate, Tasks
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
-from echo_hf.scores.bootstrap import FEWEST_SAMPLES
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import Protocol
 from echo_hf.scores.win_rate import WinRate, win_rate
