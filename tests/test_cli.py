@@ -18,6 +18,7 @@ from PIL import Image
 
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.systems import shipped_config
+from echo_hf.samples.sample import sample_id
 from tests.images_for_tests import encoded
 from tests.recorded_as_model import bundled_posts, config_over
 
@@ -260,6 +261,21 @@ def test_a_pipe_is_no_config(tmp_path: Path) -> None:
     assert "not a regular file" in done.stderr
 
 
+def answered(folder: Path, config: str, url: str, prompt: str, *others: str) -> str:
+    """The config with a file of answers: a post with a prompt and its first image, and chatter."""
+    sample = {"prompt": prompt, "quality": "Benchmark", "posts": [0], "feedback": []}
+    roles = {"inputs": [], "outputs": [1], "posts": [0], "prompt_fill_blank": []}
+    roles |= {"conversation": None, "collage": None, "may_show_minor": False}
+    kind = {"kind": "task", "task": "text_to_image", "feedback": []}
+    rows = [("relevance", one, {"score": 1, "note": None}) for one in others]
+    rows += [("relevance", url, {"score": 5, "note": None})]
+    rows += [("extract", url, {"samples": [sample]})]
+    rows += [("roles", sample_id(url), {"samples": [roles]}), ("feedback", sample_id(url), kind)]
+    lines = (dict(zip(("stage", "row", "answer"), row, strict=True)) for row in rows)
+    (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    return config.replace("recorded, source: quickstart", "recorded, path: answers.jsonl")
+
+
 BAD_POSTS = """\
 {"url": "https://example.org/1", "text": "Prompt: a red fox on a hill, made with Lumen Image", \
 "pictures": [{"path": "broken.png"}, {"path": "../secret.png"}, {"path": "none.png"}]}
@@ -278,7 +294,8 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
     (tmp_path / "posts.jsonl").write_text(BAD_POSTS, "utf-8")
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
     config = shipped_config().read_text("utf-8")
-    config = config.replace("recorded, source: quickstart", "rules")
+    first, *others = (f"https://example.org/{number}" for number in range(1, 6))
+    config = answered(tmp_path, config, first, "a red fox on a hill", *others)
     config = config.replace("source: quickstart", "{source: jsonl, path: posts.jsonl}")
     (tmp_path / "config.yaml").write_text(config, "utf-8")
     done = echo_hf("build", "config.yaml", cwd=tmp_path)
@@ -290,7 +307,7 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
 
     assert done.returncode == 0, done.stderr
     assert told.pop("not_relevant").startswith("https://example.org/")
-    assert told.pop("needs_model")  # rules screen no sample
+    assert told.pop("needs_model")  # nothing screens the sample
     assert told.pop("picture_not_there")  # nobody knows whether the broken one is an input
     assert told == {
         "not_json": "posts.jsonl:2",
@@ -321,7 +338,8 @@ def test_an_image_file_that_is_not_there_may_be_an_input(tmp_path: Path, form: s
         columns = "{url: url, text: text, pictures: {column: shots, separator: ;}}"
         posts = f"{{source: table, path: posts.csv, keywords: [lumen], columns: {columns}}}"
     (tmp_path / "fox.png").write_bytes(encoded(Image.new("RGB", (64, 64), "teal"), "PNG"))
-    config = shipped_config().read_text("utf-8").replace("recorded, source: quickstart", "rules")
+    config = shipped_config().read_text("utf-8")
+    config = answered(tmp_path, config, post["url"], "a fox of folded paper, teal background")
     config = config.replace("source: quickstart", posts)
     (tmp_path / "config.yaml").write_text(config, "utf-8")
     done = echo_hf("build", "config.yaml", cwd=tmp_path)

@@ -65,7 +65,7 @@ OURS: dict[str, Any] = {
     "StageCheck.stage": "roles",
     "thread_beside_samples.thread": {"posts": [POST]},
     "thread_beside_samples.samples": [SAMPLE],
-    "Verdict.tests": {"dunn": (), "siegel_castellan": ()},
+    "HumanRanking.tests": {"dunn": (), "siegel_castellan": ()},
 }
 # They read a file, ask the Hub, build, or write the ranks of people, and print what is our own;
 # or they make an empty table.

@@ -170,7 +170,7 @@ def unsupported_task(
         An outcome `unsupported`: inputs are never dropped to make a task fit. Null where it fits.
 
     Example:
-        >>> misfit(Task("s1", "d" * 64, "image_to_image", "add a hat"), 1, 1).text
+        >>> unsupported_task(Task("s1", "d" * 64, "image_to_image", "add a hat"), 1, 1).text
         'the task has 0 input images, and the system takes at least 1'
     """
     number = len(task.inputs)

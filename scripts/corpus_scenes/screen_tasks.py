@@ -39,8 +39,8 @@ TUNE = (
         ("lake_night.jpg",),
     ),
     ScreenTask(
-        "my robot sketch in color",
-        "Color this sketch like a children's book, warm paper, soft shadows, same pose",
+        "my robot sketch in colour",
+        "Colour this sketch like a children's book, warm paper, soft shadows, same pose",
         ("robot_sketch.png",),
         ("robot_coloured.png",),
     ),
@@ -58,7 +58,7 @@ TUNE = (
     ),
     ScreenTask(
         "our mug with the new logo",
-        "Print the logo from the first image on the mug in the second one",
+        "Print the logo from the first picture on the mug in the second one",
         ("logo_sun.png", "mug_plain.png"),
         ("mug_logo.png",),
     ),
@@ -102,7 +102,7 @@ TUNE = (
 UNSEEN = (
     ScreenTask(
         "my kid's house, painted",
-        "Paint this drawing in gouache, spring colors, do not straighten the roof",
+        "Paint this drawing in gouache, spring colours, do not straighten the roof",
         ("house_sketch.png",),
         ("house_painted.jpg",),
     ),
@@ -126,7 +126,7 @@ UNSEEN = (
     ),
     ScreenTask(
         "our poster above the sofa",
-        "Hang the poster from image one on the wall of the room in image two",
+        "Hang the poster from picture one on the wall of the room in picture two",
         ("poster_train.png", "iso_room.png"),
         ("iso_room_green.png",),
     ),
@@ -144,7 +144,7 @@ UNSEEN = (
     ),
     ScreenTask(
         "a lighthouse in a storm",
-        "Lighthouse on a rock in heavy weather, woodcut in three colors",
+        "Lighthouse on a rock in heavy weather, woodcut in three colours",
         (),
         ("lighthouse.webp",),
     ),

@@ -19,7 +19,7 @@ Pixels = tuple[int, int, int, int]
 HEADER, FOOTER = 44, 62
 STATUS = 26
 PADDING = 12
-GREETINGS = ("Here it is!", "Done. Tell me if you want changes.", "Image created", "")
+GREETINGS = ("Here it is!", "Done. Tell me if you want changes.", "Picture created", "")
 
 
 @dataclass

@@ -90,7 +90,7 @@ def test_what_the_page_is_made_of_names_no_system(server: Server) -> None:
     """Nor folders or people."""
     told = asked(server, "/")[1] + asked(server, "/config")[1]
     told += asked(server, "/gradio_api/info")[1]
-    assert b"Rank pictures" in told
+    assert b"Rank images" in told
     assert str(server.folder).encode() not in told
     assert b"zorblatt" not in told
 

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from echo_hf.collect.fetch import FetchStats
 from echo_hf.errors import EchoError, ImageError, ReleaseError, SourceError
 from echo_hf.hub.archive import Archive, SampleMatch, hydrated
 from echo_hf.hub.dehydrate import dehydrate
@@ -27,7 +28,6 @@ from echo_hf.hub.hydrate import hydrate
 from echo_hf.hub.manifest import facts_of, file_entry, read_manifest
 from echo_hf.hub.release import read_release, unpacked, verify_release, write_release
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.progress import FetchStats
 from echo_hf.reasons import Match
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SourceSpan
@@ -563,7 +563,7 @@ def test_an_image_that_is_none_is_one_line(dry: Path, posts: Path, tmp_path: Pat
         return table.set_column(at, table.schema.field(at), values)
 
     bad = resealed(dry, tmp_path / "bad", spoilt)
-    with pytest.raises(ImageError, match="not a readable picture"):
+    with pytest.raises(ImageError, match="not a readable image"):
         hydrate(bad, tmp_path / "wet", [entry(posts)])
 
 

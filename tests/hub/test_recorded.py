@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 
+from echo_hf._infra.sqlite import MOST_VARIABLES
 from echo_hf.engines.base import Completion, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import Release, write_release
 from echo_hf.hub.responses import Recorded, read_recorded
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.answer_store import MOST_VARIABLES
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import Configs
 

@@ -224,7 +224,7 @@ def test_a_torchvision_that_does_not_fit_is_told(model: Path, tmp_path: Path) ->
 def test_an_unknown_name_is_told(name: str, no_network: Path) -> None:
     """With what it was taken for."""
     pytest.importorskip("torch", reason=REASON)
-    assert _refused(name).startswith(f"not a model {name!r} at revision 'main': neither a folder")
+    assert _refused(name).startswith(f"no model {name!r} at revision 'main': neither a folder")
 
 
 @pytest.mark.extras

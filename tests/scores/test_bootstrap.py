@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
+from echo_hf._infra import bootstrap
 from echo_hf._infra.bootstrap import drawn_weights, generator, percentiles, widened
 from echo_hf.errors import ScoreError
-from echo_hf.scores import bootstrap
 
 
 def test_each_draw_takes_as_many_samples_as_there_are() -> None:

@@ -24,11 +24,8 @@ def test_it_says_what_it_will_do_and_what_it_did(tmp_path: Path, server: Answeri
         said, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
     words = [line.split() for line in said.splitlines() if line.strip()]
-    assert words[:2] == [
-        ["system", "to", "draw", "kept", "to", "draw", "again", "about", "$", "about"],
-        ["mine", "3", "0", "0", "?", "?"],
-    ]
-    assert words[3:5] == [["system", "ok"], ["mine", "3"]]
+    assert " ".join(words[0]).startswith("mine 3 to draw, 0 of them again, 0 kept; about $?")
+    assert ["mine", "3"] in words
     assert "cost, as far as it is known: $0.03" in said
     assert said.splitlines()[-1] == f"outputs: {tmp_path / 'run' / 'outputs.parquet'}"
     assert sorted(server.asked) == ["t0", "t1", "t2"]

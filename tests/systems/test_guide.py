@@ -109,7 +109,7 @@ def test_the_adapter_of_the_guide_draws(tmp_path: Path, monkeypatch: pytest.Monk
         [sample("text")],
         [sample("edit", input_images=["a"]), sample("two", input_images=["b", "c"])],
     )
-    config = evaluation(release, system(adapter="one_colour", seed=200))
+    config = evaluation(release, system(adapter="one_color", seed=200))
     made = generate(config, runs=tmp_path)
     assert made.outcomes == {"mine": {"ok": 2, "unsupported": 1}}
     assert made.path is not None

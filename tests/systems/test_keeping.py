@@ -28,7 +28,7 @@ def kept(root: Path, drawn: GenerationResult) -> JournalEntry:
 @pytest.mark.parametrize(
     ("drawn", "words"),
     [
-        (GenerationResult(Outcome.OK, b"no picture"), "not a readable picture"),
+        (GenerationResult(Outcome.OK, b"no picture"), "not a readable image"),
         (GenerationResult(Outcome.OK), "no image with the outcome ok"),
         (GenerationResult(Outcome.REFUSED, png("fox")), "an image with the outcome refused"),
         (GenerationResult(Outcome.OK, "text"), "encoded"),  # type: ignore[arg-type]

@@ -84,7 +84,7 @@ def test_ctrl_c_keeps_what_is_under_way(tmp_path: Path, server: Answering) -> No
         said = next(line for line in process.stdout if "stopping" in line)
         server.free.set()
         _, errors = process.communicate(timeout=PATIENCE_S)
-    assert said == "mine: stopping; 4 under way are waited for and kept\n"
+    assert said == "note: mine: stopping; 4 under way are waited for and kept\n"
     assert errors == "echo-hf: stopped; the same command resumes where it stopped\n"
     assert process.returncode == 130
     assert len(server.asked) == CONCURRENCY

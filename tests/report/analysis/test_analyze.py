@@ -164,7 +164,7 @@ def test_what_is_forgotten_leaves_the_analysis(built: Path, tmp_path: Path) -> N
     """The file holds words of posts: it goes with the post."""
     config = shutil.copytree(built.parent, tmp_path / "copy") / built.name
     path = analyze(config, runs=config.parent / "runs").path
-    half = path.with_name(f".{path.name}.of_a_killed_process")
+    half = path.with_name(f".{path.name}.of_a_killed_process.partial")
     half.write_text("words of a post", "utf-8")
     posts = pq.read_table(path.parent / "stages" / "collect" / "kept.parquet", columns=["url"])
     forget([posts["url"][0].as_py()], config, runs=config.parent / "runs")

@@ -136,7 +136,7 @@ def test_text_that_no_file_could_hold_is_mended(server: LoopbackServer, make: Ma
     ("answer", "why"),
     [
         (HTML, "the answer is not a JSON object: it begins '<!doctype html>"),
-        (Answer([1]), "not JSON object"),
+        (Answer([1]), "not a JSON object"),
         (Answer({"data": []}), "the answer holds no image"),
         (image_answer(b"%PDF-1.7 is no picture"), "is not a readable image"),
         (image_answer(IMAGE[:-200]), "cannot be decoded"),
