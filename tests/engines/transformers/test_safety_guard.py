@@ -104,7 +104,7 @@ def test_the_prompt_names_the_categories_and_holds_the_images(
 ) -> None:
     """A byte is a token, and an image as many as its tiles come to."""
     parts = [{"type": "image"}, {"type": "image"}, {"type": "text", "text": "two images"}]
-    prompt = prompt_of("<|image|><|image|>two pictures")
+    prompt = prompt_of("<|image|><|image|>two images")
     (unread,) = _answers(engine, [asked("")])
     assert unread.usage.prompt == len(prompt_of(""))
     assert engine._loaded is not None
