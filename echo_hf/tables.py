@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -65,7 +66,7 @@ class Table:
         """The table's types, as datasets declares them."""
         return Features({name: column.feature for name, column in self.columns.items()})
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The table's types, as Arrow declares them."""
         return self.features.arrow_schema.remove_metadata()

@@ -107,7 +107,7 @@ def _with_rows(stage: Stage, dataset: Dataset, remarks: pa.Table) -> Dataset:
     features = Features({name: given[name] for name in own})
     table = features.arrow_schema.empty_table()
     if at:
-        table = dataset.select_columns(own).with_format("arrow").select(at)[:]
+        table = arrow_rows(dataset, own).take(at)
     for name in SAID:
         table = table.append_column(name, said[name].take(owner) if at else said[name])
     features = Features({**features, **{name: CONTROL[name] for name in SAID}})

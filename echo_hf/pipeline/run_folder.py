@@ -125,7 +125,7 @@ class RunFolder:
         text = json.dumps(dataclasses.asdict(record), indent=1, sort_keys=True, default=str)
         with replaced_whole(self.stage(record.stage)) as folder:
             for part, dataset in zip(PARTS, _parts(result), strict=True):
-                dataset.with_format(None).to_parquet(folder / f"{part}.parquet")
+                dataset.to_parquet(folder / f"{part}.parquet")
             (folder / "stats.json").write_text(stats + "\n", "utf-8")
             (folder / "digest.json").write_text(text + "\n", "utf-8")
             sizes = {name: (folder / name).stat().st_size for name in FILES}
