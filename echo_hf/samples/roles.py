@@ -107,7 +107,7 @@ class Assigned:
             sorted(map(self._rank.__getitem__, some))
             for some in (task.images, task.outputs, task.inputs)
         )
-        return every[:1] or [len(self.order)], outputs, inputs, task.screenshot or ""
+        return every[:1] or [len(self.order)], outputs, inputs, task.screenshot or "", task.prompt
 
     def _task(self, sample: RolesSample, part: RequestPart) -> Task:
         images = [one.sha256 for one in part.images]

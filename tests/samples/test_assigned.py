@@ -135,6 +135,20 @@ class TestTries:
         tasks, findings = assigned(one("a", "b"), one("a", "c"), one("", "d"), one("", "e"))
         assert (shown(tasks), findings) == ([("a", "bc", ""), ("", "de", "")], [])
 
+    def test_fillings_of_one_image_come_in_one_order(self) -> None:
+        """Two fillings claim image 1: whoever is named first, the same one gets it."""
+        samples = [
+            one("", "a", prompt_fill_blank=CAT),
+            one("", "a", prompt_fill_blank=DOG),
+            one("", "b", prompt_fill_blank=CAT),
+        ]
+        found = [
+            [(task.prompt, task.outputs) for task in assigned(*order, prompt=TEMPLATE)[0]]
+            for order in permutations(samples)
+        ]
+
+        assert all(one == found[0] for one in found)
+
     def test_what_was_made_from_words_gets_no_inputs_of_others(self) -> None:
         """By hand: image 1 came from the prompt, image 3 from the prompt and image 2."""
         samples = [one("", "a"), one("b", "c")]
