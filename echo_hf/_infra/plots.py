@@ -86,17 +86,14 @@ class SystemValues:
             0      a      0.75  NaN  few_samples
             1      b      0.25  NaN  few_samples
         """
-        from pandas import DataFrame, Series
+        from pandas import DataFrame, Series, to_numeric
 
         columns = self._columns()
         systems = list(next(iter(columns.values())))
         frame = DataFrame({"system": systems})
         for name, by_system in columns.items():
-            values = [by_system.get(system) for system in systems]
-            if name == "reason":
-                frame[name] = Series([one and str(one) for one in values], dtype=object)
-            else:
-                frame[name] = [math.nan if one is None else one for one in values]
+            found = Series([by_system.get(system) for system in systems], dtype=object)
+            frame[name] = found if name == "reason" else to_numeric(found)
         return frame
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -118,18 +115,14 @@ class SystemValues:
         value = frame.columns[1]
         shown = frame.dropna(subset=[value]).reset_index(drop=True)
         ax = axes_of(ax, len(shown))
-        from matplotlib.ticker import MaxNLocator
-
         if self._even is not None:
             ax.axvline(self._even, color=LIGHT, linestyle=":")
         bars = [self._bar] if mark(ax, shown, value) else []
-        names = shown["system"]
-        if "tier" in shown:
-            names = names + shown["tier"].map(" (tier {:.0f})".format)
-        ax.set_yticks(shown.index, names, parse_math=False)
+        tiers = shown["tier"].map(" (tier {:.0f})".format) if "tier" in shown else ""
+        ax.set_yticks(shown.index, shown["system"] + tiers, parse_math=False)
         ax.set_ylim(max(len(shown), 1) - 0.5, -0.5)
         if value == "rank":
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ax.locator_params("x", integer=True)
         label(ax, [self._label, *bars, *_notes(frame, value)])
         return ax
 

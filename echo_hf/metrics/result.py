@@ -142,20 +142,19 @@ class MetricResult:
         from pandas import DataFrame
 
         ax = axes_of(ax)
-        from matplotlib.ticker import MaxNLocator
-
         counts, *_ = ax.hist(self.to_pandas()["value"].dropna(), bins=BINS, color=LIGHT)
         top, (low, high) = max(*counts, 1), self.interval or (None, None)
         row = {"value": self.value, "low": low, "high": high}
         barred = mark(ax, DataFrame(row, index=[1.1 * top], dtype=float), "value")
         ax.set_ylim(0, 1.2 * top)
         ax.set_ylabel("samples")
-        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-        name, way = self.definition.get("metric", "number"), self.definition.get("direction", "")
+        ax.locator_params("y", integer=True)
+        name = f"{self.definition.get('metric', 'number')} of a sample"
+        way = self.definition.get("direction")
         whole = f"point: value of {self.n} samples; {BAR if barred else 'no interval'}"
         none = [f"{reason.replace('_', ' ')}: {count}" for reason, count in self.counts.items()]
         said = "no value" if self.value is None else whole
-        label(ax, [f"{name} of a sample" + (f", {way}" if way else ""), said, *none])
+        label(ax, [f"{name}, {way}" if way else name, said, *none])
         return ax
 
 

@@ -69,10 +69,10 @@ class WinRate(SystemValues):
     _even = 0.5
 
     def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+        ends = {**ends_of(self.interval), "standard_error": self.standard_error}
         return {
             "win_rate": self.win_rate,
-            **ends_of(self.interval),
-            "standard_error": self.standard_error,
+            **ends,
             "coverage": self.coverage,
             "reason": self.reasons,
         }
