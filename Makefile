@@ -62,7 +62,7 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml
 $(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
 	$(PYTHON) -m venv $(EXTRAS_VENV)
 	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
-		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,browser]'
+		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,browser,notebook]'
 	touch $@
 
 # torchaudio and torchcodec come with vLLM, are built for CUDA and fail beside a torch for the CPU.

@@ -7,13 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from echo_hf._infra.bootstrap import KIND, LEVEL, Interval, drawn_weights, percentiles
+from echo_hf._infra.plots import BAR, LIGHT, axes_of, label, mark
 from echo_hf.errors import MissingExtraError
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+
+BINS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,64 @@ class MetricResult:
     def as_json(self) -> dict[str, Any]:
         """The result as a dict that JSON can hold."""
         return asdict(self)
+
+    def to_pandas(self) -> DataFrame:
+        """One row for each sample, in order.
+
+        Returns:
+            `value`, NaN for a sample without a number; `reason`, `cause` and `detail` say why.
+
+        Example:
+            >>> missing = Unmeasured(MetricReason.MISSING_OUTPUT)
+            >>> result = MetricResult(
+            ...     value=0.5, per_sample=(0.5, None), interval=None, n=1, coverage=0.5,
+            ...     reasons=(None, missing), definition={},
+            ... )
+            >>> print(result.to_pandas()[["value", "reason"]])
+               value          reason
+            0    0.5            None
+            1    NaN  missing_output
+        """
+        from pandas import DataFrame, Series
+
+        frame = DataFrame({"value": Series(self.per_sample, dtype=float)})
+        for name in ("reason", "cause", "detail"):
+            said = [getattr(one, name, None) for one in self.reasons]
+            frame[name] = Series([one and str(one) for one in said], dtype=object)
+        return frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws how many samples have which number, and above them the value with its interval.
+
+        How many samples have none, by reason, is said below the plot. The value need not be the
+        mean of the samples' numbers: `definition` says what it is.
+
+        Args:
+            ax: Where to draw, such as one of several plots of a figure; null for a new figure.
+
+        Returns:
+            The axes. `ax.figure.savefig("color_shift.png")` saves them.
+
+        Raises:
+            MissingExtraError: Matplotlib is not installed.
+        """
+        from pandas import DataFrame
+
+        ax = axes_of(ax)
+        counts, *_ = ax.hist(self.to_pandas()["value"].dropna(), bins=BINS, color=LIGHT)
+        top, (low, high) = max(*counts, 1), self.interval or (None, None)
+        row = {"value": self.value, "low": low, "high": high}
+        barred = mark(ax, DataFrame(row, index=[1.1 * top], dtype=float), "value")
+        ax.set_ylim(0, 1.2 * top)
+        ax.set_ylabel("samples")
+        ax.locator_params("y", integer=True)
+        name = f"{self.definition.get('metric', 'number')} of a sample"
+        way = self.definition.get("direction")
+        whole = f"point: value of {self.n} samples; {BAR if barred else 'no interval'}"
+        none = [f"{reason.replace('_', ' ')}: {count}" for reason, count in self.counts.items()]
+        said = "no value" if self.value is None else whole
+        label(ax, [f"{name}, {way}" if way else name, said, *none])
+        return ax
 
 
 def coverage_of(counted: int, samples: int) -> float | None:

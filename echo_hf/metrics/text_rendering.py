@@ -23,6 +23,7 @@ from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pandas import DataFrame
 
     from echo_hf.scores.rating_table import RatingTable
 
@@ -47,6 +48,12 @@ class TextRenderingResult(MetricResult):
     sample_ids: tuple[str, ...]
     per_judge: Mapping[str, float | None]
     off_scale: int
+
+    def to_pandas(self) -> DataFrame:
+        """One row for each sample, as for other metrics, with its `sample_id` first."""
+        frame = super().to_pandas()
+        frame.insert(0, "sample_id", list(self.sample_ids))
+        return frame
 
 
 def text_rendering(

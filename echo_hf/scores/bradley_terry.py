@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval, drawn_weights, percentiles
+from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.columns import Floats
@@ -21,7 +22,7 @@ MOST_ROUNDS = 100_000
 
 
 @dataclass(frozen=True)
-class BradleyTerry:
+class BradleyTerry(SystemValues):
     """Strengths of systems.
 
     Attributes:
@@ -37,6 +38,13 @@ class BradleyTerry:
     interval: Mapping[str, Interval | None]
     reasons: Mapping[str, Unscored]
     definition: Mapping[str, Any]
+
+    _label = "strength: natural logarithm, 0 is the mean, higher is better"
+    _even = 0.0
+
+    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+        ends = ends_of(self.interval)
+        return {"strength": self.strength, **ends, "reason": self.reasons}
 
 
 def bradley_terry(

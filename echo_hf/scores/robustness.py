@@ -9,6 +9,7 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
+from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.scores.columns import Bools, Floats, divided
 from echo_hf.scores.judge_votes import (
     SAME_RATE,
@@ -61,7 +62,7 @@ class Board:
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(SystemValues):
     """How much the order of systems hangs on the rule.
 
     Attributes:
@@ -75,6 +76,14 @@ class Sensitivity:
     rank_range: Mapping[str, tuple[int, int] | None]
     flips: tuple[tuple[str, str], ...]
     definition: Mapping[str, Any]
+
+    _label = "rank under the corrected rule, 1 is best"
+    _bar = "bar: from the best to the worst rank under any rule"
+
+    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+        usual = _usual(self.boards)
+        ranks = {system: usual.ranks[system] for system in self.rank_range}
+        return {"rank": ranks, **ends_of(self.rank_range)}
 
     @property
     def stable(self) -> bool:
@@ -122,8 +131,7 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     """
     compared = compare(ratings, outputs, **selection)
     boards = tuple(_boards(compared))
-    usual = next(board for board in boards if board.protocol == "corrected")
-    order = best_first(usual.win_rate)
+    order = best_first(_usual(boards).win_rate)
     return Sensitivity(
         boards,
         {system: _range_of(boards, system) for system in order},
@@ -136,6 +144,10 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
             "tie": list(TIES),
         },
     )
+
+
+def _usual(boards: tuple[Board, ...]) -> Board:
+    return next(board for board in boards if board.protocol == "corrected")
 
 
 def _half(verdicts: Floats, systems: int) -> Points:

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, SAME
+from echo_hf._infra.plots import SystemValues
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.columns import Floats, divided
@@ -22,7 +23,7 @@ PairValues = Mapping[str, Mapping[str, float | None]]
 
 
 @dataclass(frozen=True)
-class Tiers:
+class Tiers(SystemValues):
     """Systems in tiers.
 
     Attributes:
@@ -39,6 +40,13 @@ class Tiers:
     p_values: PairValues
     win_rate: Mapping[str, float | None]
     definition: Mapping[str, Any]
+
+    _label = "win rate: share of the points won from the others, higher is better"
+    _even = 0.5
+
+    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+        of = {system: at for at, tier in enumerate(self.tiers, 1) for system in tier}
+        return {"win_rate": self.win_rate, "tier": of}
 
 
 def tiers(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores.columns import divided
 from echo_hf.scores.intervals import Spread, spread_of
@@ -25,7 +26,7 @@ MISSING: tuple[Missing, ...] = ("exclude", "loss")
 
 
 @dataclass(frozen=True)
-class WinRate:
+class WinRate(SystemValues):
     """Win rates of systems on the same samples, and all that is needed to read them.
 
     Every rate is a share of points from 0 to 1, higher is better: 1 for a win, 0.5 for a tie.
@@ -63,6 +64,18 @@ class WinRate:
     ignored_rows: Mapping[IgnoredRating, tuple[Key, ...]]
     protocol: Protocol
     definition: Mapping[str, Any]
+
+    _label = "win rate: share of the points won from the others, higher is better"
+    _even = 0.5
+
+    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+        ends = {**ends_of(self.interval), "standard_error": self.standard_error}
+        return {
+            "win_rate": self.win_rate,
+            **ends,
+            "coverage": self.coverage,
+            "reason": self.reasons,
+        }
 
     def as_json(self) -> dict[str, Any]:
         """The result as a dict that JSON can hold."""
