@@ -9,14 +9,12 @@ import typer
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli.verb import Told
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import Watch
     from echo_hf.hub.release import Release
 
-ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
-Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Ask no model: use stored answers only.")]
 WithResponses = Annotated[
     bool,
@@ -25,7 +23,6 @@ WithResponses = Annotated[
 AllowEmpty = Annotated[
     bool, typer.Option("--allow-empty", help="Write the release even where it has no sample.")
 ]
-DEFAULT_RUNS = Path("runs")
 
 
 def build(

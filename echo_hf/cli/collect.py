@@ -9,11 +9,7 @@ from typing import Annotated
 import typer
 
 from echo_hf._infra.console import terminal
-from echo_hf.cli.verb import Told
-
-ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
-Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
-DEFAULT_RUNS = Path("runs")
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
 
 
 def collect(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import Told
+from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told
 
 if TYPE_CHECKING:
     from echo_hf.judging.session import JudgingResult
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 Evaluation = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
 ]
-Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
-DEFAULT_RUNS = Path("runs")
 
 
 def generate(
@@ -256,9 +254,7 @@ def analyze(
         str,
         typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG."),
     ],
-    runs: Annotated[
-        Path, typer.Option(help="Folder of runs; this one is named by its config.")
-    ] = DEFAULT_RUNS,
+    runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
     from rich.text import Text

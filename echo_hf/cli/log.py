@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,16 +12,17 @@ from typing import Any
 
 import typer
 
+from echo_hf import __version__
 from echo_hf._infra.text import disarmed, plain
 from echo_hf.cli.verb import TOLD
 from echo_hf.errors import EchoError
-from echo_hf.hub.manifest import toolkit_version
-from echo_hf.pipeline.run_folder import LOG, RUN_FOLDER
+from echo_hf.pipeline.progress import LOG, RUN_FOLDER
 from echo_hf.systems.base import without_secrets
 
 LONGEST = 1000
 MOST_BYTES = 1_000_000
 LINE = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
+EXPECTED = (EchoError, OSError, typer.Exit, typer.Abort)
 logger = logging.getLogger("echo_hf")
 
 
@@ -60,7 +60,7 @@ class _RunLog(MemoryHandler):
                 return
             file.setFormatter(_Safe(LINE))
             self.setTarget(file)
-            began = f"echo-hf {toolkit_version()}: {self._verb} {folder.name}"
+            began = f"echo-hf {__version__}: {self._verb} {folder.name}"
             record = logging.makeLogRecord({**vars(record), "msg": began, "args": None})
             self.buffer.insert(0, record)
             self.flush()
@@ -88,16 +88,10 @@ def logged(verb: str, level: int) -> Iterator[None]:
     try:
         yield
         logger.info("done in %.1f s", time.monotonic() - began)
-    except (EchoError, OSError) as error:
-        logger.error("ended: %s", error, extra=TOLD)
-        raise
-    except typer.Exit:
-        raise
-    except Exception:
-        logger.critical("ended by a bug", exc_info=sys.exc_info(), extra=TOLD)
-        raise
-    except BaseException as stop:
-        logger.error("ended: %s", str(stop) or type(stop).__name__, extra=TOLD)
+    except BaseException as error:
+        is_bug = isinstance(error, Exception) and not isinstance(error, EXPECTED)
+        level, said = (logging.CRITICAL if is_bug else logging.ERROR), str(error)
+        logger.log(level, "ended: %s", said or type(error).__name__, exc_info=is_bug, extra=TOLD)
         raise
     finally:
         logger.setLevel(before)

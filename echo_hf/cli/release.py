@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import Told
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
 from echo_hf.errors import HubError
 
 
@@ -39,8 +39,6 @@ def publish(
     ] = False,
 ) -> Told:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
-    import dataclasses
-
     from rich.text import Text
 
     from echo_hf.hub import publish as hub
@@ -59,7 +57,7 @@ def publish(
         progress=lambda step: console.print(Text(step, "dim"), soft_wrap=True),
     )
     say(console, hub.summary(published))
-    return dataclasses.asdict(published)
+    return vars(published)
 
 
 def diff(
@@ -138,7 +136,7 @@ def leaderboard(
 
 
 def forget(
-    config: Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")],
+    config: ConfigFile,
     urls: Annotated[list[str], typer.Argument(help="Addresses of posts.")],
     repo_id: Annotated[
         str | None, typer.Option(help="ORG/NAME on the Hub: say which tags still hold them.")
@@ -146,9 +144,7 @@ def forget(
     delete_tags: Annotated[
         bool, typer.Option("--delete-tags", help="Delete those tags, with --repo-id.")
     ] = False,
-    runs: Annotated[
-        Path, typer.Option(help="Folder of runs; this one is named by its config.")
-    ] = Path("runs"),
+    runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""
     from echo_hf.cli import posts_view

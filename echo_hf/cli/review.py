@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.verb import Told
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 Samples = list[str] | None
-DEFAULT_RUNS = Path("runs")
 
 
 def review(
-    config: Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")],
+    config: ConfigFile,
     keep: Annotated[Samples, typer.Option(help="ID of a sample that may be published.")] = None,
     remove: Annotated[Samples, typer.Option(help="ID of a sample to leave out.")] = None,
     flag: Annotated[
@@ -57,9 +56,7 @@ def review(
         Path | None,
         typer.Option(help="Write what was kept into this folder, for `check-engine --gold`."),
     ] = None,
-    runs: Annotated[
-        Path, typer.Option(help="Folder of runs; this one is named by its config.")
-    ] = DEFAULT_RUNS,
+    runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """List samples that need a decision, or decide. --app: in a browser."""
     from echo_hf.builder import review as reviews
@@ -129,11 +126,9 @@ def _serve(
 
 
 def _export(console: Console, config: Path, runs: Path, folder: Path) -> Told:
-    from dataclasses import asdict
-
     from echo_hf.builder.gold.export import export_gold
 
     made = export_gold(config, folder, runs=runs)
     for line in made.told():
         say(console, line)
-    return {"path": folder, **asdict(made)}
+    return {"path": folder, **vars(made)}

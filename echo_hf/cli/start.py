@@ -8,14 +8,10 @@ from typing import Annotated
 import typer
 
 from echo_hf._infra.console import terminal
-from echo_hf.cli.verb import Told
+from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told
 
 
-def quickstart(
-    runs: Annotated[
-        Path, typer.Option(help="Folder of runs; this one is named by its config.")
-    ] = Path("runs"),
-) -> None:
+def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
     """Build and evaluate the bundled benchmark, without a model."""
     from echo_hf.cli.progress import Watch
     from echo_hf.quickstart.run import show
@@ -33,13 +29,8 @@ def engines() -> Told:
     terminal().print(engine_table(found))
     return {
         "engines": [
-            {
-                "name": name,
-                "about": one.about,
-                "missing": one.missing,
-                "extra": one.extra,
-                "takes": one.chooses and one.chooses(),
-            }
+            {"name": name, "about": one.about, "missing": one.missing, "extra": one.extra}
+            | ({"takes": one.chooses()} if one.chooses else {})
             for name, one in found.items()
         ]
     }
@@ -59,20 +50,6 @@ def systems(
     console.print(system_table(found))
     for line in (*what_to_do(found), *what_seeds_give(found)):
         console.print(line, style="dim", soft_wrap=True)
-    return {
-        "systems": [
-            {
-                "name": one.config.name,
-                "status": one.config.status,
-                "stands_for": one.config.stands_for,
-                "adapter": one.config.adapter,
-                "usd_per_image": one.usd_per_image,
-                "known": one.known,
-                "extra": one.extra,
-                "keys": one.keys,
-                "no_folder": one.no_folder,
-                "determinism": one.determinism,
-            }
-            for one in found
-        ]
-    }
+    configs = [one.config.model_dump(mode="json") for one in found]
+    listed = [{**vars(one), "config": each} for one, each in zip(found, configs, strict=True)]
+    return {"systems": [{"name": one["config"]["name"], **one} for one in listed]}

@@ -19,6 +19,9 @@ from echo_hf._infra.console import say_json
 from echo_hf.builder.steps import STAGES
 from echo_hf.errors import EchoError, unknown
 
+ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
+Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
+DEFAULT_RUNS = Path("runs")
 Told = dict[str, Any]
 Verbose = Annotated[
     int,

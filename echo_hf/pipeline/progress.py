@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+LOG = "echo-hf.log"  # in the folder of a run
+RUN_FOLDER = "run_folder"  # what a record of the log has that says where work goes on
+
 
 class ProgressListener:
     """Told how work goes on; `echo_hf.cli.progress.Watch` shows it.

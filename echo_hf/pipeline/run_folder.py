@@ -21,10 +21,9 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.progress import RUN_FOLDER
 from echo_hf.pipeline.result import StageResult
 
-LOG = "echo-hf.log"
-RUN_FOLDER = "run_folder"  # what a record of the log names the folder by
 logger = logging.getLogger(__name__)
 PARTS = ("kept", "rejects", "quarantine", "notices")
 SIZES = "sizes.json"

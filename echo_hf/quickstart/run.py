@@ -26,8 +26,7 @@ from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.systems import shipped_config
 from echo_hf.judging.score_board import show_scores
-from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.pipeline.run_folder import LOG
+from echo_hf.pipeline.progress import LOG, ProgressListener
 
 RUNS = Path("runs")
 RECORD = "quickstart.json"
