@@ -25,7 +25,7 @@ from echo_hf.cli.verb import Quiet, Verbose, Verbs, name_of, verb
 
 END = """\b
 Begin with `echo-hf quickstart`; `echo-hf VERB --help` explains a verb.
-Exit codes: 0 done; 2 a mistake to fix, told in one line; 130 stopped; 1 a bug.
+Exit codes: 0 done; 2 a mistake to fix, in one line; 130 stopped; 1 a bug.
 """
 GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "Start": (quickstart, engines, systems),
