@@ -40,7 +40,7 @@ from echo_hf.hub.run_tables import cleaned_outputs, run_tables
 from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import FillStats, plan
-from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.result import SAID, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
@@ -73,7 +73,7 @@ class Pipeline:
             yield self._finished(result)
 
     def _finished(self, result: StageResult) -> StageResult:
-        logger.info("%s", result.stats)
+        logger.info("%s", result.stats, extra=TOLD)
         self.watch.finished(result)
         return result
 

@@ -14,9 +14,8 @@ import typer
 
 from echo_hf import __version__
 from echo_hf._infra.text import disarmed, plain
-from echo_hf.cli.verb import TOLD
 from echo_hf.errors import EchoError
-from echo_hf.pipeline.progress import LOG, RUN_FOLDER
+from echo_hf.pipeline.progress import LOG, RUN_FOLDER, TOLD
 from echo_hf.systems.base import without_secrets
 
 LONGEST = 1000

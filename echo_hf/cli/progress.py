@@ -18,8 +18,7 @@ from rich.text import Text
 from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES, stage_class
-from echo_hf.cli.verb import TOLD
-from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.pipeline.progress import TOLD, ProgressListener
 from echo_hf.reasons import Failed, Notice, Reject, Unfetched
 
 if TYPE_CHECKING:

@@ -26,7 +26,11 @@ Told = dict[str, Any]
 Verbose = Annotated[
     int,
     typer.Option(
-        "--verbose", "-v", count=True, show_default=False, help="Tell what is done; -vv: in detail."
+        "--verbose",
+        "-v",
+        count=True,
+        show_default=False,
+        help="Tell of retries and first errors; -vv: each call.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
@@ -35,7 +39,6 @@ Json = Annotated[
 ]
 COMMON: dict[str, tuple[Any, Any]] = {"verbose": (Verbose, 0), "quiet": (Quiet, False)}
 NAMES = 14
-TOLD = {"told": True}  # marks what the log holds and the console says in its own words
 
 
 class Verbs(TyperGroup):

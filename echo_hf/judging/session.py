@@ -27,7 +27,7 @@ from echo_hf.judging.stage import STAGE
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import answers_of
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan
-from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
@@ -119,7 +119,7 @@ class Asking:
         """Asks a judge what is not stored, and reads all that is."""
         engine = self.engine(question.who)
         asked = plan(question.stage, question.rows, engine, self.store)
-        logger.info("judge %s: %d calls to make", question.label, asked.calls)
+        logger.info("judge %s: %d calls to make", question.label, asked.calls, extra=TOLD)
         self.watch.started(question.label, asked.calls, asked)
         filled, stopped = self._filled(question, engine)
         return self._read(question, engine, filled, stopped)
@@ -158,7 +158,7 @@ class Asking:
         result = run_stage(stage, question.rows, engine=engine, store=self.store, offline=True)
         result.stats.stage, result.stats.fill = question.label, filled
         result.stats.seconds += filled.seconds
-        logger.info("judge %s", result.stats)
+        logger.info("judge %s", result.stats, extra=TOLD)
         self.watch.finished(result)
         rows = result.dataset.with_format("arrow")[:]
         asked = pc.not_equal(rows["outcome"], Failed.NOT_ANSWERED.value)

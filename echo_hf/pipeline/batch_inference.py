@@ -234,6 +234,7 @@ class _Window:
         return asked
 
     def _keep(self, asked: _Asked, completion: Completion) -> None:
+        logger.debug("%s: %s, %s", asked.request.task, completion.finish_reason, completion.usage)
         answer = parse(asked.request, completion, asked.key)
         failure = answer if isinstance(answer, Failure) else None
         self.store.put(

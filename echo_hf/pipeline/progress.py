@@ -4,6 +4,7 @@ from __future__ import annotations
 
 LOG = "echo-hf.log"  # in the folder of a run
 RUN_FOLDER = "run_folder"  # what a record of the log has that says where work goes on
+TOLD = {"told": True}  # marks a record of what people are told in other words as well
 
 
 class ProgressListener:

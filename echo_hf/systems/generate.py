@@ -16,7 +16,7 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated, Evaluation
 from echo_hf.config.systems import OWN_FOLDER, SystemConfig, read_system, shipped_systems
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
-from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import Retired, System, Task, without_secrets
@@ -203,7 +203,7 @@ def _run(
     else:
         end = _drawn(drawing, worker.plan)
     if given.entries:
-        logger.info("%s", given)
+        logger.info("system %s", given, extra=TOLD)
         watch.finished(given)
     for said in given.failures():
         watch.noticed(said)

@@ -305,6 +305,7 @@ class GenerationRun:
     def _told(self, entry: JournalEntry | None) -> list[JournalEntry]:
         if entry is None:
             return []
+        logger.debug("system %s: %s: %s", self.given.system, entry.sample_id, entry.outcome)
         self.given.entries.append(entry)
         self.watch.advanced(self.given.system, len(self.given.entries), self.given)
         return [entry]
