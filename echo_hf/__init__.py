@@ -5,6 +5,7 @@ Names are loaded when they are used: `import echo_hf` alone imports neither data
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.stage import ModelStage, Stage
     from echo_hf.pipeline.stage_runner import run_stage
 
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOME = {
     "CheckResult": "echo_hf.builder.gold.check",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,6 +23,7 @@ from tenacity import (
 
 LONGEST_WAIT_S = 300.0
 LONGEST_BACKOFF_S = 60.0
+logger = logging.getLogger(__name__)
 
 Given = TypeVar("Given")
 
@@ -84,6 +86,7 @@ class RetryPolicy:
             "stop": stop_after_attempt(self.attempts),
             "retry": retry_if_exception(self.may_pass),
             "wait": self._wait,
+            "before_sleep": _log_retry,
             "reraise": True,
         }
 
@@ -94,6 +97,13 @@ class RetryPolicy:
             return error.wait_s + wait_random(0, self.backoff_s)(state)
         longest = max(self.backoff_s, LONGEST_BACKOFF_S)
         return wait_random_exponential(self.backoff_s, max=longest)(state)
+
+
+def _log_retry(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    wait_s = state.next_action.sleep if state.next_action else 0.0
+    said = "attempt %d failed, the next one in %.1f s: %s: %s"
+    logger.info(said, state.attempt_number, wait_s, type(error).__name__, error)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -39,13 +40,15 @@ from echo_hf.hub.run_tables import cleaned_outputs, run_tables
 from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import FillStats, plan
-from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.result import SAID, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
 from echo_hf.reasons import Failed, LeftOut
 from echo_hf.tables import SAMPLES, arrow_rows
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -64,12 +67,15 @@ class Pipeline:
         for name in up_to(until):
             self._check_usable(name)  # before a post is read, an image fetched, a model asked
         result = self._collect()
-        self.watch.finished(result)
-        yield result
+        yield self._finished(result)
         for name in up_to(until)[1:]:
             result = self._run(name, result.dataset)
-            self.watch.finished(result)
-            yield result
+            yield self._finished(result)
+
+    def _finished(self, result: StageResult) -> StageResult:
+        logger.info("%s", result.stats, extra=TOLD)
+        self.watch.finished(result)
+        return result
 
     def release(
         self,
@@ -421,11 +427,12 @@ def run_until(
     *,
     runs: Path | str = RUNS,
     offline: bool = False,
+    responses: Path | str | None = None,
     watch: ProgressListener | None = None,
 ) -> list[StageResult]:
     """Runs the stages up to one of them."""
     up_to(until)
-    with opened(config, runs, offline=offline, watch=watch) as pipeline:
+    with opened(config, runs, offline=offline, responses=responses, watch=watch) as pipeline:
         return list(pipeline.results(until))
 
 

@@ -368,7 +368,8 @@ def _scored_posts(folder: RunFolder) -> pa.Table:
         return pq.read_table(file, columns=COLUMNS)
     except FileNotFoundError:
         raise RunError(
-            f"no scored posts in {str(folder.root)!r}: run `echo-hf relevance` on this config first"
+            f"no scored posts in {str(folder.root)!r}: run `echo-hf build CONFIG --until "
+            "relevance` first"
         ) from None
     except (OSError, pa.ArrowException) as error:
         raise RunError(f"cannot read {str(file)!r} ({error}): delete it and build again") from error

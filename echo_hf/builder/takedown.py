@@ -31,6 +31,7 @@ from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
 from echo_hf.hub.redistribution import addresses_of
 from echo_hf.hub.revisions import NAMING
+from echo_hf.pipeline.progress import LOG
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
@@ -105,6 +106,7 @@ DERIVED_FILES = (
     ".*.partial",
     "keywords.json",
     "keywords.svg",
+    f"{LOG}*",  # errors may repeat what was asked
 )
 Row = dict[str, Any]
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
-import json
 import math
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,6 @@ from echo_hf.builder.gold.check import CheckResult, StageCheck
 from echo_hf.builder.gold.measures import Measure
 from echo_hf.builder.review import Reviews
 from echo_hf.curate.decisions import Decision
-from echo_hf.errors import ConfigError
 from echo_hf.hub.manifest import toolkit_version
 
 FEW = 30
@@ -158,31 +154,6 @@ def as_json(result: CheckResult) -> dict[str, Any]:
     ]
     told = {"toolkit": toolkit_version(), **vars(result), "stages": stages}
     return {**told, "notes": list(result.notes)}
-
-
-def check_target(path: Path | None) -> None:
-    """Refuses a file that cannot be written, before anything is asked; it is left as it was."""
-    if path is None:
-        return
-    target = Path(os.path.realpath(path))
-    try:
-        if not target.exists():
-            target.open("xb").close()
-            target.unlink()
-        # Whoever reads from a pipe would take its opening and closing for the end of the figures.
-        elif target.is_file() or target.is_dir():
-            target.open("ab").close()
-        elif not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        raise ConfigError(
-            f"--json {str(path)!r} cannot be written ({error.strerror}): expected a file in a "
-            "folder where you may write"
-        ) from None
-
-
-def write_json(path: Path, result: CheckResult) -> None:
-    path.write_text(json.dumps(as_json(result), indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 LONGEST_PROMPT = 160

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from echo_hf._infra.console import terminal
-
-ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
-Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
-DEFAULT_RUNS = Path("runs")
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
 
 
 def collect(
@@ -32,11 +28,12 @@ def collect(
         bool,
         typer.Option("--estimate", help="With --plan: ask for numbers of posts even if it costs."),
     ] = False,
-    json: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="With --plan: write each query here, too.")
-    ] = None,
-) -> None:
-    """Run up to collect: ask platforms for posts, read files, merge what is there twice."""
+    keywords: Annotated[
+        bool,
+        typer.Option("--keywords", help="Only show what each search term brought, once scored."),
+    ] = False,
+) -> Told:
+    """Ask platforms for posts, read files, merge duplicates."""
     from echo_hf.builder import build
     from echo_hf.cli.posts_view import show_crawled
     from echo_hf.cli.progress import Watch
@@ -45,24 +42,28 @@ def collect(
     from echo_hf.errors import ConfigError
     from echo_hf.pipeline.run_folder import RunFolder
 
-    if (every or estimate or json) and not plan:
-        raise ConfigError("--all, --estimate and --json go with --plan: add it")
+    if (every or estimate) and not plan:
+        raise ConfigError("--all and --estimate go with --plan: add it")
+    if plan and keywords:
+        raise ConfigError("--plan and --keywords are two things: give one at a time")
     if plan:
-        _plan(config, runs, every, estimate, json)
-        return
+        return _plan(config, runs, every, estimate)
+    if keywords:
+        return _keywords(config, runs)
     loaded = load_config(config)
     with Watch(terminal()) as watch:
         if searches(loaded) and not offline:
             done = crawl_posts(loaded, RunFolder(Path(runs) / loaded.name), watch)
             show_crawled(watch.console, done)
         build.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
+    return {"path": None, "stages": watch.stats}
 
 
-def _plan(config: Path, runs: Path, every: bool, estimate: bool, json: Path | None) -> None:
+def _plan(config: Path, runs: Path, every: bool, estimate: bool) -> Told:
     from echo_hf.cli.posts_view import show_plan
     from echo_hf.cli.progress import Watch
     from echo_hf.collect.crawl import searches
-    from echo_hf.collect.plan_costs import planned_queries, write_plan
+    from echo_hf.collect.plan_costs import as_json, planned_queries
     from echo_hf.config.loading import load_config
     from echo_hf.errors import ConfigError
 
@@ -76,19 +77,23 @@ def _plan(config: Path, runs: Path, every: bool, estimate: bool, json: Path | No
             )
         )
     show_plan(watch.console, queries, searches(loaded), every=every)
-    if json:
-        write_plan(json, queries)
+    return {"queries": list(map(as_json, queries))}
 
 
 MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
 
 
-def keywords(config: ConfigFile, runs: Runs = DEFAULT_RUNS) -> None:
-    """Show what each search term brought: posts, share on topic, and for how long."""
+def _keywords(config: Path, runs: Path) -> Told:
+    """Shows what each search term brought: posts, share on topic, and for how long."""
+    import json
+
     from echo_hf.builder.search_yield import write_yields
     from echo_hf.cli.posts_view import show_yields
 
-    show_yields(terminal(), write_yields(config, runs=runs))
+    written = write_yields(config, runs=runs)
+    show_yields(terminal(), written)
+    figures = json.loads(written.figures.read_bytes())
+    return {"path": written.figures, "plot": written.plot, **figures}
 
 
 def refresh(
@@ -114,8 +119,8 @@ def refresh(
         bool, typer.Option("--however-many", help="With --apply: even when most of them are gone.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
-) -> None:
-    """Ask platforms which collected posts no longer exist, and forget those with --apply."""
+) -> Told:
+    """Ask platforms which posts no longer exist. --apply forgets those."""
     from datetime import timedelta
 
     from echo_hf.builder import refresh as refreshing
@@ -139,10 +144,9 @@ def refresh(
             f"most posts of {doubtful[0]} are said to be gone: check its key and whether it is "
             "well, and add --however-many if that is so; nothing was forgotten"
         )
-    if apply and done.gone:
-        show_removal(watch.console, forget(done.gone, config, runs=runs), config)
+    removal = forget(done.gone, config, runs=runs) if apply and done.gone else None
+    if removal is not None:
+        show_removal(watch.console, removal, config)
     elif next_step := what_next(done, config):
         watch.console.print(next_step, soft_wrap=True)
-
-
-VERBS: tuple[Callable[..., None], ...] = (keywords, refresh)
+    return {"platforms": done.platforms, "unasked": done.unasked, "forgotten": removal}

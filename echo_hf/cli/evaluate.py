@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from echo_hf._infra.console import say, terminal
+from echo_hf.cli.verb import DEFAULT_RUNS, Runs, Told
+
+if TYPE_CHECKING:
+    from echo_hf.judging.session import JudgingResult
 
 Evaluation = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
 ]
-Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
-DEFAULT_RUNS = Path("runs")
-
-
-def systems(
-    config: Annotated[
-        Path | None,
-        typer.Argument(help="Show only the systems that this file names; else all included ones."),
-    ] = None,
-) -> None:
-    """List systems under test: what each stands for, and what is missing to run it."""
-    from echo_hf.cli.evaluation_view import system_table, what_seeds_give, what_to_do
-    from echo_hf.systems.generate import list_systems
-
-    console, found = terminal(), list_systems(config)
-    console.print(system_table(found))
-    for line in (*what_to_do(found), *what_seeds_give(found)):
-        console.print(line, style="dim", soft_wrap=True)
 
 
 def generate(
@@ -45,9 +30,8 @@ def generate(
         bool, typer.Option("--dry-run", help="Only show what would be generated, and the cost.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
-) -> None:
-    """Generate the outputs of systems for a benchmark; existing outputs are kept."""
-
+) -> Told:
+    """Generate the outputs of systems; existing ones are kept."""
     from echo_hf.cli.evaluation_view import outcome_table
     from echo_hf.cli.progress import Watch
     from echo_hf.reasons import Outcome
@@ -56,9 +40,11 @@ def generate(
     console = terminal()
     with Watch(console) as watch:
         made = drawn(config, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
+    plans = [{**vars(one), "todo": len(one.todo)} for one in made.plans]
+    told = {**vars(made), "plans": plans}
     if made.path is None:
         console.print("nothing was asked: leave out --dry-run to draw")
-        return
+        return told
     console.print()
     console.print(outcome_table(made))
     if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
@@ -66,6 +52,7 @@ def generate(
     if made.cost_usd is not None:
         say(console, f"\ncost, as far as it is known: ${made.cost_usd:.2f}")
     say(console, f"\noutputs: {made.path}")
+    return told
 
 
 def judge(
@@ -94,8 +81,8 @@ def judge(
         bool, typer.Option("--dry-run", help="Only show what would be asked, and the cost.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
-) -> None:
-    """Have models rate the outputs of a run; stored answers are reused."""
+) -> Told:
+    """Have models rate outputs; stored answers are reused."""
     from functools import partial
 
     from echo_hf.cli.evaluation_view import show_judged
@@ -115,6 +102,20 @@ def judge(
     with Watch(terminal()) as watch:
         done = verb(config, runs=runs, limit=limit, dry_run=dry_run, budget_usd=budget, watch=watch)
     show_judged(watch.console, done)
+    return _judged(done)
+
+
+def _judged(done: JudgingResult) -> Told:
+    """What judges were asked and have answered, without what they wrote."""
+    plans = [
+        {"judge": one.who, "rubric": one.rubric, "calls": one.plan.calls, "cost_usd": one.cost_usd}
+        for one in done.plans
+    ]
+    answered = [
+        {"judge": one.who, "rubric": one.rubric, "outcomes": one.outcomes, "fill": one.fill}
+        for one in done.answered
+    ]
+    return {**vars(done), "plans": plans, "answered": answered}
 
 
 def audit(
@@ -132,8 +133,8 @@ def audit(
         bool, typer.Option("--dry-run", help="Only show what would be asked, and the cost.")
     ] = False,
     runs: Runs = DEFAULT_RUNS,
-) -> None:
-    """Show judges blank, unchanged, shuffled and renamed images, and report whether they notice."""
+) -> Told:
+    """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
     from functools import partial
 
     from echo_hf.cli.evaluation_view import show_audited
@@ -144,6 +145,7 @@ def audit(
     with Watch(terminal()) as watch:
         done = asking(config, dry_run=dry_run, budget_usd=budget, watch=watch)
     show_audited(watch.console, done)
+    return {**_judged(done.asked), "judges": done.judges}
 
 
 def score(
@@ -152,12 +154,21 @@ def score(
         str | None, typer.Option(help="published or corrected, instead of the config's.")
     ] = None,
     runs: Runs = DEFAULT_RUNS,
-) -> None:
-    """Compute win rates and the four metrics of a run, and write them to its results.json."""
+) -> Told:
+    """Compute win rates and the four metrics. They go into the run's results.json."""
     from echo_hf.judging.score import score as scored
     from echo_hf.judging.score_board import show_scores
 
-    show_scores(terminal(), scored(config, runs=runs, protocol=protocol).path)
+    path = scored(config, runs=runs, protocol=protocol).path
+    show_scores(terminal(), path)
+    return _written(path)
+
+
+def _written(path: Path) -> Told:
+    """What a file of figures holds, and where it lies."""
+    import json
+
+    return {"path": path, **json.loads(path.read_bytes())}
 
 
 def agree(
@@ -166,20 +177,18 @@ def agree(
         Path | None,
         typer.Option(help="Ranks (.jsonl or .csv) instead of the run's human.parquet."),
     ] = None,
-    copy: Annotated[
-        Path | None, typer.Option("--json", dir_okay=False, help="Write the figures here too.")
-    ] = None,
     protocol: Annotated[
         str | None, typer.Option(help="published or corrected, instead of the config's.")
     ] = None,
     runs: Runs = DEFAULT_RUNS,
-) -> None:
-    """Measure how far judges agree with people, and write the run's agreement.json."""
+) -> Told:
+    """Measure how far judges agree with people. Figures go into the run's agreement.json."""
     from echo_hf.judging.agreement import agree as compared
     from echo_hf.judging.board import show_agreement
 
-    found = compared(config, runs=runs, human=human, copy=copy, protocol=protocol)
+    found = compared(config, runs=runs, human=human, protocol=protocol)
     show_agreement(terminal(), found)
+    return _written(found.path)
 
 
 def rank(
@@ -203,7 +212,7 @@ def rank(
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Have people rank outputs in their browsers, without seeing the systems' names."""
+    """Have people rank outputs in their browsers. The systems' names stay hidden."""
     from echo_hf.apps.page import Place, check_installed
     from echo_hf.apps.rank.rank import rank as ranked
     from echo_hf.apps.rank.rank import ranks_of
@@ -225,9 +234,6 @@ def rank(
         show_written(console, ranks)
 
 
-VERBS: tuple[Callable[..., None], ...] = (systems, generate, judge, audit, score, rank, agree)
-
-
 def report(
     config: Evaluation,
     single_file: Annotated[
@@ -236,14 +242,11 @@ def report(
     ] = False,
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
-    """Write an HTML page with all results; it opens without a server."""
+    """Write an HTML page with all results. It opens without a server."""
     from echo_hf.report.report import report as written
     from echo_hf.report.summary import show_report
 
     show_report(terminal(), written(config, runs=runs, single_file=single_file))
-
-
-REPORT_VERBS: tuple[Callable[..., None], ...] = (report,)
 
 
 def analyze(
@@ -251,11 +254,9 @@ def analyze(
         str,
         typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG."),
     ],
-    runs: Annotated[
-        Path, typer.Option(help="Folder of runs; this one is named by its config.")
-    ] = DEFAULT_RUNS,
-) -> None:
-    """Analyze prompts, feedback and activity, and write the run's analysis.json."""
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
     from rich.text import Text
 
     from echo_hf.report.analysis.analyze import analyze as analyzed
@@ -267,6 +268,4 @@ def analyze(
             config, runs=runs, say=lambda what: status.update(Text(f"analysis: {what}"))
         )
     show_analysis(console, done)
-
-
-ANALYSIS_VERBS: tuple[Callable[..., None], ...] = (analyze,)
+    return _written(done.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -17,13 +18,14 @@ from rich.text import Text
 from echo_hf._infra.console import say
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES, stage_class
-from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.pipeline.progress import TOLD, ProgressListener
 from echo_hf.reasons import Failed, Notice, Reject, Unfetched
 
 if TYPE_CHECKING:
     from echo_hf.engines.base import Needs
     from echo_hf.pipeline.result import StageStats
 
+logger = logging.getLogger(__name__)
 KINDS = (Reject, Failed, Notice, Unfetched)
 MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
 
@@ -90,6 +92,7 @@ class Watch(ProgressListener):
 
     def noticed(self, remark: str) -> None:
         self._stop()
+        logger.info("note: %s", remark, extra=TOLD)
         say(self.console, f"note: {plain(remark, LONGEST_REMARK)}", "yellow")
 
     def finished(self, result: object) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from echo_hf._infra.console import say, terminal
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
 from echo_hf.errors import HubError
 
 
@@ -37,7 +37,7 @@ def publish(
         bool,
         typer.Option("--allow-unscreened", help="Publish samples that no safety model saw."),
     ] = False,
-) -> None:
+) -> Told:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from rich.text import Text
 
@@ -57,23 +57,20 @@ def publish(
         progress=lambda step: console.print(Text(step, "dim"), soft_wrap=True),
     )
     say(console, hub.summary(published))
+    return vars(published)
 
 
 def diff(
     a: Annotated[str, typer.Argument(help="The first release: folder or ORG/NAME@TAG.")],
     b: Annotated[str, typer.Argument(help="Another one.")],
-    json: Annotated[Path | None, typer.Option(help="Write the whole comparison here, too.")] = None,
-) -> None:
-    """Compare two releases: samples and why they differ, drift, whether scores compare."""
-    from echo_hf.cli.check_view import check_target
+) -> Told:
+    """Compare two releases: samples, causes, drift, scores."""
     from echo_hf.cli.release_view import show_diff
     from echo_hf.hub import diff as releases
 
-    check_target(json)
     found = releases.diff(a, b)
     show_diff(terminal(), found)
-    if json:
-        json.write_text(found.text(), "utf-8")
+    return found.as_json()
 
 
 def hydrate(
@@ -90,8 +87,7 @@ def hydrate(
         bool, typer.Option("--fetch", help="Fetch other images from their addresses.")
     ] = False,
 ) -> None:
-    """Restore the content that a platform's terms keep out of a release."""
-
+    """Restore what a platform's terms keep out of a release."""
     from echo_hf.cli.progress import Watch
     from echo_hf.config.collection import FetchPolicy
     from echo_hf.config.sections import Posts
@@ -125,7 +121,7 @@ def leaderboard(
         bool, typer.Option("--private", help="Make a new Space a private one.")
     ] = False,
 ) -> None:
-    """Make a Space on the Hub that shows the results of a dataset's releases."""
+    """Make a Space on the Hub that shows a dataset's results."""
     from rich.text import Text
 
     from echo_hf.hub import leaderboard as spaces
@@ -139,4 +135,25 @@ def leaderboard(
     terminal().print(Text(said), soft_wrap=True)
 
 
-VERBS: tuple[Callable[..., None], ...] = (publish, diff, hydrate, leaderboard)
+def forget(
+    config: ConfigFile,
+    urls: Annotated[list[str], typer.Argument(help="Addresses of posts.")],
+    repo_id: Annotated[
+        str | None, typer.Option(help="ORG/NAME on the Hub: say which tags still hold them.")
+    ] = None,
+    delete_tags: Annotated[
+        bool, typer.Option("--delete-tags", help="Delete those tags, with --repo-id.")
+    ] = False,
+    runs: Runs = DEFAULT_RUNS,
+) -> None:
+    """Permanently remove posts from a run, and all made of them."""
+    from echo_hf.cli import posts_view
+    from echo_hf.cli.release_view import show_holding
+
+    if delete_tags and not repo_id:
+        raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
+    console = terminal()
+    taken = posts_view.forget(urls, config, runs=runs)
+    posts_view.show_removal(console, taken, config)
+    if repo_id:
+        show_holding(console, repo_id, taken.urls, delete=delete_tags)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from echo_hf._infra.console import say, terminal
+from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runs, Told
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 Samples = list[str] | None
-DEFAULT_RUNS = Path("runs")
 
 
 def review(
-    config: Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")],
+    config: ConfigFile,
     keep: Annotated[Samples, typer.Option(help="ID of a sample that may be published.")] = None,
     remove: Annotated[Samples, typer.Option(help="ID of a sample to leave out.")] = None,
     flag: Annotated[
@@ -56,11 +56,9 @@ def review(
         Path | None,
         typer.Option(help="Write what was kept into this folder, for `check-engine --gold`."),
     ] = None,
-    runs: Annotated[
-        Path, typer.Option(help="Folder of runs; this one is named by its config.")
-    ] = DEFAULT_RUNS,
-) -> None:
-    """List the samples of the last build that need a decision, or decide: here, or in a browser."""
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """List samples that need a decision, or decide. --app: in a browser."""
     from echo_hf.builder import review as reviews
     from echo_hf.cli.check_view import show_decisions, show_open
 
@@ -74,12 +72,15 @@ def review(
         said = {"note": note, "reviewer": reviewer}
         made = reviews.decide(config, **named, **said, runs=runs)  # type: ignore[arg-type]
         show_decisions(console, made, config)
-    elif app:
+        return {"decisions": [one.model_dump(mode="json") for one in made]}
+    if app:
         _serve(console, config, runs, (host, port), people or (), anyone)
-    elif gold is not None:
-        _export(console, config, runs, gold)
-    else:
-        show_open(console, reviews.open_reviews(config, runs=runs), config)
+        return {}
+    if gold is not None:
+        return _export(console, config, runs, gold)
+    found = reviews.open_reviews(config, runs=runs)
+    show_open(console, found, config)
+    return {"path": found.file, "open": found.open}
 
 
 def _check_together(asked: Mapping[str, object], words: object, admitted: object) -> None:
@@ -124,10 +125,10 @@ def _serve(
         say(console, f"what makes it count: echo-hf build {config}")
 
 
-def _export(console: Console, config: Path, runs: Path, folder: Path) -> None:
-
+def _export(console: Console, config: Path, runs: Path, folder: Path) -> Told:
     from echo_hf.builder.gold.export import export_gold
 
     made = export_gold(config, folder, runs=runs)
     for line in made.told():
         say(console, line)
+    return {"path": folder, **vars(made)}

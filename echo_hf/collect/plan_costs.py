@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,11 +57,6 @@ def planned_queries(
             for query in planned(search, config.target.released, now):
                 done = ledger is not None and _is_done(ledger, name, query)
                 yield _taking(name, query, done, None if done else counts(query), tariff)
-
-
-def write_plan(path: Path, queries: Iterable[PlannedQuery]) -> None:
-    """Writes a plan as JSON, one object a query."""
-    path.write_text(json.dumps([_plain(one) for one in queries], indent=1) + "\n", "utf-8")
 
 
 def _taking(
@@ -138,7 +132,8 @@ class _Estimates:
             return None
 
 
-def _plain(one: PlannedQuery) -> dict[str, object]:
+def as_json(one: PlannedQuery) -> dict[str, object]:
+    """A query as plain values."""
     question, window = one.query.question, one.query.question.window
     return {
         "platform": one.platform,

@@ -162,6 +162,7 @@ class Caller:
                 self._is_reached = True
             if error.wait_s is not None and engine.retries.may_pass(error):
                 engine.requests.hold(error.wait_s)
+            error.args = (self._shown(str(error)),)  # as the log repeats it
             raise
         used = completion.usage.prompt + completion.usage.completion
         if used:  # the estimate stands where the server does not say

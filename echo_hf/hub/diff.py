@@ -197,10 +197,6 @@ class ReleaseDiff:
             found["verdict"] = self.scores.verdict(config)
         return plain
 
-    def text(self) -> str:
-        """The whole comparison as indented JSON."""
-        return json.dumps(self.as_json(), indent=1, ensure_ascii=False) + "\n"
-
 
 def diff(a: Path | str, b: Path | str) -> ReleaseDiff:
     """Compares two releases, without reading an image."""

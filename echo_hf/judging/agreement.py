@@ -47,7 +47,6 @@ def agree(
     runs: Path | str = RUNS,
     human: Path | None = None,
     protocol: str | None = None,
-    copy: Path | None = None,
     n_boot: int = DRAWS,
 ) -> RunAgreement:
     """Compares a run's judges with people, and writes the figures to its `agreement.json`."""
@@ -58,6 +57,7 @@ def agree(
     benchmark = benchmark_of(config, folder)
     ranks = _ranks(folder, human)
     tables = read_run(benchmark, folder)
+    folder.enter()
     ranks, gone = _of_benchmark(ranks, tables)
     found = RunAgreement(
         folder.root / AGREEMENT_FILE,
@@ -66,7 +66,7 @@ def agree(
         {**tables.left_out, **gone},
         read_failures(folder.root),
     )
-    _write(found, benchmark.identity(), copy)
+    _write(found, benchmark.identity())
     return found
 
 
@@ -124,7 +124,7 @@ def _compared(
     return agreement(ranks, ratings if rated else None, protocol=protocol, n_boot=n_boot)
 
 
-def _write(found: RunAgreement, benchmark: Mapping[str, Any], copy: Path | None) -> None:
+def _write(found: RunAgreement, benchmark: Mapping[str, Any]) -> None:
     """Writes the figures; a killed process leaves the old file or the new."""
     written = {
         "benchmark": benchmark,
@@ -134,9 +134,4 @@ def _write(found: RunAgreement, benchmark: Mapping[str, Any], copy: Path | None)
         "merged": found.merged.as_json(),
         "splits": {name: one.as_json() for name, one in found.splits.items()},
     }
-    for path in filter(None, (found.path, copy)):
-        try:
-            write_json(path, written)
-        except OSError as error:
-            said = f"cannot write {str(path)!r} ({error.strerror}): name another file"
-            raise RunError(said) from None
+    write_json(found.path, written)

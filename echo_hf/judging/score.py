@@ -381,6 +381,7 @@ def score(
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)
+    folder.enter()
     splits = tuple(_split(config, name, tables, folder, failed, n_boot) for name in tables.tasks)
     scores = Scores(folder.root / RESULTS_FILE, config.protocol, splits, tables.left_out, failed)
     _write(scores, benchmark.identity())

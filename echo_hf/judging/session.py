@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -26,13 +27,14 @@ from echo_hf.judging.stage import STAGE
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import answers_of
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan
-from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed, Reason
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table
 
+logger = logging.getLogger(__name__)
 # An answer with its reasons, roughly: what a plan counts for one that is yet to come.
 TOKENS_PER_ANSWER = 400
 MILLION = 1_000_000
@@ -117,6 +119,7 @@ class Asking:
         """Asks a judge what is not stored, and reads all that is."""
         engine = self.engine(question.who)
         asked = plan(question.stage, question.rows, engine, self.store)
+        logger.info("judge %s: %d calls to make", question.label, asked.calls, extra=TOLD)
         self.watch.started(question.label, asked.calls, asked)
         filled, stopped = self._filled(question, engine)
         return self._read(question, engine, filled, stopped)
@@ -155,6 +158,7 @@ class Asking:
         result = run_stage(stage, question.rows, engine=engine, store=self.store, offline=True)
         result.stats.stage, result.stats.fill = question.label, filled
         result.stats.seconds += filled.seconds
+        logger.info("judge %s", result.stats, extra=TOLD)
         self.watch.finished(result)
         rows = result.dataset.with_format("arrow")[:]
         asked = pc.not_equal(rows["outcome"], Failed.NOT_ANSWERED.value)
@@ -235,6 +239,7 @@ def asking_in(
     )
     lock = held(folder.root / LOCK, busy)
     with lock, Engines(engines) as loaded, closing(folder.store()) as store:
+        folder.enter()
         asking = Asking(loaded, store, watch or NullProgress(), budget_usd)
         for who in engines:
             asking.engine(who).signature()  # what is wrong with one is said before any is asked

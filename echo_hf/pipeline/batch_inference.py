@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,9 @@ from echo_hf.reasons import Failed
 if TYPE_CHECKING:
     from echo_hf.pipeline.stage import ModelStage
 
+logger = logging.getLogger(__name__)
 LONGEST_SHOWN = 4000
+FEW = 5  # failures that the log repeats
 NOT_USABLE = frozenset({Failed.UNREADABLE, Failed.OFF_SCHEMA})
 SAID = (
     "That answer cannot be used: {error}. Answer the same question again, whole, in the form that "
@@ -191,6 +194,7 @@ class _Window:
     failures: Counter[str] = field(default_factory=Counter)
     errors_in_a_row: int = 0
     last_error: str | None = None
+    logged: int = 0
 
     def ask(self, wanted: Iterator[_Asked]) -> None:
         """Streams requests and their second tries through the engine, until none is left."""
@@ -230,6 +234,7 @@ class _Window:
         return asked
 
     def _keep(self, asked: _Asked, completion: Completion) -> None:
+        logger.debug("%s: %s, %s", asked.request.task, completion.finish_reason, completion.usage)
         answer = parse(asked.request, completion, asked.key)
         failure = answer if isinstance(answer, Failure) else None
         self.store.put(
@@ -249,6 +254,10 @@ class _Window:
             self._failed(asked, completion, failure)
 
     def _failed(self, asked: _Asked, completion: Completion | None, failure: Failure) -> None:
+        if failure.reason != Failed.NEEDS_MODEL and self.logged < FEW:
+            self.logged += 1
+            who = f"{asked.request.task}, {self.signature.get('kind')}"
+            logger.info("%s: %s: %s", who, failure.reason, failure.detail)
         if failure.reason in NOT_AGAIN or asked.tries >= MOST_TRIES:
             self.failures[str(failure.reason)] += 1
         else:

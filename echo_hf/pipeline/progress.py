@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+LOG = "echo-hf.log"  # in the folder of a run
+RUN_FOLDER = "run_folder"  # what a record of the log has that says where work goes on
+TOLD = {"told": True}  # marks a record of what people are told in other words as well
+
 
 class ProgressListener:
     """Told how work goes on; `echo_hf.cli.progress.Watch` shows it.

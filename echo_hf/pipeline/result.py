@@ -37,6 +37,13 @@ class StageStats:
     reads: str = "rows"
     makes: str = "rows"
 
+    def __str__(self) -> str:
+        aside = {**self.rejected, **self.quarantined, **self.noted}
+        counts = "".join(f", {count:,} {reason}" for reason, count in aside.items())
+        kept = f"{self.stage}: {self.kept:,} {self.makes} of {self.rows_in:,} {self.reads}"
+        asked = f"; {self.fill}" if self.fill.requests else ""
+        return f"{kept}{counts}{asked}; {self.seconds:.1f} s"
+
 
 @dataclass(frozen=True)
 class StageResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.progress import RUN_FOLDER
 from echo_hf.pipeline.result import StageResult
 
+logger = logging.getLogger(__name__)
 PARTS = ("kept", "rejects", "quarantine", "notices")
 SIZES = "sizes.json"
 FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
@@ -83,6 +86,10 @@ class RunFolder:
         """Folder of a stage's result."""
         return self.root / "stages" / name
 
+    def enter(self) -> None:
+        """Tells the log that work goes on in this folder: the command line keeps its file here."""
+        logger.info("run %s", self.root.name, extra={RUN_FOLDER: self.root})
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keeps other processes out while a run writes."""
@@ -97,6 +104,7 @@ class RunFolder:
                 f"cannot write in {str(self.root)!r} ({error}): choose another folder with --runs"
             ) from error
         with held(self.root / ".lock", busy):
+            self.enter()
             self._sweep()
             yield
 

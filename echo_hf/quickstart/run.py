@@ -26,12 +26,13 @@ from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.systems import shipped_config
 from echo_hf.judging.score_board import show_scores
-from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.pipeline.progress import LOG, ProgressListener
 
 RUNS = Path("runs")
 RECORD = "quickstart.json"
 # What reading alone changes.
 PASSING = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD}
+PASSING |= {LOG, f"{LOG}.1"}
 JUDGE = "drawn_truth"
 UNRATED = {"unsupported": "no image was drawn for the task"}
 ANSWERED = "no model was asked: a person wrote the answers down with the posts (answers.jsonl)"

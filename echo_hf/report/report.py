@@ -17,6 +17,7 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.judging.score_board import judge_names
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.agreement_section import agreement
 from echo_hf.report.analysis_sections import analysis
 from echo_hf.report.board_sections import board, highlights, tasks, tiers_of
@@ -321,6 +322,7 @@ def report(
         "report` again"
     )
     with held(root / LOCK, busy):
+        RunFolder(root).enter()
         return write_report(data, root / FOLDER, single_file=single_file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated, Evaluation
 from echo_hf.config.systems import OWN_FOLDER, SystemConfig, read_system, shipped_systems
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
-from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import Retired, System, Task, without_secrets
@@ -32,6 +33,8 @@ from echo_hf.systems.journal import (
 from echo_hf.systems.plan import GenerationPlan, Generations, plan_of
 from echo_hf.systems.registry import Needs, adapter_needs, make_system
 from echo_hf.systems.runner import GenerationRun, broken, concurrency_of
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ def _writing(config: Evaluated, folder: RunFolder, systems: Sequence[str]) -> It
             stack.enter_context(locked(folder.root, name))
         if isinstance(config, Evaluation):
             folder.save_config(config)
+        folder.enter()
         yield
 
 
@@ -199,6 +203,7 @@ def _run(
     else:
         end = _drawn(drawing, worker.plan)
     if given.entries:
+        logger.info("system %s", given, extra=TOLD)
         watch.finished(given)
     for said in given.failures():
         watch.noticed(said)

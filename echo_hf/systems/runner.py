@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
@@ -34,7 +35,9 @@ from echo_hf.systems.base import (
 from echo_hf.systems.journal import SETTLED, Journal, JournalEntry
 from echo_hf.systems.plan import Generations, added, is_settled
 
+logger = logging.getLogger(__name__)
 LONGEST_TEXT = 1000
+FEW = 5  # failures that the log repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +305,7 @@ class GenerationRun:
     def _told(self, entry: JournalEntry | None) -> list[JournalEntry]:
         if entry is None:
             return []
+        logger.debug("system %s: %s: %s", self.given.system, entry.sample_id, entry.outcome)
         self.given.entries.append(entry)
         self.watch.advanced(self.given.system, len(self.given.entries), self.given)
         return [entry]
@@ -332,11 +336,14 @@ class _Row:
     """The failures in a row of a system that may be out of order."""
 
     def __init__(self, system: str) -> None:
-        self._system, self._failed = system, 0
+        self._system, self._failed, self._logged = system, 0, 0
 
     def check(self, entries: Sequence[JournalEntry]) -> None:
         """Counts outputs in the order in which they came; raises where too many have failed."""
         for one in entries:
+            if one.outcome == Outcome.FAILED and self._logged < FEW:
+                self._logged += 1
+                logger.info("system %s: %s: %s", self._system, one.code or one.stage, one.text)
             if one.outcome != Outcome.FAILED:
                 self._failed = 0
             elif one.stage != OutcomeStage.INPUT and one.code not in OF_ONE_TASK:

@@ -55,7 +55,7 @@ def shown(written: WrittenYields) -> str:
 
 def test_a_run_that_scored_nothing_says_what_to_do(tmp_path: Path) -> None:
     """One line, and no empty file."""
-    with pytest.raises(RunError, match=r"no scored posts in .*: run `echo-hf relevance`"):
+    with pytest.raises(RunError, match=r"no scored posts in .*: run `echo-hf build CONFIG --until"):
         write_yields(shipped_config(), runs=tmp_path)
     assert list(tmp_path.iterdir()) == []
 

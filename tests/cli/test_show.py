@@ -5,25 +5,21 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import os
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from echo_hf._infra.console import say_json
 from echo_hf.builder.gold.check import CheckResult, StageCheck
 from echo_hf.builder.gold.measures import Item, Measure, measured
 from echo_hf.cli.check_view import (
     as_json,
-    check_target,
     interval,
     percent,
     show_check,
     show_errors,
-    write_json,
 )
 from echo_hf.config.checks import EngineChoice
-from echo_hf.errors import ConfigError
 from echo_hf.pipeline.batch_inference import FillStats
 
 HOSTILE = "\x1b[31m[bold]wrong\u202e"
@@ -137,41 +133,16 @@ def test_intervals_are_rounded_outwards() -> None:
     assert interval(0.29, 0.57) == "29 to 57"  # 100 * 0.29 is a little less than 29
 
 
-def test_json_has_the_figures_and_no_words(tmp_path: Path) -> None:
-    """What is written can be read back, says who answered, and quotes nobody."""
+def test_json_has_the_figures_and_no_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is printed can be read back, says who answered, and quotes nobody."""
     result = checked(measure("keep_recall", 3, 4, 1, errors=True))
-    write_json(tmp_path / "figures.json", result)
-    text = (tmp_path / "figures.json").read_text("utf-8")
+    say_json(as_json(result))
+    text = capsys.readouterr().out
     read = json.loads(text)
 
-    assert read == as_json(result)
     stage = read["stages"][0]
     assert stage["engine"] == {"kind": "vllm", "model": "org/model"}
     assert stage["failed"] == {"cut": 2}
     found = stage["measures"][0]
     assert (found["value"], found["n"], found["coverage"], found["strict"]) == (0.75, 4, 0.8, 0.6)
     assert "wrong" not in text
-
-
-def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
-    """Before an hour of answers, not after it."""
-    check_target(None)
-    check_target(tmp_path / "figures.json")
-    # The folder of the last one is there, and still nothing can be written in it.
-    for bad in (tmp_path, tmp_path / "none" / "figures.json", tmp_path / ("x" * 300)):
-        with pytest.raises(ConfigError, match="cannot be written") as caught:
-            check_target(bad)
-        assert "\n" not in str(caught.value)
-
-
-def test_trying_to_write_changes_nothing(tmp_path: Path) -> None:
-    """When the check fails later, no empty file is left, and old figures and links are kept."""
-    new, old, link, pipe = (tmp_path / name for name in ("new", "old", "link", "pipe"))
-    old.write_text("figures")
-    link.symlink_to(tmp_path / "nowhere")
-    os.mkfifo(pipe)
-    for path in (new, old, link, pipe):
-        check_target(path)
-
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "old", "pipe"]
-    assert old.read_text() == "figures"

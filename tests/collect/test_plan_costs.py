@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime
 import io
-import json
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from echo_hf.cli.posts_view import show_plan
-from echo_hf.collect.plan_costs import PlannedQuery, planned_queries, write_plan
+from echo_hf.collect.plan_costs import PlannedQuery, as_json, planned_queries
 from echo_hf.collect.platforms.base import Platform, Tariff
 from echo_hf.config.loading import Config
 from echo_hf.errors import MissingExtraError
@@ -150,8 +149,7 @@ def test_a_plan_is_written_as_json(serve: Serve, tmp_path: Path) -> None:
     """One object a query, in the order in which they are asked."""
     serve(World.of(100, seed=9))
     queries, _ = plan(config_of(), tmp_path, Dear)
-    write_plan(tmp_path / "plan.json", queries)
-    rows = json.loads((tmp_path / "plan.json").read_text("utf-8"))
+    rows = list(map(as_json, queries))
 
     assert len(rows) == 26
     assert rows[0] == {

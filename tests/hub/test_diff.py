@@ -306,7 +306,7 @@ def test_the_terminal_shows_all_parts(found: ReleaseDiff) -> None:
 
 def test_the_json_holds_the_whole_comparison(found: ReleaseDiff) -> None:
     """Everything that is printed, and all ids, in values that JSON knows."""
-    data = json.loads(found.text())
+    data = json.loads(json.dumps(found.as_json()))
     assert data["added"] == ["new"]
     assert data["removed"] == ["old"]
     assert [sample["id"] for sample in data["changed"]] == ["fox", "hat"]

@@ -1,0 +1,128 @@
+"""What all verbs share: how much is told, the log, and one JSON object for machines."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from echo_hf._infra.console import say_json
+from echo_hf.builder.steps import STAGES
+from echo_hf.errors import EchoError, unknown
+
+ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
+Runs = Annotated[Path, typer.Option(help="Folder of runs; this one is named by its config.")]
+DEFAULT_RUNS = Path("runs")
+Told = dict[str, Any]
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        show_default=False,
+        help="Tell of retries and first errors; -vv: each call.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object; all else goes to standard error.")
+]
+COMMON: dict[str, tuple[Any, Any]] = {"verbose": (Verbose, 0), "quiet": (Quiet, False)}
+NAMES = 14
+
+
+class Verbs(TyperGroup):
+    """Lists verbs in groups, and answers in one line what is no verb."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes each group of verbs below its heading."""
+        del ctx
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, one in self.commands.items():
+            group = getattr(one, "rich_help_panel", "")
+            about = one.get_short_help_str(formatter.width - NAMES - 4)
+            groups.setdefault(group, []).append((name.ljust(NAMES - 2), about))
+        for group, verbs in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(verbs)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb of a name; refuses a name that no verb has."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and not ctx.resilient_parsing:
+            said = f"unknown command {cmd_name!r}: "
+            if cmd_name in STAGES:
+                said += f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
+            elif cmd_name == "keywords":
+                said += "it is `echo-hf collect CONFIG --keywords`"
+            else:
+                said = unknown("command", cmd_name, self.commands)
+            raise EchoError(said)
+        return found
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """What a function is called on the command line."""
+    return function.__name__.strip("_").replace("_", "-")
+
+
+def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
+    """A function as a verb, with the options of all; one that returns an object has `--json`."""
+    own = inspect.signature(function, eval_str=True)
+    common = {**COMMON, "json": (Json, False)} if own.return_annotation else COMMON
+
+    @wraps(function)
+    def command(
+        ctx: typer.Context, verbose: int, quiet: bool, json: bool = False, **given: Any
+    ) -> None:
+        from echo_hf.cli.log import logged
+
+        before = ctx.find_root().params  # `echo-hf -v VERB` is `echo-hf VERB -v`
+        quiet, verbose = quiet or before["quiet"], verbose + before["verbose"]
+        level = logging.ERROR if quiet else max(logging.WARNING - 10 * verbose, logging.DEBUG)
+        with _printing(quiet=quiet, json=json), logged(name_of(function), level):
+            told = function(**given)
+        if json:
+            say_json({"verb": name_of(function), **(told or {})})
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        *own.parameters.values(),
+        inspect.Parameter("ctx", kind, annotation=typer.Context),
+        *(
+            inspect.Parameter(name, kind, annotation=annotation, default=default)
+            for name, (annotation, default) in common.items()
+        ),
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+@contextmanager
+def _printing(*, quiet: bool, json: bool) -> Iterator[None]:
+    """Takes all that is printed off standard output: to standard error, or to nobody."""
+    if not (quiet or json):
+        yield
+        return
+    if quiet:
+        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # read when it is imported
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        kept = os.dup(1)
+        os.dup2(nowhere.fileno() if quiet else 2, 1)  # also what other processes print
+        try:
+            with redirect_stdout(nowhere if quiet else sys.stderr):
+                yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)

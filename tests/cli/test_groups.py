@@ -1,0 +1,112 @@
+"""The help of the command line, and what it says to a word that is no verb."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from echo_hf.builder.steps import STAGES
+from echo_hf.cli import GROUPS, app
+from echo_hf.errors import EchoError
+
+# As the design has them, in its order; some are yet to come.
+ORDER = {
+    "Start": "quickstart init engines systems",
+    "Build": "collect build merge update why check-engine review refresh",
+    "Release": "diff publish hydrate forget leaderboard schedule",
+    "Evaluate": "eval generate judge audit score compare rank agree analyze report export",
+}
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def shown(*arguments: str, columns: int) -> str:
+    """What a terminal of this width shows."""
+    done = CliRunner().invoke(app, list(arguments), env={"COLUMNS": str(columns)})
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_every_verb_stands_in_its_group(columns: int) -> None:
+    """Once, in the order of the design, on one line that is not cut."""
+    text = shown("--help", columns=columns)
+    rows = re.findall(r"^(\w+):$|^  ([a-z][a-z-]+)  +\S.*$", text.partition("\nStart:")[2], re.M)
+    found: dict[str, list[str]] = {"Start": []}
+    for group, verb in rows:
+        if verb:
+            found[list(found)[-1]].append(verb)
+        else:
+            found[group] = []
+    assert found == {
+        group: [name for name in names.split() if name in COMMANDS]
+        for group, names in ORDER.items()
+    }
+    assert sorted(name for names in found.values() for name in names) == sorted(COMMANDS)
+    assert len(COMMANDS) == sum(map(len, GROUPS.values()))
+    assert not re.search(r"\.\.\.$", text.partition("\nStart:")[2], re.M)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_help_ends_with_where_to_begin_and_how_a_verb_ends() -> None:
+    """In two lines, the codes as the reference has them."""
+    begin, codes = shown("--help", columns=80).splitlines()[-2:]
+    assert begin.split("`")[1::2] == ["echo-hf quickstart", "echo-hf VERB --help"]
+    assert re.findall(r"(\d+) ", codes) == ["0", "2", "130", "1"]
+
+
+@pytest.mark.parametrize("stage", [name for name in STAGES if name != "collect"])
+def test_a_stage_is_no_verb(stage: str) -> None:
+    """What runs it is said."""
+    expected = (
+        f"unknown command '{stage}': a stage runs with `echo-hf build CONFIG --until {stage}`"
+    )
+    with pytest.raises(EchoError) as caught:
+        CliRunner().invoke(app, [stage, "c.yaml"], catch_exceptions=False)
+    assert str(caught.value) == expected
+
+
+MISTAKES = {
+    ("biuld", "c.yaml"): "unknown command 'biuld'; did you mean 'build'? known: ",
+    ("keywords", "c.yaml"): "unknown command 'keywords': it is `echo-hf collect CONFIG --keywords`",
+    (
+        "build",
+        "c.yaml",
+        "--until",
+        "relevanc",
+    ): "unknown stage 'relevanc'; did you mean 'relevance'",
+    ("build", "c.yaml", "--until", "splits", "--allow-empty"): "--until writes no release",
+    ("collect", "c.yaml", "--plan", "--keywords"): "two things: give one at a time",
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES.items(), ids=map(str, MISTAKES))
+def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str) -> None:
+    """With what to do, on standard error, and code 2."""
+    command = [sys.executable, "-m", "echo_hf", *arguments, "-v"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("echo-hf: ")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_shell_completes_verbs() -> None:
+    """As bash asks for it."""
+    code = "import sys; sys.argv = ['echo-hf']; from echo_hf.cli import main; main()"
+    asked = {"_ECHO_HF_COMPLETE": "complete_bash", "COMP_WORDS": "echo-hf ju", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["judge"]
+    assert "--install-completion" in shown("--help", columns=80)
