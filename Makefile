@@ -13,13 +13,17 @@ VLLM_SETTINGS := PYTHONPATH=$(CURDIR)/$(VLLM_FILES) VLLM_ENABLE_V1_MULTIPROCESSI
 	OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
 	VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1
 
-.PHONY: quickstart test test-extras test-vllm lint format docs clean
+.PHONY: quickstart test test-package test-extras test-vllm lint format docs clean
 
 quickstart: $(VENV)/.installed
 	$(BIN)/echo-hf quickstart
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not package"
+
+# Wheel and sdist as they are published: built, checked, installed afresh; the README's blocks run.
+test-package: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m package tests/package
 
 # What systems, metrics and apps stand on, on the processor: 3 GB, and the tests marked `extras`.
 # Those that drive a browser need a Chromium on the PATH, and are skipped without one.

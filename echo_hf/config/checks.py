@@ -127,6 +127,7 @@ def _known_keys(root: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
 
 
 def sections_of(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a value of a type may be, or hold."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in getattr(annotation, "__args__", ()):
