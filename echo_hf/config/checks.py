@@ -122,15 +122,16 @@ def _known_keys(root: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
         if isinstance(part, int) or part == "":
             continue
         annotation = section.model_fields[part].annotation
-        section = next(iter(_sections(annotation)), BaseModel)
+        section = next(iter(sections_of(annotation)), BaseModel)
     return list(section.model_fields)
 
 
-def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+def sections_of(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a value of a type may be, or hold."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in getattr(annotation, "__args__", ()):
-        yield from _sections(inner)
+        yield from sections_of(inner)
 
 
 def _printable(text: str) -> str:
@@ -159,7 +160,11 @@ def _openable(path: Path) -> Path:
 
 
 FOLDER_AND_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-Name = Annotated[str, AfterValidator(_nameable)]
+Name = Annotated[
+    str,
+    AfterValidator(_nameable),
+    Field(json_schema_extra={"pattern": f"^{FOLDER_AND_TAG.pattern}$"}),
+]
 Words = Annotated[
     str,
     StringConstraints(min_length=1, max_length=200, strip_whitespace=True),
@@ -188,7 +193,11 @@ class Section(BaseModel):
 
 
 class EngineChoice(BaseModel):
-    """Who answers: a kind of engine and its options, which the engine itself checks."""
+    """Who answers: a kind of engine and its options, which the engine itself checks.
+
+    Attributes:
+        kind: Name of the engine; `echo-hf engines` lists them.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

@@ -185,10 +185,10 @@ def _named(given: Any) -> Any:
 
 
 class Column(Section):
-    """A column, by its name in the header.
+    """A column of a table.
 
     Attributes:
-        column: The name.
+        column: The column's name in the header.
     """
 
     column: Words
@@ -227,10 +227,10 @@ class ListColumn(Column):
     separator: Annotated[str, Field(min_length=1, max_length=10)] | None = None
 
 
-One = Annotated[Column, BeforeValidator(_named)]
-Address = Annotated[AddressColumn, BeforeValidator(_named)]
-Time = Annotated[TimeColumn, BeforeValidator(_named)]
-Several = Annotated[ListColumn, BeforeValidator(_named)]
+One = Annotated[Column, BeforeValidator(_named, str | Column)]
+Address = Annotated[AddressColumn, BeforeValidator(_named, str | AddressColumn)]
+Time = Annotated[TimeColumn, BeforeValidator(_named, str | TimeColumn)]
+Several = Annotated[ListColumn, BeforeValidator(_named, str | ListColumn)]
 
 
 class Columns(Section):
@@ -250,7 +250,7 @@ class Columns(Section):
         keywords: The search terms that found it.
         pictures: Addresses of its images, or files beside the table.
         missing: Why its content is not there.
-        likes: A count; so are the four that follow.
+        likes: How often it was liked.
         views: How often it was seen.
         reposts: How often it was passed on.
         replies: How often it was answered.
@@ -299,16 +299,16 @@ class FetchPolicy(BaseModel):
     Attributes:
         most_bytes: Largest image, before and after any compression in transit.
         most_pixels: Width times height of the largest image.
-        connect_timeout_s: For looking a name up and connecting.
-        read_timeout_s: Longest silence of a server.
-        total_timeout_s: For one attempt with all its redirects, however steadily bytes drip.
+        connect_timeout_s: Longest wait for looking a name up and connecting, in seconds.
+        read_timeout_s: Longest silence of a server, in seconds.
+        total_timeout_s: Longest attempt with all its redirects, however steadily bytes drip.
         max_attempts: How often an image is asked for in a run, while it may still go better.
-        backoff_s: Longest wait before the second attempt; it doubles with each.
+        backoff_s: Longest wait before the second attempt, in seconds; it doubles with each.
         longest_wait_s: Longest wait that a server may ask for; beyond, its images are left for
             another run.
         max_redirects: Redirects of one address.
-        concurrency: Pictures under way at once; each may be in memory.
-        per_host: Of these, at one host.
+        concurrency: Most images under way at once; each may be in memory.
+        per_host: Most images under way at once at one host.
         ports: Ports that are connected to.
         allow_addresses: Networks that are connected to though they are not public.
     """

@@ -23,6 +23,9 @@ def _several(given: Any) -> Any:
     return [given] if isinstance(given, str | Path) else given
 
 
+Files = Annotated[tuple[File, ...], BeforeValidator(_several, File | tuple[File, ...])]
+
+
 class Reference(Section):
     """A prompt set to compare with: files, or a dataset on the Hub.
 
@@ -41,7 +44,7 @@ class Reference(Section):
     """
 
     name: Name
-    path: Annotated[tuple[File, ...], BeforeValidator(_several)] = ()
+    path: Files = ()
     format: Format | None = None
     column: Words | None = None
     dataset: Words | None = None
@@ -128,7 +131,7 @@ class AnalysisOptions(Section):
         task_engine: Who says which task each prompt of a reference is, as an engine of a config;
             null for plain rules.
         at: Number of prompts at which first bigrams are compared; null for the smallest set.
-        seed: Of every random draw.
+        seed: Seed of every random draw.
         draws: Draws of the bootstrap.
         similarity: Share of common three-word runs, 0 to 1, from which prompts are near-duplicates.
         examples: Most examples of each keyword.
@@ -233,8 +236,8 @@ class MetricsOptions(Section):
     """Options of each metric that has any.
 
     Attributes:
-        structure_distance: How it is measured.
-        face_identity: How it is measured.
+        structure_distance: How structure distance is measured.
+        face_identity: How face identity is measured.
     """
 
     structure_distance: StructureOptions = StructureOptions()

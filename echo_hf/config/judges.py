@@ -48,7 +48,7 @@ class PairwiseConfig(Section):
 
     Attributes:
         share: Share of all pairs of outputs of one sample, above 0, at most 1.
-        seed: Of the draw, which is the same for all judges with this seed; of two shares the
+        seed: Seed of the draw, which is the same for all judges with this seed; of two shares the
             larger has all pairs of the smaller.
     """
 

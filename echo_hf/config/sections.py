@@ -67,7 +67,10 @@ def _hazards(given: Any) -> Any:
 
 
 READER = "reader"
-Hazards = Annotated[tuple[Hazard, ...], BeforeValidator(_hazards)]
+Code = Annotated[str, Field(pattern="^S([1-9]|1[0-4])$")]
+Hazards = Annotated[
+    tuple[Hazard, ...], BeforeValidator(_hazards, Literal["any"] | tuple[Code, ...])
+]
 
 
 class Target(Section):
@@ -152,7 +155,7 @@ class DownloadOptions(Section):
 
     Attributes:
         fetch: Whether anybody is asked for them; false uses what earlier runs have fetched.
-        limits: Of sizes, times and places.
+        limits: Limits of sizes, times and places.
     """
 
     fetch: bool = True
@@ -173,7 +176,7 @@ class RolesOptions(ModelOptions):
     """How input images are told from outputs.
 
     Attributes:
-        engine: As for `ModelOptions`; it has to see images.
+        engine: Name of one of the config's engines; it has to see images.
         most_pictures: Most images of one request; a sample with more takes several.
     """
 
@@ -185,7 +188,7 @@ class ScreenshotsOptions(ModelOptions):
     """How screenshots are taken apart.
 
     Attributes:
-        engine: As for `ModelOptions`; it has to see images.
+        engine: Name of one of the config's engines; it has to see images.
         convention: What the numbers of its boxes mean; `auto` tells it by the model.
         inset: Pixels to leave out along each side of a box, 10 in the released benchmark.
     """
@@ -201,13 +204,13 @@ class SafetyOptions(ModelOptions):
     Whatever is removed, every hazard that the guard finds is written into `safety.categories`.
 
     Attributes:
-        engine: As for `ModelOptions`, a guard that sees images.
+        engine: Name of one of the config's engines, a guard that sees images.
         form: How it is asked and read: `llama_guard`, `moderation`, or `instructed`, which is any
             model, told by our own instructions; `auto` tells it by the engine's kind and model.
-        remove: Hazards that keep a sample out of the benchmark: codes of
-            `echo_hf.config.sections`, or `any`, as in the paper. The default is all but S8,
-            intellectual property: guards give it to requests in the style of a famous studio, a
-            large part of what people really do, and it is a question of licences, not of harm.
+        remove: Codes of hazards that keep a sample out of the benchmark, or `any`, as in the
+            paper. The default is all but S8, intellectual property: guards give it to requests in
+            the style of a famous studio, a large part of what people really do, and it is a
+            question of licences, not of harm.
         most_pictures: Most images of one request; a sample with more takes several.
     """
 
@@ -229,7 +232,18 @@ class PrivacyOptions(Section):
 
 
 class Stages(Section):
-    """Options of each stage that has any."""
+    """Options of each stage that has any.
+
+    Attributes:
+        relevance: How posts are scored by whether they are about the target.
+        download: How images that posts name by their address are fetched.
+        extract: How samples are found in threads.
+        roles: How input images are told from outputs.
+        screenshots: How screenshots of conversations are taken apart.
+        feedback: How comments are read.
+        safety: How samples are screened for hazards.
+        privacy: What is left out of who people are.
+    """
 
     relevance: RelevanceOptions = RelevanceOptions()
     download: DownloadOptions = DownloadOptions()
@@ -250,7 +264,7 @@ class SplitOptions(Section):
     """How the benchmark's splits are drawn.
 
     Attributes:
-        seed: Of the order in which candidates are taken.
+        seed: Seed of the order in which candidates are taken.
         cap: Most samples of a split.
     """
 

@@ -76,15 +76,15 @@ class Limits(Section):
 
 
 class Price(Section):
-    """What an output costs, in US dollars.
+    """What an output costs.
 
     Attributes:
-        usd_per_image: For one image, whatever its tokens.
-        text_in: For a million tokens of text that are sent.
-        image_in: For a million tokens of images that are sent.
-        text_out: For a million tokens of text that come back, thinking included.
-        image_out: For a million tokens of images that come back.
-        as_of: The day on which this was true.
+        usd_per_image: US dollars for one image, whatever its tokens.
+        text_in: US dollars for a million tokens of text that are sent.
+        image_in: US dollars for a million tokens of images that are sent.
+        text_out: US dollars for a million tokens of text that come back, with thinking.
+        image_out: US dollars for a million tokens of images that come back.
+        as_of: The day on which these prices were true.
     """
 
     usd_per_image: Dollars | None = None
@@ -100,7 +100,7 @@ class SystemConfig(Section):
 
     Attributes:
         name: What tables and folders call it.
-        adapter: How it is run: one of `echo_hf.systems.registry.adapter_names`.
+        adapter: How it is run; `echo-hf systems` lists the adapters.
         model: Its model, as the adapter names one.
         developer: Who made it; judges of the same developer are looked at with care.
         status: `as_published`: the paper's own, still to be had; `substitute`: stands in for one
@@ -111,7 +111,7 @@ class SystemConfig(Section):
         parameters: The adapter's own options, which it checks.
         size: `auto`, the system's own choice; `match_input`, the shape of the first input; or a
             width and height.
-        seed: Of every output, where the system takes one.
+        seed: Seed of every output, where the system takes one.
         limits: How hard it is worked.
         price: What an output costs; null where that is not known.
     """

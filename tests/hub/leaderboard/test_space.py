@@ -28,7 +28,7 @@ def test_the_files_are_a_gradio_space_of_that_dataset() -> None:
     files = space_files(REPO)
     _, front, text = files["README.md"].decode().split("---\n", 2)
     card = yaml.safe_load(front)
-    required = Requirement(files["requirements.txt"].decode().strip())
+    required = Requirement(files["requirements.txt"].decode().splitlines()[-1])
 
     assert (card["sdk"], card["app_file"], card["datasets"]) == ("gradio", "app.py", [REPO])
     assert f"https://huggingface.co/datasets/{REPO}" in text

@@ -1,0 +1,58 @@
+"""The package as a user gets it: built, installed into a fresh environment, its quickstart run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.package.blocks import Environment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Quickstart:
+    """Where the quickstart ran, and what it printed."""
+
+    folder: Path
+    printed: str
+
+
+def build(folder: Path, *options: str) -> Path:
+    """Builds the package of this checkout; the wheel."""
+    checked("-m", "build", "--no-isolation", *options, "--outdir", str(folder), str(ROOT))
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def checked(*arguments: str, python: Path | str = sys.executable) -> None:
+    """Runs Python, and fails with what it printed."""
+    done = subprocess.run([python, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that was built from the sdist, which lies beside it."""
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """A fresh virtual environment with the wheel and what it needs, and a home of its own."""
+    folder = tmp_path_factory.mktemp("installed")
+    checked("-m", "venv", str(folder / "venv"))
+    environment = Environment(folder / "venv" / "bin", folder / "home")
+    checked("-m", "pip", "install", "--quiet", str(wheel), python=environment.bin / "python")
+    return environment
+
+
+@pytest.fixture(scope="session")
+def quickstart(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> Quickstart:
+    """The quickstart, run in a folder that was empty."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    return Quickstart(folder, installed.quickstart(folder))

@@ -1,0 +1,110 @@
+"""How the blocks of a page are found and run, on pages written for it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.package.blocks import Environment, blocks, run_page
+
+PAGE = """# A page
+
+<!-- not run: installs -->
+```sh
+exit 3
+```
+
+```sh
+echo 1 > made.txt
+cat made.txt
+```
+
+What it prints:
+
+```
+exit 4
+```
+
+1. In a list:
+
+   ```python
+   from pathlib import Path
+
+   if True:
+       Path("made.txt").write_text(Path("made.txt").read_text() + "2")
+   ```
+
+````markdown
+```sh
+exit 5
+```
+````
+
+```console
+$ test "$(tr -d '\\n' < made.txt)" = 12
+it is
+$ echo 3 >> made.txt
+```
+
+```yaml
+exit: 6
+```
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Environment:
+    """The one that runs the tests, with a home of its own."""
+    return Environment(Path(sys.executable).parent, tmp_path / "home")
+
+
+def test_blocks_in_languages_that_run_are_found() -> None:
+    """In order, without the indent of a list; a block inside another one is text."""
+    found = [(one.language, one.skipped) for one in blocks(PAGE)]
+    assert found == [("sh", "installs"), ("sh", None), ("python", None), ("console", None)]
+    assert blocks(PAGE)[2].text.startswith("from pathlib import Path\n\nif True:\n    Path(")
+    assert [PAGE.splitlines()[one.line - 1].strip() for one in blocks(PAGE)] == [
+        "```sh",
+        "```sh",
+        "```python",
+        "```console",
+    ]
+
+
+def test_they_run_in_order_in_one_folder(environment: Environment, tmp_path: Path) -> None:
+    """Each in a process of its own; of a console what follows the prompts."""
+    assert run_page(PAGE, environment, tmp_path) == 3
+    assert (tmp_path / "made.txt").read_text() == "1\n23\n"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```sh\nfalse\ntrue\n```",
+        "```bash\nfalse | true\n```",
+        "```sh\necho $NOTHING_OF_THIS_NAME\n```",
+        "```console\n$ false\nprinted\n$ true\n```",
+        "```python\nassert False\n```",
+        "```python\nkept\n```",
+        "<!-- not run: why not -->\n```sh\ntrue\n```",
+    ],
+    ids=["a command", "a pipe", "a variable", "a prompt", "an assertion", "a name", "no reason"],
+)
+def test_a_block_that_fails_fails(block: str, environment: Environment, tmp_path: Path) -> None:
+    """Whichever of its commands it was; a name of another block is not known, nor any reason."""
+    page = f"```python\nkept = 1\n```\n\n{block}\n"
+    with pytest.raises(AssertionError, match=r"line (5|6)"):
+        run_page(page, environment, tmp_path)
+
+
+def test_the_checkout_is_not_on_the_path(
+    environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is anything else of who runs the tests, such as keys."""
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    told = environment.run(["env"], tmp_path)
+    names = {line.partition("=")[0] for line in told.stdout.splitlines()}
+    assert names <= {"PATH", "HOME", "LANG", "TMPDIR", "HF_HUB_OFFLINE", "PWD", "SHLVL", "_"}

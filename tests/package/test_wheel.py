@@ -1,0 +1,100 @@
+"""Wheel and sdist are complete, and what a user installs runs away from the sources."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.package.blocks import Environment
+from tests.package.conftest import ROOT, Quickstart, build, checked
+
+pytestmark = pytest.mark.package
+LOADED = """
+import json
+from datasets import load_dataset
+splits = ("image_to_image", "text_to_image", "analysis")
+rows = {one: load_dataset("runs/quickstart/release", one, split="test") for one in splits}
+sizes = [image.size for row in rows["image_to_image"] for image in row["input_images"]]
+print(json.dumps({"rows": {one: len(each) for one, each in rows.items()}, "smallest": min(sizes)}))
+"""
+PLACES = """
+import json, echo_hf, evaluate
+from echo_hf.config.systems import shipped_config
+evaluate.load(echo_hf.evaluate_module(), "win_rate")
+print(json.dumps([echo_hf.__file__, echo_hf.evaluate_module(), str(shipped_config())]))
+"""
+
+
+def content(wheel: Path) -> dict[str, bytes]:
+    """The files of a wheel, by name."""
+    with zipfile.ZipFile(wheel) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
+
+
+def files(folder: str) -> set[str]:
+    """The files below a folder of the checkout, by their paths there."""
+    found = (path for path in (ROOT / folder).rglob("*") if path.is_file())
+    return {str(path.relative_to(ROOT)) for path in found if path.parent.name != "__pycache__"}
+
+
+def test_an_index_would_take_both(wheel: Path) -> None:
+    """Their metadata are valid, and the README can be shown."""
+    both = [str(path) for path in wheel.parent.iterdir()]
+    assert sorted(Path(one).suffix for one in both) == [".gz", ".whl"]
+    checked("-m", "twine", "check", "--strict", *both)
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    """Code and data, the shipped configs and the card's template; no tests, no scripts."""
+    about = f"echo_hf-{version('echo-hf')}.dist-info/"
+    found = {name for name in content(wheel) if not name.startswith(about)}
+    shipped = {f"echo_hf/{name}" for name in files("eval_configs")}
+
+    assert found == files("echo_hf") | shipped | {"echo_hf/dataset_card/card.md"}
+    assert {
+        "echo_hf/py.typed",
+        "echo_hf/config/config.schema.json",
+        "echo_hf/eval_configs/quickstart.yaml",
+        "echo_hf/hub/metric_space/echo.py",
+        "echo_hf/quickstart/pictures/fox_teal.png",
+    } <= found
+
+
+def test_the_sdist_gives_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """Byte for byte what the checkout gives."""
+    assert content(wheel) == content(build(tmp_path, "--wheel"))
+
+
+def test_the_quickstart_runs_from_the_wheel(quickstart: Quickstart) -> None:
+    """It says where the release and the report are, and writes nothing beside its runs."""
+    printed = " ".join(quickstart.printed.split())
+    assert 'load_dataset("runs/quickstart/release", "text_to_image", split="test")' in printed
+    assert (quickstart.folder / "runs/quickstart/report/index.html").is_file()
+    assert [path.name for path in quickstart.folder.iterdir()] == ["runs"]
+
+
+def test_load_dataset_reads_the_release(installed: Environment, quickstart: Quickstart) -> None:
+    """As many rows of each split as the manifest says, with images that can be opened."""
+    release = quickstart.folder / "runs/quickstart/release"
+    configs = json.loads((release / "manifest.json").read_text("utf-8"))["configs"]
+    told = installed.run(["python", "-c", LOADED], quickstart.folder)
+
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout)
+    assert found["rows"] == {name: configs[name]["rows"] for name in found["rows"]}
+    assert min(found["smallest"]) > 0
+
+
+def test_everything_is_found_in_the_installed_package(
+    installed: Environment, tmp_path: Path
+) -> None:
+    """Nothing is read from the checkout: code, the metric, the shipped configs."""
+    told = installed.run(["python", "-c", PLACES], tmp_path)
+
+    assert told.returncode == 0, told.stderr
+    for place in json.loads(told.stdout):
+        assert Path(place).is_relative_to(installed.bin.parent)
