@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageResult
     from echo_hf.pipeline.stage import ModelStage, Stage
     from echo_hf.pipeline.stage_runner import run_stage
+    from echo_hf.report.evaluation import Evaluation, evaluate_systems
 
 
 _HOME = {
@@ -32,6 +33,7 @@ _HOME = {
     "Config": "echo_hf.config.loading",
     "EchoError": "echo_hf.errors",
     "EngineChoice": "echo_hf.config.checks",
+    "Evaluation": "echo_hf.report.evaluation",
     "ModelStage": "echo_hf.pipeline.stage",
     "Release": "echo_hf.hub.release",
     "Stage": "echo_hf.pipeline.stage",
@@ -40,6 +42,7 @@ _HOME = {
     "build": "echo_hf.builder.build",
     "check_engine": "echo_hf.builder.gold.check",
     "evaluate_module": "echo_hf.hub.evaluate_module",
+    "evaluate_systems": "echo_hf.report.evaluation",
     "fill": "echo_hf.pipeline.batch_inference",
     "load_benchmark": "echo_hf.hub.load",
     "load_config": "echo_hf.config.loading",
@@ -55,6 +58,7 @@ __all__ = [
     "Config",
     "EchoError",
     "EngineChoice",
+    "Evaluation",
     "ModelStage",
     "Release",
     "Stage",
@@ -64,6 +68,7 @@ __all__ = [
     "build",
     "check_engine",
     "evaluate_module",
+    "evaluate_systems",
     "fill",
     "load_benchmark",
     "load_config",

@@ -40,12 +40,12 @@ class Terminal(Console):
             os.dup2(nowhere, sys.stderr.fileno())
 
 
-def terminal() -> Terminal:
+def terminal(**options: Any) -> Terminal:
     """A terminal that obeys no text, without the progress bars of other libraries in between."""
     os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"  # read when it is imported
     if "datasets" in sys.modules:
         sys.modules["datasets"].disable_progress_bars()
-    return Terminal()
+    return Terminal(**options)
 
 
 def say(console: Console, line: str, style: str = "") -> None:

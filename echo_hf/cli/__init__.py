@@ -274,6 +274,7 @@ def engines() -> None:
     terminal().print(engine_table(engine_needs()))
 
 
+app.command("eval")(evaluate_verbs.evaluate)
 for _verb in (*evaluate_verbs.VERBS, *evaluate_verbs.ANALYSIS_VERBS, *evaluate_verbs.REPORT_VERBS):
     app.command()(_verb)
 
