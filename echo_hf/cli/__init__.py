@@ -19,6 +19,7 @@ from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STEPS
 from echo_hf.cli import collect as collect_verbs
 from echo_hf.cli import evaluate as evaluate_verbs
+from echo_hf.cli import init as init_verb
 from echo_hf.cli import release as release_verbs
 from echo_hf.cli import review as review_verbs
 
@@ -60,6 +61,9 @@ def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
 
     with Watch(terminal()) as watch:
         show(watch, runs)
+
+
+app.command()(init_verb.init)
 
 
 @app.command()
