@@ -226,7 +226,7 @@ def _source(given: str) -> SystemConfig:
     from echo_hf.errors import ConfigError
 
     name, _, place = given.partition("=")
-    path = Path(place)
+    path = Path(place).absolute()
     is_table = path.suffix.lower() == ".csv" and path.is_file()
     if not place or not (is_table or path.is_dir()):
         raise ConfigError(
