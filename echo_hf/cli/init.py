@@ -199,6 +199,8 @@ def _compared(
     if not given:
         place_of_examples = folder / IMAGES / "posted"
         written = dict(_posted(samples, place_of_examples))
+        if not written:
+            raise ConfigError(f"{place!r} shows no posted images: name yours with --from-images")
         entries["posted"] = _entry(
             "posted", {"folder": place_of_examples, "layout": "flat"}, folder
         )

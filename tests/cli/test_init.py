@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
@@ -20,6 +19,7 @@ from echo_hf.config.evaluation import Evaluation
 from echo_hf.config.loading import load_config
 from echo_hf.errors import EchoError
 from echo_hf.hub.load import load_benchmark
+from echo_hf.images.store import ImageStore
 from echo_hf.systems.benchmark import load_evaluation
 from tests.systems.runs_for_tests import benchmark, png, sample, written
 
@@ -266,13 +266,23 @@ def test_posted_images_are_the_example(tmp_path: Path) -> None:
     """Of the first samples of each split; an id that is a path makes no file elsewhere."""
     quickstart = tmp_path / "runs" / "quickstart"
     quickstart.mkdir(parents=True)
-    rows: list[dict[str, Any]] = [sample(name) for name in ("a", "b", "../c", "d", "e", "f")]
-    release = written(quickstart, rows)
-    assert release == quickstart / "release"
+    store = ImageStore(quickstart / "pictures")
+    names = ("a", "b", "../c", "d", "e", "f")
+    rows = [sample(name, output_images=[store.put(png(name))]) for name in names]
+    written(quickstart, rows)
     done = init("comparison")
     assert done.exit_code == 0, done.output
     assert "eval comparison.yaml --limit 5" in done.output
+    posted = {path.stem: path.read_bytes() for path in Path("images/posted").iterdir()}
+    assert posted == {name: png(name) for name in ("a", "b", "d", "e")}  # of the first five
+    assert [path for path in tmp_path.rglob("c.*") if "cache" not in path.parts] == []
     assert [one.name for one in load_evaluation("comparison.yaml").systems] == ["posted"]
+
+
+def test_a_benchmark_without_posted_images_wants_images(images: Path) -> None:
+    """One line says how to name them."""
+    said = refused("comparison", "mine", "--benchmark", "release")
+    assert said == "'release' shows no posted images: name yours with --from-images"
 
 
 @pytest.mark.parametrize("there", ["benchmark.yaml", "posts.jsonl", "images/lake_day.jpg"])
